@@ -133,7 +133,10 @@ def _arrivals(recorded: Recording, release: Recording) -> Ints:
     """When each released sample is known, never decreasing."""
     stride = -(-len(recorded) // max(len(release), 1))
     if len(recorded) == 0 or -(-len(recorded) // stride) != len(release):
-        return np.maximum.accumulate(release.t_ns)
+        # A release on a public clock begins at 0, whenever the recording did.
+        on_clock = len(recorded) > 0 and len(release) > 0 and release.t_ns[0] == 0
+        begin = recorded.t_ns[0] if on_clock else np.int64(0)
+        return np.maximum.accumulate(release.t_ns + begin)
     t = recorded.t_ns
     if (np.diff(t) < 0).any():
         # Lost samples may carry wild times: they count as known when the next good one came, so

@@ -285,7 +285,9 @@ def position_errors(raw: Recording, released: Recording) -> tuple[Floats, int]:
     else:
         mine, theirs = (np.flatnonzero(r.valid) for r in (raw, released))
         if len(mine) and len(theirs):
-            t, clock = raw.t_ns[mine], released.t_ns[theirs]
+            # A release on a public clock begins at 0, whenever the recording did.
+            begin = raw.t_ns[0] if released.t_ns[0] == 0 else np.int64(0)
+            t, clock = raw.t_ns[mine] - begin, released.t_ns[theirs]
             there = _nearest(t, clock)
             near = np.abs(clock[there] - t) <= (0.5e9 / raw.rate_hz if raw.rate_hz > 0 else 0.0)
             # Both ways, so that no released sample stands for two.

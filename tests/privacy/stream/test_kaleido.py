@@ -76,7 +76,7 @@ def test_any_split_into_blocks_gives_the_same_bits(
 def test_single_samples_a_release_and_many_streams_give_the_same_bits(
     cls: Any, reading: str, space: Any
 ) -> None:
-    mechanism = cls(2, 30, 1, reading=reading)
+    mechanism = cls(2, 30, 1, reading=reading, losses="keep")
     t, x, y, ok = gaze(200, space, 1, lost=0.1)
     seeds = [derived_seed(5, "stream", i) for i in range(3)]
     alone = [mechanism.open(100.0, space, seed=s).push(t, x, y, ok) for s in seeds]

@@ -211,7 +211,7 @@ def test_the_clock_draws_once_per_slot_whatever_gaze_does() -> None:
         valid,
         rate_hz=100.0,
     )
-    out = released("gaussian-fixation:sigma_deg=1,changes=clock,slot_s=0.2", r)
+    out = released("gaussian-fixation:sigma_deg=1,changes=clock,slot_s=0.2,losses=keep", r)
     np.testing.assert_array_equal(out.valid, valid)
     for a in range(0, 400, 20):
         some = out.x_deg[a : a + 20][valid[a : a + 20]]
@@ -254,7 +254,7 @@ def test_temporal_keeps_exactly_the_samples_of_the_formula(k: int) -> None:
 def test_holding_a_lost_sample_holds_its_loss() -> None:
     r = steady(6)
     valid = np.array([True, True, False, True, True, True])
-    out = released("temporal:K=2,hold=True", r.with_(valid=valid))
+    out = released("temporal:K=2,hold=True,losses=keep", r.with_(valid=valid))
     assert out.valid.tolist() == [True, True, False, False, True, True]
 
 
@@ -445,7 +445,8 @@ def test_kalman_on_the_sphere_passes_poles_and_losses() -> None:
     valid = np.ones(200, dtype=bool)
     valid[90:120] = False
     out = released(
-        "kalman:", Recording("p", "s", np.arange(200) * 10**7, x, y, valid, rate_hz=100.0)
+        "kalman:losses=keep",
+        Recording("p", "s", np.arange(200) * 10**7, x, y, valid, rate_hz=100.0),
     )
     np.testing.assert_array_equal(out.valid[1:], valid[1:])
     assert angle_deg(out.vectors[out.valid], SPHERE.vectors(x, y)[out.valid]).max() < 3

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def pushed(session: Session, r: Recording, cuts: list[int]) -> list[np.ndarray]:
 def test_any_split_gives_the_same_bits_as_the_whole(
     text: str, r: Recording, data: st.DataObject
 ) -> None:
-    m = mechanism(text)
+    m = replace(mechanism(text), losses="keep")
     cuts = sorted(data.draw(st.lists(st.integers(0, len(r)), max_size=12)))
     parts = pushed(m.open(r.rate_hz, r.space, seed=5), r, cuts)
     out = m.release(r, seed=5).data
@@ -223,7 +224,7 @@ def test_a_tracker_that_is_faster_than_its_rate_does_not_leave_the_released_time
 
 
 def test_times_lie_on_the_nominal_grid_and_skip_pauses() -> None:
-    m = mechanism("gaussian:sigma_deg=1")
+    m = mechanism("gaussian:sigma_deg=1,losses=keep")
     rng = np.random.default_rng(2)
     t = 10**12 + np.arange(100) * 10**7 + rng.integers(-(10**6), 10**6, 100)
     t[50:] += 3 * 10**9

@@ -133,12 +133,35 @@ class Chain(StreamMechanism):
                     str(stage),
                     "This one needs whole recordings; use it alone.",
                 )
+            if (stage.losses, stage.duration_s, stage.clock_hz) != (None, None, None):
+                checks.refuse(
+                    self.name,
+                    "stages",
+                    "without losses, duration_s and clock_hz",
+                    str(stage),
+                    "Say them of the chain: it fills at the first stage that promises something.",
+                )
         self.store("stages", stages)
+        self.store("fills", stages[self._filling].fills)
         promise = self.promise(_ANY_RATE_HZ, Sphere())
         self.store(
             "claims",
             {"corrected": Claim(promise.definition, promise.unit, promise.status, promise.reason)},
         )
+
+    @property
+    def _filling(self) -> int:
+        """Number of the stage that fills losses: the first one that promises something, because
+        before it a fill would spread a change; the first one where none does.
+        """
+        promises = (s.promise(_ANY_RATE_HZ, Sphere()) for s in self.stages)
+        proved = (n for n, p in enumerate(promises) if p.losses and p.status == "proved")
+        return next(proved, 0)
+
+    @property
+    def can_fill(self) -> bool:
+        """Whether the stage that should can."""
+        return self.stages[self._filling].can_fill
 
     @property
     def stride(self) -> int:
@@ -211,7 +234,9 @@ class Chain(StreamMechanism):
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """The stages, each with randomness of its own and at the rate it is given."""
         made = []
-        for number, stage in enumerate(self.stages):
+        for number, each in enumerate(self.stages):
+            fill = self.losses == "fill" and number == self._filling
+            stage = replace(each, losses="fill") if fill else each
             made.append(stage.stage(rate_hz, space, streams, _StageBits(bits, number)))
             rate_hz /= stage.stride
         return _ChainStage(made)

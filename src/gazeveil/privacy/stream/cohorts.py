@@ -26,6 +26,9 @@ from gazeveil.privacy.randomness.supply import Bits, derived_seed
 #: (person, stimulus, session, task).
 Key: TypeAlias = tuple[str, str, str, str]
 
+#: Gives the rate in Hz, the space and the samples of a recording.
+Shape: TypeAlias = Callable[[Recording], tuple[float, Space, int]]
+
 #: Gives the protected copy of a recording, with noise from the given bits.
 Protect: TypeAlias = Callable[[Recording, Bits], Recording]
 
@@ -77,15 +80,17 @@ class RecordingShapes:
     ----------
     cohort : Cohort
         The raw recordings.
+    shape : callable
+        Gives the rate, the space and the samples of a recording.
     """
 
-    def __init__(self, cohort: Cohort) -> None:
-        self._cohort = cohort
+    def __init__(self, cohort: Cohort, shape: Shape) -> None:
+        self._cohort, self._shape = cohort, shape
         self._seen: dict[Key, tuple[float, Space, int]] = {}
 
     def note(self, key: Key, recording: Recording) -> None:
         """A recording was looked at."""
-        self._seen[key] = recording.rate_hz, recording.space, len(recording)
+        self._seen[key] = self._shape(recording)
 
     def all(self) -> Iterator[tuple[str, float, Space, int]]:
         """Person, rate, space and samples of every recording; those that nobody has loaded yet are
@@ -98,7 +103,7 @@ class RecordingShapes:
 
 
 def protect_cohort(
-    protect: Protect, cohort: Cohort, seed: int | None
+    protect: Protect, cohort: Cohort, seed: int | None, shape: Shape
 ) -> tuple[Cohort, RecordingShapes]:
     """The protected cohort, and the rates, spaces and lengths of its recordings.
 
@@ -112,12 +117,14 @@ def protect_cohort(
         What to protect.
     seed : int, optional
         Test streams instead of secret keys.
+    shape : callable
+        See :class:`RecordingShapes`.
     """
     if len(cohort) == 0:
         raise DataError("This cohort has no recordings. Nothing was released.")
     master = MasterKey(seed)
     items: list[Recording | Handle] = []
-    shapes = RecordingShapes(cohort)
+    shapes = RecordingShapes(cohort, shape)
     for item in cohort.items:
         if isinstance(item, Recording):
             shapes.note(item.key, item)

@@ -75,6 +75,7 @@ class Temporal(StreamMechanism):
     plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":K=12", ":K=12,hold=True"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
+    fills: ClassVar[str] = "recorded"
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
 
     K: int
@@ -110,7 +111,8 @@ class Temporal(StreamMechanism):
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """A counter, and the held place."""
-        return _Hold(self.K, streams) if self.hold else _Drop(self.K, streams)
+        made = _Hold(self.K, streams) if self.hold else _Drop(self.K, streams)
+        return self.filled(made, rate_hz, space, streams, bits)
 
 
 class _Drop(Stage):
@@ -188,6 +190,7 @@ class Spatial(StreamMechanism):
     plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":L=64", ":L=64,reading=published"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
+    fills: ClassVar[str] = "recorded"
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
 
     L: int
@@ -225,9 +228,10 @@ class Spatial(StreamMechanism):
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """Two step sizes."""
         across, down = self.steps_deg
-        return _Snap(
+        made = _Snap(
             float(across), float(down), isinstance(space, Sphere), self.reading != "published"
         )
+        return self.filled(made, rate_hz, space, streams, bits)
 
 
 class _Snap(Stage):
@@ -286,6 +290,7 @@ class SpatialEqualArea(StreamMechanism):
     plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "After David-John et al. 2021, with cells of equal area"
+    fills: ClassVar[str] = "recorded"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CLAIMS["corrected"]})
 
     L: int
@@ -307,10 +312,13 @@ class SpatialEqualArea(StreamMechanism):
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """Edges of the rows and columns in each."""
         if isinstance(space, Sphere):
-            return _EqualArea(*equal_area_rows(self.L))
-        return _EqualMillimetres(
-            math.tan(math.radians(self.L * 360 / 3840)), math.tan(math.radians(self.L * 180 / 2160))
-        )
+            made: Stage = _EqualArea(*equal_area_rows(self.L))
+        else:
+            made = _EqualMillimetres(
+                math.tan(math.radians(self.L * 360 / 3840)),
+                math.tan(math.radians(self.L * 180 / 2160)),
+            )
+        return self.filled(made, rate_hz, space, streams, bits)
 
 
 def equal_area_rows(cell_px: int) -> tuple[Floats, Ints]:

@@ -11,7 +11,9 @@ with sigma in degrees, up to 10 in the paper, and no formal promise.
 * `corrected`: positions are rounded to a public grid of 2**-10 degrees (finer for a small sigma)
   and get integer discrete Gaussian noise. That is rho-zCDP: for one sample moved by at most r, rho
   = (r/g + sqrt 2)**2 / (2 (sigma/g)**2) with the grid step g (the sqrt 2 is what rounding may add),
-  and w times that for a window of w samples. Proof: proofs/gaussian.md.
+  and w times that for a window of w samples. Proof: proofs/gaussian.md. Lost samples of a release
+  are filled with what the released samples before let expect, and the same noise:
+  proofs/losses.md.
 
 Both bring the result back into the space: on a sphere x goes round at 360 and y is reflected at the
 poles; on a screen angles stop short of 90 degrees.
@@ -28,6 +30,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
@@ -43,6 +46,8 @@ from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_
 from gazeveil.privacy.randomness.rng import ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits, Integers, Normals, Supply
 from gazeveil.privacy.rational import Number, exact
+from gazeveil.privacy.stream.losses.expected_gaze import Memory, expected_gaze, note, turn
+from gazeveil.privacy.stream.losses.fill_stages import stream_keys
 from gazeveil.privacy.stream.mechanism import DAVIDJOHN2021, StreamMechanism
 from gazeveil.privacy.stream.stage import Samples, Stage
 
@@ -75,6 +80,11 @@ class GaussianLattice:
         while sigma_deg * (1 << bits) < _LEAST_STEPS and bits < _FINEST_BITS:
             bits += 1
         return cls(bits, max(1, math.ceil(sigma_deg * (1 << bits))))
+
+    @property
+    def variance_deg2(self) -> float:
+        """Of the noise along an axis, in degrees squared."""
+        return (self.sigma_steps / (1 << self.bits)) ** 2
 
     def rho(self, r_deg: Fraction) -> Fraction:
         """The zCDP of one noisy position that moves by at most `r_deg` degrees.
@@ -137,6 +147,7 @@ class Gaussian(StreamMechanism):
     plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":sigma_deg=1", ":sigma_deg=5"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
+    fills: ClassVar[str] = "released"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {
             "corrected": Claim(
@@ -191,13 +202,14 @@ class Gaussian(StreamMechanism):
                 float(self.sigma_deg), space, Supply([Normals(s) for s in sources], streams)
             )
         lattice = GaussianLattice.of(Fraction(self.sigma_deg))
-        return _LatticeStage(
-            lattice.bits,
-            space,
-            Supply(
-                [Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources],
-                streams,
-            ),
+        supply = Supply(
+            [Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources], streams
+        )
+        if self.losses != "fill":
+            return _LatticeStage(lattice.bits, space, supply)
+        keys = stream_keys(streams, bits.sources(streams, self.name, self.reading, "losses"))
+        return _FilledStage(
+            lattice.bits, space, supply, lattice.variance_deg2, Memory.of(space, 1 / rate_hz, keys)
         )
 
 
@@ -235,6 +247,37 @@ class _LatticeStage(Stage):
         return t_ns, x_deg, y_deg, valid
 
 
+class _FilledStage(_LatticeStage):
+    """A lost sample is released as gaze that the public model expects, with the same noise."""
+
+    def __init__(
+        self, bits: int, space: Space, supply: Supply, variance_deg2: float, memory: Memory
+    ) -> None:
+        super().__init__(bits, space, supply)
+        self.variance_deg2, self.memory = variance_deg2, memory
+
+    def reset(self) -> None:
+        self.memory.forget()
+
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
+        noise, m = self.supply.take(2 * x_deg.shape[1]), self.memory
+        _add_filled(
+            x_deg,
+            y_deg,
+            valid,
+            noise,
+            self.bits,
+            self.sphere,
+            self.variance_deg2,
+            m.past,
+            m.cloud,
+            m.marks,
+            m.model,
+            m.keys,
+        )
+        return t_ns, x_deg, y_deg, valid
+
+
 @compiled
 def fold(k: np.int64, size: np.int64) -> np.int64:
     """Whole steps reflected at both ends into [0, size)."""
@@ -246,6 +289,52 @@ def fold(k: np.int64, size: np.int64) -> np.int64:
 def stop(k: np.int64, size: np.int64) -> np.int64:
     """Whole steps that stay within (-size, size)."""
     return min(max(k, 1 - size), size - 1)
+
+
+@compiled
+def noisy_place(
+    x: float, y: float, noise_x: np.int64, noise_y: np.int64, bits: int, sphere: bool
+) -> tuple[float, float]:
+    """A place rounded to the grid, with whole steps of noise, back in the space."""
+    scale = float(np.int64(1) << bits)
+    quarter = np.int64(90) << bits
+    a, b = np.int64(np.rint(x * scale)) + noise_x, np.int64(np.rint(y * scale)) + noise_y
+    if sphere:
+        a, b = a % (4 * quarter), fold(b, 2 * quarter)
+    else:
+        a, b = stop(a, quarter), stop(b, quarter)
+    return a * (1.0 / scale), b * (1.0 / scale)
+
+
+@compiled
+def _add_filled(
+    x: Floats,
+    y: Floats,
+    valid: Bools,
+    noise: Ints,
+    bits: int,
+    sphere: bool,
+    variance: float,
+    past: Floats,
+    cloud: Floats,
+    marks: Ints,
+    model: Floats,
+    keys: NDArray[np.uint64],
+) -> None:
+    """As :func:`_add_lattice`, with expected gaze where a sample is lost. What is expected follows
+    from what was released, never from what was recorded.
+    """
+    for s in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            at = turn(past[s], marks[s])
+            a, b = x[s, i], y[s, i]
+            if not valid[s, i]:
+                a, b = expected_gaze(past[s], cloud[s], marks[s], model, keys[s], at)
+            x[s, i], y[s, i] = noisy_place(a, b, noise[s, 2 * i], noise[s, 2 * i + 1], bits, sphere)
+            valid[s, i] = True
+            note(past[s], marks[s], at, x[s, i], y[s, i], variance)
+            noise[s, 2 * i] = 0
+            noise[s, 2 * i + 1] = 0
 
 
 @compiled

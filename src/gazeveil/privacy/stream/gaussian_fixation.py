@@ -33,6 +33,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
@@ -51,8 +52,11 @@ from gazeveil.privacy.stream.gaussian import (
     GaussianMap,
     fold,
     gaussian_guarantee,
+    noisy_place,
     stop,
 )
+from gazeveil.privacy.stream.losses.expected_gaze import Memory, expected_gaze, note, turn
+from gazeveil.privacy.stream.losses.fill_stages import stream_keys
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.stage import Samples, Stage
 
@@ -84,6 +88,7 @@ class GaussianFixation(StreamMechanism):
     plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "After David-John et al. 2021, with one draw per fixation"
+    fills: ClassVar[str] = "released"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {"corrected": Claim("rho-zcdp", "window", "proved", "one draw per slot of a public clock")}
     )
@@ -112,6 +117,9 @@ class GaussianFixation(StreamMechanism):
         checks.one_of(self.name, "changes", self.changes, ("detected", "clock"))
         for name in ("near_deg", "apart_deg", "least_s", "slot_s"):
             self.store(name, checks.positive(self.name, name, getattr(self, name)))
+        if self.changes == "detected":
+            # Moments that follow gaze are no function of what was released.
+            self.store("fills", "recorded")
         if self.apart_deg < self.near_deg:
             # a fixation may be as wide as near_deg and must not count as two
             checks.refuse(
@@ -165,15 +173,14 @@ class GaussianFixation(StreamMechanism):
         supply = Supply(
             [Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources], streams
         )
+        noise, sphere = PerBlock(supply, gap, 2), isinstance(space, Sphere)
+        if self.losses == "fill" and self.changes == "clock":
+            keys = stream_keys(streams, bits.sources(streams, self.name, self.reading, "losses"))
+            memory = Memory.of(space, gap / rate_hz, keys)
+            return _FilledSlots(lattice, sphere, gap, memory, noise)
         detection = (self.near_deg, self.apart_deg, self.changes == "detected")
-        return _FixationStage(
-            lattice.bits,
-            isinstance(space, Sphere),
-            gap,
-            detection,
-            streams,
-            PerBlock(supply, gap, 2),
-        )
+        made = _FixationStage(lattice.bits, sphere, gap, detection, streams, noise)
+        return self.filled(made, rate_hz, space, streams, bits)
 
 
 class _FixationStage(Stage):
@@ -225,6 +232,79 @@ class _FixationStage(Stage):
                 self.released,
             )
         return t_ns, x_deg, y_deg, valid
+
+
+class _FilledSlots(Stage):
+    """One place at the first sample of every slot, good or lost."""
+
+    def __init__(
+        self, lattice: GaussianLattice, sphere: bool, gap: int, memory: Memory, noise: PerBlock
+    ) -> None:
+        self.lattice, self.sphere, self.gap = lattice, sphere, gap
+        self.memory, self.noise = memory, noise
+        self.released = np.full((len(memory.keys), 2), np.nan)
+
+    def reset(self) -> None:
+        """Forget the places; samples are lost until the next slot begins."""
+        self.memory.forget()
+        self.released[...] = np.nan
+
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
+        if x_deg.shape[1]:
+            offset, noise = self.noise.advance(x_deg.shape[1])
+            m = self.memory
+            _fill_slots(
+                x_deg,
+                y_deg,
+                valid,
+                noise,
+                offset,
+                self.gap,
+                self.lattice.bits,
+                self.sphere,
+                self.lattice.variance_deg2,
+                m.past,
+                m.cloud,
+                m.marks,
+                m.model,
+                m.keys,
+                self.released,
+            )
+        return t_ns, x_deg, y_deg, valid
+
+
+@compiled
+def _fill_slots(
+    x: Floats,
+    y: Floats,
+    valid: Bools,
+    noise: Ints,
+    offset: int,
+    gap: int,
+    bits: int,
+    sphere: bool,
+    variance: float,
+    past: Floats,
+    cloud: Floats,
+    marks: Ints,
+    model: Floats,
+    keys: NDArray[np.uint64],
+    released: Floats,
+) -> None:
+    for s in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            if (offset + i) % gap == 0:
+                at = turn(past[s], marks[s])
+                a, b = x[s, i], y[s, i]
+                if not valid[s, i]:
+                    a, b = expected_gaze(past[s], cloud[s], marks[s], model, keys[s], at)
+                block = 2 * ((offset + i) // gap)
+                released[s, 0], released[s, 1] = noisy_place(
+                    a, b, noise[s, block], noise[s, block + 1], bits, sphere
+                )
+                note(past[s], marks[s], at, released[s, 0], released[s, 1], variance)
+            x[s, i], y[s, i] = released[s, 0], released[s, 1]
+            valid[s, i] = not np.isnan(released[s, 0])
 
 
 @compiled

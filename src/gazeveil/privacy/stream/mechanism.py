@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,15 +24,21 @@ from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.algebra import RecordingsMap
 from gazeveil.privacy.promise.stream_map import StreamMap
 from gazeveil.privacy.randomness.supply import Bits, derived_seed
+from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.cohorts import protect_cohort
-from gazeveil.privacy.stream.session import NEVER_COVERED, Session
+from gazeveil.privacy.stream.losses.fill_stages import FillRecorded, HoldGaze
+from gazeveil.privacy.stream.losses.option import LOSSES, NEVER_COVERED, on_the_clock
+from gazeveil.privacy.stream.losses.public_clock import on_clock, steps_of
+from gazeveil.privacy.stream.session import Session
 from gazeveil.privacy.stream.stage import Stage
 
 DAVIDJOHN2021 = (
     'David-John et al., "A privacy-preserving approach to streaming eye-tracking data", IEEE'
     " TVCG 2021"
 )
+
+_MOST_S, _MOST_HZ = 7 * 86400, 100_000
 
 #: Parts of a recording that a release leaves out unless `keep` names them, in words.
 KEEPABLE = {
@@ -50,11 +56,106 @@ KEEPABLE = {
 }
 
 
+#: Those of :data:`KEEPABLE` that have a value for each sample, and so show which are lost.
+_BY_SAMPLE = frozenset(KEEPABLE) - {"messages", "metadata"}
+
+
 @dataclass(frozen=True)
 class StreamMechanism(Mechanism[Any]):
     """Base of the mechanisms on streams: subclasses say what they promise (:meth:`promise`) and how
     they work (:meth:`stage`).
+
+    Class attributes
+    ----------------
+    fills : str
+        From what lost samples are filled, one of
+        :data:`~gazeveil.privacy.stream.losses.option.FILLS`; empty where they cannot be.
+
+    Parameters
+    ----------
+    losses : {"keep", "fill"}, optional
+        What becomes of lost samples and pauses. `keep` releases them as they are. `fill` releases a
+        sample at every step of a public clock that begins at 0, and gaze that the public model
+        expects where there was none (proofs/losses.md). Left out, releases of recordings fill
+        where the mechanism can and the reading is not `published`, unless `keep=` names a part
+        that has a value for each sample; live streams keep.
+    duration_s : number, optional
+        The public duration of every recording in seconds; longer ones are cut, shorter ones are
+        filled. Left out, each has its own, which is then not covered. With `fill` alone.
+    clock_hz : number, optional
+        The public rate of the clock in Hz; left out, each recording has its own, which is then not
+        covered. With `fill` alone.
     """
+
+    fills: ClassVar[str] = ""
+
+    losses: str | None = field(default=None, kw_only=True)
+    duration_s: Number | None = field(default=None, kw_only=True)
+    clock_hz: Number | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.losses is not None:
+            checks.one_of(self.name, "losses", self.losses, LOSSES)
+        if self.losses == "fill" and not self.can_fill:
+            checks.refuse(
+                self.name,
+                "losses",
+                "keep: this reading or mechanism passes losses on as they are",
+                self.losses,
+                "Leave it out, or choose a reading or mechanism that fills them.",
+            )
+        for name, most in (("duration_s", _MOST_S), ("clock_hz", _MOST_HZ)):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            number = exact(self.name, name, value, above=0)
+            if number > most:
+                checks.refuse(self.name, name, f"at most {most}", value)
+            if self.losses == "keep" or not self.can_fill:
+                checks.refuse(
+                    self.name, name, "left out where losses are kept", value, "Or losses='fill'."
+                )
+            self.store(name, number)
+
+    @property
+    def can_fill(self) -> bool:
+        """Whether `losses="fill"` is possible."""
+        return bool(self.fills) and not self.keeps_tracker_times
+
+    def for_recordings(self, keep: Iterable[str] = ()) -> StreamMechanism:
+        """The same mechanism with `losses` said, as a release of recordings takes it.
+
+        Parameters
+        ----------
+        keep : names of :data:`KEEPABLE`
+            What is passed on; where one of them has a value for each sample, losses are kept too.
+        """
+        shown = sorted(_BY_SAMPLE.intersection(keep))
+        wanted = self.losses == "fill" or self.duration_s is not None or self.clock_hz is not None
+        if shown and wanted:
+            checks.refuse(
+                self.name,
+                "keep",
+                f"without {', '.join(shown)} where losses are filled: it shows which are lost",
+                tuple(keep),
+                "Leave it out, or say losses='keep'.",
+            )
+        if self.losses is not None:
+            return self
+        return replace(self, losses="fill" if self.can_fill and not shown else "keep")
+
+    def filled(self, stage: Stage, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        """A stage, with one before it that fills losses if they are to be filled from what was
+        recorded.
+        """
+        if self.losses != "fill":
+            return stage
+        if self.fills == "held":
+            middle = (180.0, 90.0) if isinstance(space, Sphere) else (0.0, 0.0)
+            return HoldGaze(stage, middle, streams)
+        sources = bits.sources(streams, self.name, self.reading, "losses")
+        return FillRecorded(stage, rate_hz, space, streams, sources)
 
     @abstractmethod
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
@@ -152,24 +253,38 @@ class StreamMechanism(Mechanism[Any]):
             For a recording whose rate is not known.
         """
         kept = _keep(self.name, keep)
+        made = self.for_recordings(kept)
         if isinstance(data, Recording):
-            out = self.protected(data, Bits(None if seed is None else (seed,)), kept)
-            return Release(
-                out,
-                self._released([(data.person, data.rate_hz, data.space, len(data))], kept, seed),
-                self.provenance(seed),
-            )
+            out = made.protected(data, Bits(None if seed is None else (seed,)), kept)
+            promise = made._released([(data.person, *made.shape(data))], kept, seed)
+            return Release(out, promise, made.provenance(seed))
         if not isinstance(data, Cohort):
             checks.refuse(self.name, "data", "a Recording or a Cohort", data)
-        result, shapes = protect_cohort(partial(self.protected, kept=kept), data, seed)
+        result, shapes = protect_cohort(partial(made.protected, kept=kept), data, seed, made.shape)
 
         def promised() -> Guarantee:
-            return self._released(shapes.all(), kept, seed).with_not_covered(
+            return made._released(shapes.all(), kept, seed).with_not_covered(
                 "the attributes of people", "who saw what"
             )
 
         loaded = all(isinstance(item, Recording) for item in data.items)
-        return Release(result, promised() if loaded else promised, self.provenance(seed))
+        return Release(result, promised() if loaded else promised, made.provenance(seed))
+
+    def shape(self, recording: Recording) -> tuple[float, Space, int]:
+        """Rate, space and number of samples that the promise about a recording depends on: on the
+        public clock where losses are filled.
+        """
+        if self.losses != "fill" or np.isnan(recording.rate_hz):
+            return recording.rate_hz, recording.space, len(recording)
+        rate = self._rate(recording)
+        return rate, recording.space, steps_of(recording, rate, self._duration)[1]
+
+    def _rate(self, recording: Recording) -> float:
+        return recording.rate_hz if self.clock_hz is None else float(self.clock_hz)
+
+    @property
+    def _duration(self) -> Fraction | None:
+        return None if self.duration_s is None else Fraction(self.duration_s)
 
     def _released(
         self,
@@ -193,13 +308,17 @@ class StreamMechanism(Mechanism[Any]):
         if promise is None:
             promise = replace(next(iter(promises.values())), losses=RecordingsMap.of(merged))
         promise = promise.with_not_covered(*(c for g in promises.values() for c in g.not_covered))
-        promise = promise.with_not_covered(
-            *(
-                ("the tracker's own times", "the labels of samples")
-                if self.keeps_tracker_times
-                else NEVER_COVERED
+        if self.losses == "fill":
+            public = self.clock_hz is not None, self.duration_s is not None
+            promise = on_the_clock(promise, self.fills, *public)
+        else:
+            promise = promise.with_not_covered(
+                *(
+                    ("the tracker's own times", "the labels of samples")
+                    if self.keeps_tracker_times
+                    else NEVER_COVERED
+                )
             )
-        )
         promise = promise.with_not_covered(*(f"{KEEPABLE[k]}, kept as they were" for k in kept))
         return promise if seed is None else promise.tested()
 
@@ -209,9 +328,14 @@ class StreamMechanism(Mechanism[Any]):
             raise DataError(
                 f"The rate of {recording.title} is not known. Say it: recording.with_(rate_hz=...)."
             )
-        session = Session(self, recording.rate_hz, recording.space, bits=bits)
+        rate_hz = self._rate(recording) if self.losses == "fill" else recording.rate_hz
+        session = Session(self, rate_hz, recording.space, bits=bits)
         t, x, y, valid = session.push(
-            recording.t_ns, recording.x_deg, recording.y_deg, recording.valid
+            *(
+                on_clock(recording, rate_hz, self._duration)
+                if self.losses == "fill"
+                else (recording.t_ns, recording.x_deg, recording.y_deg, recording.valid)
+            )
         )
         keep = {*kept, *(("t_ns", "labels") if self.keeps_tracker_times else ())}
         every = slice(None, None, self.stride)
@@ -237,7 +361,7 @@ class StreamMechanism(Mechanism[Any]):
             y_deg=y,
             valid=valid,
             space=recording.space,
-            rate_hz=recording.rate_hz / self.stride,
+            rate_hz=rate_hz / self.stride,
             session=recording.session,
             task=recording.task,
         )

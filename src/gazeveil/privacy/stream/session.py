@@ -29,18 +29,12 @@ from gazeveil import checks
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.randomness.supply import Bits
+from gazeveil.privacy.stream.losses.option import LOST, NEVER_COVERED, told_by_fill
 from gazeveil.privacy.stream.stage import Samples
 from gazeveil.privacy.stream.validate import validate_samples
 
 if TYPE_CHECKING:
     from gazeveil.privacy.stream.mechanism import StreamMechanism
-
-#: What no stream mechanism hides.
-NEVER_COVERED = (
-    "how long the stream is and when it begins",
-    "which samples are lost",
-    "pauses of the tracker of more than two samples, and when it is faster than its rate",
-)
 
 _NUMBERS = (float, int, np.floating, np.integer)
 _WHOLE = (int, np.integer)
@@ -132,9 +126,12 @@ class Session:
     def guarantee(self) -> Guarantee:
         """What the whole stream promises, whatever is pushed."""
         promise = self.mechanism.promise(self.rate_hz, self.space)
-        promise = promise.with_not_covered(
-            *(("the tracker's own times",) if self._keeps_tracker_times else NEVER_COVERED)
-        )
+        told: tuple[str, ...] = NEVER_COVERED
+        if self._keeps_tracker_times:
+            told = ("the tracker's own times",)
+        elif self.mechanism.losses == "fill":
+            told = (*(c for c in told if c != LOST), *told_by_fill(self.mechanism.fills))
+        promise = promise.with_not_covered(*told)
         return promise.tested() if self.seeded else promise
 
     def reset(self) -> None:

@@ -64,6 +64,7 @@ class Smoothing(StreamMechanism):
         'Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive virtual'
         ' reality: robustness and user experience", IEEE TVCG 2024'
     )
+    fills: ClassVar[str] = "recorded"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {
             "corrected": _CORRECTED,
@@ -101,9 +102,10 @@ class Smoothing(StreamMechanism):
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """Two ring buffers."""
-        return _Weighted(
+        made = _Weighted(
             self.first, self.second, streams, isinstance(space, Sphere), self.reading == "published"
         )
+        return self.filled(made, rate_hz, space, streams, bits)
 
 
 class _Weighted(Stage):
@@ -284,6 +286,7 @@ class Kalman(StreamMechanism):
         'Raju and Komogortsev, "Real-time lightweight gaze privacy-preservation techniques'
         ' validated via offline simulation", 2025'
     )
+    fills: ClassVar[str] = "recorded"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
 
     noise_deg: float = 1.0
@@ -302,9 +305,10 @@ class Kalman(StreamMechanism):
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """Position, velocity and their covariance."""
-        return _Filter(
+        made = _Filter(
             self.noise_deg, self.acceleration_deg_s2, rate_hz, streams, isinstance(space, Sphere)
         )
+        return self.filled(made, rate_hz, space, streams, bits)
 
 
 class _Filter(Stage):

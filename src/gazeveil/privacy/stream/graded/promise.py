@@ -11,7 +11,7 @@ from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_deg
 from gazeveil.privacy.randomness.rng import ASSUMPTION
 from gazeveil.privacy.stream.gaussian import GaussianMap
-from gazeveil.privacy.stream.session import NEVER_COVERED
+from gazeveil.privacy.stream.losses.option import NEVER_COVERED
 
 _SQRT_2 = Fraction(1414214, 10**6)
 

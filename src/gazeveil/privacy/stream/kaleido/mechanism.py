@@ -19,7 +19,7 @@ published last:
 Places are points of a public lattice; on a screen the distance is that of the two angles in the
 plane, on a sphere it is the arc length, and noise goes by arc length and bearing with density
 proportional to exp(-arc / b) by area. Proofs: proofs/kaleido.md, proofs/kaleido-reserve.md,
-proofs/kaleido-uniform.md.
+proofs/kaleido-uniform.md; of filled losses: proofs/losses.md.
 """
 
 from __future__ import annotations
@@ -45,9 +45,12 @@ from gazeveil.privacy.promise.stream_map import WindowBudget
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
+from gazeveil.privacy.stream.kaleido.filled import FilledKaleido
 from gazeveil.privacy.stream.kaleido.published import PublishedKaleido
 from gazeveil.privacy.stream.kaleido.stage import AFTER, KaleidoPlan, LatticeStage, plan
 from gazeveil.privacy.stream.kaleido.step import HALVING, RESERVE, UNIFORM
+from gazeveil.privacy.stream.losses.expected_gaze import Memory
+from gazeveil.privacy.stream.losses.fill_stages import stream_keys
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.stage import Stage
 
@@ -131,6 +134,7 @@ class Kaleido(StreamMechanism):
         }
     )
     rule: ClassVar[int] = HALVING
+    fills: ClassVar[str] = "released"
 
     epsilon: Number
     w: int
@@ -213,14 +217,14 @@ class Kaleido(StreamMechanism):
             )
         return Guarantee(
             "epsilon-w-r-dp",
-            self.losses(rate_hz, space),
+            self.window_budget(rate_hz, space),
             change,
             mechanism=self.title,
             assumptions=(BITS_ASSUMPTION, ASSUMPTION, "the rate is public"),
             reason=f"proofs/{self.name}.md",
         )
 
-    def losses(self, rate_hz: float, space: Space) -> WindowBudget:
+    def window_budget(self, rate_hz: float, space: Space) -> WindowBudget:
         """The base map: the budget of a window."""
         rate = checks.positive(self.name, "rate_hz", rate_hz)
         return WindowBudget(
@@ -243,7 +247,11 @@ class Kaleido(StreamMechanism):
                 streams,
                 sources,
             )
-        return LatticeStage(self.plan(rate_hz, space), streams, sources)
+        plan = self.plan(rate_hz, space)
+        if self.losses != "fill":
+            return LatticeStage(plan, streams, sources)
+        keys = stream_keys(streams, bits.sources(streams, self.name, self.reading, "losses"))
+        return FilledKaleido(plan, streams, sources, Memory.of(space, plan.skip / rate_hz, keys))
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
@@ -335,9 +343,11 @@ class KaleidoUniform(_Slotted):
         """Equal shares and no test on the chosen slots."""
         return self._plan(space, None, self._skip_of_slots(rate_hz, Fraction(self.epsilon)))
 
-    def losses(self, rate_hz: float, space: Space) -> WindowBudget:
+    def window_budget(self, rate_hz: float, space: Space) -> WindowBudget:
         """The budget of a window, in equal shares for its slots."""
         skip = self._skip_of_slots(
             checks.positive(self.name, "rate_hz", rate_hz), Fraction(self.epsilon)
         )
-        return replace(super().losses(rate_hz, space), readings=math.ceil(Fraction(self.w, skip)))
+        return replace(
+            super().window_budget(rate_hz, space), readings=math.ceil(Fraction(self.w, skip))
+        )

@@ -371,6 +371,16 @@ class LatticeStage(Stage):
             self.trace = trace
         return t_ns, x_deg, y_deg, valid
 
+    def run_stream(self, s: int, x_deg: Floats, y_deg: Floats, valid: Bools) -> Ints:
+        """Samples of one stream, shape (1, n), in place; the outcome of each slot."""
+        trace = np.where(valid, step.SKIPPED, step.LOST)
+        # Columns of several streams are no block of memory.
+        x, y, ok = x_deg.copy(), y_deg.copy(), valid.copy()
+        draws = self.draws[s if len(self.draws) > 1 else 0]
+        self._run_block(draws, self.states[s : s + 1], x, y, ok, trace)
+        x_deg[...], y_deg[...], valid[...] = x, y, ok
+        return trace
+
     def _run_block(
         self, draws: Draws, states: Ints, x_deg: Floats, y_deg: Floats, valid: Bools, trace: Ints
     ) -> None:

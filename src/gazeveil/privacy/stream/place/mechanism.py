@@ -155,6 +155,7 @@ class GaussianPlace(StreamMechanism):
         " have (Erlingsson,"
         " Pihur and Korolova, RAPPOR, CCS 2014)"
     )
+    fills: ClassVar[str] = "held"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {"corrected": Claim("rho-zcdp", "place", "proved", "one draw per cell that is looked at")}
     )
@@ -247,13 +248,12 @@ class GaussianPlace(StreamMechanism):
         sigma = Fraction(self.sigma_deg)
         grid = self.grid(space)
         hysteresis = float(self.hysteresis_deg or 0)
+        walk = CellWalk(grid, hysteresis, streams)
         if isinstance(own_bits, _KeptNoise):
-            return _Places(sigma, CellWalk(grid, hysteresis, streams), [own_bits.noise] * streams)
-        return _OwnPlaces(
-            sigma,
-            CellWalk(grid, hysteresis, streams),
-            own_bits.sources(streams, self.name, self.reading),
-        )
+            made = _Places(sigma, walk, [own_bits.noise] * streams)
+        else:
+            made = _OwnPlaces(sigma, walk, own_bits.sources(streams, self.name, self.reading))
+        return self.filled(made, rate_hz, space, streams, bits)
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""

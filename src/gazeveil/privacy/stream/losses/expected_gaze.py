@@ -1,0 +1,321 @@
+"""Where gaze may be that was not seen: drawn from a public model of gaze, given what was released
+before.
+
+The model. Gaze stays, with a slow drift, or jumps, three times a second. Where it lands is a
+normal step from where it was, drawn towards the middle of a screen or the horizon of a sphere, so
+that over time gaze keeps near them. Its few numbers are those of public recordings of films
+(GazeCom on a screen, EyeNavGS on a sphere), of all people together. What is released of gaze is a
+noisy observation whose variance is public.
+
+The filter. A few *particles* each hold one story of jumps; given the story, where gaze is has a
+normal law, kept exactly (a Rao-Blackwellised particle filter; Doucet et al. 2000). A draw for a
+lost sample takes a particle by its weight, lets it stay or jump, and takes a point of its law.
+Released with the mechanism's own noise, it is a draw of the model's law of the next released value
+given all released before. So were the model true, nothing would tell a lost sample from another.
+
+The filter begins anew from the prior at every :attr:`Memory.length` ticks and first looks back at
+as many. Its random numbers are a function of a key and of the number of the tick. Together: the
+draw for a tick is a function of the key and of what was released at the last ticks, whatever was
+lost; it is the same in blocks of any size; and it costs time only where something is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.arrays import Floats, Ints
+from gazeveil.compiled import compiled
+from gazeveil.gaze.geometry import Space, Sphere
+
+#: Jumps per second, and drift between them in degrees squared per second along an axis.
+JUMPS_HZ, DRIFT_DEG2_S = 3.0, 1.5
+
+#: On a screen: standard deviation of gaze in widths and heights of the screen, and the share of its
+#: distance from the middle that a jump keeps.
+SCREEN_SPREAD, SCREEN_KEPT = 0.2, 0.55
+
+#: On a sphere: standard deviation of jumps along x in degrees; around the horizon, that of gaze and
+#: the share that a jump keeps.
+TURN_DEG, HORIZON_DEG, HORIZON_KEPT = 20.0, 22.0, 0.84
+
+#: Seconds that the filter looks back, at least.
+BACK_S = 1.0
+
+PARTICLES = 16
+
+# The model, by place: on a sphere; probability of a jump in a tick; variance of the drift of a
+# tick; middle, variance, share of the old place and variance of a jump along x and along y; edges.
+(
+    SPHERE,
+    JUMPS,
+    DRIFT,
+    MIDDLE_X,
+    MIDDLE_Y,
+    SPREAD_X,
+    SPREAD_Y,
+    KEPT_X,
+    KEPT_Y,
+    JUMP_X,
+    JUMP_Y,
+    LOW_X,
+    HIGH_X,
+    LOW_Y,
+    HIGH_Y,
+) = range(15)
+
+# A particle, by place: mean, variance along each axis, log weight.
+_X, _Y, _VX, _VY, _WEIGHT = range(5)
+
+# Marks of a stream, by place: ticks so far, and the place in the past up to which the cloud has
+# looked (-1: not begun).
+TICK, LOOKED = range(2)
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_NUMBERS = 4 * (PARTICLES + 1)  # random numbers that belong to a tick
+
+
+def gaze_model(space: Space, tick_s: float) -> Floats:
+    """The public model of a space, for ticks of so many seconds."""
+    kept: tuple[float, float]
+    if isinstance(space, Sphere):
+        # Along x gaze goes anywhere: it begins as good as uniform, and every jump adds to it.
+        middle, spread, kept = (180.0, 90.0), (104.0**2, HORIZON_DEG**2), (1.0, HORIZON_KEPT)
+        edges = (0.0, math.nextafter(360.0, 0.0), 0.0, math.nextafter(180.0, 0.0))
+        jump = TURN_DEG**2, (1.0 - HORIZON_KEPT**2) * spread[1]
+    else:
+        wide, high = space.width_deg, space.height_deg
+        middle, kept = (0.0, 0.0), (SCREEN_KEPT, SCREEN_KEPT)
+        spread = (SCREEN_SPREAD * wide) ** 2, (SCREEN_SPREAD * high) ** 2
+        edges = (-wide / 2, wide / 2, -high / 2, high / 2)
+        # The law stays the same over jumps: spread = kept**2 spread + jump.
+        jump = (1.0 - SCREEN_KEPT**2) * spread[0], (1.0 - SCREEN_KEPT**2) * spread[1]
+    return np.array(
+        [
+            isinstance(space, Sphere),
+            -math.expm1(-JUMPS_HZ * tick_s),
+            DRIFT_DEG2_S * tick_s,
+            *middle,
+            *spread,
+            *kept,
+            *jump,
+            *edges,
+        ]
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What was released at the last ticks of each stream, and the cloud of particles.
+
+    Parameters
+    ----------
+    model : array of float64
+        Of :func:`gaze_model`.
+    past : array of float64, shape (streams, 2 length, 3)
+        Place and variance of the noise, in degrees and degrees squared; infinite where nothing was
+        told. The second half is filled, then it becomes the first.
+    cloud : array of float64, shape (streams, PARTICLES, 5)
+        Particles.
+    marks : array of int64, shape (streams, 2)
+        See :data:`TICK` and :data:`LOOKED`.
+    keys : array of uint64, shape (streams,)
+        Of the random numbers.
+    """
+
+    model: Floats
+    past: Floats
+    cloud: Floats
+    marks: Ints
+    keys: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, space: Space, tick_s: float, keys: NDArray[np.uint64]) -> Memory:
+        """Streams that have not begun."""
+        length = min(max(round(BACK_S / tick_s), 16), 4096)
+        marks = np.zeros((len(keys), 2), dtype=np.int64)
+        marks[:, LOOKED] = -1
+        past = np.zeros((len(keys), 2 * length, 3))
+        past[..., 2] = np.inf
+        cloud = np.zeros((len(keys), PARTICLES, 5))
+        return cls(gaze_model(space, tick_s), past, cloud, marks, keys)
+
+    @property
+    def length(self) -> int:
+        """Ticks after which the filter begins anew."""
+        return int(self.past.shape[1]) // 2
+
+    def forget(self) -> None:
+        """Nothing was released yet; random numbers go on and never repeat."""
+        self.past[..., 2] = np.inf
+        self.marks[:, LOOKED] = -1
+
+
+@compiled
+def _uniform(key: np.uint64, number: int) -> float:
+    """A number above 0 and below 1: SplitMix64 of a counter."""
+    z = key + np.uint64(number) * _GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (np.float64(z >> np.uint64(12)) + 0.5) * 2.0**-52
+
+
+@compiled
+def two_normals(key: np.uint64, number: int) -> tuple[float, float]:
+    """Box and Muller."""
+    r = math.sqrt(-2.0 * math.log(_uniform(key, number)))
+    angle = 2.0 * math.pi * _uniform(key, number + 1)
+    return r * math.cos(angle), r * math.sin(angle)
+
+
+@compiled
+def _short_way(d: float, sphere: bool) -> float:
+    return d - 360.0 * np.rint(d / 360.0) if sphere else d
+
+
+@compiled
+def _reflected(v: float, low: float, high: float) -> float:
+    v = 2.0 * low - v if v < low else v
+    v = 2.0 * high - v if v > high else v
+    return min(max(v, low), high)
+
+
+@compiled
+def inside(x: float, y: float, model: Floats) -> tuple[float, float]:
+    """A place brought back into the space: reflected at the edges of a screen and at the poles, so
+    that no edge collects places.
+    """
+    if model[SPHERE] == 1.0:
+        x -= 360.0 * np.floor(x / 360.0)
+    return _reflected(x, model[LOW_X], model[HIGH_X]), _reflected(y, model[LOW_Y], model[HIGH_Y])
+
+
+@compiled
+def _jump(p: Floats, model: Floats) -> None:
+    """Let a particle jump."""
+    a, b = model[KEPT_X], model[KEPT_Y]
+    p[_X] = model[MIDDLE_X] + a * (p[_X] - model[MIDDLE_X])
+    p[_Y] = model[MIDDLE_Y] + b * (p[_Y] - model[MIDDLE_Y])
+    p[_VX], p[_VY] = a * a * p[_VX] + model[JUMP_X], b * b * p[_VY] + model[JUMP_Y]
+
+
+@compiled
+def _log_law(dx: float, dy: float, vx: float, vy: float) -> float:
+    return -0.5 * (math.log(vx * vy) + dx * dx / vx + dy * dy / vy)
+
+
+@compiled
+def _observe(p: Floats, x: float, y: float, noise: float, model: Floats, chance: float) -> None:
+    """Let a particle stay or jump, as is likelier given what was released, and learn from that."""
+    sphere = model[SPHERE] == 1.0
+    p[_VX] += model[DRIFT]
+    p[_VY] += model[DRIFT]
+    if not noise < np.inf:
+        if chance < model[JUMPS]:
+            _jump(p, model)
+        return
+    dx, dy = _short_way(x - p[_X], sphere), y - p[_Y]
+    stays = math.log(1.0 - model[JUMPS]) + _log_law(dx, dy, p[_VX] + noise, p[_VY] + noise)
+    before_x, before_y, before_vx, before_vy = p[_X], p[_Y], p[_VX], p[_VY]
+    _jump(p, model)
+    jump_x, jump_y = _short_way(x - p[_X], sphere), y - p[_Y]
+    jumps = math.log(model[JUMPS]) + _log_law(jump_x, jump_y, p[_VX] + noise, p[_VY] + noise)
+    most = max(stays, jumps)
+    both = most + math.log(math.exp(stays - most) + math.exp(jumps - most))
+    p[_WEIGHT] += both
+    if chance < math.exp(jumps - both):
+        dx, dy = jump_x, jump_y
+    else:
+        p[_X], p[_Y], p[_VX], p[_VY] = before_x, before_y, before_vx, before_vy
+    gain_x, gain_y = p[_VX] / (p[_VX] + noise), p[_VY] / (p[_VY] + noise)
+    p[_X] += gain_x * dx
+    p[_Y] += gain_y * dy
+    p[_VX] *= 1.0 - gain_x
+    p[_VY] *= 1.0 - gain_y
+
+
+@compiled
+def _resample(cloud: Floats, chance: float) -> None:
+    """Weights relative to the largest; where few particles hold them all, draw the cloud anew
+    (systematic resampling).
+    """
+    n = len(cloud)
+    most, total, squares = cloud[:, _WEIGHT].max(), 0.0, 0.0
+    for k in range(n):
+        cloud[k, _WEIGHT] -= most
+        w = math.exp(cloud[k, _WEIGHT])
+        total += w
+        squares += w * w
+    if total * total >= 0.5 * n * squares:
+        return
+    old = cloud.copy()
+    source, reached = 0, math.exp(old[0, _WEIGHT])
+    for k in range(n):
+        while reached < (k + chance) * total / n and source < n - 1:
+            source += 1
+            reached += math.exp(old[source, _WEIGHT])
+        cloud[k] = old[source]
+        cloud[k, _WEIGHT] = 0.0
+
+
+@compiled
+def turn(past: Floats, marks: Ints) -> int:
+    """The place in the past of the tick at hand; makes room where a block is full."""
+    length = len(past) // 2
+    at = marks[TICK] % length
+    if at == 0 and marks[TICK] > 0:
+        past[:length] = past[length:]
+        past[length:, 2] = np.inf
+        marks[LOOKED] = -1
+    return length + at
+
+
+@compiled
+def expected_gaze(
+    past: Floats, cloud: Floats, marks: Ints, model: Floats, key: np.uint64, at: int
+) -> tuple[float, float]:
+    """Where gaze may be at the tick at hand, whose place is `at` (:func:`turn`), in degrees."""
+    length = len(past) // 2
+    first = marks[TICK] - at  # number of the tick at place 0; below 0 before the stream began
+    if marks[LOOKED] < 0:
+        cloud[:, _X], cloud[:, _Y] = model[MIDDLE_X], model[MIDDLE_Y]
+        cloud[:, _VX], cloud[:, _VY] = model[SPREAD_X], model[SPREAD_Y]
+        cloud[:, _WEIGHT] = 0.0
+        marks[LOOKED] = 0 if first >= 0 else length
+    for place in range(marks[LOOKED], at):
+        number = (first + place) * _NUMBERS
+        for k in range(len(cloud)):
+            _observe(
+                cloud[k],
+                past[place, 0],
+                past[place, 1],
+                past[place, 2],
+                model,
+                _uniform(key, number + k),
+            )
+        _resample(cloud, _uniform(key, number + len(cloud)))
+    marks[LOOKED] = at
+    number = marks[TICK] * _NUMBERS + 2 * len(cloud)
+    weights = np.exp(cloud[:, _WEIGHT])
+    left, chosen = _uniform(key, number) * weights.sum(), 0
+    while chosen < len(cloud) - 1 and left >= weights[chosen]:
+        left -= weights[chosen]
+        chosen += 1
+    p = cloud[chosen].copy()
+    if _uniform(key, number + 1) < model[JUMPS]:
+        _jump(p, model)
+    u, v = two_normals(key, number + 2)
+    x = p[_X] + math.sqrt(p[_VX] + model[DRIFT]) * u
+    y = p[_Y] + math.sqrt(p[_VY] + model[DRIFT]) * v
+    return inside(x, y, model)
+
+
+@compiled
+def note(past: Floats, marks: Ints, at: int, x: float, y: float, noise: float) -> None:
+    """What was released at the tick at hand, with noise of that variance; the tick is over."""
+    past[at, 0], past[at, 1], past[at, 2] = x, y, noise
+    marks[TICK] += 1

@@ -1,0 +1,131 @@
+"""Recordings on a public clock: as many steps as their time takes, each with one sample of gaze or
+with none.
+
+Step k is at k / rate seconds. The first good sample keeps its number; after it samples take one
+step after the other, as they come. A good sample that comes more than one step after its place goes
+to the step nearest to its time, and the steps between have no gaze: so a pause becomes lost
+samples. A good sample that comes more than one step before its place is left out: so a tracker that
+is faster than the clock, or told to be slower, does not run ahead of it. No sample serves two
+steps. Which step a sample takes is a function of times and losses, never of where gaze is.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from gazeveil.arrays import Bools, Floats, Ints
+from gazeveil.compiled import compiled
+from gazeveil.errors import DataError
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.validity import bounds_deg, is_plain
+
+#: Most steps of a recording whose duration is not said: 18 hours at 250 Hz.
+MOST_STEPS = 1 << 24
+
+# Times beyond this cannot be subtracted from one another in 64 bits.
+_LATEST_NS = 4 * 10**18
+
+
+@compiled
+def take_steps(
+    t_ns: Ints,
+    x_deg: Floats,
+    y_deg: Floats,
+    valid: Bools,
+    sphere: bool,
+    period_ns: float,
+    most: int,
+    steps: Ints,
+) -> int:
+    """Write the step of every good sample, -1 for the others.
+
+    Returns
+    -------
+    int
+        How many steps all samples take, lost ones included; -1 where they are more than `most`.
+    """
+    bounds = bounds_deg(sphere)
+    begun, first, last, origin = False, np.int64(0), np.int64(0), 0.0
+    step = np.int64(-1)
+    for i in range(len(t_ns)):
+        t = t_ns[i]
+        ok = (
+            valid[i]
+            and is_plain(x_deg[i], y_deg[i], bounds)
+            and -_LATEST_NS < t < _LATEST_NS
+            and (not begun or t > last)
+        )
+        step += 1
+        steps[i] = -1
+        if not ok:
+            continue
+        if not begun:
+            begun, first, origin = True, t, float(step)
+        last = t
+        due = origin + float(t - first) / period_ns
+        if due > step + 1.0:
+            if due >= most:
+                return -1
+            step = np.int64(np.rint(due))
+        elif due < step - 1.0:
+            step -= 1
+            continue
+        steps[i] = step
+    return int(step + 1)
+
+
+def steps_of(recording: Recording, rate_hz: float, duration_s: Fraction | None) -> tuple[Ints, int]:
+    """The step of every sample of a recording, -1 for samples without one, and how many steps there
+    are.
+
+    Parameters
+    ----------
+    recording : Recording
+        Raw gaze.
+    rate_hz : float
+        Of the clock.
+    duration_s : Fraction, optional
+        The public duration; the recording's own where it is left out.
+
+    Raises
+    ------
+    DataError
+        For a recording without a stated duration whose times need more than :data:`MOST_STEPS`.
+    """
+    steps = np.empty(len(recording), dtype=np.int64)
+    count = take_steps(
+        recording.t_ns,
+        recording.x_deg,
+        recording.y_deg,
+        recording.valid,
+        isinstance(recording.space, Sphere),
+        1e9 / rate_hz,
+        MOST_STEPS if duration_s is None else 1 << 62,
+        steps,
+    )
+    if duration_s is not None:
+        count = math.ceil(duration_s * Fraction(repr(float(rate_hz))))
+        steps[steps >= count] = -1
+    elif count < 0:
+        raise DataError(
+            f"The times of {recording.title} take more than {MOST_STEPS} samples at"
+            f" {rate_hz:g} Hz, because of a pause or of a wrong time. Say how long it is:"
+            " duration_s, or losses='keep'."
+        )
+    return steps, int(count)
+
+
+def on_clock(
+    recording: Recording, rate_hz: float, duration_s: Fraction | None
+) -> tuple[Ints, Floats, Floats, Bools]:
+    """Times, places and validity of all steps; parameters as of :func:`steps_of`."""
+    steps, count = steps_of(recording, rate_hz, duration_s)
+    taken = np.flatnonzero(steps >= 0)
+    x, y, valid = np.full(count, np.nan), np.full(count, np.nan), np.zeros(count, dtype=np.bool_)
+    x[steps[taken]], y[steps[taken]] = recording.x_deg[taken], recording.y_deg[taken]
+    valid[steps[taken]] = True
+    return np.rint(np.arange(count) * (1e9 / rate_hz)).astype(np.int64), x, y, valid
