@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -422,6 +423,43 @@ def test_evaluate_as_the_design_has_it(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "results.parquet").is_file()
     results.report(tmp_path / "out")
     assert (tmp_path / "out" / "report.html").is_file()
+
+
+@pytest.mark.parametrize("name", ["quick", "strong", "all", "none"])
+def test_every_battery_is_there_in_python_and_on_the_command_line(name: str) -> None:
+    from gazeveil.attacks.battery import BATTERIES, DEFAULT, battery
+
+    assert name in BATTERIES
+    assert DEFAULT == "strong"
+    assert bool(battery(name)) is (name != "none")
+    for verb in ("evaluate", "attack"):
+        done = subprocess.run(
+            [sys.executable, "-m", "gazeveil.cli.main", verb, "--help"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "COLUMNS": "200"},
+        )
+        assert "--attacks" in done.stdout
+        assert name in done.stdout
+        assert ("--no-attacks" in done.stdout) is (verb == "evaluate")
+
+
+def test_results_compare_the_strongest_attacker_with_one_attack() -> None:
+    results = gazeveil.evaluate(
+        gazeveil.simulate(3, 3, 6.0, 120.0, seed=2),
+        attacks="quick",
+        utilities=["density"],
+        repetitions=2,
+        executor=1,
+    )
+    assert {a for a in results.frame["attack"] if a} == {"rbfn", "linkage"}
+    (row,) = results.strongest_against("rbfn").to_dicts()
+    assert {"strongest", "value", "chosen", "other", "difference", "called_safe", "tried"} <= set(
+        row
+    )
+    assert (row["other"], row["tried"]) == ("rbfn", 2)
+    assert results.study["battery"] == "quick battery"
 
 
 def test_the_baseline_needs_no_mechanism() -> None:

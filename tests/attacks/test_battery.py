@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from gazeveil.attacks import battery
 from gazeveil.attacks.base import Attack
 from gazeveil.attacks.registry import attack, attacks
 from gazeveil.errors import ParameterError
+from tests.support.places import ROOT
 from tests.support.small_attacks import Place
 
 
@@ -78,3 +81,14 @@ def test_nobody_and_somebody_contradict_one_another(beside: str) -> None:
 def test_an_unknown_battery_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ParameterError, match="strong"):
         battery.battery("stong")
+
+
+def test_the_page_of_attackers_lists_the_batteries() -> None:
+    page = (ROOT / "docs" / "reference" / "attacks" / "index.md").read_text(encoding="utf-8")
+    lines = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+    assert set(lines) == set(battery.BATTERIES)
+    for name, texts in battery.BATTERIES.items():
+        written = lines[name].split("|")[2]
+        own = re.findall(r"`([^`]+)`", written)
+        above = battery.BATTERIES["strong"] if name == "all" else ()
+        assert [*above, *own] == list(texts), name

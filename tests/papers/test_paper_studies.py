@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from gazeveil import simulate
+from gazeveil.attacks.battery import unfold
 from gazeveil.errors import FormatError, GazeveilError, ParameterError
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.features.recording_set import RecordingSet
@@ -73,8 +74,8 @@ def test_every_name_and_parameter_of_a_study_is_known(path: Path, quick: bool) -
     for part in study_file.read(path, quick).parts:
         for text in part.said["mechanisms"]:
             assert str(mechanism(text))
-        for text in part.said["attacks"]:
-            assert str(protocols.attack(text))
+        for text in unfold(part.said["attacks"]):
+            assert str(protocols.attack(str(text)))
         for text in part.said["utilities"]:
             assert str(protocols.utility(text))
         assert all(m.partition(":")[0] in RESERVED for m in part.missing)
@@ -88,7 +89,8 @@ def answers(part: Part, cell: CellQuery) -> bool:
     if cell.mechanism != "none" and not any(_same_mechanism(t, cell) for t in texts):
         return False
     if cell.attack and not any(
-        same_text(cell.attack, str(protocols.attack(t)), "attack") for t in part.said["attacks"]
+        same_text(cell.attack, str(protocols.attack(str(t))), "attack")
+        for t in unfold(part.said["attacks"])
     ):
         return False
     trains = True
@@ -207,6 +209,30 @@ def test_braces_stand_for_each_value_and_their_ends_in_the_short_form() -> None:
     ]
     assert study_file.expand("linkage") == ["linkage"]
     assert len(study_file.expand("kaleido:epsilon={10,5,2,1},w={50,200},r_deg={2,10}")) == 16
+
+
+def test_a_part_may_name_a_battery_and_without_attackers_nobody_attacks(tmp_path: Path) -> None:
+    text = """
+utilities = ["density"]
+[[part]]
+label = "A"
+attacks = "quick"
+simulate = { people = 3, stimuli = 3, seconds = 4, rate_hz = 60, seed = 1 }
+[[part]]
+label = "B"
+attacks = ["quick", "rbfn:prototypes=4"]
+simulate = { people = 3, stimuli = 3, seconds = 4, rate_hz = 60, seed = 1 }
+[[part]]
+label = "C"
+simulate = { people = 3, stimuli = 3, seconds = 4, rate_hz = 60, seed = 1 }
+"""
+    plan = study_file.read(written(tmp_path, text))
+    named = [[str(a) for a in part.study().attacks] for part in plan.parts]
+    assert named == [["rbfn", "linkage"], ["rbfn", "linkage", "rbfn:prototypes=4"], []]
+    results = series.run(series.shorter(plan, repetitions=1), executor=1)
+    own = series.of_part(results, "A").study
+    assert own["battery"] == "quick battery"
+    assert series.of_part(results, "B").study["battery"] == "quick battery and 1 more"
 
 
 STUDY = """
