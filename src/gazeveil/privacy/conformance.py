@@ -206,6 +206,21 @@ def _keeps_its_shape(m: Mechanism[Any]) -> Iterator[str]:
         yield "sizes, keys or metadata of the release depend on private values"
 
 
+def _tells_of_losses_only_what_it_lists(m: Mechanism[Any]) -> Iterator[str]:
+    if m.kind != "stream" or m.reading.startswith("published"):
+        return
+    data, shapes, listed = sample_data("stream"), set(), True
+    for variant in range(2):
+        # A pause and a run of lost samples, elsewhere in each: all else that is public is the same.
+        lost = np.arange(300) // 20 == 3 + 5 * variant
+        t_ns = data.t_ns + 10**9 * (np.arange(300) >= 100 + 100 * variant)
+        release = m.release(data.with_(t_ns=t_ns, valid=data.valid & ~lost), seed=1)
+        shapes.add(fingerprint(release.data))
+        listed &= any("lost" in clause for clause in release.guarantee.not_covered)
+    if len(shapes) > 1 and not listed:
+        yield "times and losses of the release show which samples are lost; it does not list that"
+
+
 def _has_a_policy_for_missing_values(m: Mechanism[Any]) -> Iterator[str]:
     if m.kind != "table":
         return
@@ -257,6 +272,7 @@ CHECKS: tuple[Callable[[Mechanism[Any]], Iterator[str]], ...] = (
     _repeats_under_a_test_stream,
     _leaves_its_input_alone,
     _keeps_its_shape,
+    _tells_of_losses_only_what_it_lists,
     _has_a_policy_for_missing_values,
     _does_not_depend_on_the_order_of_rows,
     _refuses_in_words,

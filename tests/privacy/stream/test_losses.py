@@ -15,9 +15,11 @@ from sklearn.metrics import roc_auc_score
 
 from gazeveil import Cohort, Recording, Screen, Sphere, simulate
 from gazeveil.errors import DataError, ParameterError
+from gazeveil.gaze.geometry import Space
+from gazeveil.privacy.conformance import conform
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.stream.gaussian import noisy_place
+from gazeveil.privacy.stream.gaussian import Gaussian, noisy_place
 from gazeveil.privacy.stream.losses.expected_gaze import (
     DRIFT_DEG2_S,
     JUMP_X,
@@ -35,6 +37,7 @@ from gazeveil.privacy.stream.losses.expected_gaze import (
 )
 from gazeveil.privacy.stream.losses.fill_stages import stream_keys
 from gazeveil.privacy.stream.losses.public_clock import on_clock, steps_of
+from gazeveil.privacy.stream.stage import Stage
 
 SCREEN = Screen(1280, 720, 400, 225, 450)
 
@@ -382,6 +385,18 @@ def test_people_with_habits_of_losing_are_known_by_them_unless_filled(text: str)
         mechanism(f"{text},duration_s=6,clock_hz=60").release(cohort, seed=1).data
     )
     assert (filled == filled[0]).all()
+
+
+class Forgetful(Gaussian):
+    """A planted fault: says that losses are filled, and leaves the fill out."""
+
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        return Gaussian(self.sigma_deg).stage(rate_hz, space, streams, bits)
+
+
+def test_the_kit_catches_a_fill_that_is_left_out() -> None:
+    assert not [f for f in conform(Gaussian(3)) if "lost" in f]
+    assert [f for f in conform(Forgetful(3)) if "show which samples are lost" in f]
 
 
 # --- the promise
