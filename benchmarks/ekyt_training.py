@@ -3,7 +3,7 @@ beside protected gaze, and verification of people it never saw.
 
     python benchmarks/ekyt_training.py export velocities.npz
     python benchmarks/ekyt_training.py speed velocities.npz [--json FILE]
-    python benchmarks/ekyt_training.py people velocities.npz [--splits 10] [--steps 200]
+    python benchmarks/ekyt_training.py people velocities.npz [--splits 10] [--steps 300]
     python benchmarks/ekyt_training.py head velocities.npz [--splits 10]
     python benchmarks/ekyt_training.py verify velocities.npz
 
@@ -234,10 +234,10 @@ class _Use:
     def __enter__(self) -> _Use:
         import subprocess
 
+        # Without a shell, which would outlive its end and keep the pipe open.
+        query = "--query-gpu=utilization.gpu,power.draw"
         self.process = subprocess.Popen(
-            "nvidia-smi --query-gpu=utilization.gpu,power.draw --format=csv,noheader,nounits"
-            " -lms 250",
-            shell=True,
+            ["nvidia-smi", query, "--format=csv,noheader,nounits", "-lms", "250"],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -468,9 +468,9 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--people", type=int, default=16)
-    parser.add_argument("--windows", type=int, default=4)
+    parser.add_argument("--windows", type=int, default=8)
     given = parser.parse_args()
     if given.what == "export":
         export(given.file)

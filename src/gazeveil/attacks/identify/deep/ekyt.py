@@ -58,9 +58,9 @@ class Ekyt(Attack):
     channels: str = "gaze"
     rate_hz: float = 125.0
     window_s: float = 5.0
-    steps: int = 200
+    steps: int = 300
     people: int = 16
-    windows: int = 4
+    windows: int = 8
     weights: str = "none"
     device: str = "auto"
 
