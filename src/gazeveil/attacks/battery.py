@@ -24,9 +24,8 @@ DEFAULT = "strong"
 
 _QUICK = ("rbfn", "linkage")
 
-# `linkage` alone looks at tables of events too, so that it and its two kinds of knowledge attack
-# releases of tables. White-box attackers make releases of their own, once for all of them in a
-# batch of cells.
+# Releases of tables have no samples: `linkage`, its white-box form and `rbfn` attack them.
+# White-box attackers make releases of their own, once for all of them in a batch of cells.
 _STRONG = (
     "steps",
     "rocket",
@@ -35,16 +34,16 @@ _STRONG = (
     "linkage:features=extended",
     "linkage:features=trajectory",
     "linkage:denoiser=lowpass,features=extended",
+    "steps:knowledge=white-box",
+    "steps:knowledge=exemplars",
     "linkage:knowledge=white-box",
-    "linkage:knowledge=exemplars",
     "rbfn",
 )
 
 _FURTHER = (
-    "steps:knowledge=white-box",
-    "steps:knowledge=exemplars",
-    "rocket:knowledge=white-box",
+    "linkage:knowledge=exemplars",
     "linkage:knowledge=white-box,features=extended",
+    "rocket:knowledge=white-box",
     "rbfn:knowledge=white-box",
     "ekyt",
     "lda",
