@@ -16,7 +16,11 @@ from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 
 #: Filters an attacker may put before everything else (:mod:`gazeveil.attacks.denoiser`).
-DENOISERS = ("none", "median", "lowpass", "kalman", "wiener")
+FILTERS = ("none", "median", "lowpass", "kalman", "wiener")
+
+#: The filters, and the one that is learnt from releases the attacker makes
+#: (:mod:`gazeveil.attacks.learned_denoiser`).
+DENOISERS = (*FILTERS, "unet")
 
 #: What an attacker knows of the mechanism: nothing, some protected examples, or the mechanism
 #: itself (and so makes releases to train on).
@@ -87,7 +91,8 @@ class Attack(ABC):
     Parameters
     ----------
     denoiser : str
-        Filter, one of :data:`DENOISERS`, applied to released samples on both sides.
+        One of :data:`DENOISERS`, applied to released samples on both sides; `unet` gives the
+        attacker the mechanism and the raw gallery to learn it from, whatever `knowledge` says.
     knowledge : str
         One of :data:`KNOWLEDGE`; says what the gallery is made of where the scenario trains on raw
         material.
@@ -112,6 +117,14 @@ class Attack(ABC):
     def __post_init__(self) -> None:
         checks.one_of(self.name, "denoiser", self.denoiser, DENOISERS)
         checks.one_of(self.name, "knowledge", self.knowledge, KNOWLEDGE)
+        if self.denoiser == "unet" and self.knowledge == "exemplars":
+            checks.refuse(
+                self.name,
+                "knowledge",
+                "black-box or white-box with denoiser=unet, which is learnt from releases that the"
+                " attacker makes",
+                self.knowledge,
+            )
         checks.count(self.name, "draws", self.draws)
         checks.count(self.name, "views", self.views)
         self.check()

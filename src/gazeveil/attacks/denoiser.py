@@ -13,7 +13,7 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
-from gazeveil.attacks.base import DENOISERS, Attack, Scores
+from gazeveil.attacks.base import FILTERS, Attack, Scores
 from gazeveil.attacks.filters import filtered
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
@@ -71,7 +71,7 @@ def apply_denoiser(denoiser: str, recording_set: RecordingSet) -> RecordingSet:
     RecordingSet
         With `before`, the material as released (:class:`Denoised`), unless nothing was done.
     """
-    checks.one_of("apply_denoiser", "denoiser", denoiser, DENOISERS)
+    checks.one_of("apply_denoiser", "denoiser", denoiser, FILTERS)
     if denoiser == "none" or recording_set.cohort is None:
         return recording_set
     cohort = recording_set.cohort

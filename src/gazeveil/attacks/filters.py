@@ -30,7 +30,7 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
-from gazeveil.attacks.base import DENOISERS
+from gazeveil.attacks.base import FILTERS
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
@@ -81,7 +81,7 @@ def filtered(recording: Recording, denoiser: str) -> Recording:
     """One recording behind a denoiser; the same samples are valid, and a clean recording is given
     back as it is.
     """
-    checks.one_of("filtered", "denoiser", denoiser, DENOISERS)
+    checks.one_of("filtered", "denoiser", denoiser, FILTERS)
     if denoiser == "none":
         return recording
     level = noise_level(recording)

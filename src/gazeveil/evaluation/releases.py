@@ -15,6 +15,7 @@ import numpy as np
 
 from gazeveil.attacks.base import Attack
 from gazeveil.attacks.denoiser import apply_denoiser
+from gazeveil.attacks.learned_denoiser import RELEASES, LearnedDenoiser, learn_denoiser
 from gazeveil.attacks.views import average_views
 from gazeveil.errors import DataError
 from gazeveil.evaluation.plan import same_stimulus, seed_of, table_names, tables_of
@@ -216,6 +217,7 @@ class ReleaseCache:
         self.needs = tuple(dict.fromkeys(needs))
         self._made: dict[tuple[object, ...], RecordingSet] = {}
         self._split: Split | None = None
+        self._denoiser: LearnedDenoiser | None = None
 
     @property
     def split(self) -> Split:
@@ -325,13 +327,34 @@ class ReleaseCache:
     def _behind(self, denoiser: str, recording_set: RecordingSet, *key: object) -> RecordingSet:
         # The denoiser comes last: it remembers the samples it was given, because an attacker holds
         # both.
-        return (
-            recording_set
-            if denoiser == "none"
-            else self._once(
-                ("denoiser", denoiser, *key), lambda: apply_denoiser(denoiser, recording_set)
-            )
+        if denoiser == "none" or (denoiser == "unet" and self._untouched(*key)):
+            return recording_set
+        return self._once(
+            ("denoiser", denoiser, *key),
+            lambda: (
+                self._learnt().apply(recording_set)
+                if denoiser == "unet"
+                else apply_denoiser(denoiser, recording_set)
+            ),
         )
+
+    def _untouched(self, *key: object) -> bool:
+        """Whether there is no mechanism to undo: raw material stays raw."""
+        return self.mechanism is None or key[:2] == ("seen", "raw")
+
+    def _learnt(self) -> LearnedDenoiser:
+        """The denoiser that is learnt from releases of the raw gallery, made for this alone."""
+        if self._denoiser is None:
+            if self.mechanism is None or self.mechanism.kind != "stream":
+                raise DataError(
+                    "denoiser=unet learns to undo a mechanism that changes samples one by one, and"
+                    f" {self.mechanism and self.mechanism.name} does not. Use denoiser=lowpass, or"
+                    " none."
+                )
+            releases = [self._part(f"unet {i}", "gallery") for i in range(RELEASES)]
+            seed = seed_of(self.study.seed, "unet", self.mechanism, self.repetition)
+            self._denoiser = learn_denoiser(self._part("raw", "gallery"), releases, seed)
+        return self._denoiser
 
     def _protect(self, recording_set: RecordingSet, which: str) -> RecordingSet:
         if self.mechanism is None:
