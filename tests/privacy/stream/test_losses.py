@@ -203,6 +203,13 @@ def test_wrong_options_are_refused(text: str, words: str) -> None:
         mechanism(text)
 
 
+def test_a_live_stream_has_no_public_duration() -> None:
+    m = mechanism("gaussian:sigma_deg=1,duration_s=3")
+    for opened in (lambda: m.open(100.0), lambda: m.open_many(2, 100.0)):
+        with pytest.raises(ParameterError, match=r"duration_s.*left out: a live stream"):
+            opened()
+
+
 # --- batch and stream
 # --------------------------------------------------------------------------------------------------
 
@@ -397,6 +404,46 @@ class Forgetful(Gaussian):
 def test_the_kit_catches_a_fill_that_is_left_out() -> None:
     assert not [f for f in conform(Gaussian(3)) if "lost" in f]
     assert [f for f in conform(Forgetful(3)) if "show which samples are lost" in f]
+
+
+# A window of one or ten samples moves by r, and a long loss follows. The largest area under the
+# curve that the promise allows: Phi(r / (sigma sqrt 2)) for rho = r**2 / (2 sigma**2), and e**eps /
+# (1 + e**eps) for epsilon.
+AFTER_A_WINDOW = [
+    ("gaussian:sigma_deg=2,r_deg=2,w=1", 1, 0.7603),
+    ("kaleido-uniform:epsilon=1,w=10,r_deg=2", 10, 0.7311),
+]
+
+
+@pytest.mark.stats
+@pytest.mark.parametrize(("text", "window", "most"), AFTER_A_WINDOW)
+def test_a_loss_tells_nothing_more_of_the_window_before_it(
+    text: str, window: int, most: float
+) -> None:
+    streams, lost = 600, 400
+    n = window + lost
+    areas = {}
+    for fill in ("fill", "hold"):
+        told = []
+        for side in range(2):
+            x = np.full((streams, n), float(side) * 2.0)
+            ok = np.zeros((streams, n), dtype=bool)
+            ok[:, :window] = True
+            session = mechanism(f"{text},losses={'fill' if fill == 'fill' else 'keep'}").open_many(
+                streams, 100.0, SCREEN, seed=side
+            )
+            t = np.broadcast_to(np.arange(n) * 10**7, x.shape)
+            # A planted fault: recorded gaze is repeated before the noise.
+            out = session.push(t, x, np.zeros((streams, n)), ok if fill == "fill" else True | ok)
+            told.append(
+                out[1].mean(axis=1) + (out[1][:, :window].mean(axis=1) if fill == "fill" else 0)
+            )
+        areas[fill] = roc_auc_score(np.repeat([0, 1], streams), np.concatenate(told))
+    error = 0.5 / np.sqrt(
+        streams
+    )  # more than the standard error of an area; false alarms below 1e-4
+    assert areas["fill"] < most + 4 * error
+    assert areas["hold"] > most + 4 * error
 
 
 # --- the promise

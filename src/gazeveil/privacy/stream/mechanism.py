@@ -213,6 +213,7 @@ class StreamMechanism(Mechanism[Any]):
         ParameterError
             For a rate that is not a positive finite number, or another space.
         """
+        self._check_live("open")
         return Session(
             self, rate_hz, Sphere() if space is None else space, None if seed is None else (seed,)
         )
@@ -226,9 +227,21 @@ class StreamMechanism(Mechanism[Any]):
         Stream i gives what `open(rate_hz, space, seed=derived_seed(seed, "stream", i))` gives.
         Without a seed all streams draw from the operating system.
         """
+        self._check_live("open_many")
         n = checks.count(f"{self.name}.open_many", "count", count)
         seeds = None if seed is None else tuple(derived_seed(seed, "stream", i) for i in range(n))
         return Session(self, rate_hz, Sphere() if space is None else space, seeds, streams=n)
+
+    def _check_live(self, verb: str) -> None:
+        for name in ("duration_s", "clock_hz"):
+            if getattr(self, name) is not None:
+                checks.refuse(
+                    f"{self.name}.{verb}",
+                    name,
+                    "left out: a live stream ends and comes as it does",
+                    getattr(self, name),
+                    "Leave it out; losses='fill' alone fills lost samples as they come.",
+                )
 
     def release(self, data: Any, seed: int | None = None, keep: Iterable[str] = ()) -> Release[Any]:
         """Protect a recording, or every recording of a cohort as a stream of its own.
