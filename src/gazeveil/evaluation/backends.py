@@ -24,10 +24,12 @@ from concurrent.futures import (
     Executor,
     Future,
     ProcessPoolExecutor,
+    ThreadPoolExecutor,
     wait,
 )
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, TypeAlias
@@ -35,11 +37,17 @@ from typing import Any, TypeAlias
 from gazeveil import __version__, checks
 from gazeveil.errors import DataError, GazeveilError, MissingExtraError
 from gazeveil.evaluation.plan import Cell, CellBatch
+from gazeveil.evaluation.sources import in_memory, scratch_paths
 from gazeveil.evaluation.store import Content, Store
 from gazeveil.evaluation.worker import Worker, compute
+from gazeveil.features.recording_set import RecordingSet
 
 #: How often a batch is given to a worker before its cells are reported as broken.
 ATTEMPTS = 3
+
+
+#: How often it is looked which cells of the batches in hand are finished, in seconds.
+LOOK_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,11 @@ class FailedBatch:
     """A batch nobody answered for."""
 
     sentence: str
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The cells are finished, and their content follows with the rest of their batch."""
 
 
 Answer: TypeAlias = dict[Cell, Content] | FailedBatch
@@ -58,8 +71,9 @@ class Backend(ABC):
     @abstractmethod
     def work(
         self, worker: Worker, batches: Sequence[CellBatch], folder: Path | None
-    ) -> Iterator[tuple[CellBatch, Answer]]:
-        """Answers in any order; a batch may be answered in parts.
+    ) -> Iterator[tuple[CellBatch, Answer | Finished]]:
+        """Answers in any order; a batch may be answered in parts, and say before which of its cells
+        are finished.
 
         Parameters
         ----------
@@ -124,11 +138,14 @@ class Processes(Backend):
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
+        self._queue: SimpleQueue[tuple[int, int]] | None = None
 
     def work(
         self, worker: Worker, batches: Sequence[CellBatch], folder: Path | None
-    ) -> Iterator[tuple[CellBatch, Answer]]:
-        """Answers batch by batch; the workers write finished cells themselves."""
+    ) -> Iterator[tuple[CellBatch, Answer | Finished]]:
+        """Answers batch by batch, with word of each cell as it is finished; the workers write
+        finished cells themselves.
+        """
         sent = pickle.dumps(worker)
         if b"__main__" in sent:
             # Something of the study is defined in the user's own script, which a new process could
@@ -136,6 +153,7 @@ class Processes(Backend):
             yield from InProcess().work(worker, batches, folder)
             return
         waiting, alone, tries = deque(batches), deque[CellBatch](), Counter[CellBatch]()
+        number_of = {batch: i for i, batch in enumerate(batches)}
         while waiting or alone:
             single = not waiting
             queue = alone if single else waiting
@@ -146,11 +164,16 @@ class Processes(Backend):
                 try:
                     while queue and len(flying) < (1 if single else self.workers) and not broken:
                         batch = queue.popleft()
-                        flying[self._submit(batch, folder)] = batch
-                    done, _ = wait(flying, return_when=FIRST_COMPLETED)
+                        flying[self._submit(batch, folder, number_of[batch])] = batch
+                    done, _ = wait(flying, timeout=LOOK_S, return_when=FIRST_COMPLETED)
                 except BrokenExecutor:
                     broken = [*flying.values(), batch]
                     break
+                for number, cell in self._finished():
+                    yield (
+                        replace(batches[number], cells=batches[number].cells[cell:][:1]),
+                        Finished(),
+                    )
                 for future in done:
                     batch = flying.pop(future)
                     try:
@@ -176,14 +199,23 @@ class Processes(Backend):
 
     def _start(self, sent: bytes, workers: int) -> None:
         context = multiprocessing.get_context("spawn")
+        # Two numbers at a time: a message as short as that is written whole or not at all, also by
+        # a worker that is killed. A new pool gets a new queue, because a killed worker may hold the
+        # lock of the old one.
+        self._queue = context.SimpleQueue()
         self._pool = ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_begin, initargs=(sent,)
+            workers, mp_context=context, initializer=_begin, initargs=(sent, self._queue)
         )
 
-    def _submit(self, batch: CellBatch, folder: Path | None) -> Future[Answer]:
+    def _submit(self, batch: CellBatch, folder: Path | None, number: int) -> Future[Answer]:
         assert self._pool is not None
         with _no_main():
-            return self._pool.submit(_work_here, batch, folder)
+            return self._pool.submit(_work_here, batch, folder, number)
+
+    def _finished(self) -> Iterator[tuple[int, int]]:
+        """Batch and place in it of the cells that were finished since the last look."""
+        while self._queue is not None and not self._queue.empty():
+            yield self._queue.get()
 
     def _stop(self) -> None:
         if self._pool is not None:
@@ -192,7 +224,7 @@ class Processes(Backend):
             for process in list((getattr(self._pool, "_processes", None) or {}).values()):
                 process.terminate()
             self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+            self._pool = self._queue = None
 
     def __exit__(
         self,
@@ -262,8 +294,11 @@ class ExecutorBackend(Backend):
                 yield batch, answer
 
     def sent(self, worker: Worker) -> Any:
-        """What every batch is sent with."""
-        return worker
+        """What every batch is sent with: the recordings too, unless threads or processes of this
+        machine compute, who read the scratch file of large ones.
+        """
+        here = isinstance(self.executor, ThreadPoolExecutor | ProcessPoolExecutor)
+        return worker if here else _with_recordings(worker)
 
 
 class Cluster(ExecutorBackend):
@@ -297,7 +332,12 @@ class Cluster(ExecutorBackend):
         super().__init__(self.client.get_executor(pure=False))
 
     def sent(self, worker: Worker) -> Any:
-        """The study is sent to every worker once; a batch then carries only its name."""
+        """The study is sent to every worker once; a batch then carries only its name. Recordings go
+        with it where a worker cannot read the scratch file they lie in.
+        """
+        paths = _scratch_of(worker)
+        if paths and not all(self.client.run(_sees, sorted(paths)).values()):
+            worker = _with_recordings(worker)
         return self.client.scatter(worker, broadcast=True, hash=False)
 
     def __exit__(
@@ -313,12 +353,13 @@ class Cluster(ExecutorBackend):
 # --------------------------------------------------------------------------------------------------
 
 _WORKER: Worker | None = None
+_QUEUE: SimpleQueue[tuple[int, int]] | None = None
 
 
-def _begin(sent: bytes) -> None:
+def _begin(sent: bytes, queue: SimpleQueue[tuple[int, int]]) -> None:
     """A worker process learns its study, and ends when whoever started it does."""
-    global _WORKER
-    _WORKER = pickle.loads(sent)
+    global _WORKER, _QUEUE
+    _WORKER, _QUEUE = pickle.loads(sent), queue
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C is for the main process, which then ends its workers
@@ -335,14 +376,16 @@ def _end_with(sentinel: int) -> None:
     os._exit(1)
 
 
-def _work_here(batch: CellBatch, folder: Path | None) -> dict[Cell, Content]:
+def _work_here(batch: CellBatch, folder: Path | None, number: int) -> dict[Cell, Content]:
     assert _WORKER is not None
+    assert _QUEUE is not None
     store = None if folder is None else Store(folder)
     answer = {}
     for cell, content in compute(_WORKER, batch):
         if store is not None and "failure" not in content:
             store.put(_WORKER.key(cell), content)
         answer[cell] = content
+        _QUEUE.put((number, batch.cells.index(cell)))
     return answer
 
 
@@ -353,6 +396,24 @@ def _work_elsewhere(worker: Worker, version: str, batch: CellBatch) -> dict[Cell
             " everywhere."
         )
     return dict(compute(worker, batch))
+
+
+def _sees(paths: Sequence[str]) -> bool:
+    """Whether this process can read the files."""
+    return all(os.access(path, os.R_OK) for path in paths)
+
+
+def _scratch_of(worker: Worker) -> frozenset[str]:
+    source = worker.study.source
+    return scratch_paths(source) if isinstance(source, RecordingSet) else frozenset()
+
+
+def _with_recordings(worker: Worker) -> Worker:
+    """The study with its recordings in memory."""
+    if not _scratch_of(worker):
+        return worker
+    assert isinstance(worker.study.source, RecordingSet)
+    return replace(worker, study=replace(worker.study, source=in_memory(worker.study.source)))
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from gazeveil.evaluation.plan import same_stimulus, seed_of, table_names, tables
 from gazeveil.evaluation.study import Study
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import natural
+from gazeveil.gaze.scratch import set_aside
 from gazeveil.privacy.mechanism import Mechanism
 
 #: (person, stimulus, session, task).
@@ -85,8 +86,8 @@ def protect(
         )
     keep = {"keep": ("labels",)} if recording_set.pipeline.events == "carried" else {}
     release = mechanism.release(recording_set.cohort, seed=seed, **keep)
-    # Loaded, because a lazy release would be made anew each time somebody looks at it.
-    return RecordingSet(release.data.load(), None, recording_set.pipeline, recording_set.people)
+    # Made now and kept, because a lazy release would be made anew each time somebody looks at it.
+    return RecordingSet(set_aside(release.data), None, recording_set.pipeline, recording_set.people)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +137,11 @@ def split_of(study: Study, keys: Iterable[Key], repetition: int) -> Split:
             "first half of every recording against the second",
         )
     elif study.split == "session":
-        last = {p: max({k[2] for k in listed if k[0] == p}, key=natural) for p in persons}
-        both = tuple(p for p in persons if len({k[2] for k in listed if k[0] == p}) > 1)
+        sessions: dict[str, set[str]] = {p: set() for p in persons}
+        for key in listed:
+            sessions[key[0]].add(key[2])
+        last = {p: max(sessions[p], key=natural) for p in persons}
+        both = tuple(p for p in persons if len(sessions[p]) > 1)
         included = frozenset(both)
         protocol = "each person's last session against the earlier ones"
         split = Split(
@@ -162,7 +166,9 @@ def _by_stimulus(study: Study, keys: tuple[Key, ...], persons: list[str], repeti
     stimuli = sorted({k[1] for k in keys}, key=natural)
     learnt = min(max(round(study.train * len(stimuli)), 1), len(stimuli) - 1)
     rng = np.random.default_rng(seed_of(study.seed, "split", study.train, repetition))
-    seen = {p: {k[1] for k in keys if k[0] == p} for p in persons}
+    seen: dict[str, set[str]] = {p: set() for p in persons}
+    for key in keys:
+        seen[key[0]].add(key[1])
     best: tuple[str, ...] | None = None
     train: frozenset[str] = frozenset()
     for _ in range(_DRAWS):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gazeveil import __version__
 from gazeveil.errors import DataError
-from gazeveil.evaluation.backends import Answer, FailedBatch, make_backend
+from gazeveil.evaluation.backends import Answer, FailedBatch, Finished, make_backend
 from gazeveil.evaluation.collect import collect
 from gazeveil.evaluation.plan import Cell, check_samples, plan
 from gazeveil.evaluation.results import Results
@@ -84,11 +84,15 @@ def run(
             worker, study=replace(study, source=loaded(raw), people=None, stimuli=None)
         )
     with make_backend(executor, len(batches)) as backend:
+        announced: set[Cell] = set()
         for batch, answer in backend.work(worker, batches, folder):
-            for cell in batch.cells:
-                cells[cell] = _kept(store, keys[cell], cell, answer)
+            if isinstance(answer, Finished):
+                announced.update(batch.cells)
+            else:
+                for cell in batch.cells:
+                    cells[cell] = _kept(store, keys[cell], cell, answer)
             if progress is not None:
-                progress(len(cells), len(keys))
+                progress(len(announced | cells.keys()), len(keys))
     about = _about(study, raw, worker.context, len(keys))
     results = collect(study, planned, cells, {**about, "notes": [note] if note else []})
     if results.frame.height == 0:

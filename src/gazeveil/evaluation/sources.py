@@ -20,8 +20,9 @@ from gazeveil import __version__, checks
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import TABLES, FeaturePipeline, RecordingSet, carry
 from gazeveil.features.table import KEYS, FeatureTable
-from gazeveil.gaze.cohort import Cohort, natural
+from gazeveil.gaze.cohort import Cohort, Handle, natural
 from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.scratch import SetAside, is_set_aside, set_aside
 
 #: Names of people or stimuli, how many of them (the first in natural order), or all.
 Selection: TypeAlias = tuple[str, ...] | int | None
@@ -181,20 +182,49 @@ def opened(
 
 
 def loaded(recording_set: RecordingSet) -> RecordingSet:
-    """The material with every sample in memory: read once, and handed to whoever computes."""
+    """The material with every sample read once, as it is handed to whoever computes: in memory, or
+    where it is large in a scratch file that the workers of this machine share.
+    """
     people = {
         p: dict(a) for p, a in recording_set.people.items()
     }  # read-only mappings cannot be sent to another process
     if recording_set.cohort is None:
         return RecordingSet(None, recording_set.tables, recording_set.pipeline, people)
     # What a simulator knows of its recordings is no part of them, and weighs more than they do.
-    recordings = [r if r.truth is None else r.with_(truth=None) for r in recording_set.cohort]
+    cohort = recording_set.cohort
+    recordings = (_without_truth(item) for item in cohort.items)
     return RecordingSet(
-        Cohort(recordings, recording_set.cohort.people, name=recording_set.cohort.name),
+        set_aside(recordings, cohort.people, cohort.name),
         recording_set.tables,
         recording_set.pipeline,
         people,
     )
+
+
+def _without_truth(item: Recording | Handle) -> Recording | Handle:
+    if is_set_aside(item):
+        return item
+    recording = item.load() if isinstance(item, Handle) else item
+    return recording if recording.truth is None else recording.with_(truth=None)
+
+
+def in_memory(recording_set: RecordingSet) -> RecordingSet:
+    """The material with every sample in memory, for those who do not see this machine's disk."""
+    if recording_set.cohort is None:
+        return recording_set
+    return RecordingSet(
+        recording_set.cohort.load(),
+        recording_set.tables,
+        recording_set.pipeline,
+        recording_set.people,
+    )
+
+
+def scratch_paths(recording_set: RecordingSet) -> frozenset[str]:
+    """The scratch files that somebody who is handed the material must be able to read."""
+    cohort = recording_set.cohort
+    loads = [getattr(item, "load", None) for item in cohort.items] if cohort is not None else []
+    return frozenset(load.file.path for load in loads if isinstance(load, SetAside))
 
 
 @dataclass(frozen=True)

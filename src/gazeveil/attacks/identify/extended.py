@@ -53,9 +53,9 @@ def vectors(recording_set: RecordingSet) -> RecordingVectors:
     events = _event_columns(recording_set.fixations, recording_set.saccades, keys)
     columns, blocks = [*base.columns, *events], ["events"] * (len(base.columns) + len(events))
     parts = [base.values, *(column[:, None] for column in events.values())]
-    recordings = list(recording_set.cohort or ())
-    for block, measure in (("places", _places), ("dynamics", _dynamics)):
-        rows = [measure(r) for r in recordings]
+    measured = [(_places(r), _dynamics(r)) for r in recording_set.cohort or ()]
+    for i, block in enumerate(("places", "dynamics")):
+        rows = [both[i] for both in measured]
         names = list(rows[0]) if rows else []
         columns += names
         blocks += [block] * len(names)

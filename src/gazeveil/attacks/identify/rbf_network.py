@@ -59,7 +59,7 @@ RIDGE = 1e-8
 REDUCED_RIDGE = 1e-5
 
 # Activations of training rows are kept up to this size and made again beyond it, in blocks.
-_KEPT_BYTES = 1 << 30
+_KEPT_BYTES = 1 << 28
 _BLOCK_BYTES = 1 << 26
 
 # Normal equations square the condition number: refined solutions are good to about eps times this
