@@ -9,6 +9,9 @@ from gazeveil.registry import Registry, build_by_text, is_class_of
 BUILT_IN: dict[str, tuple[str, str]] = {
     "rbfn": ("identify.rbfn", "RBFN"),
     "linkage": ("identify.linkage", "Linkage"),
+    "steps": ("identify.steps", "Steps"),
+    "rocket": ("identify.rocket", "Rocket"),
+    "fusion": ("identify.fusion", "Fusion"),
     "trace": ("identify.trace", "Trace"),
     "forest": ("identify.classic", "Forest"),
     "svm": ("identify.classic", "SVM"),

@@ -17,9 +17,19 @@ def known(values: Floats) -> Floats:
 
 
 def quantiles(values: Floats, at: tuple[float, ...]) -> Floats:
-    """Quantiles of the known values."""
-    some = known(values)
-    return np.quantile(some, at) if len(some) else np.full(len(at), np.nan)
+    """Quantiles of the known values, between neighbours by a straight line."""
+    some = np.sort(known(values))
+    if not len(some):
+        return np.full(len(at), np.nan)
+    # numpy.quantile to the last digit, at a fifth of its time: these are taken some thousand times
+    # per person, and most of that time is not sorting.
+    place = np.asarray(at, dtype=np.float64) * (len(some) - 1)
+    below = np.floor(place).astype(np.int64)
+    share = place - below
+    low, high = some[below], some[np.minimum(below + 1, len(some) - 1)]
+    step = high - low
+    between: Floats = np.where(share >= 0.5, high - step * (1.0 - share), low + step * share)
+    return between
 
 
 def log_quantiles(values: Floats, at: tuple[float, ...]) -> Floats:

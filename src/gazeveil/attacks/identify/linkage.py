@@ -41,6 +41,7 @@ NEEDS = {
     "summary": ("fixation", "saccade"),
     "extended": ("samples", "fixation", "saccade"),
     "trajectory": ("samples",),
+    "steps": ("samples",),
 }
 
 #: Parts into which the stimuli of the gallery are dealt to weigh kinds of features.
@@ -55,10 +56,11 @@ class Linkage(Attack):
 
     Parameters
     ----------
-    features : {"summary", "extended", "trajectory"}
+    features : {"summary", "extended", "trajectory", "steps"}
         `summary`: means and standard deviations of event features and event rates, also from
         tables; `extended`: about 300 features of events, places and dynamics; `trajectory`: that of
-        0.2 s averages against the crowd's. The last two need samples.
+        0.2 s averages against the crowd's; `steps`: those of the attacker `steps`. All but the
+        first need samples.
 
     Examples
     --------

@@ -2,15 +2,19 @@
 
 `summary` (:mod:`gazeveil.features.recordings`) needs tables only, so it also reads releases that
 hold no samples; `extended` (:mod:`gazeveil.attacks.identify.extended`) and `trajectory`
-(:mod:`gazeveil.attacks.identify.trajectory`) need samples.
+(:mod:`gazeveil.attacks.identify.trajectory`) and `steps` (:mod:`gazeveil.attacks.vectors.steps`)
+need samples.
 """
 
 from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from gazeveil import checks
 from gazeveil.attacks.identify import extended, trajectory
+from gazeveil.attacks.vectors import steps
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors, summary_vectors
@@ -19,10 +23,14 @@ _MAKERS = {
     "summary": summary_vectors,
     "extended": extended.vectors,
     "trajectory": trajectory.vectors,
+    "steps": steps.vectors,
 }
 
 #: Kinds of vectors.
 FEATURES = tuple(_MAKERS)
+
+# Kinds that describe a recording without looking at others: those of a part are rows of the whole.
+_OF_ONE_RECORDING = ("summary", "extended")
 
 # Former names of the kinds of vectors.
 _FORMER = {"narrow": "summary", "wide": "extended", "path": "trajectory"}
@@ -39,9 +47,9 @@ def recording_vectors(recording_set: RecordingSet, features: str = "summary") ->
     ----------
     recording_set : RecordingSet
         Samples or tables.
-    features : {"summary", "extended", "trajectory"}
-        Means and standard deviations of event features; about 300 features; or the trajectory of
-        0.2 s averages of position.
+    features : {"summary", "extended", "trajectory", "steps"}
+        Means and standard deviations of event features; about 300 features; the trajectory of
+        0.2 s averages of position; or steps at many scales.
 
     Raises
     ------
@@ -56,7 +64,15 @@ def recording_vectors(recording_set: RecordingSet, features: str = "summary") ->
                 f"{features.capitalize()} vectors need samples, and this release holds tables only."
                 " Use features='summary'."
             )
-        kept[features] = _MAKERS[features](recording_set)
+        whole = recording_set.part_of
+        if whole is not None and features in _OF_ONE_RECORDING:
+            places = {key: i for i, key in enumerate(whole.keys)}
+            rows = [places[key] for key in recording_set.keys]
+            kept[features] = recording_vectors(whole, features).where(
+                np.array(rows, dtype=np.int64)
+            )
+        else:
+            kept[features] = _MAKERS[features](recording_set)
     return kept[features]
 
 

@@ -45,8 +45,9 @@ def missing_statistics(recording: Recording) -> Floats:
     usual_ms = float(np.median(step_ms))
     edges = np.diff(np.concatenate(([0], lost.astype(np.int8), [0])))
     first, after = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-    runs_ms = (after - first) * usual_ms
-    stretches = np.diff(np.concatenate((after, [n]))) if len(after) else np.array([n])
+    runs_ms = np.asarray((after - first) * usual_ms, dtype=np.float64)
+    ends = np.concatenate((after, [n])) if len(after) else np.array((0, n))
+    stretches = np.diff(ends).astype(np.float64)
     duration_s = float(recording.t_ns[-1] - recording.t_ns[0]) / 1e9
     return np.array(
         (

@@ -76,11 +76,13 @@ def paths(
     if weights is not None:
         v = v * weights[good, None]
     at = slot[good]
-    sums = np.stack([np.bincount(at, weights=v[:, k], minlength=count) for k in range(3)], axis=1)
+    sums: Floats = np.stack(
+        [np.bincount(at, weights=v[:, k], minlength=count) for k in range(3)], axis=1
+    )
     result = {}
     for slot_s in slots_s:
         many = round(slot_s / finest)
-        total = np.add.reduceat(sums, np.arange(0, count, many), axis=0) if many > 1 else sums
+        total: Floats = np.add.reduceat(sums, np.arange(0, count, many), axis=0)
         result[slot_s] = Path(recording.space, unit(total))
     return result
 

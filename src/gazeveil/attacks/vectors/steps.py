@@ -94,7 +94,7 @@ def _among_others(
             by_stimulus.setdefault(stimulus, []).append(i)
     for members in by_stimulus.values():
         for s, slot_s in enumerate(_CROWD_S):
-            own = [path[slot_s] for i in members if (path := wide[i]) is not None]
+            own = [mine[slot_s] for i in members if (mine := wide[i]) is not None]
             others = crowds(own, [people[i] for i in members])
             for i, path, crowd in zip(members, own, others, strict=True):
                 beside[i, s] = places.beside_crowd(path, crowd)

@@ -1,0 +1,164 @@
+"""`steps`: how people move, at many scales, learnt by ridge regression.
+
+The vectors are those of :mod:`gazeveil.attacks.vectors.steps`, without what their stimulus has in
+common (:mod:`gazeveil.attacks.vectors.deviations`). Three regressions judge them: a plain one, one
+that multiplies each feature by the root of its share of variance between people, and one on a
+Gaussian kernel of those; their standardised scores are added. Penalties are chosen on the gallery
+alone (:mod:`gazeveil.attacks.kernel_ridge`). The scores of a person's recordings are averaged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
+from gazeveil.attacks.base import Attack, Scores
+from gazeveil.attacks.denoiser import standardised_scores
+from gazeveil.attacks.identify.vectors import recording_vectors
+from gazeveil.attacks.kernel_ridge import Lesson, fold_of, kernel_features, ridge_scores
+from gazeveil.attacks.vectors.deviations import (
+    between_share,
+    person_means,
+    places_of,
+    standardised_deviations,
+)
+from gazeveil.errors import DataError
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import RecordingVectors
+
+#: What learns people from vectors.
+LEARNERS = ("all", "ridge", "weighted", "kernel", "logistic")
+
+# Penalties of the logistic regression that are tried, as scikit-learn's C.
+_LOGISTIC = (0.1, 1.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Steps(Attack):
+    """Recognise people by how they move, what is missing and where they look.
+
+    Parameters
+    ----------
+    learner : {"all", "ridge", "weighted", "kernel", "logistic"}
+        `ridge`: plain ridge regression; `weighted`: of features weighed by how far people differ in
+        them; `kernel`: on a Gaussian kernel of those; `logistic`: multinomial logistic regression;
+        `all`: the sum of the first three.
+
+    Examples
+    --------
+    >>> str(Steps(learner="ridge"))
+    'steps:learner=ridge'
+    """
+
+    name: ClassVar[str] = "steps"
+    needs: ClassVar[tuple[str, ...]] = ("samples",)
+
+    learner: str = "all"
+
+    def check(self) -> None:
+        """One of the learners."""
+        checks.one_of(self.name, "learner", self.learner, LEARNERS)
+
+    def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
+        """Sums of standardised scores; the seed only matters in galleries whose kernel is
+        approximated.
+        """
+        return match_steps(
+            recording_vectors(gallery, "steps"),
+            recording_vectors(probe, "steps"),
+            self.learner,
+            seed,
+        )
+
+
+def match_steps(
+    gallery: RecordingVectors, probe: RecordingVectors, learner: str = "all", seed: int = 0
+) -> Scores:
+    """Scores of the people of the probe against those of the gallery.
+
+    Raises
+    ------
+    DataError
+        If a side is empty, or no feature is known on both.
+    """
+    gallery, probe = _known_on_both(gallery, probe)
+    known = tuple(sorted(set(gallery.persons.tolist())))
+    probes = tuple(sorted(set(probe.persons.tolist())))
+    sides = (standardised_deviations(gallery, gallery), standardised_deviations(probe, gallery))
+    rows = _learn(*sides, gallery, known, learner, seed)
+    # People whose material is the same must tie, whatever the last digit of a product says.
+    return Scores(known, probes, person_means(rows, probe.persons, probes).round(9))
+
+
+def _known_on_both(
+    gallery: RecordingVectors, probe: RecordingVectors
+) -> tuple[RecordingVectors, RecordingVectors]:
+    """Both sides with the columns that both know."""
+    if not len(gallery) or not len(probe):
+        raise DataError("Steps need recordings on both sides.")
+    both = np.isfinite(gallery.values).any(axis=0) & np.isfinite(probe.values).any(axis=0)
+    if not both.any():
+        raise DataError(
+            "Steps need at least one feature that both sides know: recordings of a second or more"
+            " with some gaze in them."
+        )
+    columns = [gallery.columns[i] for i in np.flatnonzero(both).tolist()]
+    return gallery.select(columns), probe.select(columns)
+
+
+def _learn(
+    g: Floats, p: Floats, gallery: RecordingVectors, known: tuple[str, ...], learner: str, seed: int
+) -> Floats:
+    """Scores of probe rows against the known people."""
+    of = places_of(gallery.persons, known)[0]
+    stimuli = np.unique(gallery.stimuli, return_inverse=True)[1]
+    lesson = Lesson(of, len(known), fold_of(stimuli))
+    even = _even_blocks(gallery.blocks)
+    people = person_means(g, gallery.persons, known)
+    weight = even * np.sqrt(between_share(people, g - people[of]))
+    parts = []
+    if learner in ("all", "ridge"):
+        parts.append(ridge_scores(g * even, p * even, lesson))
+    if learner in ("all", "weighted"):
+        parts.append(ridge_scores(g * weight, p * weight, lesson))
+    if learner in ("all", "kernel"):
+        parts.append(ridge_scores(*kernel_features(g * weight, p * weight, seed), lesson))
+    if learner == "logistic":
+        parts.append(_logistic_scores(g * even, p * even, lesson))
+    return np.sum([standardised_scores(part) for part in parts], axis=0)
+
+
+def _even_blocks(blocks: tuple[str, ...]) -> Floats:
+    """Weights of columns by the size of their kind, so that the many steps do not drown the few
+    lost samples: between equal features and equal kinds.
+    """
+    names, inverse, counts = np.unique(blocks, return_inverse=True, return_counts=True)
+    return np.asarray(counts, dtype=np.float64)[inverse] ** -0.25 if len(names) else np.ones(0)
+
+
+def _logistic_scores(g: Floats, p: Floats, lesson: Lesson) -> Floats:
+    """Logarithms of probabilities; the penalty is chosen on held-out stimuli."""
+    from sklearn.linear_model import LogisticRegression
+
+    size = float(np.sqrt((g**2).sum(axis=1).mean()))
+    g, p = g / max(size, 1e-12), p / max(size, 1e-12)
+
+    def scores(rows: Floats, of: Ints, probe: Floats, c: float) -> Floats:
+        out = np.full((len(probe), lesson.people), -30.0)
+        if len(np.unique(of)) > 1:
+            model = LogisticRegression(C=c, max_iter=200).fit(rows, of)
+            out[:, model.classes_] = np.maximum(model.predict_log_proba(probe), -30.0)
+        return out
+
+    gains = dict.fromkeys(_LOGISTIC, 0.0)
+    for part in np.unique(lesson.fold):
+        out = lesson.fold == part
+        if not out.all():
+            for c in _LOGISTIC:
+                asked = scores(g[~out], lesson.of[~out], g[out], 10 * c)
+                gains[c] += float(asked[np.arange(out.sum()), lesson.of[out]].sum())
+    return scores(g, lesson.of, p, 10 * max(gains, key=lambda c: gains[c]))
