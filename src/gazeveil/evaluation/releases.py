@@ -283,7 +283,9 @@ class ReleaseCache:
     def _cut(self, recording_set: RecordingSet, part: str) -> RecordingSet:
         if self.split.halves:
             return recording_set.halves()[0 if part == "gallery" else 1]
-        return recording_set.where(self.split.gallery if part == "gallery" else self.split.probe)
+        cut = recording_set.where(self.split.gallery if part == "gallery" else self.split.probe)
+        cut.part_of = recording_set
+        return cut
 
     def _seen(self, which: str, part: str, denoiser: str, views: int = 1) -> RecordingSet:
         """A part as the attacker sees it: averaged over views, then behind the denoiser."""

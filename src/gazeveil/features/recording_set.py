@@ -119,6 +119,9 @@ class RecordingSet:
         noise_scale_deg: Callable[[Recording], Floats | None] | None = None,
     ) -> None:
         self.cohort = cohort
+        # Set by whoever takes several parts of one set, so that what is computed recording by
+        # recording is computed once, for the whole.
+        self.part_of: RecordingSet | None = None
         self.noise_scale_deg = noise_scale_deg
         self.pipeline = pipeline or FeaturePipeline()
         self._tables: dict[str, FeatureTable] = dict(tables or {})
