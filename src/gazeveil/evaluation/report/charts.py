@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 #: Marks of attackers, by name; others get the last.
 _MARKS = {
     "linkage": "o",
+    "steps": "d",
+    "rocket": "p",
+    "fusion": "H",
+    "ekyt": "8",
     "trace": "v",
     "forest": "^",
     "svm": "P",
@@ -84,7 +88,7 @@ def _release_row(axes: Axes, row: int, release: ReleaseFindings) -> dict[str, st
     for rate in release.rates:
         name = attack_parts(rate.attack).name
         if rate is not worst and name != "rbfn":
-            names[name] = _MARKS.get(name, "d")
+            names[name] = _MARKS.get(name, "D")
             axes.plot(100 * rate.value, row, names[name], **others, zorder=2)
     if rbfn is not None:
         square: dict[str, Any] = {"ms": 7.5, "mfc": light("paper"), "mec": light("ink"), "mew": 1.3}

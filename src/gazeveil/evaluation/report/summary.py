@@ -169,7 +169,7 @@ def called_safe(findings: Findings) -> str:
     several = any(r.comparison is not None and math.isfinite(r.comparison.chosen) for r in compared)
     return (
         "The RBF network alone, the attacker of the papers, would have called"
-        f" {missed or 'none'} of {len(compared)} releases safe where the {findings.strongest}"
+        f" {missed or 'none'} of {_releases(compared)} safe where the {findings.strongest}"
         " shows that people are recognised"
         + (
             f" ({sum(chosen) or 'none'} where that attacker is chosen on the other repetitions)."
@@ -204,16 +204,17 @@ def overview(findings: Findings) -> list[str]:
     if held:
         sentences.append(
             f"No attacker tried{battery} does better than guessing on {len(held)} of"
-            f" {len(protected)} releases: {_listed(held)}."
+            f" {_releases(protected)}: {_listed(held)}."
         )
     if broken:
         sentences.append(
-            f"People are still recognised in {len(broken)} of {len(protected)} releases."
+            f"People are still recognised in {len(broken)} of {_releases(protected)}."
             f" {_capital(_listed(broken, counts=True))}."
         )
     missed = [r for r in protected if r.missed_by_rbfn]
     if missed:
-        sentences.append(f"{called_safe(findings)} They are: {_listed(missed)}.")
+        which = "It is" if len(missed) == 1 else "They are"
+        sentences.append(f"{called_safe(findings)} {which}: {_listed(missed)}.")
     stronger = [d for d in findings.differences if d.low > 0]
     if stronger:
         most = max(stronger, key=lambda d: d.difference)
@@ -301,6 +302,10 @@ def _listed(releases: Sequence[ReleaseFindings], *, counts: bool = False) -> str
             + (between if counts else "")
         )
     return "; ".join(phrases)
+
+
+def _releases(releases: Sequence[ReleaseFindings]) -> str:
+    return f"{len(releases)} release{'s' * (len(releases) != 1)}"
 
 
 def _capital(text: str) -> str:
