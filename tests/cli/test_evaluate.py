@@ -113,6 +113,33 @@ def test_a_study_file_is_run_reported_and_resumed(
     assert Results.read(out).study["times"]["found"] > 0  # type: ignore[index]
 
 
+PARTS = """
+name = "two"
+repetitions = 1
+mechanisms = ["gaussian:sigma_deg=2"]
+attacks = "quick"
+[[part]]
+label = "A"
+simulate = { people = 3, stimuli = 3, seconds = 4, rate_hz = 60, seed = 1 }
+[[part]]
+label = "B"
+simulate = { people = 3, stimuli = 3, seconds = 4, rate_hz = 60, seed = 2 }
+"""
+
+
+def test_a_study_of_parts_counts_what_the_network_calls_safe_over_all_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two.toml").write_text(PARTS)
+    short = ("--out", tmp_path / "o", "--workers", 1, "--no-report")
+    figures = tmp_path / "f.json"
+    assert run("evaluate", tmp_path / "two.toml", *short, "--json", figures) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Over all parts the RBF network alone would have called 0 of 2 releases safe" in said
+    assert "where the strongest of 2 attackers tried (quick battery) shows" in said
+    assert json.loads(figures.read_text())["called_safe"]["releases"] == 2
+
+
 def test_a_quick_study_needs_no_file(
     raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

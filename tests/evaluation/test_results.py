@@ -271,6 +271,27 @@ def test_what_choosing_adds_is_taken_away_on_other_repetitions() -> None:
     assert seen["chosen_difference"] == pytest.approx(1 / 24)
 
 
+def test_what_the_network_calls_safe_is_counted_over_all_releases_and_cohorts() -> None:
+    rows, outcomes = [], []
+    cells = {("a", "gaussian"): 9, ("b", "gaussian"): 2, ("b", "temporal"): 12, ("b", "none"): 20}
+    for (cohort, mechanism), found in cells.items():
+        own = {"mechanism": mechanism}
+        for attack, count in (("rbfn", 1), ("linkage", found)):
+            rate = rate_result(RATE, count / 24, 24, 1 / 24)
+            more = {"low": rate.low, "high": rate.high, "n": 24, "chance": 1 / 24, "cohort": cohort}
+            rows.append({**row(attack, rate.value), **more, **own})
+            outcomes += [
+                outcome(attack, f"p{p}", r, float(p < count), **own)
+                for r in range(2)
+                for p in range(24)
+            ]
+    cohorts = [c for (c, _) in cells for _ in range(2 * 2 * 24)]
+    several = outcomes_of(outcomes).with_columns(pl.Series("cohort", cohorts))
+    counts = Results(frame_of(rows), several).called_safe()
+    # Unprotected gaze is no release; 2 of 24 is no better than guessing.
+    assert counts == {"releases": 3, "called_safe": 2, "chosen_called_safe": 2}
+
+
 def test_a_comparison_without_the_network_or_with_one_repetition_says_what_it_can(
     results: Results,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gazeveil.cli.arguments import say, write_json
-from gazeveil.cli.printing import figures, show
+from gazeveil.cli.printing import figures, say_called_safe, show
 from gazeveil.cli.progress import bar
 from gazeveil.errors import ParameterError
 
@@ -91,6 +91,7 @@ def run_parts(
             if part_results.frame.height:
                 say(part.label)
                 show(part_results)
+        say_called_safe(results)
     reasons: dict[str, list[str]] = {}
     for failure in results.failures:
         reasons.setdefault(failure["sentence"], []).append(failure["cell"])

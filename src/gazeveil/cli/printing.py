@@ -80,6 +80,24 @@ def show_network(findings: Findings) -> None:
         say(called_safe(findings))
 
 
+def say_called_safe(results: Results) -> None:
+    """Print how many releases of all parts the RBF network alone would have called safe."""
+    from gazeveil.evaluation.report.findings import strongest_of
+
+    counts = results.called_safe()
+    if not counts["releases"]:
+        return
+    tried = results.strongest_against()["tried"].unique().sort().to_list()
+    several = f"{tried[0]} to {tried[-1]}" if len(tried) > 1 else str(tried[0])
+    strongest = strongest_of(several, str(results.study.get("battery") or ""))
+    say(
+        f"Over all parts the RBF network alone would have called {counts['called_safe']} of"
+        f" {counts['releases']} releases safe where the {strongest} shows that people are"
+        f" recognised, and {counts['chosen_called_safe']} where that attacker is chosen on the"
+        " other repetitions."
+    )
+
+
 def _show_missing(results: Results) -> None:
     """Print what could not be computed, and what was left out."""
     reasons: dict[str, int] = {}
@@ -129,6 +147,7 @@ def figures(results: Results) -> dict[str, object]:
         "study": {k: v for k, v in results.study.items() if k != "times"},
         "strongest": results.strongest().to_dicts(),
         "strongest_against": results.strongest_against().to_dicts(),
+        "called_safe": results.called_safe(),
         "results": results.frame.to_dicts(),
         "guarantees": list(results.guarantees),
         "failures": list(results.failures),

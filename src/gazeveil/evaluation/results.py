@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import DataError, FormatError
-from gazeveil.evaluation.columns import AGAINST, CELL, FRAME, ONE_RELEASE, OUTCOMES, RATE
+from gazeveil.evaluation.columns import AGAINST, CELL, FRAME, NONE, ONE_RELEASE, OUTCOMES, RATE
 
 Examples: TypeAlias = dict[str, object]
 
@@ -193,6 +193,23 @@ class Results:
             own = _of_release(rates, worst)
             rows.append(_against(worst, own, _of_release(outcomes, worst), attack))
         return pl.DataFrame(rows, schema=AGAINST)
+
+    def called_safe(self, attack: str = "rbfn") -> dict[str, int]:
+        """How many releases one attack alone would have called safe although people are recognised,
+        over all cohorts of these results.
+
+        Returns
+        -------
+        dict
+            `releases` (protected ones that the attack was tried on), `called_safe` (of them, by the
+            strongest attack) and `chosen_called_safe` (by the one chosen on other repetitions); see
+            :meth:`strongest_against`.
+        """
+        rows = self.strongest_against(attack).filter(
+            (pl.col("mechanism") != NONE) & pl.col("other").is_not_null()
+        )
+        counts = {c: int(rows[c].sum()) for c in ("called_safe", "chosen_called_safe")}
+        return {"releases": rows.height, **counts}
 
     def _rates(self) -> pl.DataFrame:
         """The rows of rates that were measured."""
