@@ -7,6 +7,7 @@ import time
 
 import pytest
 from rich.console import Console
+from rich.progress import Progress
 
 from gazeveil.cli import progress
 
@@ -48,3 +49,23 @@ def test_nothing_is_shown_where_nobody_watches(
     for _ in progress.track(range(2), 2, "Counting"):
         time.sleep(0.05)
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_time_left_is_known_from_the_first_item_without_what_was_there() -> None:
+    now = [100.0]
+    shown = Progress(progress.TimeLeftColumn(), get_time=lambda: now[0])
+    task = shown.add_task("cells", total=None)
+
+    def text() -> str:
+        return progress.TimeLeftColumn().render(shown.tasks[0]).plain
+
+    assert text() == ""
+    shown.reset(task, total=12, completed=2, before=2)
+    now[0] += 40.0
+    assert text() == ""  # nothing is finished yet
+    shown.update(task, completed=3)
+    assert text() == "about 6:00 left"  # nine of 40 s each
+    now[0] += 10.0
+    shown.update(task, completed=7)
+    assert text() == "about 0:50 left"  # five of 10 s each
+    assert progress.clock(7325.4) == "2:02:05"

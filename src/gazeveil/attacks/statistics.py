@@ -21,8 +21,8 @@ def quantiles(values: Floats, at: tuple[float, ...]) -> Floats:
     some = np.sort(known(values))
     if not len(some):
         return np.full(len(at), np.nan)
-    # numpy.quantile to the last digit, in less than half of its time: these are taken some thousand times
-    # per person, and most of that time is not sorting.
+    # numpy.quantile to the last digit, in less than half of its time: some thousand are taken per
+    # person, and most of that time is not sorting.
     place = np.asarray(at, dtype=np.float64) * (len(some) - 1)
     below = np.floor(place).astype(np.int64)
     share = place - below

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from rich.console import Console
 from rich.errors import LiveError
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 
 Item = TypeVar("Item")
 
@@ -17,11 +18,52 @@ Item = TypeVar("Item")
 AFTER_S = 1.0
 
 
+class TimeLeftColumn(ProgressColumn):
+    """The time left by the mean pace since the clock started, from the first item on.
+
+    Rich's own column looks at the last 30 s and needs two items in them; cells of a large study
+    take longer. What was finished before the clock started (`before` of the task) has no pace.
+    """
+
+    def render(self, task: Task) -> Text:
+        """`about 4:05 left`, or nothing where nothing is known yet."""
+        left = seconds_left(
+            task.elapsed, task.completed - task.fields.get("before", 0), task.remaining
+        )
+        return Text("" if left is None else f"about {clock(left)} left", style="progress.remaining")
+
+
+def seconds_left(elapsed_s: float | None, done: float, left: float | None) -> float | None:
+    """Seconds that the remaining items take at the mean pace so far; None where that is not known.
+
+    Examples
+    --------
+    >>> seconds_left(30.0, 3, 9)
+    90.0
+    """
+    if elapsed_s is None or left is None or done <= 0:
+        return None
+    return elapsed_s / done * left
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, with hours where there are any.
+
+    Examples
+    --------
+    >>> clock(245), clock(3725)
+    ('4:05', '1:02:05')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
 @contextmanager
 def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar that is told (done, total); nothing where standard error is not a terminal."""
     screen = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeLeftColumn())
     progress = Progress(*columns, console=screen, transient=True)
     task = progress.add_task(what, total=None)
     before = [-1, -1]
@@ -30,7 +72,7 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
         if total != before[1] or done < before[0]:
             # A study begins: cells that were there already took no time, so the clock starts at
             # them.
-            progress.reset(task, total=total, completed=done)
+            progress.reset(task, total=total, completed=done, before=done)
         before[:] = done, total
         progress.update(task, completed=done, total=total)
 

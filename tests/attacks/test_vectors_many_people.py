@@ -1,0 +1,73 @@
+"""Vectors of recordings are made once, and as the plain ways make them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.signal import welch
+
+import gazeveil
+from gazeveil.attacks.identify import extended, vectors
+from gazeveil.attacks.identify.vectors import recording_vectors
+from gazeveil.attacks.statistics import quantiles
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import RecordingVectors
+
+
+@pytest.fixture(scope="module")
+def whole() -> RecordingSet:
+    return RecordingSet(gazeveil.simulate(3, 4, 8.0, 100.0, seed=2).load())
+
+
+def test_quantiles_are_numpys_to_the_last_digit() -> None:
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 10, 41, 500):
+        values = rng.normal(size=n) * 10.0 ** rng.integers(-3, 4)
+        at = (0.0, 0.05, 0.25, 0.5, 0.9, 0.99, 1.0, *rng.random(5).tolist())
+        np.testing.assert_array_equal(
+            quantiles(np.append(values, np.nan), at), np.quantile(values, at)
+        )
+    assert np.isnan(quantiles(np.array([np.nan, np.inf]), (0.5,))).all()
+
+
+def test_the_spectrum_is_scipys(whole: RecordingSet) -> None:
+    found = extended.vectors(whole)
+    assert whole.cohort is not None
+    for i, recording in enumerate(whole.cohort):
+        velocity = extended.velocities(recording)[0][0]
+        frequency, power = welch(np.nan_to_num(velocity), fs=100.0, nperseg=400, detrend=False)
+        for low, high in pairwise(extended.BANDS_HZ):
+            inside = (frequency >= low) & (frequency < high)
+            value = found.values[i, found.columns.index(f"spectrum_x_{low:g}_{high:g}hz")]
+            if high > 50.0:
+                assert np.isnan(value)
+            else:
+                assert value == pytest.approx(np.log(max(power[inside].mean(), 1e-4)), abs=1e-9)
+
+
+@pytest.mark.parametrize("features", ["summary", "extended", "trajectory"])
+def test_vectors_of_a_part_are_rows_of_the_whole(
+    whole: RecordingSet, features: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole.prepared(("fixation", "saccade"))
+    alone = whole.select(stimuli=whole.stimuli[:2])
+    part = whole.select(stimuli=whole.stimuli[:2])
+    part.part_of = whole
+    wanted = recording_vectors(alone, features)
+    recording_vectors(whole, features)
+    calls: list[RecordingSet] = []
+    make = vectors._MAKERS[features]
+
+    def watched(recording_set: RecordingSet) -> RecordingVectors:
+        calls.append(recording_set)
+        return make(recording_set)
+
+    monkeypatch.setitem(vectors._MAKERS, features, watched)
+    found = recording_vectors(part, features)
+    # The trajectory is described against the others of the same side, so it is made for the part.
+    assert len(calls) == (1 if features == "trajectory" else 0)
+    assert found.keys == wanted.keys
+    assert found.columns == wanted.columns
+    np.testing.assert_array_equal(found.values, wanted.values)

@@ -1,0 +1,178 @@
+"""Studies whose recordings do not stay in memory: the same figures, shared by all workers."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.evaluation import backends
+from gazeveil.evaluation.api import evaluate
+from gazeveil.evaluation.sources import in_memory, loaded, scratch_paths
+from gazeveil.features.recording_set import FeaturePipeline, RecordingSet, carry
+from gazeveil.gaze import scratch
+from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.scratch import is_set_aside, set_aside, size_of
+
+FILES = ("results.parquet", "outcomes.parquet", "study.json", "examples.npz")
+
+
+@pytest.fixture(scope="module")
+def cohort() -> Cohort:
+    return gazeveil.simulate(4, 4, 4.0, 60.0, seed=5).load()
+
+
+def same(a: Recording, b: Recording) -> bool:
+    arrays = all(
+        np.array_equal(getattr(a, n), getattr(b, n), equal_nan=n != "valid")
+        for n in ("t_ns", "x_deg", "y_deg", "valid")
+    )
+    return arrays and a.key == b.key and a.space == b.space and a.rate_hz == b.rate_hz
+
+
+def study_of(cohort: Cohort, out: Path, executor: Any, **more: Any) -> gazeveil.Results:
+    return evaluate(
+        cohort,
+        ["gaussian:sigma_deg=0.2"],
+        ["rbfn", "linkage:features=extended"],
+        repetitions=2,
+        executor=executor,
+        out=out,
+        **more,
+    )
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def test_recordings_above_a_size_are_read_back_as_they_were(cohort: Cohort) -> None:
+    size = size_of(cohort[0])
+    kept = set_aside(cohort, most_bytes=3 * size)
+    assert [is_set_aside(item) for item in kept.items] == [False] * 3 + [True] * 13
+    assert all(same(a, b) for a, b in zip(kept, cohort, strict=True))
+    assert kept.keys == cohort.keys
+    assert kept.people == cohort.people
+    # What is set aside already is not written again.
+    assert set_aside(kept, most_bytes=0).items[3:] == kept.items[3:]
+
+
+def test_the_file_has_no_name_and_goes_with_the_last_reference(cohort: Cohort) -> None:
+    kept = set_aside(cohort, most_bytes=0)
+    (path,) = scratch_paths(RecordingSet(kept))
+    if not path.startswith("/proc/"):
+        pytest.skip("this system has no files without a name")
+    assert " (deleted)" in os.readlink(path)
+    sent = pickle.loads(pickle.dumps(kept))
+    assert same(sent[5], cohort[5])
+    assert len(pickle.dumps(kept)) < 0.2 * len(pickle.dumps(cohort))
+    del kept
+    gc.collect()
+    assert not os.path.exists(path)
+    with pytest.raises(FileNotFoundError):
+        sent[5]
+
+
+def test_figures_are_the_same_where_recordings_are_set_aside(
+    cohort: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study_of(cohort, tmp_path / "memory", 1)
+    monkeypatch.setattr(scratch, "IN_MEMORY", 0)
+    counts: list[tuple[int, int]] = []
+    study_of(cohort, tmp_path / "two", 2, progress=lambda *n: counts.append(n))
+    with ThreadPoolExecutor(2) as pool:
+        study_of(cohort, tmp_path / "threads", pool)
+    wanted = bytes_of(tmp_path / "memory")
+    assert bytes_of(tmp_path / "two") == bytes_of(tmp_path / "threads") == wanted
+    # Cells are counted one by one, not batch by batch: no count jumps by a whole batch of six.
+    done = [n for n, _ in counts]
+    assert done == sorted(done)
+    assert done[0] == 0
+    assert done[-1] == counts[-1][1]
+    assert len(set(done)) > 6
+
+
+def test_whoever_does_not_see_the_disk_gets_the_recordings(
+    cohort: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere(Executor):
+        """An executor of which nothing is known, such as one on another machine."""
+
+        scratch: ClassVar[list[bool]] = []
+
+        def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Future[Any]:
+            items = arguments[0].study.source.cohort.items
+            self.scratch.append(any(isinstance(item, Handle) for item in items))
+            future: Future[Any] = Future()
+            future.set_result(function(*arguments, **named))
+            return future
+
+    study_of(cohort, tmp_path / "memory", 1)
+    monkeypatch.setattr(scratch, "IN_MEMORY", 0)
+    study_of(cohort, tmp_path / "elsewhere", Elsewhere())
+    assert Elsewhere.scratch
+    assert not any(Elsewhere.scratch)
+    assert bytes_of(tmp_path / "elsewhere") == bytes_of(tmp_path / "memory")
+
+
+def test_parts_halves_and_carried_events_are_the_same_where_set_aside(
+    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made() -> list[Cohort]:
+        whole = RecordingSet(cohort)
+        parts = [*whole.halves(), RecordingSet.together([whole, whole])]
+        return [
+            carry(cohort, FeaturePipeline()),
+            *(p.cohort for p in parts if p.cohort is not None),
+        ]
+
+    before = made()
+    monkeypatch.setattr(scratch, "IN_MEMORY", 0)
+    after = made()
+    assert all(is_set_aside(item) for part in after for item in part.items)
+    for a, b in zip(before, after, strict=True):
+        assert all(same(x, y) for x, y in zip(a, b, strict=True))
+        assert all(x.labels.keys() == y.labels.keys() for x, y in zip(a, b, strict=True))
+
+
+def test_what_a_simulator_knows_is_not_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch, "IN_MEMORY", 0)
+    lazy = gazeveil.simulate(2, 2, 1.0, 60.0, seed=1)
+    assert lazy[0].truth is not None
+    held = loaded(RecordingSet(lazy))
+    assert held.cohort is not None
+    assert all(r.truth is None for r in held.cohort)
+    assert loaded(held).cohort.items == held.cohort.items  # type: ignore[union-attr]
+    assert not scratch_paths(in_memory(held))
+
+
+@pytest.mark.heavy
+def test_a_cluster_on_this_machine_reads_the_same_file(
+    cohort: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    study_of(cohort, tmp_path / "memory", 1)
+    monkeypatch.setattr(scratch, "IN_MEMORY", 0)
+    sent: list[bool] = []
+    whole = backends.Cluster.sent
+
+    def watched(self: Any, worker: Any) -> Any:
+        result = whole(self, worker)
+        sent.append(bool(scratch_paths(worker.study.source)))
+        return result
+
+    monkeypatch.setattr(backends.Cluster, "sent", watched)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as cluster:
+        study_of(cohort, tmp_path / "there", cluster.scheduler_address)
+    assert sent == [True]
+    assert bytes_of(tmp_path / "there") == bytes_of(tmp_path / "memory")
