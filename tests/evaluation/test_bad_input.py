@@ -17,6 +17,7 @@ from gazeveil.evaluation.existing_release import study_of_copy
 from gazeveil.evaluation.run import run
 from gazeveil.evaluation.study import Study
 from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording
 from tests.support.small_attacks import Place
 
@@ -28,6 +29,22 @@ def lost(recording: Recording) -> Recording:
     nothing = np.full(len(recording), np.nan)
     valid = np.zeros(len(recording), dtype=np.bool_)
     return recording.with_(valid=valid, x_deg=nothing, y_deg=nothing)
+
+
+def events_alone(recording: Recording) -> Recording:
+    """Fixations with times and places and no samples, as some datasets publish them."""
+    nowhere, fixed = np.full(2, -1), np.array([0, 250_000_000])
+    middle = float(recording.x_deg[0]), float(recording.y_deg[0])
+    events = Events(
+        np.array(["fixation"] * 2),
+        nowhere,
+        nowhere,
+        fixed,
+        fixed + 200_000_000,
+        np.full(2, middle[0]),
+        np.full(2, middle[1]),
+    )
+    return recording.slice(0, 0).with_(events=events)
 
 
 def those(keep: Callable[[Recording], bool]) -> Cohort:
@@ -126,6 +143,14 @@ def test_utilities_alone_need_no_people_to_tell_apart_but_gaze() -> None:
     assert set(done.frame["utility"]) == {"density"}
     with pytest.raises(DataError, match="All gaze of the study's 12 recordings is lost"):
         gazeveil.evaluate(with_gaze(lambda r: False), (), "none", ["density"], executor=1)
+
+
+def test_fixations_without_samples_are_measured_and_not_attacked() -> None:
+    fixations = Cohort([events_alone(r) for r in RECORDINGS])
+    with pytest.raises(DataError, match="hold events and no samples, and attackers look at sam"):
+        gazeveil.evaluate(fixations, executor=1)
+    done = gazeveil.evaluate(fixations, attacks="none", utilities=["density"], executor=1)
+    assert set(done.frame["utility"]) == {"density"}
 
 
 @pytest.mark.parametrize(

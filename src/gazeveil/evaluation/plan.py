@@ -338,7 +338,12 @@ def check_samples(study: Study, raw: RecordingSet) -> str:
     if raw.cohort is None:
         return ""
     seen = look_at_samples(raw.cohort)
-    if not seen.usable:
+    if study.attacks and not seen.usable and seen.events_alone:
+        raise DataError(
+            "The study's recordings hold events and no samples, and attackers look at samples. To"
+            " measure utilities alone, leave the attackers out (attacks = 'none', --no-attacks)."
+        )
+    if not seen.usable and not seen.events_alone:
         raise DataError(
             f"All gaze of the study's {len(raw.keys)} recordings is lost: none has two valid"
             " samples. Look at them with `gazeveil inspect`, and check units and the column that"

@@ -235,11 +235,14 @@ class SampleCheck:
     ----------
     usable : tuple of keys
         Recordings with at least two valid samples.
+    events_alone : int
+        How many recordings hold events and no samples, as datasets of fixations do.
     rates_note : str
         A sentence about sampling rates that differ; empty where they do not.
     """
 
     usable: tuple[tuple[str, str, str, str], ...]
+    events_alone: int
     rates_note: str
 
 
@@ -249,14 +252,16 @@ def look_at_samples(recordings: Iterable[Recording]) -> SampleCheck:
     """
     usable: list[tuple[str, str, str, str]] = []
     rates: dict[str, list[float]] = {}
+    events_alone = 0
     for recording in recordings:
+        events_alone += len(recording) == 0 and recording.events is not None
         if np.count_nonzero(recording.valid) > 1:
             usable.append(recording.key)
-            if recording.rate_hz > 0:  # NaN where only fixations were recorded
+            if recording.rate_hz > 0:  # NaN where it is not known
                 rates.setdefault(recording.person, []).append(float(recording.rate_hz))
     listed = [rate for own in rates.values() for rate in own]
     if not listed or max(listed) <= _SAME_RATE * min(listed):
-        return SampleCheck(tuple(usable), "")
+        return SampleCheck(tuple(usable), events_alone, "")
     within = all(max(own) <= _SAME_RATE * min(own) for own in rates.values())
     note = (
         "The sampling rates of the recordings differ from"
@@ -264,7 +269,7 @@ def look_at_samples(recordings: Iterable[Recording]) -> SampleCheck:
         f" {max(listed):.3g} Hz), so attackers may recognise the rate and not the gaze: bring all"
         " to one rate (Recording.resample), or study those of one rate alone."
     )
-    return SampleCheck(tuple(usable), note)
+    return SampleCheck(tuple(usable), events_alone, note)
 
 
 def with_events(recording_set: RecordingSet, events: str) -> RecordingSet:
