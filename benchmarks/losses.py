@@ -16,7 +16,9 @@ the other half whether they are filled; area under the curve, 0.5 is guessing. `
 the same stretches in a release of recordings that have not lost them.
 
 **Losses found again.** That forest's mean answer for each recording as GazeCom has it, against the
-share that the recording has really lost: Spearman's rank correlation over recordings.
+share that the recording has really lost: Spearman's rank correlation over recordings. The last
+column leaves filled samples out: what is found there is found in gaze that people have who lose
+more, not in what was filled.
 """
 
 from __future__ import annotations
@@ -220,10 +222,13 @@ class Detector:
             scores[asked] = self.forests[h].predict_proba(self.rows[asked])[:, 1]
         return float(roc_auc_score(self.truth, scores))
 
-    def lost_share(self, recording: Recording, seed: int) -> float:
-        """The mean answer for a recording, by the forest of the other half."""
-        table = self.table(recording, seed)[::5]
-        return float(self.forests[1 - self.half(recording)].predict_proba(table)[:, 1].mean())
+    def lost_share(self, recording: Recording, seed: int) -> tuple[float, float]:
+        """The mean answer for a recording by the forest of the other half: over all samples, and
+        over those alone that were recorded.
+        """
+        table, lost = self.table(recording, seed)[::5], _lost(recording, self.made)[::5]
+        answers = self.forests[1 - self.half(recording)].predict_proba(table)[:, 1]
+        return float(answers.mean()), float(answers[~lost[: len(answers)]].mean())
 
 
 def _lost(recording: Recording, made: StreamMechanism) -> Bools:
@@ -271,19 +276,19 @@ def detection(folder: Path) -> Iterator[str]:
     yield (
         "| mechanism | "
         + " | ".join(f"area, {s}" for s in _STRETCHES_S)
-        + " | control | rank correlation (p) |"
+        + " | control | rank correlation | of recorded samples alone |"
     )
-    yield "|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|"
     for text in MECHANISMS:
         plain = text.format(half_second=125)
         made = mechanism(plain)
         assert isinstance(made, StreamMechanism)
         detectors = [Detector(made, first, s) for s in _STRETCHES_S.values()]
         control = Detector(made, first, (1.0, 2.0), control=True).area()
-        told = [detectors[0].lost_share(r, i) for i, r in enumerate(rest)]
-        rank = spearmanr(told, truth)
+        told = np.array([detectors[0].lost_share(r, i) for i, r in enumerate(rest)])
+        ranks = [spearmanr(told[:, k], truth).statistic for k in range(2)]
         areas = " | ".join(f"{d.area():.2f}" for d in detectors)
-        yield f"| `{plain}` | {areas} | {control:.2f} | {rank.statistic:.2f} ({rank.pvalue:.2g}) |"
+        yield f"| `{plain}` | {areas} | {control:.2f} | {ranks[0]:.2f} | {ranks[1]:.2f} |"
 
 
 def main() -> None:

@@ -48,8 +48,9 @@ def test_a_folder_is_protected_and_the_promise_printed(
     ) == (4, "proved", False)
     before, after = read(raw), read(tmp_path / "out")
     assert before.keys == after.keys
+    assert not all(r.valid.all() for r in before)
     for a, b in zip(before, after, strict=True):
-        np.testing.assert_array_equal(a.valid, b.valid)
+        assert b.valid.all()
         assert not np.isin(b.x_deg[b.valid], a.x_deg).any()
 
 

@@ -136,8 +136,10 @@ def test_a_public_duration_cuts_and_fills() -> None:
         assert len(out) == 50 * seconds
         assert out.valid.all()
         np.testing.assert_array_equal(out.t_ns, np.arange(50 * seconds) * 2 * 10**7)
-    nobody = r.with_(valid=np.zeros(600, dtype=bool))
-    assert m.release(nobody, seed=1).data.valid.all()
+    nobody = m.release(r.with_(valid=np.zeros(600, dtype=bool)), seed=1)
+    assert len(nobody.data) == 500
+    assert not nobody.data.valid.any()
+    assert "which recordings have no gaze at all" in nobody.guarantee.not_covered
 
 
 def test_a_wrong_time_is_refused_in_one_sentence() -> None:

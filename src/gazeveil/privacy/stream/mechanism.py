@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Space, Sphere
@@ -160,6 +161,12 @@ class StreamMechanism(Mechanism[Any]):
     @abstractmethod
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """The working state for `streams` streams; noise comes from `bits`."""
+
+    def noise_scale_deg(self, recording: Recording) -> Floats | None:
+        """Scale of the noise of each sample of a released recording in degrees, as far as the
+        release itself makes it public; None where all samples have one.
+        """
+        return None
 
     @abstractmethod
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
@@ -342,14 +349,14 @@ class StreamMechanism(Mechanism[Any]):
                 f"The rate of {recording.title} is not known. Say it: recording.with_(rate_hz=...)."
             )
         rate_hz = self._rate(recording) if self.losses == "fill" else recording.rate_hz
-        session = Session(self, rate_hz, recording.space, bits=bits)
-        t, x, y, valid = session.push(
-            *(
-                on_clock(recording, rate_hz, self._duration)
-                if self.losses == "fill"
-                else (recording.t_ns, recording.x_deg, recording.y_deg, recording.valid)
-            )
-        )
+        samples = recording.t_ns, recording.x_deg, recording.y_deg, recording.valid
+        made: StreamMechanism = self
+        if self.losses == "fill":
+            samples = on_clock(recording, rate_hz, self._duration)
+            if not samples[3].any():
+                # Nobody's gaze is not made up from nothing: the guarantee says that this shows.
+                made = replace(self, losses="keep", duration_s=None, clock_hz=None)
+        t, x, y, valid = Session(made, rate_hz, recording.space, bits=bits).push(*samples)
         keep = {*kept, *(("t_ns", "labels") if self.keeps_tracker_times else ())}
         every = slice(None, None, self.stride)
         parts: dict[str, Any] = {

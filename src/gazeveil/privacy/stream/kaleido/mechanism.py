@@ -34,7 +34,9 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Space
+from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim
@@ -46,6 +48,7 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.kaleido.filled import FilledKaleido
+from gazeveil.privacy.stream.kaleido.public_history import noise_scales_deg
 from gazeveil.privacy.stream.kaleido.published import PublishedKaleido
 from gazeveil.privacy.stream.kaleido.stage import AFTER, KaleidoPlan, LatticeStage, plan
 from gazeveil.privacy.stream.kaleido.step import HALVING, RESERVE, UNIFORM
@@ -252,6 +255,15 @@ class Kaleido(StreamMechanism):
             return LatticeStage(plan, streams, sources)
         keys = stream_keys(streams, bits.sources(streams, self.name, self.reading, "losses"))
         return FilledKaleido(plan, streams, sources, Memory.of(space, plan.skip / rate_hz, keys))
+
+    def noise_scale_deg(self, recording: Recording) -> Floats | None:
+        """Scales of the noise of a released recording; see
+        :mod:`gazeveil.privacy.stream.kaleido.public_history`.
+        """
+        if self.reading == "published" or not recording.rate_hz > 0:
+            return None
+        settings = self.plan(recording.rate_hz, recording.space).settings
+        return noise_scales_deg(settings, recording.x_deg, recording.y_deg, recording.valid)
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""

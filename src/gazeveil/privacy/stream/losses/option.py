@@ -58,6 +58,7 @@ def on_the_clock(
     promise = promise.with_not_covered(
         *(() if rate_is_public else ("the rate of each recording",)),
         *(() if length_is_public else ("how long each recording is",)),
+        "which recordings have no gaze at all",
         *told_by_fill(fills),
     )
     change = promise.change
