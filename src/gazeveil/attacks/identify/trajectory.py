@@ -88,9 +88,12 @@ def _crowds(trajectories: list[Floats], people: list[str]) -> list[Floats]:
         stack[i, : len(p)] = p
     filled = np.nan_to_num(stack)
     total = filled.sum(axis=0)
+    places: dict[str, list[int]] = {}
+    for i, person in enumerate(people):
+        places.setdefault(person, []).append(i)
     result = []
     for i, p in enumerate(trajectories):
-        same = [j for j, person in enumerate(people) if person == people[i]]
+        same = places[people[i]]
         others = total - filled[same].sum(axis=0)
         # Nobody else was there: the person's own mean stands in, so that offsets become offsets
         # from it.
