@@ -1,5 +1,6 @@
 """`denoiser=unet`: a denoiser that is learnt, by an attacker who knows the mechanism and has raw
-recordings of the gallery: it makes releases of them and learns to undo the change.
+recordings of the gallery: it makes releases of them and learns to undo the change, beginning with
+what a Kalman smoother makes of them.
 
 Both signals are kept, as with every denoiser (:mod:`gazeveil.attacks.denoiser`).
 """
@@ -13,6 +14,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.attacks.denoiser import Denoised
+from gazeveil.attacks.filters import filtered
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
@@ -24,6 +26,9 @@ from gazeveil.models.unet import UNet, train_unet
 #: Releases of the raw gallery that the attacker makes to learn from, steps of training, and windows
 #: of a step.
 RELEASES, STEPS, BATCH = 3, 300, 32
+
+#: The filter whose output the network improves.
+GUESS = "kalman"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +55,7 @@ class LearnedDenoiser:
         """One recording without its noise; the same samples are valid."""
         if not recording.valid.any():
             return recording
-        made = self.network.denoise(recording.vectors)
+        made = self.network.denoise(recording.vectors, filtered(recording, GUESS).vectors)
         x, y = recording.space.degrees(made)
         # A vector that points away from a screen has no place on it: there the sample stays.
         new = recording.valid & np.isfinite(x) & np.isfinite(y)
@@ -93,14 +98,16 @@ def learn_denoiser(
         )
     clean = {r.key: r for r in raw.cohort}
     given: list[Floats] = []
+    guesses: list[Floats] = []
     wanted: list[Floats] = []
     for release in releases:
         for recording in release.cohort or ():
             if recording.key in clean:
                 given.append(recording.vectors)
+                guesses.append(filtered(recording, GUESS).vectors)
                 wanted.append(_at_times_of(recording, clean[recording.key]))
     plan = StepPlan(steps, 0.01, seed)
-    network, _ = train_unet(given, wanted, plan, batch, best_device())
+    network, _ = train_unet(given, guesses, wanted, plan, batch, best_device())
     return LearnedDenoiser(network)
 
 

@@ -16,7 +16,7 @@ from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.denoiser import standardised_scores
 
 #: Strength of the pull towards equal weights, in held-out decisions.
-_PULL = 3.0
+_PULL = 0.5
 
 
 def fusion_weights(held_out: Sequence[Floats], own: Ints) -> Floats:

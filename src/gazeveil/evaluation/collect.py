@@ -137,7 +137,7 @@ def _attack(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -
     rate = rate_result(RATE, float(np.mean(shares)), n, chance)
     for metric in (RATE, "rank1"):
         yield row(metric, rate, shares, "interval over people")
-    for metric in ("eer", "d_prime", "f1_macro"):
+    for metric in ("matching_rate", "eer", "d_prime", "f1_macro"):
         values = [_float(c[metric]) for _, c in contents]
         seed = seed_of(study.seed, "bootstrap", metric, *vars(cell).values())
         result = over_repetitions(metric, values, seed, _CHANCE.get(metric, chance))

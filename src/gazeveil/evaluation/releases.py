@@ -24,6 +24,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import natural
 from gazeveil.gaze.scratch import set_aside
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: (person, stimulus, session, task).
 Key = tuple[str, str, str, str]
@@ -87,7 +88,10 @@ def protect(
     keep = {"keep": ("labels",)} if recording_set.pipeline.events == "carried" else {}
     release = mechanism.release(recording_set.cohort, seed=seed, **keep)
     # Made now and kept, because a lazy release would be made anew each time somebody looks at it.
-    return RecordingSet(set_aside(release.data), None, recording_set.pipeline, recording_set.people)
+    # Attackers know how a release was made, and so what it shows of its own noise.
+    scale = mechanism.noise_scale_deg if isinstance(mechanism, StreamMechanism) else None
+    samples = set_aside(release.data)
+    return RecordingSet(samples, None, recording_set.pipeline, recording_set.people, scale)
 
 
 @dataclass(frozen=True, eq=False)

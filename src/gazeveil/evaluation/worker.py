@@ -20,6 +20,7 @@ import numpy as np
 
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import identify
+from gazeveil.attacks.matching import matching_credit
 from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.evaluation.columns import NONE
@@ -220,6 +221,7 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
     return {
         "people": list(scores.probes),
         "credit": scores.credit().tolist(),
+        "matching_rate": float(matching_credit(scores, seed).mean()),
         # Equal scores are a guess, and a guess names nobody.
         "answer": [scores.known[int(np.argmax(row))] if row.sum() == 1 else None for row in best],
         "beaten_by": [b if p in known else None for p, b in zip(scores.probes, above, strict=True)],

@@ -1,0 +1,351 @@
+"""The strong attackers: steps, rocket, fusion, and one-to-one matching. Who is found, who must not
+be, what is chosen where, and whatever else comes.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.attacks import kernel_ridge, score_fusion
+from gazeveil.attacks.base import Scores
+from gazeveil.attacks.held_out import held_out_scores
+from gazeveil.attacks.identify.steps import LEARNERS, match_steps
+from gazeveil.attacks.matching import matching_credit
+from gazeveil.attacks.registry import attack
+from gazeveil.attacks.vectors import missing, movement, places
+from gazeveil.attacks.vectors.convolutions import convolution_vectors
+from gazeveil.attacks.vectors.deviations import person_means, places_of
+from gazeveil.attacks.vectors.paths import Path, crowds, paths
+from gazeveil.attacks.vectors.steps import vectors as step_vectors
+from gazeveil.errors import DataError
+from gazeveil.evaluation.releases import protect
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.gaze.recording import Recording
+from tests.support.recordings import real
+
+SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
+STRONG = ("steps", "rocket", "fusion")
+
+
+def recording(person="p", stimulus="s", n=500, rate_hz=100.0, seed=0, space=SCREEN, **changes):
+    rng = np.random.default_rng(seed)
+    walk = np.cumsum(rng.normal(size=(n, 2)) * 0.3, axis=0)
+    middle = (180.0, 90.0) if isinstance(space, Sphere) else (0.0, 0.0)
+    t_ns = (np.arange(n) * 1e9 / rate_hz).astype(np.int64)
+    given = {
+        "t_ns": t_ns,
+        "x_deg": middle[0] + walk[:, 0],
+        "y_deg": middle[1] + walk[:, 1],
+        "space": space,
+        "rate_hz": rate_hz,
+        **changes,
+    }
+    return Recording(person, stimulus, **given)
+
+
+def mover(person, stimulus, seed, noise_deg, rate_hz=120.0, seconds=15.0):
+    """Somebody who jumps about, each in their own measure: how often, how far, how level."""
+    rng = np.random.default_rng([seed, person, stimulus])
+    n = int(seconds * rate_hz)
+    look = np.cumsum(rng.random(n) < (1.0 + 0.5 * person) / rate_hz)
+    wide = 2.0 + person % 4, 1.0 + person % 3
+    place = (rng.normal(size=(n, 2)) * wide)[look] + noise_deg * rng.normal(size=(n, 2))
+    return recording(f"p{person}", f"s{stimulus}", n, rate_hz, x_deg=place[:, 0], y_deg=place[:, 1])
+
+
+@pytest.fixture(scope="module")
+def sides():
+    """Four stimuli to learn from and two to ask about, of eight people, behind noise."""
+    return tuple(
+        RecordingSet(Cohort([mover(p, s, 1, 1.0) for p in range(8) for s in stimuli]))
+        for stimuli in (range(4), range(4, 6))
+    )
+
+
+def renamed(part, names):
+    return RecordingSet(Cohort([r.with_(person=names[r.person]) for r in part.cohort]))
+
+
+# --- who is found
+
+
+@pytest.mark.parametrize("name", STRONG)
+def test_people_are_found_through_noise_above_chance(name, sides):
+    scores = attack(name).identify(*sides, seed=1)
+    assert scores.known == scores.probes == sides[0].persons
+    assert scores.credit().mean() >= 0.5  # guessing gives 1 in 8; 4 of 8 by guessing: p < 0.01
+
+
+@pytest.mark.parametrize("name", STRONG)
+def test_names_of_the_probe_change_nothing_but_the_order_of_rows(name, sides):
+    """Whoever is chosen, and with which weights and penalties, is chosen without the answer."""
+    gallery, probe = sides
+    people = list(probe.persons)
+    turned = dict(zip(people, people[3:] + people[:3], strict=True))
+    straight = attack(name).identify(gallery, probe, seed=1)
+    shuffled = attack(name).identify(gallery, renamed(probe, turned), seed=1)
+    at = {p: i for i, p in enumerate(shuffled.probes)}
+    rows = [at[turned[p]] for p in straight.probes]
+    np.testing.assert_allclose(shuffled.values[rows], straight.values, atol=1e-6)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_learner_of_steps_finds_people(learner, sides):
+    scores = attack(f"steps:learner={learner}").identify(*sides, seed=1)
+    assert scores.credit().mean() >= 0.5
+
+
+def test_gaussian_noise_on_real_people_hides_less_than_the_rbf_network_says():
+    cohort = gazeveil.read(real("gazecom"))
+    stimuli = sorted(cohort.stimuli)
+    kept = set(stimuli[:7])
+    mechanism = gazeveil.mechanism("gaussian:sigma_deg=10,losses=keep")
+    first, second = (protect(RecordingSet(cohort), mechanism, seed) for seed in (1, 2))
+    gallery, probe = first.where(lambda k: k[1] in kept), second.where(lambda k: k[1] not in kept)
+    rate = attack("steps").identify(gallery, probe, 1).credit().mean()
+    network = attack("rbfn").identify(gallery, probe, 1).credit().mean()
+    assert rate >= 0.3
+    assert rate > network
+
+
+def test_labels_dealt_anew_within_stimuli_leave_steps_at_chance():
+    """A control: 16 people of whom nothing can be learnt, 20 deals. The rate of 320 decisions
+    that guess (1/16) exceeds 0.13 with probability below 1e-6.
+    """
+    rng = np.random.default_rng(5)
+    hits = []
+    base = step_vectors(RecordingSet(gazeveil.simulate(16, 4, seconds=8, rate_hz=60, seed=4)))
+    for _ in range(20):
+        keys = list(base.keys)
+        for stimulus in sorted(set(base.stimuli.tolist())):
+            rows = [i for i, k in enumerate(keys) if k[1] == stimulus]
+            names = rng.permutation([keys[i][0] for i in rows]).tolist()
+            for i, name in zip(rows, names, strict=True):
+                keys[i] = (name, *keys[i][1:])
+        dealt = RecordingVectors(tuple(keys), base.values, base.columns, base.blocks)
+        learnt = np.isin(dealt.stimuli, sorted(set(dealt.stimuli.tolist()))[:3])
+        hits.append(match_steps(dealt.where(learnt), dealt.where(~learnt)).credit().mean())
+    assert np.mean(hits) < 0.13
+
+
+# --- the numbers
+
+
+def test_step_statistics_are_those_of_a_plain_reckoning():
+    rng = np.random.default_rng(1)
+    steps = rng.normal(size=(200, 2)) * (3.0, 1.0)
+    steps[17] = np.nan
+    got = dict(zip(movement.NAMES, movement.step_statistics(steps), strict=True))
+    known = steps[np.isfinite(steps).all(axis=1)]
+    length = np.hypot(*known.T)
+    assert got["length_q50"] == pytest.approx(np.log(np.median(length)))
+    assert got["length_rms"] == pytest.approx(np.log(np.sqrt((length**2).mean()) + 0.01))
+    assert got["x_sd"] == pytest.approx(known[:, 0].std())
+    assert got["y_mean_abs"] == pytest.approx(np.abs(known[:, 1]).mean())
+    assert got["xy"] == pytest.approx(np.corrcoef(known.T)[0, 1])
+    sector = np.round(np.arctan2(known[:, 1], known[:, 0]) / (np.pi / 4)).astype(int) % 8
+    assert got["way_0"] == pytest.approx(length[sector == 0].sum() / length.sum())
+    assert got["count_3"] == pytest.approx((sector == 3).mean())
+    before, after = steps[:-1, 0], steps[1:, 0]
+    both = np.isfinite(before) & np.isfinite(after)
+    assert got["x_lag1"] == pytest.approx(np.corrcoef(before[both], after[both])[0, 1])
+    a, b = (np.arctan2(s[:, 1], s[:, 0]) for s in (steps[:-1], steps[1:]))
+    weight = np.sqrt(np.hypot(*steps[:-1].T) * np.hypot(*steps[1:].T))
+    pairs = np.isfinite(weight)
+    cosine = (weight * np.cos(b - a))[pairs].sum() / weight[pairs].sum()
+    assert got["turn_cos1"] == pytest.approx(cosine)
+
+
+def test_missing_statistics_count_runs_and_stretches():
+    valid = np.ones(100, dtype=bool)
+    valid[10:20] = valid[50] = False
+    got = dict(
+        zip(missing.NAMES, missing.missing_statistics(recording(n=100, valid=valid)), strict=True)
+    )
+    assert got["lost_share"] == pytest.approx(0.11)
+    assert got["lost_runs"] == 2
+    assert got["lost_run_q100"] == pytest.approx(np.log(100.0))
+    assert (got["blinks"], got["looks_away"]) == (1, 0)
+    assert np.isnan(missing.missing_statistics(recording(n=1))).all()
+
+
+def test_coarse_slots_are_means_of_fine_ones_and_weights_count():
+    r = recording(n=400, rate_hz=200.0)
+    both = paths(r, (0.02, 0.1))
+    alone = paths(r, (0.1,))[0.1]
+    np.testing.assert_allclose(both[0.1].vectors, alone.vectors, atol=1e-12)
+    weights = np.zeros(400)
+    weights[::20] = 1.0
+    np.testing.assert_allclose(
+        paths(r, (0.1,), weights)[0.1].vectors, SCREEN.vectors(r.x_deg[::20], r.y_deg[::20])
+    )
+
+
+def test_a_path_over_the_seam_of_the_sphere_has_small_steps():
+    r = recording(space=Sphere(), x_deg=np.linspace(350, 370, 500) % 360, y_deg=np.full(500, 90.0))
+    assert np.abs(paths(r, (0.1,))[0.1].steps_deg()).max() < 1.0
+
+
+def test_the_crowd_is_everybody_else_and_oneself_where_one_is_alone():
+    a, b, c = (Path(SCREEN, SCREEN.vectors([x] * 3, [0.0] * 3)) for x in (0.0, 4.0, 8.0))
+    of_a = crowds([a, b, c], ["a", "b", "c"])[0]
+    assert SCREEN.degrees(of_a)[0] == pytest.approx([6.0] * 3, abs=0.05)
+    assert SCREEN.degrees(crowds([b], ["b"])[0])[0] == pytest.approx([4.0] * 3)
+
+
+def test_power_lies_in_the_band_of_the_movement():
+    t = np.arange(500) * 0.04
+    power = places.spectrum(np.stack((np.sin(2 * np.pi * 2.0 * t), 0 * t), axis=1), 0.04)
+    edges = np.geomspace(0.1, 12.5, 11)
+    assert np.argmax(power[:10]) == np.searchsorted(edges, 2.0) - 1
+
+
+def test_convolutions_of_a_recording_do_not_depend_on_the_others_of_the_probe(sides):
+    gallery, probe = sides
+    whole = convolution_vectors(gallery, probe)[1]
+    one = probe.where(lambda k: k == probe.keys[0])
+    np.testing.assert_array_equal(convolution_vectors(gallery, one)[1].values[0], whole.values[0])
+    shares = whole.values[np.isfinite(whole.values)]
+    assert shares.min() >= 0.0
+    assert shares.max() <= 1.0
+    assert shares.std() > 0.1
+
+
+def test_filters_are_those_of_the_definition(sides):
+    """Nine taps of weight -1, three of them with 3 more, at a dilation; share above a threshold."""
+    from gazeveil.attacks.vectors import convolutions
+
+    rng = np.random.default_rng(2)
+    series, heavy = rng.normal(size=(1, 60)), np.array([[0, 4, 7]])
+    kernel = -np.ones(9)
+    kernel[[0, 4, 7]] += 3.0
+    plain = np.array([kernel @ series[0, t : t + 17 : 2] for t in range(60 - 16)])
+    out = np.empty((1, 1, 1))
+    convolutions._above(series, 2, heavy, np.array([[[0.3]]]), out)
+    assert out[0, 0, 0] == pytest.approx((plain > 0.3).mean())
+
+
+# --- learning
+
+
+def test_ridge_is_the_textbook_solution_in_both_forms():
+    rng = np.random.default_rng(3)
+    for features in (5, 80):
+        x, z = rng.normal(size=(40, features)), rng.normal(size=(7, features))
+        lesson = kernel_ridge.Lesson(np.arange(40) % 4, 4, np.arange(40) % 3)
+        got = kernel_ridge._Solver(x, lesson.targets).scores(z, 2.5)
+        weights = np.linalg.solve(x.T @ x + 2.5 * np.eye(features), x.T @ lesson.targets)
+        np.testing.assert_allclose(got, z @ weights, atol=1e-9)
+
+
+def test_the_kernel_through_all_rows_is_the_kernel(monkeypatch):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(30, 6))
+    g, p = kernel_ridge.kernel_features(x, x[:5], 0)
+    np.testing.assert_allclose(g[:5], p, atol=1e-6)
+    apart = ((x[:, None] - x[None]) ** 2).sum(axis=2)
+    width = np.median(apart[~np.eye(30, dtype=bool)])
+    kernel = np.exp(-apart / width)
+    centring = np.eye(30) - 1 / 30
+    np.testing.assert_allclose(g @ g.T, centring @ kernel @ centring, atol=1e-6)
+    monkeypatch.setattr(kernel_ridge, "LANDMARKS", 20)
+    few, _ = kernel_ridge.kernel_features(x, x[:5], 0)
+    assert few.shape == (30, 20)
+    assert np.abs(few @ few.T - centring @ kernel @ centring).mean() < 0.05
+
+
+def test_weights_go_to_what_knows_people():
+    rng = np.random.default_rng(5)
+    own = np.arange(60) % 12
+    knows = rng.normal(size=(60, 12))
+    knows[np.arange(60), own] += 2.0
+    noise = rng.normal(size=(60, 12))
+    weights = score_fusion.fusion_weights([noise, knows], own)
+    assert weights[1] > 5 * weights[0]
+    assert score_fusion.fusion_weights([noise], own).tolist() == [1.0]
+    assert score_fusion.fusion_weights([noise[:0], knows[:0]], own[:0]).tolist() == [1.0, 1.0]
+
+
+def test_held_out_decisions_ask_about_stimuli_that_were_not_learnt():
+    keys = tuple((f"p{i}", f"s{j}", "1", "") for i in range(4) for j in range(5))
+    vectors = RecordingVectors(keys, np.random.default_rng(0).normal(size=(20, 2)), ("a", "b"))
+    seen = []
+
+    def matcher(gallery, probe):
+        seen.append((set(gallery.stimuli.tolist()), set(probe.stimuli.tolist())))
+        known = tuple(sorted(set(gallery.persons.tolist())))
+        return Scores(known, known, np.eye(len(known)))
+
+    held_out, own = held_out_scores([vectors], [matcher])
+    assert all(not (learnt & asked) for learnt, asked in seen)
+    assert set.union(*(asked for _, asked in seen)) == {f"s{j}" for j in range(5)}
+    assert (held_out[0].argmax(axis=1) == own).all()
+    single = vectors.where(vectors.stimuli == "s0")
+    assert held_out_scores([single], [matcher])[1].size == 0
+
+
+def test_person_means_leave_out_who_is_not_asked_for():
+    persons = np.array(["b", "a", "b", "z"])
+    got = person_means(np.array([[1.0], [5.0], [3.0], [9.0]]), persons, ("a", "b", "c"))
+    assert got.ravel().tolist() == [5.0, 2.0, 0.0]
+    assert places_of(persons, ("a", "b", "c"))[1].tolist() == [True, True, True, False]
+
+
+# --- matching
+
+
+def test_matching_gives_every_name_once_and_beats_independent_decisions():
+    values = np.array([[9.0, 8.0, 0.0], [7.0, 1.0, 0.0], [0.0, 5.0, 4.9]])
+    scores = Scores(("a", "b", "c"), ("b", "a", "c"), values)
+    assert scores.credit().tolist() == [0.0, 1.0, 0.0]
+    assert matching_credit(scores, 0).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_equal_scores_are_a_guess_for_the_matching_too():
+    """Names and probes in one order must not become a match: 400 draws of 10 people, a mean of
+    0.1 with standard error 0.005; 0.13 would be six of them.
+    """
+    people = tuple(f"p{i}" for i in range(10))
+    scores = Scores(people, people, np.zeros((10, 10)))
+    rates = [matching_credit(scores, seed).mean() for seed in range(400)]
+    assert 0.07 < np.mean(rates) < 0.13
+
+
+def test_a_study_reports_the_matching_rate():
+    cohort = gazeveil.simulate(4, 3, seconds=8, rate_hz=100, seed=1)
+    results = gazeveil.evaluate(cohort, [], ["linkage"], repetitions=1, executor=1)
+    row = results.frame.filter(metric="matching_rate").row(0, named=True)
+    assert 0.0 <= row["value"] <= 1.0
+    assert row["chance"] == pytest.approx(0.25)
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize("name", STRONG)
+def test_where_nothing_is_known_it_is_said_in_one_sentence_or_a_guess(name):
+    people = [recording(f"p{i}", f"s{j}", seed=9 * i + j) for i in range(3) for j in range(2)]
+    gone = [r.with_(valid=np.zeros(500, dtype=bool)) for r in people]
+    for gallery, probe in ((people, gone), (gone, people), (gone, gone)):
+        sides = RecordingSet(Cohort(gallery)), RecordingSet(Cohort(probe))
+        try:
+            scores = attack(name).identify(*sides, seed=1)
+        except DataError as error:
+            assert re.fullmatch(r"[A-Z][^.]*\.", str(error))  # noqa: PT017 either way is right
+        else:
+            assert np.ptp(scores.values, axis=1).max() == 0.0
+
+
+@pytest.mark.parametrize("name", STRONG)
+def test_one_recording_each_unequal_rates_and_a_lost_recording_are_judged(name):
+    gallery = [recording(f"p{i}", "s", seed=i, rate_hz=100.0 + 25 * i) for i in range(4)]
+    probe = [recording(f"p{i}", "t", seed=i, rate_hz=60.0) for i in range(4)]
+    probe[2] = probe[2].with_(valid=np.zeros(500, dtype=bool))
+    scores = attack(name).identify(RecordingSet(Cohort(gallery)), RecordingSet(Cohort(probe)), 1)
+    assert np.isfinite(scores.values).all()
+    assert scores.probes == ("p0", "p1", "p2", "p3")
