@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gazeveil.attacks.choice import chosen_on_others
+from gazeveil.attacks.result import chosen_on_others
 from gazeveil.errors import DataError
 
 

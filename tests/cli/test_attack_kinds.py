@@ -57,7 +57,7 @@ def test_membership_needs_people_who_are_not_in_the_release(
     [
         (("--kind", "nonsense"), "must be one of attributes, demographics, identify"),
         (("--kind", "record-linkage:foo=1"), "has no parameter 'foo'"),
-        (("--kind", "attributes", "-a", "linkage"), "Leave it out"),
+        (("--kind", "attributes", "-a", "linkage"), "Leave them out, or leave --kind out"),
     ],
 )
 def test_a_bad_kind_gets_one_sentence(

@@ -104,6 +104,10 @@ BAD: dict[str, tuple[Cohort, str, str]] = {
 }
 
 
+def study_of(cohort: Cohort) -> Study:
+    return Study(cohort, (), (Place(),), repetitions=1)
+
+
 def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     with pytest.raises(SystemExit) as stopped:
         main([str(a) for a in arguments])
@@ -133,7 +137,7 @@ def test_recordings_that_allow_no_attack_are_one_sentence_at_every_entry(
 
 def test_people_whose_gaze_is_lost_do_not_stop_the_others() -> None:
     cohort = with_gaze(lambda r: r.person in ("p1", "p3"))
-    results = run(Study(cohort, (), (Place(),), repetitions=1), executor=1)  # type: ignore[arg-type]
+    results = run(study_of(cohort), executor=1)
     assert set(results.frame["n"]) == {4}  # whoever has no gaze is a guess, and counts
 
 
@@ -163,7 +167,7 @@ def test_fixations_without_samples_are_measured_and_not_attacked() -> None:
 def test_rates_that_differ_are_one_sentence_and_stand_in_the_results(
     cohort: Cohort, words: str
 ) -> None:
-    study = Study(cohort, (), (Place(),), repetitions=1)  # type: ignore[arg-type]
+    study = study_of(cohort)
     with pytest.warns(UserWarning, match="sampling rates of the recordings differ") as told:
         results = run(study, executor=1)
     assert len(told) == 1
@@ -179,7 +183,7 @@ def test_rates_of_one_tracker_are_not_said_to_differ() -> None:
     cohort = Cohort([r.with_(rate_hz=60.0 + i / 3) for i, r in enumerate(RECORDINGS)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        results = run(Study(cohort, (), (Place(),), repetitions=1), executor=1)  # type: ignore[arg-type]
+        results = run(study_of(cohort), executor=1)
     assert results.study["notes"] == []
 
 

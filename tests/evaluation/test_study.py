@@ -410,6 +410,6 @@ def test_the_study_of_the_manual_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "boxes.toml").write_text("")
     study = Study.read(written(tmp_path, text))
     assert str(study.utilities[1]) == f"aoi:areas={tmp_path / 'boxes.toml'}"
-    assert len(study.attacks) == 4
+    assert [str(a) for a in study.attacks] == [*battery.battery("strong"), "lda"]
     assert isinstance(study.source, Files)
     assert study.source.options == {"unit": "px"}

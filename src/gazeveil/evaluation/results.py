@@ -175,7 +175,7 @@ class Results:
             `value`, `low`, `high`, `chance`, `n` are its worst case: an upper envelope, because it
             is chosen by the rates it is quoted with. `tried` is the number of attackers.
             `chosen`, `chosen_low`, `chosen_high` are the rate of whoever is the strongest on all
-            other repetitions (:func:`gazeveil.attacks.choice.chosen_on_others`). `other`,
+            other repetitions (:func:`gazeveil.attacks.result.chosen_on_others`). `other`,
             `other_scenario`, `other_value`, `other_low`, `other_high` are the attack to compare
             with, in the scenario that is best for it. `difference`, `difference_low`,
             `difference_high` are the strongest less the other, person by person (95 % over people),
@@ -320,8 +320,7 @@ def _against(
     worst: Mapping[str, Any], rates: pl.DataFrame, outcomes: pl.DataFrame, attack: str
 ) -> dict[str, object]:
     """A row of :meth:`Results.strongest_against`."""
-    from gazeveil.attacks.choice import chosen_on_others
-    from gazeveil.attacks.result import rate_result
+    from gazeveil.attacks.result import chosen_on_others, rate_result
     from gazeveil.evaluation.report.labels import attack_parts
 
     row = {c: worst[c] for c in AGAINST if c in worst}
