@@ -28,6 +28,7 @@ from gazeveil.evaluation.report import (
     gallery,
     headline,
     pictures,
+    summary,
     tradeoffs,
     write_report,
 )
@@ -178,6 +179,18 @@ def test_the_headline_is_the_strongest_attacker_over_attackers_and_scenarios(
         " learned from one release" in said
     )
     assert "still recognises 7 of 24 (29 %, 95 % interval 13 to 51 %)" in said
+
+
+def test_one_to_one_matching_stands_beside_independent_decisions() -> None:
+    plain = made_results.results()
+    assert "each once" not in summary.measured(Findings(plain).releases[1])
+    matching = plain.frame.filter(pl.col("metric") == "identification_rate").with_columns(
+        pl.lit("matching_rate").alias("metric"), (pl.col("value") + 0.1).alias("value")
+    )
+    both = Results(pl.concat([plain.frame, matching]), plain.outcomes)
+    said = summary.measured(Findings(both).releases[1])
+    assert "recognised 29 % [13 to 51 %], guessing 4 %. Naming everybody at once" in said
+    assert said.endswith("each once: 39 %.")
 
 
 def test_the_page_says_where_the_rbf_network_alone_would_have_called_a_release_safe(

@@ -37,7 +37,9 @@ _NUMBERS = ("value", "low", "high", "chance")
 
 @dataclass(frozen=True)
 class Rate:
-    """How many people one attack found in one cell; rates are fractions of 1."""
+    """How many people one attack found in one cell, deciding about each alone, and how many
+    (`matched`) where it names everybody at once, each once; rates are fractions of 1.
+    """
 
     attack: str
     scenario: str
@@ -47,6 +49,7 @@ class Rate:
     n: int
     chance: float
     p_value: float
+    matched: float = math.nan
 
     @property
     def found(self) -> int:
@@ -453,10 +456,15 @@ def _rates(frame: pl.DataFrame) -> Iterable[tuple[Key, Rate]]:
     wanted = frame.filter(
         (pl.col("metric") == RATE) & pl.col("attack").is_not_null() & pl.col("value").is_not_null()
     )
+    matched = {
+        (release_key(row), row["scenario"], row["attack"]): _number(row["value"])
+        for row in frame.filter(pl.col("metric") == "matching_rate").iter_rows(named=True)
+    }
     for row in wanted.iter_rows(named=True):
+        key, scenario, n = release_key(row), row["scenario"] or "", row["n"] or 0
         value, low, high, chance, p = (_number(row[c]) for c in (*_NUMBERS, "p_value"))
-        scenario, n = row["scenario"] or "", row["n"] or 0
-        yield release_key(row), Rate(row["attack"], scenario, value, low, high, n, chance, p)
+        together = matched.get((key, row["scenario"], row["attack"]), math.nan)
+        yield key, Rate(row["attack"], scenario, value, low, high, n, chance, p, together)
 
 
 def _measures(frame: pl.DataFrame) -> Iterable[tuple[Key, Measure]]:

@@ -78,6 +78,11 @@ def measured(release: ReleaseFindings) -> str:
         f"{verdict}. The {release.strongest}, {attack_label(worst.attack)} in {worst.scenario},"
         f" recognised {percent(worst.value)}{f' [{between}]' if between else ''}, guessing"
         f" {percent(worst.chance)}."
+        + (
+            f" Naming everybody at once, each once: {percent(worst.matched)}."
+            if math.isfinite(worst.matched)
+            else ""
+        )
     )
 
 
