@@ -1,10 +1,11 @@
 """A small one-dimensional U-Net that turns released gaze back into raw gaze.
 
 Four scales, each a quarter as long as the one before: two convolutions of width 5 at every scale on
-the way down and on the way up, joined at equal lengths. Input are three coordinates of the unit
-vector less their mean over the window, and whether the sample was seen; output is what to add to
-the three coordinates, nothing before training. The loss is the mean squared error over samples seen
-on both sides, in units of what the mechanism changes: 1 is a network that does nothing.
+the way down and on the way up, joined at equal lengths. Input are the unit vectors of a guess (the
+release behind a filter) and of the release, less the guess's mean over the window, and whether the
+sample was seen; output is what to add to the guess, nothing before training. The loss is the mean
+squared error over samples seen on both sides, in units of the guess's own: 1 is as good as the
+filter.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ class UNet:
     parts : torch.nn.ModuleDict
         `down` and `up`, one block per scale, and `out`.
     unit : float
-        Root mean square of the change between raw and released coordinates: one in the network.
+        Root mean square error of the guess's coordinates in training: one in the network.
     """
 
     parts: torch.nn.ModuleDict = field(repr=False)
     unit: float
 
     def forward(self, windows: torch.Tensor) -> torch.Tensor:
-        """Coordinates, shape (windows, 3, samples), of input of shape (windows, 4, samples)."""
+        """Coordinates, shape (windows, 3, samples), of input of shape (windows, 7, samples)."""
         import torch
         from torch.nn.functional import avg_pool1d, interpolate
 
@@ -59,18 +60,18 @@ class UNet:
         made: torch.Tensor = self.parts["out"](values)
         return windows[:, :3] + made
 
-    def denoise(self, vectors: Floats) -> Floats:
-        """Unit vectors of one recording, shape (samples, 3), NaN where lost, without their noise;
-        of any length above zero.
+    def denoise(self, vectors: Floats, guess: Floats) -> Floats:
+        """A better guess of raw gaze than `guess`, for one recording; vectors of any length above
+        zero. Both inputs are unit vectors, shape (samples, 3), NaN where lost.
 
         Windows overlap by half and are weighed by how near to their middle a sample is.
         """
         import torch
 
         device = next(self.parts.parameters()).device
-        filled, seen, length = _filled(vectors)
+        filled, seen, length = _filled(np.concatenate((guess, vectors), axis=1))
         starts = np.arange(0, len(filled) - SAMPLES + 1, SAMPLES // 2)
-        total, weight = np.zeros_like(filled), np.zeros(len(filled))
+        total, weight = np.zeros((len(filled), 3)), np.zeros(len(filled))
         near = np.minimum(np.arange(SAMPLES) + 1, SAMPLES - np.arange(SAMPLES)) / SAMPLES
         self.parts.eval()
         with torch.no_grad():
@@ -103,12 +104,12 @@ def _filled(vectors: Floats) -> tuple[Floats, Floats, int]:
 def _centred(
     values: torch.Tensor, seen: torch.Tensor, unit: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Input of the network and the mean it lacks; `values` of shape (windows, samples, 3)."""
+    """Input of the network and the mean it lacks; `values` of shape (windows, samples, 6)."""
     import torch
 
     count = seen.sum(dim=1).clamp(min=1.0)
-    middle = (values * seen[..., None]).sum(dim=1) / count[:, None]
-    apart = (values - middle[:, None]) / unit
+    middle = (values[..., :3] * seen[..., None]).sum(dim=1) / count[:, None]
+    apart = (values - middle.repeat(1, 2)[:, None]) / unit
     given = torch.cat((apart.transpose(1, 2), seen[:, None]), dim=1)
     return given, middle[..., None]
 
@@ -133,7 +134,7 @@ def unet(seed: int, unit: float, device: str = "cpu") -> UNet:
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        before = (4, *SCALES[:-1])
+        before = (7, *SCALES[:-1])
         down = nn.ModuleList(block(i, o) for i, o in zip(before, SCALES, strict=True))
         pairs = list(itertools.pairwise(SCALES))[::-1]
         up = nn.ModuleList(block(low + high, low) for low, high in pairs)
@@ -145,15 +146,20 @@ def unet(seed: int, unit: float, device: str = "cpu") -> UNet:
 
 
 def train_unet(
-    released: Sequence[Floats], raw: Sequence[Floats], steps: StepPlan, batch: int = 32,
+    released: Sequence[Floats],
+    guesses: Sequence[Floats],
+    raw: Sequence[Floats],
+    steps: StepPlan,
+    batch: int = 32,
     device: str = "cpu",
-) -> tuple[UNet, tuple[float, ...]]:  # fmt: skip
+) -> tuple[UNet, tuple[float, ...]]:
     """Learn to turn released gaze into raw gaze.
 
     Parameters
     ----------
-    released, raw : sequences of arrays, shape (samples, 3)
-        Unit vectors of the same recordings at the same times; NaN where lost.
+    released, guesses, raw : sequences of arrays, shape (samples, 3)
+        Unit vectors of the same recordings at the same times: as released, behind a filter, and as
+        recorded; NaN where lost.
     steps : StepPlan
         How long, and from which seed.
     batch : int
@@ -170,10 +176,10 @@ def train_unet(
     import torch
 
     checks.count("train_unet", "batch", batch)
-    given, wanted, seen, starts = _pairs(released, raw)
+    given, wanted, seen, starts = _pairs(released, guesses, raw)
     on = [torch.as_tensor(a, device=device) for a in (given, wanted, seen, starts)]
     both = seen[:, 1] > 0
-    change = float(np.sqrt(((given[both] - wanted[both]) ** 2).mean()))
+    change = float(np.sqrt(((given[both, :3] - wanted[both]) ** 2).mean()))
     network = unet(steps.seed, max(change, 1e-6), device)
 
     def loss(draws: torch.Generator) -> torch.Tensor:
@@ -190,17 +196,17 @@ def train_unet(
 
 
 def _pairs(
-    released: Sequence[Floats], raw: Sequence[Floats]
+    released: Sequence[Floats], guesses: Sequence[Floats], raw: Sequence[Floats]
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """All recordings end to end: input, target, (seen, seen on both sides), and where windows
     begin.
     """
     given, wanted, seen, starts, offset = [], [], [], [], 0
-    for noisy, clean in zip(released, raw, strict=True):
+    for noisy, guess, clean in zip(released, guesses, raw, strict=True):
         both = np.isfinite(noisy).all(axis=1) & np.isfinite(clean).all(axis=1)
         if not both.any():
             continue
-        filled, mask, length = _filled(noisy)
+        filled, mask, length = _filled(np.concatenate((guess, noisy), axis=1))
         more = len(filled) - length
         given.append(filled)
         wanted.append(np.pad(np.nan_to_num(clean), ((0, more), (0, 0))))
