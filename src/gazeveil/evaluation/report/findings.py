@@ -15,11 +15,17 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import polars as pl
 
 from gazeveil.evaluation.columns import CELL, NONE, ONE_RELEASE, RATE, mechanism_text
+from gazeveil.evaluation.report.comparison import (
+    NetworkComparison,
+    comparison_of,
+    number_of,
+    strongest_of,
+)
 from gazeveil.evaluation.report.labels import attack_parts, mechanism_label, share
 from gazeveil.evaluation.report.theme import SERIES
 
@@ -79,40 +85,6 @@ class Measure:
     high: float
     chance: float
     better: str
-
-
-@dataclass(frozen=True)
-class NetworkComparison:
-    """The strongest attacker of a release without the luck of choosing it, and beside the RBF
-    network; rates are fractions of 1, NaN where they were not measured.
-
-    Parameters
-    ----------
-    chosen, chosen_low, chosen_high : float
-        Rate of whoever is the strongest on the other repetitions.
-    network : float
-        Rate of the RBF network at its best.
-    difference, low, high : float
-        Strongest less network, person by person, with its 95 % interval over people.
-    chosen_difference, chosen_difference_low, chosen_difference_high : float
-        The same of the chosen one.
-    called_safe, chosen_called_safe : bool
-        Whether the network alone would have called the release safe, where the strongest (the
-        chosen one) shows that it is not.
-    """
-
-    chosen: float
-    chosen_low: float
-    chosen_high: float
-    network: float
-    difference: float
-    low: float
-    high: float
-    chosen_difference: float
-    chosen_difference_low: float
-    chosen_difference_high: float
-    called_safe: bool
-    chosen_called_safe: bool
 
 
 @dataclass(frozen=True)
@@ -376,7 +348,7 @@ class Findings:
                 if release is not None and not (
                     release.baseline and "denoiser" not in parts.stronger
                 ):
-                    low, high = _number(row["low"]), _number(row["high"])
+                    low, high = number_of(row["low"]), number_of(row["high"])
                     names = row["scenario"], attack, parts.frozen
                     numbers = row["first"], row["second"], row["difference"], low, high, row["n"]
                     differences.append(Difference(release, *names, *numbers))
@@ -395,35 +367,8 @@ class Findings:
         ).select("repetition", "part", "value", "answer", "beaten_by")
 
 
-def strongest_of(count: str, battery: str) -> str:
-    """What a strongest attacker is the strongest of.
-
-    Examples
-    --------
-    >>> strongest_of("7", "strong battery"), strongest_of("1", "")
-    ('strongest of 7 attackers tried (strong battery)', 'only attacker tried')
-    """
-    words = "only attacker tried" if count == "1" else f"strongest of {count} attackers tried"
-    return words + (f" ({battery})" if battery else "")
-
-
 def _comparisons(results: Results) -> dict[Key, NetworkComparison]:
-    return {release_key(row): _comparison(row) for row in results.strongest_against().to_dicts()}
-
-
-def _comparison(row: Mapping[str, Any]) -> NetworkComparison:
-    columns = {
-        **{f"chosen{end}": f"chosen{end}" for end in ("", "_low", "_high")},
-        **{name: f"difference_{name}" for name in ("low", "high")},
-        **{f"chosen_difference{end}": f"chosen_difference{end}" for end in ("", "_low", "_high")},
-        "difference": "difference",
-        "network": "other_value",
-    }
-    return NetworkComparison(
-        **{name: _number(row[column]) for name, column in columns.items()},
-        called_safe=bool(row["called_safe"]),
-        chosen_called_safe=bool(row["chosen_called_safe"]),
-    )
+    return {release_key(row): comparison_of(row) for row in results.strongest_against().to_dicts()}
 
 
 def _order(key: Key) -> tuple[object, ...]:
@@ -441,10 +386,6 @@ def _usable(measure: Measure | None) -> bool:
     return measure is not None and math.isfinite(measure.value)
 
 
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
-
-
 def _by_key(rows: Iterable[tuple[Key, Finding]]) -> dict[Key, list[Finding]]:
     groups: dict[Key, list[Finding]] = {}
     for key, value in rows:
@@ -457,12 +398,12 @@ def _rates(frame: pl.DataFrame) -> Iterable[tuple[Key, Rate]]:
         (pl.col("metric") == RATE) & pl.col("attack").is_not_null() & pl.col("value").is_not_null()
     )
     matched = {
-        (release_key(row), row["scenario"], row["attack"]): _number(row["value"])
+        (release_key(row), row["scenario"], row["attack"]): number_of(row["value"])
         for row in frame.filter(pl.col("metric") == "matching_rate").iter_rows(named=True)
     }
     for row in wanted.iter_rows(named=True):
         key, scenario, n = release_key(row), row["scenario"] or "", row["n"] or 0
-        value, low, high, chance, p = (_number(row[c]) for c in (*_NUMBERS, "p_value"))
+        value, low, high, chance, p = (number_of(row[c]) for c in (*_NUMBERS, "p_value"))
         together = matched.get((key, row["scenario"], row["attack"]), math.nan)
         yield key, Rate(row["attack"], scenario, value, low, high, n, chance, p, together)
 
@@ -470,7 +411,7 @@ def _rates(frame: pl.DataFrame) -> Iterable[tuple[Key, Rate]]:
 def _measures(frame: pl.DataFrame) -> Iterable[tuple[Key, Measure]]:
     for row in frame.filter(pl.col("utility").is_not_null()).iter_rows(named=True):
         names = row["utility"], row["metric"] or "", row["scenario"] or ""
-        value, low, high, chance = (_number(row[c]) for c in _NUMBERS)
+        value, low, high, chance = (number_of(row[c]) for c in _NUMBERS)
         better = row["better"] or "lower"
         yield release_key(row), Measure(*names, value, low, high, chance, better)
 

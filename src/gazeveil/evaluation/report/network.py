@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 
-from gazeveil.evaluation.report.findings import Findings, NetworkComparison, ReleaseFindings
+from gazeveil.evaluation.report.comparison import NetworkComparison
+from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import interval, percent, points
 from gazeveil.evaluation.report.markup import Markup, join, table, tag
 from gazeveil.evaluation.report.summary import by_luck, called_safe
