@@ -41,6 +41,7 @@ VERBS += [
     "formats",
     "attacks",
     "utilities",
+    "train",
 ]
 
 STREAMS: dict[str, dict[str, object]] = {
