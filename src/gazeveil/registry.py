@@ -197,7 +197,7 @@ def build(kind: str, cls: type[Named], parameters: Mapping[str, object]) -> Name
         Its parameters.
     """
     name, owner = cls.name, kind.capitalize()
-    accepted = [f.name for f in fields(cls)]
+    accepted = [f.name for f in sorted(fields(cls), key=lambda f: bool(f.kw_only))]
     former: Mapping[str, str] = getattr(cls, "former", {})
     for parameter in parameters:
         if parameter in former:

@@ -151,8 +151,9 @@ class Mechanism(ABC, Generic[Data]):
         return self.claims[self.reading]
 
     def parameters(self) -> dict[str, object]:
-        """All parameters but the reading."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "reading"}
+        """All parameters but the reading; those that a family shares come last."""
+        ordered = sorted(fields(self), key=lambda f: bool(f.kw_only))
+        return {f.name: getattr(self, f.name) for f in ordered if f.name != "reading"}
 
     def provenance(self, seed: int | None) -> Provenance:
         """How a release of this mechanism was made."""

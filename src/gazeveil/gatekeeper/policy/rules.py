@@ -327,7 +327,8 @@ def _defaults(name: str) -> dict[str, object]:
     """Parameters of a mechanism and their defaults, the reading last; MISSING
     where there is none.
     """
-    own = {f.name: f.default for f in fields(registry.get(name))}
+    ordered = sorted(fields(registry.get(name)), key=lambda f: bool(f.kw_only))
+    own = {f.name: f.default for f in ordered}
     reading = own.pop("reading")
     return {**own, "reading": reading}
 
