@@ -341,6 +341,20 @@ def test_where_nothing_is_known_it_is_said_in_one_sentence_or_a_guess(name):
             assert np.ptp(scores.values, axis=1).max() == 0.0
 
 
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 1.0, 2.0, 4.0])
+def test_short_recordings_are_judged_or_refused(seconds):
+    n = int(60 * seconds)
+    sides = [
+        RecordingSet(Cohort([recording(f"p{i}", s, n, 60.0, seed=i) for i in range(3)]))
+        for s in "ab"
+    ]
+    for name in STRONG:
+        try:
+            assert np.isfinite(attack(name).identify(*sides, seed=1).values).all()
+        except DataError as error:
+            assert "ecordings" in str(error)  # noqa: PT017 either way is right
+
+
 @pytest.mark.parametrize("name", STRONG)
 def test_one_recording_each_unequal_rates_and_a_lost_recording_are_judged(name):
     gallery = [recording(f"p{i}", "s", seed=i, rate_hz=100.0 + 25 * i) for i in range(4)]

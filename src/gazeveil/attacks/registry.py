@@ -9,7 +9,7 @@ from gazeveil.registry import Registry, build_by_text, is_class_of
 BUILT_IN: dict[str, tuple[str, str]] = {
     "rbfn": ("identify.rbfn", "RBFN"),
     "linkage": ("identify.linkage", "Linkage"),
-    "steps": ("identify.steps", "Steps"),
+    "steps": ("identify.steps", "StepsAttack"),
     "rocket": ("identify.rocket", "Rocket"),
     "fusion": ("identify.fusion", "Fusion"),
     "trace": ("identify.trace", "Trace"),

@@ -38,7 +38,7 @@ _LOGISTIC = (0.1, 1.0, 10.0)
 
 
 @dataclass(frozen=True)
-class Steps(Attack):
+class StepsAttack(Attack):
     """Recognise people by how they move, what is missing and where they look.
 
     Parameters
@@ -50,7 +50,7 @@ class Steps(Attack):
 
     Examples
     --------
-    >>> str(Steps(learner="ridge"))
+    >>> str(StepsAttack(learner="ridge"))
     'steps:learner=ridge'
     """
 

@@ -120,7 +120,7 @@ def beside_crowd(own: Path, crowd: Floats) -> Floats:
     for behind in _BEHIND:
         late, early = (steps, others) if behind >= 0 else (others, steps)
         by = abs(behind)
-        numbers.append(correlation(late[by:].ravel(), early[: len(early) - by].ravel()))
+        numbers.append(correlation(late[by:].ravel(), early[: max(len(early) - by, 0)].ravel()))
     return np.array(numbers)
 
 
