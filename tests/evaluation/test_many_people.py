@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import gazeveil
+from gazeveil.errors import DataError
 from gazeveil.evaluation import backends
 from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.sources import in_memory, loaded, scratch_paths
@@ -79,6 +80,13 @@ def test_the_file_has_no_name_and_goes_with_the_last_reference(cohort: Cohort) -
     assert not os.path.exists(path)
     with pytest.raises(FileNotFoundError):
         sent[5]
+
+
+def test_a_full_disk_is_one_sentence(cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open("/dev/full", "r+b", buffering=0) as full:  # a device that never has room
+        monkeypatch.setattr("tempfile.TemporaryFile", lambda prefix: full)
+        with pytest.raises(DataError, match=r"could not be set aside in .*No space left.*TMPDIR"):
+            set_aside(cohort, most_bytes=0)
 
 
 def test_figures_are_the_same_where_recordings_are_set_aside(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,7 @@ from typing import IO, cast
 
 import numpy as np
 
+from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
 from gazeveil.gaze.recording import Recording
 
@@ -45,13 +47,26 @@ class ScratchFile:
         return ScratchReader, (self.path,)
 
     def add(self, recording: Recording) -> Handle:
-        """Write a recording; the handle reads it back."""
+        """Write a recording; the handle reads it back.
+
+        Raises
+        ------
+        DataError
+            If the disk has no room.
+        """
         content = pickle.dumps(recording, protocol=pickle.HIGHEST_PROTOCOL)
         with self._lock:
             begin = self._end
-            self._file.seek(begin)
-            self._file.write(content)
-            self._file.flush()
+            try:
+                self._file.seek(begin)
+                self._file.write(content)
+                self._file.flush()
+            except OSError as error:
+                raise DataError(
+                    f"Recordings could not be set aside in {tempfile.gettempdir()}"
+                    f" ({error.strerror}). Set TMPDIR to a disk with more room, or use fewer"
+                    " recordings."
+                ) from error
             self._end += len(content)
         return Handle(
             recording.person,
@@ -130,6 +145,8 @@ def set_aside(
         Size of what stays in memory; default :data:`IN_MEMORY`.
     """
     limit = IN_MEMORY if most_bytes is None else most_bytes
+    if os.name == "nt":  # a file that is open cannot be opened again there
+        limit = sys.maxsize
     held, file = 0, None
     items: list[Recording | Handle] = []
     given = recordings.items if isinstance(recordings, Cohort) else recordings
