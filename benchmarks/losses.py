@@ -212,7 +212,9 @@ class Detector:
     def table(self, recording: Recording, seed: int) -> Floats:
         """Looks of a release."""
         out = self.made.release(recording, seed=seed).data
-        return looks(out.x_deg, out.y_deg, out.rate_hz)
+        # Filters release nothing at the first sample, whatever it was.
+        known = np.maximum(np.arange(len(out)), np.flatnonzero(out.valid)[0])
+        return looks(out.x_deg[known], out.y_deg[known], out.rate_hz)
 
     def area(self) -> float:
         """Area under the curve, each half judged by the forest of the other."""
