@@ -42,7 +42,8 @@ def test_before_the_first_publication_nothing_is_known():
     settings = mechanism.plan(100.0, gazeveil.Screen(1280, 720, 400.0, 225.0, 450.0)).settings
     x = np.array([1.0, 1.0, 2.0])
     got = noise_scales_deg(settings, x, x, np.array([False, True, True]))
-    assert np.isinf(got[0]) and got[2] == pytest.approx(2 * got[1])
+    assert np.isinf(got[0])
+    assert got[2] == pytest.approx(2 * got[1])
 
 
 def test_the_published_reading_shows_no_scale():

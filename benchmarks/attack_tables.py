@@ -1,0 +1,140 @@
+"""What the strong battery finds in finished studies, as a table on a page.
+
+    gazeveil reproduce gazecom --out results/gazecom
+    gazeveil reproduce clock-gazecom --out results/clock-gazecom
+    python benchmarks/attack_tables.py results/gazecom results/clock-gazecom
+        [--page docs/results/attackers.md --name gazecom]
+
+For each release: the RBF network and the strongest of the battery with 95 % intervals over people,
+who that was, the strongest without the luck of choosing it (chosen on the other repetitions), the
+paired difference to the RBF network over people, one-to-one matching, and what was printed before
+this battery was there (:data:`BEFORE`).
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gazeveil.evaluation.results import Results
+from lines import markdown, put_into
+
+#: Rates of the strongest attacker tried that earlier versions printed, in per cent: (cohort,
+#: mechanism, parameters) -> rate.
+BEFORE = {
+    ("GazeCom", "none", ""): 100,
+    ("GazeCom", "temporal", "K=3"): 97,
+    ("GazeCom", "spatial", "L=64"): 66,
+    ("GazeCom", "gaussian", "sigma_deg=10"): 33,
+    ("GazeCom", "kaleido", "epsilon=10"): 23,
+    ("GazeCom", "clock-render", "epsilon=10"): 27,
+    ("GazeCom", "clock-render", "epsilon=1"): 9,
+    ("GazeCom", "k-same-synth", "k=4"): 8,
+}
+
+COLUMNS = (
+    "release",
+    "RBF network",
+    "strongest of the battery",
+    "attacker",
+    "chosen on other splits",
+    "strongest less RBF network, paired",
+    "one to one",
+    "before",
+)
+
+
+def percent(value: float | None) -> str:
+    """A share of one in per cent."""
+    return "" if value is None else f"{100 * value:.0f}"
+
+
+def interval(low: float, high: float) -> str:
+    """An interval in per cent."""
+    return f"({100 * low:.0f} to {100 * high:.0f})"
+
+
+def before(row: dict[str, Any]) -> str:
+    """What was printed before; losses were passed on then."""
+    given = set(str(row["parameters"]).split(","))
+    kept = "losses=keep" in given or row["mechanism"] in ("none", "clock-render", "k-same-synth")
+    for (cohort, mechanism, parameter), rate in BEFORE.items():
+        if (
+            str(row["cohort"]).startswith(cohort)
+            and mechanism == row["mechanism"]
+            and (not parameter or parameter in given)
+            and kept
+        ):
+            return str(rate)
+    return ""
+
+
+def lines_of(results: Results) -> list[dict[str, Any]]:
+    """One line per release of a study."""
+    matching = results.frame.filter(pl.col("metric") == "matching_rate")
+    lines = []
+    for row in results.strongest_against().iter_rows(named=True):
+        same = matching.filter(
+            (pl.col("cohort") == row["cohort"])
+            & (pl.col("mechanism") == row["mechanism"])
+            & (pl.col("parameters") == row["parameters"])
+            & (pl.col("reading").eq_missing(row["reading"]))
+        )
+        lines.append({**row, "matching": same["value"].max()})
+    return lines
+
+
+def difference(row: dict[str, Any]) -> str:
+    """The paired difference to the RBF network in points."""
+    if row["difference"] is None:
+        return ""
+    ends = interval(row["difference_low"], row["difference_high"])
+    return f"{100 * row['difference']:+.0f} {ends}"
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """A line of the table."""
+    reading = " as published" if row["reading"] == "published" else ""
+    name = "as recorded" if row["mechanism"] == "none" else f"`{row['mechanism']}`{reading}"
+    parameters = str(row["parameters"]).replace(",", ", ")
+    return [
+        f"{row['cohort']}: {name} {parameters}".strip(),
+        percent(row["other_value"]),
+        f"{percent(row['value'])} {interval(row['low'], row['high'])}",
+        f"`{row['strongest']}` {row['scenario']}",
+        percent(row["chosen"]),
+        difference(row),
+        percent(row["matching"]),
+        before(row),
+    ]
+
+
+def main() -> None:
+    """Print the table, and put it on its page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("--name", default="gazecom")
+    given = parser.parse_args()
+    rows: list[list[str]] = []
+    total = {"releases": 0, "called_safe": 0, "chosen_called_safe": 0}
+    for folder in given.folders:
+        results = Results.read(folder)
+        rows += [cells(row) for row in lines_of(results)]
+        total = {name: total[name] + count for name, count in results.called_safe().items()}
+    text = markdown(COLUMNS, rows)
+    text += (
+        f"\n\nThe RBF network alone would have called {total['called_safe']} of"
+        f" {total['releases']} releases safe in which the strongest of the battery finds people above"
+        f" chance ({total['chosen_called_safe']} by the one chosen on other splits)."
+    )
+    print(text)
+    if given.page:
+        put_into(given.page, given.name, text)
+
+
+if __name__ == "__main__":
+    main()
