@@ -1,11 +1,10 @@
-"""The dense network `ekyt`: how fast it trains, whom it recognises, what head motion gives away
-beside protected gaze, and verification of people it never saw.
+"""The dense network `ekyt`: how fast it trains, whom it recognises, and what head motion gives
+away beside protected gaze. `verification.py` judges it on people it never saw.
 
     python benchmarks/ekyt_training.py export velocities.npz
     python benchmarks/ekyt_training.py speed velocities.npz [--json FILE]
     python benchmarks/ekyt_training.py people velocities.npz [--splits 10] [--steps 300]
     python benchmarks/ekyt_training.py head velocities.npz [--splits 10]
-    python benchmarks/ekyt_training.py verify velocities.npz
 
 `export` reads GazeCom and EyeNavGS under `GAZEVEIL_DATA`, simulates people, makes the releases and
 writes velocities; the others need that file, torch and nothing else, and use a GPU where there is
@@ -58,6 +57,11 @@ class Bag:
 
     def __init__(self, arrays: dict[str, NDArray[Any]] | None = None) -> None:
         self.arrays = arrays if arrays is not None else {}
+
+    @classmethod
+    def read(cls, path: Path) -> Bag:
+        with np.load(path, allow_pickle=False) as archive:
+            return cls({name: archive[name] for name in archive.files})
 
     def put(self, name: str, recordings: Iterable[Any], setting: VelocityInput) -> None:
         windows = WindowSet.of(recordings, setting)
@@ -399,72 +403,9 @@ def head(bag: Bag, lines: Lines, splits: int, steps: int, batch: BatchPlan) -> N
             _identify(lines, f"eyenavgs {name}", pairs, splits, steps, batch)
 
 
-# --------------------------------------------------------------------------------------- verify
-
-
-def verify(bag: Bag, lines: Lines, steps: int) -> None:
-    from gazeveil.attacks.identify.deep.verification import (
-        by_age,
-        by_duration,
-        by_gallery,
-        enrolled_and_asked,
-        verification_scores,
-    )
-
-    for rate in RATES:
-        windows = bag.get(f"simulated/{rate:g}")
-        names = sorted(set(windows.persons))
-        inside, held_out = _by_people(windows, set(names[:TRAINED]))
-        model, _ = train_ekyt(inside, StepPlan(steps), PAPER, best_device())
-        results = [*by_duration(model, held_out, (5.0, 10.0, 20.0))]
-        if rate == RATES[0]:
-            scores = verification_scores(model, *enrolled_and_asked(held_out), 20.0)
-            results += by_gallery(scores, (5, 10, 20, 40, 60), 0)
-            results += by_age(model, held_out, 20.0)
-        for result in results:
-            lines.keep({"figure": f"simulated {rate:g} Hz", **result.to_dict()})
-    for name in ("gazecom", "eyenavgs"):
-        _folds(bag.get(f"{name}/raw"), name, lines, steps)
-
-
-def _by_people(windows: WindowSet, names: set[str]) -> tuple[WindowSet, WindowSet]:
-    """Windows of these people, and of all others."""
-    return windows.where(lambda k: k[0] in names), windows.where(lambda k: k[0] not in names)
-
-
-def _folds(windows: WindowSet, name: str, lines: Lines, steps: int, folds: int = 4) -> None:
-    """People-disjoint: each quarter of the people is judged by a network of the others; the mean
-    over quarters.
-    """
-    from gazeveil.attacks.identify.deep.verification import by_duration
-
-    names = sorted(set(windows.persons))
-    order = np.random.default_rng(0).permutation(len(names))
-    found: dict[float, list[Any]] = {}
-    for fold in range(folds):
-        out, inside = _by_people(windows, {names[i] for i in order[fold::folds]})
-        model, _ = train_ekyt(inside, StepPlan(steps, seed=fold), PAPER, best_device())
-        for result in by_duration(model, out, (5.0, 10.0, 20.0, 60.0)):
-            found.setdefault(result.value, []).append(result)
-    for duration, results in found.items():
-        means = {
-            n: float(np.mean([getattr(r, n) for r in results])) for n in ("eer", "d_prime", "rank1")
-        }
-        lines.keep(
-            {
-                "figure": f"{name} {windows.setting.rate_hz:g} Hz",
-                "condition": "duration_s",
-                "value": duration,
-                **means,
-                "people": sum(r.people for r in results),
-                "probes": sum(r.probes for r in results),
-            }
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="See the docstring.")
-    parser.add_argument("what", choices=("export", "speed", "people", "head", "verify"))
+    parser.add_argument("what", choices=("export", "speed", "people", "head"))
     parser.add_argument("file", type=Path)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--splits", type=int, default=10)
@@ -475,13 +416,10 @@ def main() -> None:
     if given.what == "export":
         export(given.file)
         return
-    with np.load(given.file, allow_pickle=False) as archive:
-        bag = Bag({name: archive[name] for name in archive.files})
+    bag = Bag.read(given.file)
     lines, batch = Lines(given.json), BatchPlan(given.people, given.windows)
     if given.what == "speed":
         speed(bag, lines)
-    elif given.what == "verify":
-        verify(bag, lines, given.steps)
     else:
         {"people": people, "head": head}[given.what](bag, lines, given.splits, given.steps, batch)
     if given.json is not None:
