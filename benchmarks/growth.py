@@ -1,0 +1,309 @@
+"""How time and memory of a study grow with the number of people.
+
+    python benchmarks/growth.py [--full] [--people 25 50] [--cluster] [--before FILE] [--json FILE]
+                                [--agreement] [--note TEXT] [--page docs/results/growth.md]
+
+Simulated people, 6 clips of 20 s at 120 Hz each, `gaussian` with 2 deg, 2 repetitions, the
+scenarios raw/private and private/private beside the baseline, two worker processes. Each size runs
+in a process of its own, from simulating the recordings to the finished results. Memory is the
+largest sum of resident memory over the process and all it started, looked at five times a second;
+pages that processes share count more than once, so it is an upper bound. Processor time is that of
+all these processes: it does not depend on what else a machine does, as far as caches do not.
+
+`--full` adds 1,000 people. `--cluster` runs each size up to 100 people a second time on a Dask
+scheduler with two workers on this machine and compares every figure. `--before` names the JSON of
+an earlier version, `--agreement` compares the RBF network of few prototypes with the exact one on
+GazeCom under GAZEVEIL_DATA. `--attacks` names other attackers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import psutil  # type: ignore[import-untyped]
+
+import gazeveil
+from gazeveil.attacks.identify import rbf_network
+from gazeveil.attacks.identify.rbfn import RBFN
+from gazeveil.evaluation.run import run
+from gazeveil.evaluation.sources import Simulated
+from gazeveil.evaluation.study import Study
+from gazeveil.features.recording_set import RecordingSet
+from lines import markdown
+
+PEOPLE = (25, 50, 100, 200)
+FULL = 1000
+CLUSTER_MOST = 100
+CLIPS, SECONDS, RATE_HZ = 6, 20.0, 120.0
+ATTACKS = ("rbfn", "linkage", "linkage:features=extended")
+WORKERS = 2
+EVERY_S = 0.2
+SPLITS = 4
+
+_MIB = 1 << 20
+
+
+def study(people: int, attacks: tuple[str, ...] = ATTACKS) -> Study:
+    """The study of one size."""
+    mechanisms: Any = ("gaussian:sigma_deg=2",)  # a study makes texts what they name
+    attackers: Any = attacks
+    source = Simulated(people, CLIPS, SECONDS, RATE_HZ, seed=17)
+    return Study(source, mechanisms, attackers, repetitions=2, seed=3)
+
+
+class Watch(threading.Thread):
+    """The largest resident memory, in MiB, and the processor time, in seconds, of this process and
+    all it started.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.tree_mib = self.process_mib = 0.0
+        self._cpu_s: dict[int, float] = {}
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Look until told to stop."""
+        own = psutil.Process()
+        while not self._over.wait(EVERY_S):
+            held = []
+            for process in (own, *own.children(recursive=True)):
+                try:
+                    held.append(process.memory_info().rss / _MIB)
+                    times = process.cpu_times()
+                    self._cpu_s[process.pid] = times.user + times.system
+                except psutil.Error:  # it ended between the two looks
+                    continue
+            self.tree_mib = max(self.tree_mib, sum(held))
+            self.process_mib = max(self.process_mib, *held)
+
+    def stop(self) -> float:
+        """No further look; the processor time."""
+        self._over.set()
+        self.join()
+        return sum(self._cpu_s.values())
+
+
+def one_size(people: int, cluster: bool, attacks: tuple[str, ...]) -> dict[str, object]:
+    """Time, memory and figures of one size, computed in this process and its workers."""
+    watch = Watch()
+    watch.start()
+    first: list[float] = []
+    begin = perf_counter()
+
+    def progress(done: int, total: int) -> None:
+        if done and not first:
+            first.append(perf_counter() - begin)
+
+    if cluster:
+        import distributed
+
+        made: Any = distributed.LocalCluster  # Dask has no types
+        with made(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as local:
+            begin = perf_counter()
+            results = run(study(people, attacks), None, local.scheduler_address, progress)
+            took = perf_counter() - begin
+    else:
+        results = run(study(people, attacks), None, WORKERS, progress)
+        took = perf_counter() - begin
+    cpu = watch.stop()
+    return {
+        "people": people,
+        "seconds": took,
+        "cpu_seconds": cpu,
+        "first_cell_seconds": first[0] if first else None,
+        "tree_mib": watch.tree_mib,
+        "process_mib": watch.process_mib,
+        "failures": [f["sentence"] for f in results.failures],
+        "figures": [
+            [r["attack"], r["scenario"], r["metric"], r["value"]] for r in results.frame.to_dicts()
+        ],
+    }
+
+
+def measured(people: int, attacks: tuple[str, ...], cluster: bool = False) -> dict[str, object]:
+    """One size, measured in a fresh process."""
+    command = [sys.executable, __file__, "--one", str(people), "--attacks", *attacks]
+    command += ["--cluster"] if cluster else []
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    result: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def agreement(path: Path) -> list[list[str]]:
+    """Rows of the table of fewer prototypes, against the exact network of 32 per person."""
+    raw = RecordingSet(gazeveil.read(path).load()).prepared(("fixation", "saccade"))
+    assert raw.cohort is not None
+    spatial = gazeveil.mechanism("spatial", L=64).release(raw.cohort, seed=1).data.load()
+    released = RecordingSet(spatial).prepared(("fixation", "saccade"))
+    people = len(raw.persons)
+    found: dict[int, list[list[float]]] = {k: [] for k in (32, 16, 8, 4, 2)}
+    for repetition in range(SPLITS):
+        order = np.random.default_rng([7, repetition]).permutation(raw.stimuli).tolist()
+        learnt = round(0.8 * len(order))
+        row: dict[int, list[float]] = {k: [] for k in found}
+        for whole in (raw, released):
+            sides = whole.select(stimuli=order[:learnt]), whole.select(stimuli=order[learnt:])
+            exact = RBFN(solver="pinv").identify(*sides, seed=1)
+            for k, figures in row.items():
+                rbf_network.MOST_UNITS = k * people
+                solver = "pinv" if k == 32 else "reduced"
+                scores = exact if k == 32 else RBFN(solver=solver).identify(*sides, seed=1)
+                same = scores.values.argmax(axis=1) == exact.values.argmax(axis=1)
+                alike = np.corrcoef(scores.values.ravel(), exact.values.ravel())[0, 1]
+                figures += [float(scores.credit().mean()), float(same.mean()), float(alike)]
+        for k, figures in row.items():
+            found[k].append(figures)
+    rows = []
+    for k, repetitions in found.items():
+        right, same_, alike_, right2, same2, alike2 = np.mean(repetitions, axis=0).tolist()
+        rows.append(
+            [
+                f"{k}, exact" if k == 32 else str(k),
+                *(f"{100 * right:.0f} %", f"{100 * same_:.0f} %", f"{alike_:.2f}"),
+                *(f"{100 * right2:.0f} %", f"{100 * same2:.0f} %", f"{alike2:.2f}"),
+            ]
+        )
+    return rows
+
+
+def row_of(now: dict[str, object], before: dict[str, object] | None) -> list[str]:
+    """One row of the table."""
+
+    def number(of: dict[str, object] | None, name: str) -> str:
+        value = None if of is None else of.get(name)
+        return "" if value is None else f"{float(str(value)):,.0f}"
+
+    columns = ("seconds", "cpu_seconds", "first_cell_seconds", "tree_mib", "process_mib")
+    return [
+        f"{now['people']:,}",
+        f"{int(str(now['people'])) * CLIPS:,}",
+        *(number(now, name) for name in columns),
+        f"{float(str(now['load'])):.1f}",
+        number(before, "seconds"),
+        number(before, "cpu_seconds"),
+        number(before, "tree_mib"),
+    ]
+
+
+def page(kept: dict[str, object]) -> str:
+    """The page of the results."""
+    sizes, before = _by_people(kept.get("sizes")), _by_people(kept.get("before"))
+    cluster = _by_people(kept.get("cluster"))
+    columns = [
+        *("people", "recordings", "seconds", "processor s", "first cell s", "MiB in all"),
+        *("MiB of the largest process", "other load", "before: s", "before: processor s"),
+        "before: MiB in all",
+    ]
+    text = [
+        "# Growth with the number of people",
+        "",
+        "Made by `python benchmarks/growth.py`. Simulated people, 6 clips of 20 s at 120 Hz,"
+        " `gaussian:sigma_deg=2`, raw/raw, raw/private and private/private, 2 repetitions, two"
+        " workers, from simulating the recordings to the results. Attackers: "
+        + ", ".join(f"`{name}`" for name in ATTACKS)
+        + ".",
+        "`MiB in all` is the largest sum of resident memory of all processes. `other load` is the"
+        " load of the machine before the run began: where it is not near 0 other work ran beside on"
+        " the same two cores, and seconds are longer than on a free machine; processor seconds are"
+        " what the processes themselves used. `before` is the version with one network of 32"
+        " prototypes per person and the cohort in every worker, where it was measured.",
+        "",
+        markdown(columns, [row_of(now, before.get(n)) for n, now in sorted(sizes.items())]),
+        "",
+    ]
+    if len(sizes) > 1:
+        few, many = sizes[min(sizes)], sizes[max(sizes)]
+        times = float(str(many["cpu_seconds"])) / float(str(few["cpu_seconds"]))
+        share = int(str(many["people"])) / int(str(few["people"]))
+        text += [f"{share:.0f} times the people take {times:.1f} times the processor time.", ""]
+    if kept.get("note"):
+        text += [str(kept["note"]), ""]
+    if cluster:
+        text += ["## On a Dask cluster of two workers on the same machine", ""]
+        rows = []
+        for n, there in sorted(cluster.items()):
+            equal = n in sizes and there["figures"] == sizes[n]["figures"]
+            rows.append([*row_of(there, None)[:7], "all equal" if equal else "not equal"])
+        text += [markdown([*columns[:7], "figures"], rows), ""]
+    if kept.get("agreement"):
+        text += [
+            "## Fewer prototypes beside the exact network",
+            "",
+            f"GazeCom, 24 people, mean of {SPLITS} splits of 8 clips against 2, fixations and"
+            " saccades, decisions and scores of people. `rbfn` has 32 prototypes per person up to"
+            f" {rbf_network.MOST_UNITS:,} in all, and shares out so many above.",
+            "",
+            markdown(
+                [
+                    *("prototypes per person", "raw: right", "same decision as exact"),
+                    *("correlation of scores", "`spatial` L=64: right", "same decision as exact"),
+                    "correlation of scores",
+                ],
+                kept["agreement"],  # type: ignore[arg-type]
+            ),
+            "",
+        ]
+    return "\n".join(text)
+
+
+def _by_people(rows: object) -> dict[int, dict[str, object]]:
+    return {int(row["people"]): row for row in (rows if isinstance(rows, list) else [])}
+
+
+def main() -> None:
+    """Measure, keep, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--people", type=int, nargs="*", default=list(PEOPLE))
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--cluster", action="store_true")
+    parser.add_argument("--agreement", action="store_true")
+    parser.add_argument("--attacks", nargs="+", default=list(ATTACKS))
+    parser.add_argument("--before", type=Path)
+    parser.add_argument("--json", type=Path, help="earlier sizes in it are kept")
+    parser.add_argument("--note", help="a sentence under the table, kept in the JSON")
+    parser.add_argument("--page", type=Path)
+    asked = parser.parse_args()
+    attacks = tuple(asked.attacks)
+    if asked.one is not None:
+        print(json.dumps(one_size(asked.one, asked.cluster, attacks)))
+        return
+    kept: dict[str, object] = {}
+    if asked.json is not None and asked.json.exists():
+        kept = json.loads(asked.json.read_text("utf-8"))
+    if asked.note is not None:
+        kept["note"] = asked.note
+    if asked.before is not None:
+        kept["before"] = json.loads(asked.before.read_text("utf-8"))["sizes"]
+    for people in [*asked.people, *([FULL] if asked.full else [])]:
+        for name in ("sizes", *(["cluster"] if asked.cluster else [])):
+            if name == "cluster" and people > CLUSTER_MOST:
+                continue
+            load = os.getloadavg()[0]
+            row = {**measured(people, attacks, name == "cluster"), "load": load}
+            kept[name] = list({**_by_people(kept.get(name)), people: row}.values())
+            print(json.dumps({k: v for k, v in row.items() if k != "figures"}), flush=True)
+            if asked.json is not None:
+                asked.json.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    if asked.agreement:
+        most = rbf_network.MOST_UNITS
+        kept["agreement"] = agreement(Path(os.environ["GAZEVEIL_DATA"]) / "gazecom")
+        rbf_network.MOST_UNITS = most
+    if asked.json is not None:
+        asked.json.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    if asked.page is not None:
+        asked.page.write_text(page(kept), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
