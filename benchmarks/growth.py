@@ -232,8 +232,7 @@ def page(kept: dict[str, object]) -> str:
         text += ["## On a Dask cluster of two workers on the same machine", ""]
         rows = []
         for n, there in sorted(cluster.items()):
-            equal = n in sizes and there["figures"] == sizes[n]["figures"]
-            rows.append([*row_of(there, None)[:7], "all equal" if equal else "not equal"])
+            rows.append([*row_of(there, None)[:7], apart(there, sizes[n]) if n in sizes else ""])
         text += [markdown([*columns[:7], "figures"], rows), ""]
     if kept.get("agreement"):
         text += [
@@ -254,6 +253,19 @@ def page(kept: dict[str, object]) -> str:
             "",
         ]
     return "\n".join(text)
+
+
+def apart(there: dict[str, Any], here: dict[str, Any]) -> str:
+    """How far the figures of two runs differ, in words."""
+    pairs = list(zip(there["figures"], here["figures"], strict=True))
+    if any(a[:3] != b[:3] for a, b in pairs):
+        return "other figures"
+    x, y = (np.array([pair[i][3] for pair in pairs], dtype=np.float64) for i in (0, 1))
+    if np.array_equal(x, y, equal_nan=True):
+        return f"all {len(pairs)} equal"
+    differ = ~((x == y) | (np.isnan(x) & np.isnan(y)))
+    most = np.max(np.abs(x - y)[differ] / np.maximum(np.abs(y[differ]), 1e-300))
+    return f"{differ.sum()} of {len(pairs)} differ, by at most {most:.0e} of their value"
 
 
 def _by_people(rows: object) -> dict[int, dict[str, object]]:

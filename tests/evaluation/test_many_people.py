@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import subprocess
+import sys
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
@@ -184,3 +186,39 @@ def test_a_cluster_on_this_machine_reads_the_same_file(
         study_of(cohort, tmp_path / "there", cluster.scheduler_address)
     assert sent == [True]
     assert bytes_of(tmp_path / "there") == bytes_of(tmp_path / "memory")
+
+
+ONE_THREAD = """
+import scipy
+from threadpoolctl import threadpool_info
+
+import gazeveil
+from gazeveil.attacks.identify.linkage import Linkage
+
+seen = []
+
+
+class Watching(Linkage):
+    def identify(self, gallery, probe, seed):
+        import scipy.linalg
+
+        seen.extend(l["num_threads"] for l in threadpool_info() if l["user_api"] == "blas")
+        return super().identify(gallery, probe, seed)
+
+
+gazeveil.evaluate(gazeveil.simulate(3, 3, 2.0, 60.0, seed=1), [], [Watching()], executor=1)
+print(sorted(set(seen)))
+"""
+
+
+def test_linear_algebra_has_one_thread_also_where_an_attacker_imports_it_first() -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_THREAD],
+        env={**environment, "OPENBLAS_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.strip() == "[1]", done.stderr

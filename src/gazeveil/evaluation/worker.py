@@ -129,6 +129,9 @@ def compute(worker: Worker, batch: CellBatch) -> Iterator[tuple[Cell, Content]]:
     GazeveilError
         If the recordings themselves cannot be read: then no cell can be computed.
     """
+    # Only libraries that are there already are limited: SciPy brings a BLAS of its own, and figures
+    # differed in the last digits where an attacker imported it first.
+    import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     study = worker.study
