@@ -18,7 +18,10 @@ import gazeveil
 from gazeveil.errors import DataError
 from gazeveil.evaluation import backends
 from gazeveil.evaluation.api import evaluate
+from gazeveil.evaluation.plan import plan
 from gazeveil.evaluation.sources import in_memory, loaded, scratch_paths
+from gazeveil.evaluation.study import Study
+from gazeveil.evaluation.worker import Worker
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet, carry
 from gazeveil.gaze import scratch
 from gazeveil.gaze.cohort import Cohort, Handle
@@ -189,36 +192,37 @@ def test_a_cluster_on_this_machine_reads_the_same_file(
 
 
 ONE_THREAD = """
-import scipy
+import pickle, sys
 from threadpoolctl import threadpool_info
 
-import gazeveil
-from gazeveil.attacks.identify.linkage import Linkage
+with open(sys.argv[1], "rb") as file:
+    worker, batch = pickle.load(file)
+from gazeveil.evaluation.worker import compute
 
-seen = []
-
-
-class Watching(Linkage):
-    def identify(self, gallery, probe, seed):
-        import scipy.linalg
-
-        seen.extend(l["num_threads"] for l in threadpool_info() if l["user_api"] == "blas")
-        return super().identify(gallery, probe, seed)
-
-
-gazeveil.evaluate(gazeveil.simulate(3, 3, 2.0, 60.0, seed=1), [], [Watching()], executor=1)
-print(sorted(set(seen)))
+assert "scipy.linalg" not in sys.modules
+work = compute(worker, batch)
+next(work)  # the limit holds until all cells are computed
+assert "scipy.linalg" in sys.modules
+print(max(i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"))
 """
 
 
-def test_linear_algebra_has_one_thread_also_where_an_attacker_imports_it_first() -> None:
+def test_linear_algebra_has_one_thread_where_an_attacker_is_the_first_to_import_it(
+    cohort: Cohort, tmp_path: Path
+) -> None:
+    material = loaded(RecordingSet(cohort))
+    attacks: Any = ("linkage",)
+    study = Study(material, (), attacks, repetitions=2)
+    planned = plan(study, material)
+    batch = planned.batches(frozenset(planned.cells))[0]
+    (tmp_path / "study").write_bytes(pickle.dumps((Worker(study, {}), batch)))
     environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
     done = subprocess.run(
-        [sys.executable, "-c", ONE_THREAD],
-        env={**environment, "OPENBLAS_NUM_THREADS": "2"},
+        [sys.executable, "-c", ONE_THREAD, str(tmp_path / "study")],
+        env={**environment, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert done.stdout.strip() == "[1]", done.stderr
+    assert done.stdout.strip() == "1", done.stderr
