@@ -128,8 +128,8 @@ def main() -> None:
     text = markdown(COLUMNS, rows)
     text += (
         f"\n\nThe RBF network alone would have called {total['called_safe']} of"
-        f" {total['releases']} releases safe in which the strongest of the battery finds people above"
-        f" chance ({total['chosen_called_safe']} by the one chosen on other splits)."
+        f" {total['releases']} releases safe in which the strongest of the battery finds people"
+        f" above chance ({total['chosen_called_safe']} by the one chosen on other splits)."
     )
     print(text)
     if given.page:
