@@ -111,6 +111,7 @@ def test_the_baseline_is_there_without_mechanisms_and_the_columns_are_those_of_t
     assert results.frame["metric"].to_list() == [
         "identification_rate",
         "rank1",
+        "matching_rate",
         "eer",
         "d_prime",
         "f1_macro",
@@ -674,7 +675,7 @@ def test_something_defined_in_the_users_own_script_is_computed_in_that_process(
     monkeypatch.setattr(Processes, "_start", lambda *_: pytest.fail("a process was started"))
     monkeypatch.setattr(Place, "__module__", "__main__")
     monkeypatch.setattr(sys.modules["__main__"], "Place", Place, raising=False)
-    assert evaluate(cohort, [], [Place()], repetitions=3, executor=2).frame.height == 5
+    assert evaluate(cohort, [], [Place()], repetitions=3, executor=2).frame.height == 6
 
 
 def test_an_executor_that_takes_no_work_is_reported(cohort: Cohort) -> None:
