@@ -12,8 +12,8 @@ import gazeveil
 from gazeveil.attacks.denoiser import apply_denoiser
 from gazeveil.attacks.identify.linkage import Linkage, match
 from gazeveil.attacks.identify.trace import Trace, distances
-from gazeveil.attacks.identify.vectors import recording_vectors
 from gazeveil.attacks.registry import attack
+from gazeveil.attacks.vectors.kinds import recording_vectors
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors

@@ -9,9 +9,9 @@ import pytest
 from scipy.signal import welch
 
 import gazeveil
-from gazeveil.attacks.identify import extended, vectors
-from gazeveil.attacks.identify.vectors import recording_vectors
 from gazeveil.attacks.statistics import quantiles
+from gazeveil.attacks.vectors import extended, kinds
+from gazeveil.attacks.vectors.kinds import recording_vectors
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
 
@@ -58,13 +58,13 @@ def test_vectors_of_a_part_are_rows_of_the_whole(
     wanted = recording_vectors(alone, features)
     recording_vectors(whole, features)
     calls: list[RecordingSet] = []
-    make = vectors._MAKERS[features]
+    make = kinds._MAKERS[features]
 
     def watched(recording_set: RecordingSet) -> RecordingVectors:
         calls.append(recording_set)
         return make(recording_set)
 
-    monkeypatch.setitem(vectors._MAKERS, features, watched)
+    monkeypatch.setitem(kinds._MAKERS, features, watched)
     found = recording_vectors(part, features)
     # The trajectory is described against the others of the same side, so it is made for the part.
     assert len(calls) == (1 if features == "trajectory" else 0)

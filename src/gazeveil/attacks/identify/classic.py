@@ -4,7 +4,7 @@ gradient boosting (Bozkir et al. 2021; Schroeder et al. 2020).
 At `level="event"` each event is classified and the probabilities are averaged per person, fused
 over fixations and saccades; at `level="window"` the same is done with the 52 window features; at
 `level="recording"` whole recordings are classified by their vectors
-(:mod:`gazeveil.attacks.identify.vectors`: means and deviations of event features, rates of events;
+(:mod:`gazeveil.attacks.vectors.kinds`: means and deviations of event features, rates of events;
 extended ones hold positions and spectra too).
 
 Rows are standardised with training statistics. The classifiers are scikit-learn's, except LDA,
@@ -31,7 +31,7 @@ from gazeveil.attacks.identify.event_attack import (
     fuse_scores,
     person_scores,
 )
-from gazeveil.attacks.identify.vectors import check_features, recording_vectors
+from gazeveil.attacks.vectors.kinds import check_features, recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors

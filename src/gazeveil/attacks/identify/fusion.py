@@ -16,9 +16,9 @@ from gazeveil.attacks.held_out import Matcher, held_out_scores
 from gazeveil.attacks.identify.linkage import match
 from gazeveil.attacks.identify.rocket import match_kind
 from gazeveil.attacks.identify.steps import match_steps
-from gazeveil.attacks.identify.vectors import recording_vectors
 from gazeveil.attacks.score_fusion import fused, fusion_weights
 from gazeveil.attacks.vectors.convolutions import convolution_vectors
+from gazeveil.attacks.vectors.kinds import recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors

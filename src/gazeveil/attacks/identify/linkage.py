@@ -25,13 +25,13 @@ import numpy as np
 from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import Denoised, before, standardised_scores
-from gazeveil.attacks.identify.vectors import check_features, recording_vectors
 from gazeveil.attacks.vectors.deviations import (
     between_share,
     person_means,
     places_of,
     standardised_deviations,
 )
+from gazeveil.attacks.vectors.kinds import check_features, recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors

@@ -18,7 +18,6 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import standardised_scores
-from gazeveil.attacks.identify.vectors import recording_vectors
 from gazeveil.attacks.kernel_ridge import Lesson, fold_of, kernel_features, ridge_scores
 from gazeveil.attacks.vectors.deviations import (
     between_share,
@@ -26,6 +25,7 @@ from gazeveil.attacks.vectors.deviations import (
     places_of,
     standardised_deviations,
 )
+from gazeveil.attacks.vectors.kinds import recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors

@@ -22,7 +22,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.identify.trajectory import slot_means
+from gazeveil.attacks.vectors.paths import slot_means
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 
@@ -104,7 +104,7 @@ class Trace(Attack):
         result: dict[str, list[tuple[str, Floats]]] = {}
         for recording in recording_set.cohort:
             result.setdefault(recording.stimulus, []).append(
-                (recording.person, slot_means(recording, self.slot_s))
+                (recording.person, slot_means(recording, self.slot_s).vectors)
             )
         return result
 

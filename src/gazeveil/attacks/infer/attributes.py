@@ -5,7 +5,7 @@ others (leave one person out), however many recordings a person has, because rec
 person in training and test would turn recognition into a guess of the attribute.
 
 The attacker is a ridge regression on person vectors
-(:mod:`gazeveil.attacks.identify.person_vectors`), the mean of a weak, a middle and a strong
+(:mod:`gazeveil.attacks.vectors.person_vectors`), the mean of a weak, a middle and a strong
 shrinkage; classes are regressed on as 0 or 1. Choosing one shrinkage inside each fold by the
 attributes of the others would push guesses away from the truth where nothing shows (areas around
 0.42 instead of 0.5). How boldly a guess leaves the mean, or the largest class, is chosen inside
@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Texts
-from gazeveil.attacks.identify.person_vectors import PersonVectors, centred, person_vectors
 from gazeveil.attacks.result import ERROR, AttackResult, bootstrap, rate_result
 from gazeveil.attacks.roc import roc_area, roc_area_interval
+from gazeveil.attacks.vectors.person_vectors import PersonVectors, centred, person_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
@@ -100,7 +100,7 @@ def infer(
     seed : int
         Of the permutation test and the intervals.
     features : {"summary", "extended", "trajectory"}
-        As in :func:`gazeveil.attacks.identify.vectors.recording_vectors`.
+        As in :func:`gazeveil.attacks.vectors.kinds.recording_vectors`.
     people : mapping, optional
         Where the attributes are; default those of `train`, and of `test` for people who have none
         there.

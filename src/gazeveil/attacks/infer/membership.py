@@ -22,9 +22,9 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
-from gazeveil.attacks.identify.person_vectors import centred, person_vectors
 from gazeveil.attacks.result import AttackResult, rate_result
 from gazeveil.attacks.roc import auc, roc_area_interval, tpr_at_fpr
+from gazeveil.attacks.vectors.person_vectors import centred, person_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_deviations
 from gazeveil.features.recording_set import RecordingSet
@@ -73,7 +73,7 @@ def membership(
     members : collection of str
         Which of them took part: the truth, used for judging alone.
     features : {"summary", "extended", "trajectory"}
-        As in :func:`gazeveil.attacks.identify.vectors.recording_vectors`; for a release of window
+        As in :func:`gazeveil.attacks.vectors.kinds.recording_vectors`; for a release of window
         features these are used.
 
     Raises

@@ -87,6 +87,13 @@ def paths(
     return result
 
 
+def slot_means(recording: Recording, slot_s: float) -> Path:
+    """The path of one recording, also of one without samples."""
+    if len(recording) == 0:
+        return Path(recording.space, np.empty((0, 3)))
+    return paths(recording, (slot_s,))[slot_s]
+
+
 def unit(total: Floats) -> Floats:
     """Vectors of length one; NaN where directions cancel or there are none."""
     length = np.linalg.norm(total, axis=-1, keepdims=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gazeveil.arrays import Floats
-from gazeveil.attacks.identify.vectors import recording_vectors
+from gazeveil.attacks.vectors.kinds import recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet

@@ -1,8 +1,8 @@
 """The vectors by which attackers compare whole recordings, each made once per recording set.
 
 `summary` (:mod:`gazeveil.features.recordings`) needs tables only, so it also reads releases that
-hold no samples; `extended` (:mod:`gazeveil.attacks.identify.extended`) and `trajectory`
-(:mod:`gazeveil.attacks.identify.trajectory`) and `steps` (:mod:`gazeveil.attacks.vectors.steps`)
+hold no samples; `extended` (:mod:`gazeveil.attacks.vectors.extended`) and `trajectory`
+(:mod:`gazeveil.attacks.vectors.trajectory`) and `steps` (:mod:`gazeveil.attacks.vectors.steps`)
 need samples.
 """
 
@@ -13,8 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.attacks.identify import extended, trajectory
-from gazeveil.attacks.vectors import steps
+from gazeveil.attacks.vectors import extended, steps, trajectory
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors, summary_vectors

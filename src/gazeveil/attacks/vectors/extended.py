@@ -15,7 +15,6 @@ from itertools import pairwise
 import numpy as np
 
 from gazeveil.arrays import Floats
-from gazeveil.attacks.identify.trajectory import slot_means
 from gazeveil.attacks.statistics import (
     LEAST,
     correlation,
@@ -27,6 +26,7 @@ from gazeveil.attacks.statistics import (
     sectors,
     shape,
 )
+from gazeveil.attacks.vectors.paths import slot_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors, summary_vectors
 from gazeveil.features.table import FeatureTable
@@ -235,7 +235,7 @@ def _welch(values: Floats, rate_hz: float, length: int) -> Floats:
 
 def _at_scale(recording: Recording, scale_s: float) -> dict[str, float]:
     """Spread of the averages over `scale_s`, and the steps between neighbouring ones."""
-    x, y = recording.space.degrees(slot_means(recording, scale_s))
+    x, y = recording.space.degrees(slot_means(recording, scale_s).vectors)
     dx, dy = np.diff(x), np.diff(y)
     spread_x = x
     if isinstance(recording.space, Sphere):

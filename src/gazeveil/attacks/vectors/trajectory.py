@@ -14,10 +14,10 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.attacks.statistics import correlation, deviation, log_quantiles, quantiles, sectors
+from gazeveil.attacks.vectors.paths import Path, crowds, slot_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
-from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.geometry import Sphere
 
 #: Length of the averages in seconds.
 SLOT_S = 0.2
@@ -33,11 +33,7 @@ _DIRECTIONS = 8
 def vectors(recording_set: RecordingSet) -> RecordingVectors:
     """Trajectory vectors of the recordings of a recording set that has samples."""
     keys = recording_set.keys
-    spaces: list[Space] = []
-    trajectories: list[Floats] = []
-    for recording in recording_set.cohort or ():
-        spaces.append(recording.space)
-        trajectories.append(slot_means(recording, SLOT_S))
+    trajectories = [slot_means(recording, SLOT_S) for recording in recording_set.cohort or ()]
     rows: list[dict[str, float]] = [{} for _ in keys]
     stimuli: dict[str, list[int]] = {}
     for i, key in enumerate(keys):
@@ -45,68 +41,21 @@ def vectors(recording_set: RecordingSet) -> RecordingVectors:
     for places in stimuli.values():
         for i, crowd in zip(
             places,
-            _crowds([trajectories[i] for i in places], [keys[i][0] for i in places]),
+            crowds([trajectories[i] for i in places], [keys[i][0] for i in places]),
             strict=True,
         ):
-            rows[i] = _describe(spaces[i], trajectories[i], crowd)
+            rows[i] = _describe(trajectories[i], crowd)
     names = tuple(rows[0]) if rows else ()
     values = np.reshape([list(row.values()) for row in rows], (len(keys), len(names)))
     return RecordingVectors(keys, values, names, ("trajectory",) * len(names))
 
 
-def slot_means(recording: Recording, length_s: float) -> Floats:
-    """Sums of unit vectors over the valid samples of each slot, shape (slots, 3), brought to length
-    one; NaN where there are none.
-
-    Slots count from the first sample. Directions that cancel have no mean.
-    """
-    if len(recording) == 0:
-        return np.empty((0, 3))
-    slot = (recording.t_ns - recording.t_ns.min()) // round(1e9 * length_s)
-    count, good = int(slot.max()) + 1, recording.valid
-    v = recording.space.vectors(recording.x_deg[good], recording.y_deg[good])
-    total: Floats = np.stack(
-        [
-            np.bincount(slot[good], weights=v[:, k], minlength=count).astype(np.float64)
-            for k in range(3)
-        ],
-        axis=1,
-    )
-    return _unit(total)
-
-
-def _unit(total: Floats) -> Floats:
-    length = np.linalg.norm(total, axis=1)
-    return np.where(length[:, None] > 1e-9, total / np.maximum(length, 1e-9)[:, None], np.nan)
-
-
-def _crowds(trajectories: list[Floats], people: list[str]) -> list[Floats]:
-    """For each trajectory the mean trajectory of the other people, as long as it."""
-    longest = max(len(p) for p in trajectories)
-    stack = np.full((len(trajectories), longest, 3), np.nan)
-    for i, p in enumerate(trajectories):
-        stack[i, : len(p)] = p
-    filled = np.nan_to_num(stack)
-    total = filled.sum(axis=0)
-    places: dict[str, list[int]] = {}
-    for i, person in enumerate(people):
-        places.setdefault(person, []).append(i)
-    result = []
-    for i, p in enumerate(trajectories):
-        same = places[people[i]]
-        others = total - filled[same].sum(axis=0)
-        # Nobody else was there: the person's own mean stands in, so that offsets become offsets
-        # from it.
-        alone = np.broadcast_to(filled[same].sum(axis=(0, 1)), others.shape)
-        result.append(_unit(alone if len(same) == len(trajectories) else others)[: len(p)])
-    return result
-
-
-def _describe(space: Space, trajectory: Floats, crowd: Floats) -> dict[str, float]:
+def _describe(trajectory: Path, crowd: Floats) -> dict[str, float]:
     """Offsets from the crowd, following it, distance to it, and the trajectory's own steps."""
-    x, y = space.degrees(trajectory)
+    space = trajectory.space
+    x, y = space.degrees(trajectory.vectors)
     crowd_x, crowd_y = space.degrees(crowd)
-    away = _offset(space, x, y, crowd_x, crowd_y)
+    away = trajectory.offsets_deg(crowd).T
     result: dict[str, float] = {}
     for axis, values in zip("xy", away, strict=True):
         result[f"trajectory_{axis}_mean"] = (
@@ -119,8 +68,7 @@ def _describe(space: Space, trajectory: Floats, crowd: Floats) -> dict[str, floa
     result["trajectory_xy"] = correlation(*away)
     result |= _named("trajectory_distance", log_quantiles(np.hypot(*away), _QUANTILES))
     # Movements of the person against those of the crowd: gain, and how late.
-    steps = _offset(space, x[1:], y[1:], x[:-1], y[:-1])
-    crowd_steps = _offset(space, crowd_x[1:], crowd_y[1:], crowd_x[:-1], crowd_y[:-1])
+    steps, crowd_steps = trajectory.steps_deg().T, Path(space, crowd).steps_deg().T
     flat_x = (
         np.unwrap(np.where(np.isfinite(x), x, 0.0), period=360.0)
         if isinstance(space, Sphere) and np.isfinite(x).all()
@@ -163,16 +111,6 @@ def _directions(dx: Floats, dy: Floats) -> dict[str, float]:
         f"trajectory_way_{i}": float(w) / total if total > 0 else float("nan")
         for i, w in enumerate(way)
     }
-
-
-def _offset(
-    space: Space, x: Floats, y: Floats, from_x: Floats, from_y: Floats
-) -> tuple[Floats, Floats]:
-    """Degrees right and down from one place to another, along arcs on a sphere."""
-    dx = x - from_x
-    if isinstance(space, Sphere):
-        dx = (np.mod(dx + 180.0, 360.0) - 180.0) * np.sin(np.radians((y + from_y) / 2))
-    return dx, y - from_y
 
 
 def _named(name: str, values: Floats) -> dict[str, float]:
