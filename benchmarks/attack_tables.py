@@ -63,7 +63,7 @@ def before(row: dict[str, Any]) -> str:
     kept = "losses=keep" in given or row["mechanism"] in ("none", "clock-render", "k-same-synth")
     for (cohort, mechanism, parameter), rate in BEFORE.items():
         if (
-            str(row["cohort"]).startswith(cohort)
+            str(row["cohort"]).lower().startswith(cohort.lower())
             and mechanism == row["mechanism"]
             and (not parameter or parameter in given)
             and kept

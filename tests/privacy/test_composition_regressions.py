@@ -71,7 +71,8 @@ def test_an_attack_on_the_slow_stream_stays_below_what_is_promised_and_far_above
     clock: Any = gazeveil.mechanism("clock-render:epsilon=1,r_deg=2")
     change = Change.window(500, move_deg=2)
     game = CohortGame(clock, (SLOW, FAST), ((SLOW, changed_samples(change, SLOW)),), 2.0)
-    lower = epsilon_lower(game.play(0, 1500, None), game.play(1, 1500, None), SURE).epsilon
+    # 3000 trials give about 1.6 with a deviation of 0.1: below 1 once in a million runs.
+    lower = epsilon_lower(game.play(0, 3000, None), game.play(1, 3000, None), SURE).epsilon
     promised = clock.release(game.cohort(0, 1)).guarantee.map(change).epsilon
     assert promised is not None
     assert 1 < lower <= promised

@@ -407,7 +407,7 @@ def test_a_file_that_changed_between_two_loads_gets_other_noise(change: str) -> 
         recording("a", 2) if change == "gaze" else recording("a", 1).with_(rate_hz=99.0),
     ]
     now = [0]
-    m = mechanism("gaussian:sigma_deg=3")
+    m = mechanism("gaussian:sigma_deg=3,losses=keep")
     out = m.release(Cohort([Handle("a", "s", lambda: versions[now[0]])])).data
     noises = []
     for number in (0, 1, 0):
