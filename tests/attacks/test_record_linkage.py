@@ -149,7 +149,9 @@ def test_views_of_noisy_rows_give_people_away_again():
 def test_views_of_a_gaussian_stream_keep_a_quarter_of_the_noise_when_sixteen_are_averaged():
     cohort = gazeveil.simulate(2, 1, seconds=8, rate_hz=120, task="video", seed=2).load()
     views = [
-        RecordingSet(mechanism("gaussian", sigma_deg=3.0, losses="keep").release(cohort, seed=s).data)
+        RecordingSet(
+            mechanism("gaussian", sigma_deg=3.0, losses="keep").release(cohort, seed=s).data
+        )
         for s in range(16)
     ]
 
