@@ -14,12 +14,14 @@ this battery was there (:data:`BEFORE`).
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from gazeveil.evaluation.results import Results
+from gazeveil.privacy.registry import get
 from lines import markdown, put_into
 
 #: Rates of the strongest attacker tried that earlier versions printed, in per cent: (cohort,
@@ -87,6 +89,15 @@ def lines_of(results: Results) -> list[dict[str, Any]]:
     return lines
 
 
+def said(row: dict[str, Any]) -> list[str]:
+    """The parameters that are not the mechanism's defaults."""
+    if row["mechanism"] == "none":
+        return []
+    usual = {f.name: str(f.default) for f in fields(get(row["mechanism"]))}
+    pairs = (part.split("=", 1) for part in str(row["parameters"]).split(",") if "=" in part)
+    return [f"{name}={value}" for name, value in pairs if usual.get(name) != value]
+
+
 def difference(row: dict[str, Any]) -> str:
     """The paired difference to the RBF network in points."""
     if row["difference"] is None:
@@ -99,9 +110,9 @@ def cells(row: dict[str, Any]) -> list[str]:
     """A line of the table."""
     reading = " as published" if row["reading"] == "published" else ""
     name = "as recorded" if row["mechanism"] == "none" else f"`{row['mechanism']}`{reading}"
-    parameters = str(row["parameters"]).replace(",", ", ")
+    parameters = ", ".join(said(row))
     return [
-        f"{row['cohort']}: {name} {parameters}".strip(),
+        f"{name} {parameters}".strip(),
         percent(row["other_value"]),
         f"{percent(row['value'])} {interval(row['low'], row['high'])}",
         f"`{row['strongest']}` {row['scenario']}",
