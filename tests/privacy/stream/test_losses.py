@@ -246,15 +246,14 @@ def test_what_fills_gaussian_noise_follows_from_what_was_released() -> None:
     noise = (np.stack((shown.x_deg, shown.y_deg)) - 90.0) * 1024
     keys = stream_keys(1, Bits((3,)).sources(1, "gaussian", "corrected", "losses"))
     memory = Memory.of(Sphere(), 0.01, keys)
-    s = memory.past[0], memory.marks[0]
     for i in range(640):
-        at = turn(*s)
+        at = turn(memory, 0)
         a, b = x[i], y[i]
         if not ok[i]:
-            a, b = expected_gaze(s[0], memory.cloud[0], s[1], memory.model, keys[0], at)
+            a, b = expected_gaze(memory, 0, at)
         wanted = noisy_place(a, b, round(noise[0, i]), round(noise[1, i]), 10, True)
         assert (out.x_deg[i], out.y_deg[i]) == wanted
-        note(*s, at, out.x_deg[i], out.y_deg[i], 4.0)
+        note(memory, 0, at, out.x_deg[i], out.y_deg[i], 4.0)
 
 
 @pytest.mark.parametrize("text", [t for t in FILLED if t.startswith("kaleido")])

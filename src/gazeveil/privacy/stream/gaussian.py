@@ -30,7 +30,6 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
@@ -260,20 +259,9 @@ class _FilledStage(_LatticeStage):
         self.memory.forget()
 
     def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
-        noise, m = self.supply.take(2 * x_deg.shape[1]), self.memory
+        noise = self.supply.take(2 * x_deg.shape[1])
         _add_filled(
-            x_deg,
-            y_deg,
-            valid,
-            noise,
-            self.bits,
-            self.sphere,
-            self.variance_deg2,
-            m.past,
-            m.cloud,
-            m.marks,
-            m.model,
-            m.keys,
+            x_deg, y_deg, valid, noise, self.bits, self.sphere, self.variance_deg2, self.memory
         )
         return t_ns, x_deg, y_deg, valid
 
@@ -315,24 +303,20 @@ def _add_filled(
     bits: int,
     sphere: bool,
     variance: float,
-    past: Floats,
-    cloud: Floats,
-    marks: Ints,
-    model: Floats,
-    keys: NDArray[np.uint64],
+    memory: Memory,
 ) -> None:
     """As :func:`_add_lattice`, with expected gaze where a sample is lost. What is expected follows
     from what was released, never from what was recorded.
     """
     for s in range(x.shape[0]):
         for i in range(x.shape[1]):
-            at = turn(past[s], marks[s])
+            at = turn(memory, s)
             a, b = x[s, i], y[s, i]
             if not valid[s, i]:
-                a, b = expected_gaze(past[s], cloud[s], marks[s], model, keys[s], at)
+                a, b = expected_gaze(memory, s, at)
             x[s, i], y[s, i] = noisy_place(a, b, noise[s, 2 * i], noise[s, 2 * i + 1], bits, sphere)
             valid[s, i] = True
-            note(past[s], marks[s], at, x[s, i], y[s, i], variance)
+            note(memory, s, at, x[s, i], y[s, i], variance)
             noise[s, 2 * i] = 0
             noise[s, 2 * i + 1] = 0
 

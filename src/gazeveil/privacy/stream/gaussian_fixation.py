@@ -33,7 +33,6 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
@@ -252,7 +251,6 @@ class _FilledSlots(Stage):
     def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         if x_deg.shape[1]:
             offset, noise = self.noise.advance(x_deg.shape[1])
-            m = self.memory
             _fill_slots(
                 x_deg,
                 y_deg,
@@ -263,11 +261,7 @@ class _FilledSlots(Stage):
                 self.lattice.bits,
                 self.sphere,
                 self.lattice.variance_deg2,
-                m.past,
-                m.cloud,
-                m.marks,
-                m.model,
-                m.keys,
+                self.memory,
                 self.released,
             )
         return t_ns, x_deg, y_deg, valid
@@ -284,25 +278,21 @@ def _fill_slots(
     bits: int,
     sphere: bool,
     variance: float,
-    past: Floats,
-    cloud: Floats,
-    marks: Ints,
-    model: Floats,
-    keys: NDArray[np.uint64],
+    memory: Memory,
     released: Floats,
 ) -> None:
     for s in range(x.shape[0]):
         for i in range(x.shape[1]):
             if (offset + i) % gap == 0:
-                at = turn(past[s], marks[s])
+                at = turn(memory, s)
                 a, b = x[s, i], y[s, i]
                 if not valid[s, i]:
-                    a, b = expected_gaze(past[s], cloud[s], marks[s], model, keys[s], at)
+                    a, b = expected_gaze(memory, s, at)
                 block = 2 * ((offset + i) // gap)
                 released[s, 0], released[s, 1] = noisy_place(
                     a, b, noise[s, block], noise[s, block + 1], bits, sphere
                 )
-                note(past[s], marks[s], at, released[s, 0], released[s, 1], variance)
+                note(memory, s, at, released[s, 0], released[s, 1], variance)
             x[s, i], y[s, i] = released[s, 0], released[s, 1]
             valid[s, i] = not np.isnan(released[s, 0])
 

@@ -73,16 +73,10 @@ class FilledKaleido(Stage):
                 trace = self.inner.run_stream(s, x_deg[:, part], y_deg[:, part], valid[:, part])
                 told = slots[(slots >= begin) & (slots < end)]
                 _note_slots(
-                    m.past[s],
-                    m.marks[s],
-                    x_deg[0, told],
-                    y_deg[0, told],
-                    self._variances(trace[0, told - begin]),
+                    m, s, x_deg[0, told], y_deg[0, told], self._variances(trace[0, told - begin])
                 )
             if end < n:
-                x_deg[0, end], y_deg[0, end] = _expected(
-                    m.past[s], m.cloud[s], m.marks[s], m.model, m.keys[s]
-                )
+                x_deg[0, end], y_deg[0, end] = _expected(m, s)
             begin = end
 
     def _variances(self, outcomes: Ints) -> Floats:
@@ -93,14 +87,11 @@ class FilledKaleido(Stage):
 
 
 @compiled
-def _note_slots(past: Floats, marks: Ints, x: Floats, y: Floats, variances: Floats) -> None:
+def _note_slots(memory: Memory, s: int, x: Floats, y: Floats, variances: Floats) -> None:
     for i in range(len(x)):
-        at = turn(past, marks)
-        note(past, marks, at, x[i], y[i], variances[i])
+        note(memory, s, turn(memory, s), x[i], y[i], variances[i])
 
 
 @compiled
-def _expected(
-    past: Floats, cloud: Floats, marks: Ints, model: Floats, key: np.uint64
-) -> tuple[float, float]:
-    return expected_gaze(past, cloud, marks, model, key, turn(past, marks))
+def _expected(memory: Memory, s: int) -> tuple[float, float]:
+    return expected_gaze(memory, s, turn(memory, s))

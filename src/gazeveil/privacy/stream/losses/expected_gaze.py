@@ -22,7 +22,7 @@ lost; it is the same in blocks of any size; and it costs time only where somethi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,8 +107,7 @@ def gaze_model(space: Space, tick_s: float) -> Floats:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Memory:
+class Memory(NamedTuple):
     """What was released at the last ticks of each stream, and the cloud of particles.
 
     Parameters
@@ -263,8 +262,9 @@ def _resample(cloud: Floats, chance: float) -> None:
 
 
 @compiled
-def turn(past: Floats, marks: Ints) -> int:
-    """The place in the past of the tick at hand; makes room where a block is full."""
+def turn(memory: Memory, s: int) -> int:
+    """The place in the past of the tick at hand of stream s; makes room where a block is full."""
+    past, marks = memory.past[s], memory.marks[s]
     length = len(past) // 2
     at = marks[TICK] % length
     if at == 0 and marks[TICK] > 0:
@@ -275,10 +275,12 @@ def turn(past: Floats, marks: Ints) -> int:
 
 
 @compiled
-def expected_gaze(
-    past: Floats, cloud: Floats, marks: Ints, model: Floats, key: np.uint64, at: int
-) -> tuple[float, float]:
-    """Where gaze may be at the tick at hand, whose place is `at` (:func:`turn`), in degrees."""
+def expected_gaze(memory: Memory, s: int, at: int) -> tuple[float, float]:
+    """Where gaze of stream s may be at the tick at hand, whose place is `at` (:func:`turn`), in
+    degrees.
+    """
+    past, cloud, marks = memory.past[s], memory.cloud[s], memory.marks[s]
+    model, key = memory.model, memory.keys[s]
     length = len(past) // 2
     first = marks[TICK] - at  # number of the tick at place 0; below 0 before the stream began
     if marks[LOOKED] < 0:
@@ -315,7 +317,8 @@ def expected_gaze(
 
 
 @compiled
-def note(past: Floats, marks: Ints, at: int, x: float, y: float, noise: float) -> None:
-    """What was released at the tick at hand, with noise of that variance; the tick is over."""
-    past[at, 0], past[at, 1], past[at, 2] = x, y, noise
-    marks[TICK] += 1
+def note(memory: Memory, s: int, at: int, x: float, y: float, noise: float) -> None:
+    """What stream s released at the tick at hand, with noise of that variance; the tick is over."""
+    place = memory.past[s, at]
+    place[0], place[1], place[2] = x, y, noise
+    memory.marks[s, TICK] += 1

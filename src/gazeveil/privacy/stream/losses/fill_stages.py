@@ -72,8 +72,7 @@ class FillRecorded(Stage):
 
     def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """All samples, none of them lost, through the mechanism."""
-        m = self.memory
-        _fill_recorded(x_deg, y_deg, valid, m.past, m.cloud, m.marks, m.model, m.keys, self.noise)
+        _fill_recorded(x_deg, y_deg, valid, self.memory, self.noise)
         return self.inner.run(t_ns, x_deg, y_deg, valid)
 
 
@@ -90,30 +89,20 @@ def _noise_of(block: Floats) -> float:
 
 
 @compiled
-def _fill_recorded(
-    x: Floats,
-    y: Floats,
-    valid: Bools,
-    past: Floats,
-    cloud: Floats,
-    marks: Ints,
-    model: Floats,
-    keys: NDArray[np.uint64],
-    noise: Floats,
-) -> None:
-    length = past.shape[1] // 2
+def _fill_recorded(x: Floats, y: Floats, valid: Bools, memory: Memory, noise: Floats) -> None:
+    length = memory.past.shape[1] // 2
     for s in range(x.shape[0]):
         for i in range(x.shape[1]):
-            at = turn(past[s], marks[s])
-            if at == length and marks[s, TICK] > 0:
-                noise[s] = _noise_of(past[s, :length])
+            at = turn(memory, s)
+            if at == length and memory.marks[s, TICK] > 0:
+                noise[s] = _noise_of(memory.past[s, :length])
             if not valid[s, i]:
-                a, b = expected_gaze(past[s], cloud[s], marks[s], model, keys[s], at)
-                u, v = two_normals(~keys[s], 2 * marks[s, TICK])
+                a, b = expected_gaze(memory, s, at)
+                u, v = two_normals(~memory.keys[s], 2 * memory.marks[s, TICK])
                 far = np.sqrt(noise[s])
-                x[s, i], y[s, i] = inside(a + far * u, b + far * v, model)
+                x[s, i], y[s, i] = inside(a + far * u, b + far * v, memory.model)
                 valid[s, i] = True
-            note(past[s], marks[s], at, x[s, i], y[s, i], noise[s])
+            note(memory, s, at, x[s, i], y[s, i], noise[s])
 
 
 class HoldGaze(Stage):
