@@ -134,7 +134,8 @@ def main() -> None:
     total = {"releases": 0, "called_safe": 0, "chosen_called_safe": 0}
     for folder in given.folders:
         results = Results.read(folder)
-        rows += [cells(row) for row in lines_of(results)]
+        # Parts of one study each hold the recordings as they are: once is enough.
+        rows += [line for row in lines_of(results) if (line := cells(row)) not in rows]
         total = {name: total[name] + count for name, count in results.called_safe().items()}
     text = markdown(COLUMNS, rows)
     text += (

@@ -293,6 +293,30 @@ def plain_network(train: FeatureTable, test: FeatureTable, seed: int) -> np.ndar
     return np.array([np.mean(scores[p], axis=0) for p in people])
 
 
+def bench_strong(lines: Lines, data: Path) -> None:
+    """Seconds of steps, rocket and fusion together, trained and asked once on protected GazeCom."""
+    mechanism = gazeveil.mechanism("gaussian:sigma_deg=10")
+    cohort = gazeveil.read(data / "gazecom")
+    attackers = [attack(name) for name in ("steps", "rocket", "fusion")]
+    took_s = []
+    # What is compiled on first use is not timed: the second turn counts.
+    for seed in (1, 2):
+        gallery, probe = sides(RecordingSet(mechanism.release(cohort, seed=seed).data.load()), 0)
+        begin = perf_counter()
+        for who in attackers:
+            who.identify(gallery, probe, 0)
+        took_s.append(perf_counter() - begin)
+    lines.keep(
+        {
+            "figure": "steps, rocket and fusion together on 24 people of gazecom",
+            "value": round(took_s[-1], 1),
+            "unit": "s",
+            "limit": 60.0,
+            "met": took_s[-1] < 60.0,
+        }
+    )
+
+
 def bench_speed(lines: Lines, data: Path) -> None:
     """Ten repetitions from raw files, ours and the plain one's."""
     who = attack("rbfn", balance=False)
@@ -367,6 +391,7 @@ def main() -> None:
             continue
         if name == "gazecom" and not arguments.no_speed:
             bench_speed(lines, data)
+            bench_strong(lines, data)
         bench_rates(lines, name, data, arguments.repetitions)
     if not lines.close():
         sys.exit("a figure was missed")

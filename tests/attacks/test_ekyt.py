@@ -25,19 +25,12 @@ from gazeveil.models.ekyt.velocity import VelocityInput
 from gazeveil.models.ekyt.weights import EkytModel
 from gazeveil.models.ekyt.windows import WindowSet
 from gazeveil.models.resumable import StepPlan
+from tests.support.torch_threads import one_thread  # noqa: F401 a fixture
 
 torch = pytest.importorskip("torch", reason="the extra 'deep' is not installed")
 
 #: Small enough for a test: three people are told apart, not thousands.
 QUICK = "ekyt:rate_hz=30,window_s=2,steps=3,people=4,windows=2,device=cpu"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -237,9 +237,9 @@ def test_ridge_is_the_textbook_solution_in_both_forms():
     rng = np.random.default_rng(3)
     for features in (5, 80):
         x, z = rng.normal(size=(40, features)), rng.normal(size=(7, features))
-        lesson = kernel_ridge.Lesson(np.arange(40) % 4, 4, np.arange(40) % 3)
-        got = kernel_ridge._Solver(x, lesson.targets).scores(z, 2.5)
-        weights = np.linalg.solve(x.T @ x + 2.5 * np.eye(features), x.T @ lesson.targets)
+        labels = kernel_ridge.TrainingLabels(np.arange(40) % 4, 4, np.arange(40) % 3)
+        got = kernel_ridge._Solver(x, labels.targets).scores(z, 2.5)
+        weights = np.linalg.solve(x.T @ x + 2.5 * np.eye(features), x.T @ labels.targets)
         np.testing.assert_allclose(got, z @ weights, atol=1e-9)
 
 

@@ -20,19 +20,12 @@ from gazeveil.models.ekyt.weights import load_ekyt
 from gazeveil.models.ekyt.windows import VelocityScale, WindowSet
 from gazeveil.models.resumable import StepPlan, one_cycle
 from gazeveil.models.train import best_device
+from tests.support.torch_threads import one_thread  # noqa: F401 a fixture
 
 torch = pytest.importorskip("torch", reason="the extra 'deep' is not installed")
 
 SMALL = VelocityInput(60.0, 1.0)
 BATCH = BatchPlan(4, 3)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

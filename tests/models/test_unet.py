@@ -17,16 +17,9 @@ from gazeveil.gaze.geometry import angle_deg
 from gazeveil.gaze.simulate import simulate
 from gazeveil.models.resumable import StepPlan
 from gazeveil.models.unet import SAMPLES, train_unet, unet
+from tests.support.torch_threads import one_thread  # noqa: F401 a fixture
 
 torch = pytest.importorskip("torch", reason="the extra 'deep' is not installed")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

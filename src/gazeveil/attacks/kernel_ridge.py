@@ -31,8 +31,8 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
-    """What there is to learn from.
+class TrainingLabels:
+    """Whose the recordings of a gallery are, and which are held out together.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ class Lesson:
         y[np.arange(len(self.of)), self.of] += 1.0
         return y
 
-    def where(self, rows: Bools) -> Lesson:
+    def where(self, rows: Bools) -> TrainingLabels:
         """Some of the rows."""
-        return Lesson(self.of[rows], self.people, self.fold[rows])
+        return TrainingLabels(self.of[rows], self.people, self.fold[rows])
 
 
 def fold_of(stimuli: Ints) -> Ints:
@@ -66,21 +66,21 @@ def fold_of(stimuli: Ints) -> Ints:
     return parts
 
 
-def ridge_scores(gallery: Floats, probe: Floats, lesson: Lesson) -> Floats:
+def ridge_scores(gallery: Floats, probe: Floats, labels: TrainingLabels) -> Floats:
     """Scores of probe rows against people, shape (probe rows, people).
 
     Parameters
     ----------
     gallery, probe : array of float64, shape (rows, features)
         Standardised vectors.
-    lesson : Lesson
+    labels : TrainingLabels
         Of the gallery.
     """
     size = float((gallery**2).sum(axis=1).mean())
     if size < _TINY:
-        return np.zeros((len(probe), lesson.people))
-    penalty = _penalty(gallery, lesson, size)
-    return _Solver(gallery, lesson.targets).scores(probe, penalty)
+        return np.zeros((len(probe), labels.people))
+    penalty = _penalty(gallery, labels, size)
+    return _Solver(gallery, labels.targets).scores(probe, penalty)
 
 
 def kernel_features(gallery: Floats, probe: Floats, seed: int) -> tuple[Floats, Floats]:
@@ -112,19 +112,19 @@ def margins(scores: Floats, own: Ints) -> Floats:
     return (right - scores.mean(axis=1)) / np.maximum(scores.std(axis=1), _TINY)
 
 
-def _penalty(rows: Floats, lesson: Lesson, size: float) -> float:
+def _penalty(rows: Floats, labels: TrainingLabels, size: float) -> float:
     """The penalty under which people stand out most in stimuli that were held out."""
-    if lesson.people > MOST_PEOPLE:
-        some = lesson.of < MOST_PEOPLE
-        rows, lesson = rows[some], Lesson(lesson.of[some], MOST_PEOPLE, lesson.fold[some])
+    if labels.people > MOST_PEOPLE:
+        some = labels.of < MOST_PEOPLE
+        rows, labels = rows[some], TrainingLabels(labels.of[some], MOST_PEOPLE, labels.fold[some])
     gains = np.zeros(len(PENALTIES))
-    for part in np.unique(lesson.fold):
-        out = lesson.fold == part
+    for part in np.unique(labels.fold):
+        out = labels.fold == part
         if out.all():
             continue
-        solver = _Solver(rows[~out], lesson.where(~out).targets)
+        solver = _Solver(rows[~out], labels.where(~out).targets)
         for i, penalty in enumerate(PENALTIES):
-            gains[i] += margins(solver.scores(rows[out], penalty * size), lesson.of[out]).sum()
+            gains[i] += margins(solver.scores(rows[out], penalty * size), labels.of[out]).sum()
     # Without a second stimulus nothing tells penalties apart: the middle one.
     best = int(np.argmax(gains)) if gains.any() else len(PENALTIES) // 2
     return PENALTIES[best] * size

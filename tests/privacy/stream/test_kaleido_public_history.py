@@ -4,42 +4,38 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.kaleido.public_history import noise_scales_deg
+from gazeveil.privacy.stream.kaleido.stage import LatticeStage
+
+SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 
 
 @pytest.mark.parametrize("name", ["kaleido", "kaleido-reserve", "kaleido-uniform"])
-@pytest.mark.parametrize("losses", ["keep", "fill"])
-def test_scales_from_the_release_are_those_of_its_noise(name, losses):
-    """Gaze that stands still: the released distance from it is the noise, and its mean over
-    publications of one scale b is 2 b on a plane.
-    """
-    mechanism = gazeveil.mechanism(f"{name}:epsilon=4,w=25,r_deg=1,after=none,losses={losses}")
-    n = 40_000
-    still = Recording(
-        "p",
-        "s",
-        (np.arange(n) * 1e7).astype(np.int64),
-        np.zeros(n),
-        np.zeros(n),
-        rate_hz=100.0,
-        space=gazeveil.Screen(1280, 720, 400.0, 225.0, 450.0),
-    )
-    released = mechanism.release(still, seed=5).data
-    scale = mechanism.noise_scale_deg(released)
-    new = np.append(True, np.diff(released.x_deg) != 0) & np.isfinite(scale)
-    ratio = np.hypot(released.x_deg, released.y_deg)[new] / scale[new]
-    # A test publishes only what differs from the last value, so publications are not quite a
-    # plain sample of the noise; a wrong scale would be off by a factor of two.
-    assert 1.6 < ratio.mean() < 2.6
-    few, many = scale[new] <= np.median(scale[new]), scale[new] > np.median(scale[new])
-    if name != "kaleido-uniform" and many.any():
-        assert abs(ratio[few].mean() - ratio[many].mean()) < 0.7
+@pytest.mark.parametrize("space", [SCREEN, Sphere()])
+def test_scales_from_the_release_are_those_its_noise_was_drawn_with(name, space):
+    mechanism = gazeveil.mechanism(f"{name}:epsilon=4,w=25,r_deg=1")
+    plan = mechanism.plan(100.0, space)
+    rng = np.random.default_rng(3)
+    middle = (180.0, 90.0) if isinstance(space, Sphere) else (0.0, 0.0)
+    steps = rng.normal(size=(2, 20_000)) * (rng.random(20_000) < 0.05) * 4.0
+    x, y = (m + 8.0 * np.tanh(np.cumsum(d) / 8.0) for m, d in zip(middle, steps, strict=True))
+    valid = rng.random(20_000) > 0.02
+    x, y, shown = x[None].copy(), y[None].copy(), valid[None].copy()
+    stage = LatticeStage(plan, 1, Bits((5,)).sources(1, "test"))
+    units = stage.run_stream(0, x, y, shown)[0]
+    got = noise_scales_deg(plan.settings, x[0], y[0], shown[0])
+    published = units > 0
+    assert published.sum() > 500
+    unit_deg = np.degrees(1.0) if isinstance(space, Sphere) else plan.settings.step_deg
+    drawn = plan.settings.scale_times_units * unit_deg / units[published]
+    np.testing.assert_allclose(got[published], drawn, rtol=1e-12)
 
 
 def test_before_the_first_publication_nothing_is_known():
     mechanism = gazeveil.mechanism("kaleido:epsilon=4,w=25,r_deg=1")
-    settings = mechanism.plan(100.0, gazeveil.Screen(1280, 720, 400.0, 225.0, 450.0)).settings
+    settings = mechanism.plan(100.0, SCREEN).settings
     x = np.array([1.0, 1.0, 2.0])
     got = noise_scales_deg(settings, x, x, np.array([False, True, True]))
     assert np.isinf(got[0])

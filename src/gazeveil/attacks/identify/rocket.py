@@ -17,7 +17,7 @@ import numpy as np
 from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.held_out import held_out_scores
-from gazeveil.attacks.kernel_ridge import Lesson, fold_of, ridge_scores
+from gazeveil.attacks.kernel_ridge import TrainingLabels, fold_of, ridge_scores
 from gazeveil.attacks.score_fusion import fused, fusion_weights
 from gazeveil.attacks.vectors.convolutions import convolution_vectors
 from gazeveil.attacks.vectors.deviations import (
@@ -81,5 +81,5 @@ def match_kind(gallery: RecordingVectors, probe: RecordingVectors) -> Scores:
     people = person_means(g, gallery.persons, known)
     weight: Floats = np.sqrt(between_share(people, g - people[of]))
     stimuli = np.unique(gallery.stimuli, return_inverse=True)[1]
-    rows = ridge_scores(g * weight, p * weight, Lesson(of, len(known), fold_of(stimuli)))
+    rows = ridge_scores(g * weight, p * weight, TrainingLabels(of, len(known), fold_of(stimuli)))
     return Scores(known, probes, person_means(rows, probe.persons, probes))

@@ -18,7 +18,7 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import standardised_scores
-from gazeveil.attacks.kernel_ridge import Lesson, fold_of, kernel_features, ridge_scores
+from gazeveil.attacks.kernel_ridge import TrainingLabels, fold_of, kernel_features, ridge_scores
 from gazeveil.attacks.vectors.deviations import (
     between_share,
     person_means,
@@ -116,19 +116,19 @@ def _learn(
     """Scores of probe rows against the known people."""
     of = places_of(gallery.persons, known)[0]
     stimuli = np.unique(gallery.stimuli, return_inverse=True)[1]
-    lesson = Lesson(of, len(known), fold_of(stimuli))
+    labels = TrainingLabels(of, len(known), fold_of(stimuli))
     even = _even_blocks(gallery.blocks)
     people = person_means(g, gallery.persons, known)
     weight = even * np.sqrt(between_share(people, g - people[of]))
     parts = []
     if learner in ("all", "ridge"):
-        parts.append(ridge_scores(g * even, p * even, lesson))
+        parts.append(ridge_scores(g * even, p * even, labels))
     if learner in ("all", "weighted"):
-        parts.append(ridge_scores(g * weight, p * weight, lesson))
+        parts.append(ridge_scores(g * weight, p * weight, labels))
     if learner in ("all", "kernel"):
-        parts.append(ridge_scores(*kernel_features(g * weight, p * weight, seed), lesson))
+        parts.append(ridge_scores(*kernel_features(g * weight, p * weight, seed), labels))
     if learner == "logistic":
-        parts.append(_logistic_scores(g * even, p * even, lesson))
+        parts.append(_logistic_scores(g * even, p * even, labels))
     return np.sum([standardised_scores(part) for part in parts], axis=0)
 
 
@@ -140,7 +140,7 @@ def _even_blocks(blocks: tuple[str, ...]) -> Floats:
     return np.asarray(counts, dtype=np.float64)[inverse] ** -0.25 if len(names) else np.ones(0)
 
 
-def _logistic_scores(g: Floats, p: Floats, lesson: Lesson) -> Floats:
+def _logistic_scores(g: Floats, p: Floats, labels: TrainingLabels) -> Floats:
     """Logarithms of probabilities; the penalty is chosen on held-out stimuli."""
     from sklearn.linear_model import LogisticRegression
 
@@ -148,17 +148,17 @@ def _logistic_scores(g: Floats, p: Floats, lesson: Lesson) -> Floats:
     g, p = g / max(size, 1e-12), p / max(size, 1e-12)
 
     def scores(rows: Floats, of: Ints, probe: Floats, c: float) -> Floats:
-        out = np.full((len(probe), lesson.people), -30.0)
+        out = np.full((len(probe), labels.people), -30.0)
         if len(np.unique(of)) > 1:
             model = LogisticRegression(C=c, max_iter=200).fit(rows, of)
             out[:, model.classes_] = np.maximum(model.predict_log_proba(probe), -30.0)
         return out
 
     gains = dict.fromkeys(_LOGISTIC, 0.0)
-    for part in np.unique(lesson.fold):
-        out = lesson.fold == part
+    for part in np.unique(labels.fold):
+        out = labels.fold == part
         if not out.all():
             for c in _LOGISTIC:
-                asked = scores(g[~out], lesson.of[~out], g[out], 10 * c)
-                gains[c] += float(asked[np.arange(out.sum()), lesson.of[out]].sum())
-    return scores(g, lesson.of, p, 10 * max(gains, key=lambda c: gains[c]))
+                asked = scores(g[~out], labels.of[~out], g[out], 10 * c)
+                gains[c] += float(asked[np.arange(out.sum()), labels.of[out]].sum())
+    return scores(g, labels.of, p, 10 * max(gains, key=lambda c: gains[c]))

@@ -87,6 +87,13 @@ def paths(
     return result
 
 
+def mean_direction(directions: Floats) -> Floats:
+    """The mean of unit vectors, shape (1, 3); straight ahead where they cancel or none is known."""
+    total = np.nansum(directions, axis=0)
+    length = float(np.linalg.norm(total))
+    return np.reshape(total / length if length > _TINY else (0.0, 0.0, 1.0), (1, 3))
+
+
 def slot_means(recording: Recording, slot_s: float) -> Path:
     """The path of one recording, also of one without samples."""
     if len(recording) == 0:

@@ -8,7 +8,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.attacks.statistics import correlation, deviation, known, log_quantiles
-from gazeveil.attacks.vectors.paths import Path
+from gazeveil.attacks.vectors.paths import Path, mean_direction
 
 #: Edges of the bands in Hz.
 _BANDS_HZ = np.geomspace(0.1, 12.5, 11)
@@ -104,7 +104,7 @@ def beside_crowd(own: Path, crowd: Floats) -> Floats:
         Directions of the others.
     """
     off = own.offsets_deg(crowd)
-    middle = np.broadcast_to(_middle(crowd), crowd.shape)
+    middle = mean_direction(crowd)
     here, there = own.offsets_deg(middle), Path(own.space, crowd).offsets_deg(middle)
     numbers: list[float] = []
     for axis in range(2):
@@ -122,10 +122,3 @@ def beside_crowd(own: Path, crowd: Floats) -> Floats:
         by = abs(behind)
         numbers.append(correlation(late[by:].ravel(), early[: max(len(early) - by, 0)].ravel()))
     return np.array(numbers)
-
-
-def _middle(directions: Floats) -> Floats:
-    """The mean direction; that straight ahead where none is known."""
-    total = np.nansum(directions, axis=0)
-    length = float(np.linalg.norm(total))
-    return total / length if length > 1e-9 else np.array((0.0, 0.0, 1.0))

@@ -13,7 +13,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.attacks.vectors import missing, movement, places
-from gazeveil.attacks.vectors.paths import Path, crowds, paths, sample_weights
+from gazeveil.attacks.vectors.paths import Path, crowds, mean_direction, paths, sample_weights
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
 from gazeveil.gaze.recording import Recording
@@ -76,7 +76,7 @@ def _alone(
         if not slot_s * recording.rate_hz < _PERIODS:
             steps[i] = movement.step_statistics(every[slot_s].steps_deg())
     fine = every[_SPECTRUM_S]
-    power = places.spectrum(fine.offsets_deg(_mean_direction([fine])), _SPECTRUM_S)
+    power = places.spectrum(fine.offsets_deg(mean_direction(fine.vectors)), _SPECTRUM_S)
     kept = {s: every[s] for s in {*_CROWD_S, _MAP_S}}
     return [steps.ravel(), lacking, power], kept
 
@@ -108,7 +108,7 @@ def _maps(wide: list[dict[float, Path] | None]) -> Floats:
     there = [(i, path[_MAP_S]) for i, path in enumerate(wide) if path is not None]
     if not there:
         return out
-    middle = _mean_direction([p for _, p in there])
+    middle = mean_direction(np.concatenate([p.vectors for _, p in there]))
     offsets = [p.offsets_deg(middle) for _, p in there]
     everywhere = np.concatenate(offsets)
     everywhere = everywhere[np.isfinite(everywhere).all(axis=1)]
@@ -118,11 +118,3 @@ def _maps(wide: list[dict[float, Path] | None]) -> Floats:
     for (i, _), own in zip(there, offsets, strict=True):
         out[i] = places.coarse_map(own, centre, spread)
     return out
-
-
-def _mean_direction(several: list[Path]) -> Floats:
-    """The mean direction of some paths, shape (1, 3); straight ahead where they cancel."""
-    total = np.sum([np.nansum(p.vectors, axis=0) for p in several], axis=0)
-    length = float(np.linalg.norm(total))
-    ahead = several[0].space.vectors(0.0, 0.0) if length < 1e-9 else total / length
-    return np.reshape(ahead, (1, 3))
