@@ -1,0 +1,1 @@
+"""What every release goes through before anybody outside gets it."""

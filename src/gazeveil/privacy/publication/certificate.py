@@ -1,0 +1,240 @@
+"""The certificate of a release: `PRIVACY.json`, which a program can check, and `PRIVACY.md`, which
+a person can read.
+
+`PRIVACY.json` says which mechanism made the files, with which parameters, what that promises, to
+whom, under which assumptions and what it leaves out, and lists the SHA-256 of every file beside it,
+`PRIVACY.md` included. `PRIVACY.sig`, where there is one, signs its exact bytes. None of the three
+holds a date, a path or a name of what went in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+from gazeveil.errors import DataError, FormatError
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import PromiseError
+from gazeveil.privacy.publication.page import page
+from gazeveil.privacy.publication.signing import SigningKey, sign
+
+FORMAT = "gazeveil-certificate"
+VERSION = 1
+
+JSON_NAME, PAGE_NAME, SIGNATURE_NAME = "PRIVACY.json", "PRIVACY.md", "PRIVACY.sig"
+
+#: Files that `PRIVACY.json` cannot list: itself, and what is made from its bytes.
+UNLISTED = frozenset({JSON_NAME, SIGNATURE_NAME})
+
+
+@dataclass(frozen=True)
+class Description:
+    """Everything that a certificate says, besides the hashes of files.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        What the released gaze promises; its assumptions and what it does not cover include those
+        of the alignment and of what was kept.
+    mechanism, reading : str
+        Who made it.
+    parameters : mapping of str to str
+        All of them.
+    seeded : bool
+        Whether the noise came from a test stream; such a release protects nobody.
+    versions : mapping of str to str
+        Of the software.
+    people_table : Guarantee, optional
+        What the table of people's attributes promises; None where none is released.
+    kept : tuple of str
+        Fields that went out as they were, because somebody asked for it.
+    alignment : mapping
+        `time_zero`, `rate_hz`, `durations`, `pseudonyms` and `sessions`, as they are in the files.
+    contents : mapping
+        `people`, `recordings`, `stimuli`, `samples` and `format`.
+    attack : mapping, optional
+        What the strongest attacker got: `attacker`, `found` and `guessing` (people, of `people`),
+        `tried` (how many attackers) and `protocol`.
+    utility : mapping, optional
+        What still works: `analyses`, a list of `analysis`, `metric`, `value`, `unit` and
+        `reference` (the value of an analyst without the data).
+    """
+
+    guarantee: Guarantee
+    mechanism: str
+    reading: str
+    parameters: Mapping[str, str]
+    seeded: bool
+    versions: Mapping[str, str]
+    people_table: Guarantee | None = None
+    kept: tuple[str, ...] = ()
+    alignment: Mapping[str, object] = field(default_factory=dict)
+    contents: Mapping[str, object] = field(default_factory=dict)
+    attack: Mapping[str, object] | None = None
+    utility: Mapping[str, object] | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """The certificate as JSON has it, without `files`."""
+        promise, table = self.guarantee, self.people_table
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "mechanism": {
+                "name": self.mechanism,
+                "reading": self.reading,
+                "parameters": {k: str(v) for k, v in self.parameters.items()},
+            },
+            "seeded": self.seeded,
+            "versions": dict(self.versions),
+            "guarantee": promise.to_dict(),
+            "sentence": str(promise),
+            "per_person": per_person(promise),
+            "people_table": (
+                None if table is None else {"guarantee": table.to_dict(), "sentence": str(table)}
+            ),
+            "assumptions": list(promise.assumptions),
+            "not_covered": list(promise.not_covered),
+            "kept": list(self.kept),
+            "alignment": dict(self.alignment),
+            "contents": dict(self.contents),
+            "attack": None if self.attack is None else dict(self.attack),
+            "utility": None if self.utility is None else dict(self.utility),
+        }
+
+
+def per_person(promise: Guarantee) -> dict[str, object]:
+    """What the whole release adds up to for everything of one person: `numbers`, exact, as text, or
+    the `reason` why that is not known.
+    """
+    if promise.counts and promise.losses is None:
+        return {"numbers": {k: str(v) for k, v in promise.counts.items()}, "status": promise.status}
+    metric = "space" if promise.change is None else promise.change.metric
+    try:
+        loss = promise.claimed_loss(Change.person(metric=metric))
+    except PromiseError as error:
+        return {"reason": str(error)}
+    numbers = loss.numbers()
+    if loss.delta_num:
+        numbers["delta_num"] = loss.delta_num
+    return {"numbers": {k: str(v) for k, v in numbers.items()}, "status": promise.status}
+
+
+def write_certificate(
+    folder: Path, description: Description, signing_key: SigningKey | None = None
+) -> None:
+    """Certify a folder whose other files are all written.
+
+    Parameters
+    ----------
+    folder : Path
+        The release; every file in it is listed, whatever its name.
+    description : Description
+        What is said about it.
+    signing_key : SigningKey, optional
+        Signs it; without one there is no `PRIVACY.sig`.
+
+    Raises
+    ------
+    DataError
+        Where the folder holds something that is neither a file nor a folder.
+    """
+    _write(folder, "", description, signing_key)
+
+
+def write_file_certificate(
+    file: Path, description: Description, signing_key: SigningKey | None = None
+) -> None:
+    """Certify one file (a table, maps): `<file>.PRIVACY.json` and `<file>.PRIVACY.md` beside it."""
+    _write(file.parent, file.name + ".", description, signing_key)
+
+
+def _write(
+    folder: Path, prefix: str, description: Description, signing_key: SigningKey | None
+) -> None:
+    certificate = description.to_dict()
+    (folder / (prefix + PAGE_NAME)).write_text(page(certificate), encoding="utf-8", newline="\n")
+    if prefix:
+        paths = [folder / prefix.removesuffix("."), folder / (prefix + PAGE_NAME)]
+        certificate["files"] = {p.name: _hashed(p) for p in paths}
+    else:
+        certificate["files"] = hashes(folder)
+    text = json.dumps(certificate, indent=1, ensure_ascii=False, default=_plain) + "\n"
+    data = text.encode("utf-8")
+    (folder / (prefix + JSON_NAME)).write_bytes(data)
+    if signing_key is not None:
+        signature = json.dumps(sign(signing_key, data), indent=1) + "\n"
+        (folder / (prefix + SIGNATURE_NAME)).write_text(signature, encoding="utf-8", newline="\n")
+
+
+def _plain(value: object) -> object:
+    """Exact numbers as text; anything else that JSON has no word for is a mistake."""
+    if isinstance(value, Fraction):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no place in a certificate")
+
+
+def hashes(folder: Path) -> dict[str, dict[str, object]]:
+    """SHA-256 and size of every file of a release, by its path inside it.
+
+    Raises
+    ------
+    DataError
+        For a link or a device: what it leads to is not part of the release.
+    """
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise DataError(
+                f"{path} is neither a file nor a folder, and a release holds nothing else."
+                " Remove it."
+            )
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in UNLISTED:
+            found[name] = _hashed(path)
+    return found
+
+
+def _hashed(path: Path) -> dict[str, object]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"sha256": digest, "bytes": path.stat().st_size}
+
+
+def has_certificate(folder: Path) -> bool:
+    """Whether a folder calls itself a release."""
+    return (folder / JSON_NAME).is_file()
+
+
+def read_certificate(folder: Path) -> dict[str, object]:
+    """The certificate of a release, as it stands there; whether it is true is another question.
+
+    Raises
+    ------
+    FormatError
+        If there is none, or it cannot be read.
+    """
+    file = folder / JSON_NAME
+    try:
+        certificate = json.loads(file.read_bytes())
+    except FileNotFoundError as error:
+        raise FormatError(
+            file,
+            "there is no certificate",
+            "Name a folder that `gazeveil publish` or `gazeveil protect` wrote.",
+        ) from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise FormatError(
+            file, "the certificate is cut or damaged", "Copy the folder again."
+        ) from error
+    if not isinstance(certificate, dict) or certificate.get("format") != FORMAT:
+        raise FormatError(file, "this is not a certificate of Gazeveil", "Name another folder.")
+    if certificate.get("version") != VERSION:
+        raise FormatError(
+            file, f"version {certificate.get('version')!r} is not known", "Upgrade Gazeveil."
+        )
+    return certificate
