@@ -5,11 +5,13 @@ Everything public is here and loads on first use, so that `import gazeveil` cost
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gazeveil.gaze import writer
+from gazeveil.privacy import release_writer
 
 if TYPE_CHECKING:
     from gazeveil import errors
@@ -98,7 +100,14 @@ def _write_cohort(cohort: Cohort, path: str | Path) -> Path:
     return write(cohort, path)
 
 
+def _write_release(release: Any, path: Path, choices: Mapping[str, Any]) -> Path:
+    from gazeveil.privacy.publication.writing import write
+
+    return write(release, path, choices)
+
+
 writer.write_cohort = _write_cohort
+release_writer.write_release = _write_release
 
 
 def __getattr__(name: str) -> object:

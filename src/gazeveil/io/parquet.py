@@ -77,24 +77,39 @@ def write(
     """
     with staged(path) as folder:
         (folder / "recordings").mkdir()
-        rows = []
+        rows: list[Mapping[str, object]] = []
         for number, recording in enumerate(progress(cohort), start=1):
             file = f"recordings/{number:06d}.parquet"
             write_recording(recording, folder / file)
-            rate = None if np.isnan(recording.rate_hz) else recording.rate_hz
-            keys = dict(zip(("person", "stimulus", "session", "task"), recording.key, strict=True))
-            rows.append({"file": file, **keys, "samples": len(recording), "rate_hz": rate})
-        index = {
-            "format": "gazeveil-cohort",
-            "version": VERSION,
-            "name": cohort.name,
-            "people": {p: dict(a) for p, a in cohort.people.items()},
-            "recordings": rows,
-        }
-        (folder / INDEX).write_text(
-            json.dumps(index, indent=1, ensure_ascii=False, default=_plain), encoding="utf-8"
-        )
+            rows.append(index_row(recording, file))
+        write_index(folder, rows, cohort.people, cohort.name)
     return Path(path)
+
+
+def index_row(recording: Recording, file: str) -> dict[str, object]:
+    """The line of the index about a recording in that file."""
+    rate = None if np.isnan(recording.rate_hz) else recording.rate_hz
+    keys = dict(zip(("person", "stimulus", "session", "task"), recording.key, strict=True))
+    return {"file": file, **keys, "samples": len(recording), "rate_hz": rate}
+
+
+def write_index(
+    folder: Path,
+    rows: Iterable[Mapping[str, object]],
+    people: Mapping[str, Attributes],
+    name: str = "",
+) -> None:
+    """Write the index of a canonical folder, from lines of :func:`index_row`."""
+    index = {
+        "format": "gazeveil-cohort",
+        "version": VERSION,
+        "name": name,
+        "people": {p: dict(a) for p, a in people.items()},
+        "recordings": [dict(row) for row in rows],
+    }
+    (folder / INDEX).write_text(
+        json.dumps(index, indent=1, ensure_ascii=False, default=_plain), encoding="utf-8"
+    )
 
 
 def write_recording(recording: Recording, path: Path) -> None:

@@ -2,59 +2,19 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-import numpy as np
-
-from gazeveil import __version__
+from gazeveil.privacy import release_writer
 from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.provenance import Provenance
+
+__all__ = ["Data", "Provenance", "Release"]
 
 Data = TypeVar("Data")
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """How a release was made; safe to publish with it.
-
-    Parameters
-    ----------
-    mechanism : str
-        Name.
-    reading : str
-        `published`, `corrected` or a further reading.
-    parameters : mapping of str to str
-        All parameters, as text.
-    seeded : bool
-        Whether the noise came from a test stream; such a release protects nobody.
-    versions : mapping of str to str
-        Gazeveil, numpy and Python.
-    """
-
-    mechanism: str
-    reading: str
-    parameters: Mapping[str, str]
-    seeded: bool
-    versions: Mapping[str, str] = field(
-        default_factory=lambda: {
-            "gazeveil": __version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        }
-    )
-
-    def to_dict(self) -> dict[str, object]:
-        """The provenance as JSON has it."""
-        return {
-            "mechanism": self.mechanism,
-            "reading": self.reading,
-            "parameters": dict(self.parameters),
-            "seeded": self.seeded,
-            "versions": dict(self.versions),
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +34,15 @@ class Release(Generic[Data]):
     curator_notes : mapping of str to int
         Counts for whoever holds the raw data (values clamped to the public bounds, say). They come
         from the data and are not covered by the guarantee: never publish them.
+    kept : tuple of str
+        Channels that went through as they were, because `keep` named them.
     """
 
     data: Data
     promised: Guarantee | Callable[[], Guarantee] = field(repr=False)
     provenance: Provenance
     curator_notes: Mapping[str, int] = field(default_factory=dict, repr=False)
+    kept: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "curator_notes", MappingProxyType(dict(self.curator_notes)))
@@ -91,3 +54,29 @@ class Release(Generic[Data]):
             object.__setattr__(self, "promised", self.promised())
         assert isinstance(self.promised, Guarantee)
         return self.promised
+
+    def write(self, path: str | Path, **choices: Any) -> Path:
+        """Write what may be published, with its certificate.
+
+        Recordings go into a folder: pseudonyms in place of names, times from zero, one public
+        rate, a table of people in which at least k are alike, and `PRIVACY.json` and `PRIVACY.md`,
+        which say what is promised. A feature table, maps or a table of people go into one file,
+        with the certificate beside it.
+
+        Parameters
+        ----------
+        path : path
+            A folder that does not exist yet or is empty; for tables and maps a file.
+        **choices
+            Those of :class:`gazeveil.privacy.publication.choices.PublicationChoices`: `keep=`
+            names fields that go out as they are, `to=` the format, `key_file=` where to put the
+            key of pseudonyms.
+
+        Raises
+        ------
+        ParameterError
+            For a choice that is not allowed.
+        DataError
+            If the path is taken: releases are never mixed.
+        """
+        return release_writer.write_release(self, Path(path), choices)
