@@ -156,19 +156,23 @@ def write_file_certificate(
 def _write(
     folder: Path, prefix: str, description: Description, signing_key: SigningKey | None
 ) -> None:
-    certificate = description.to_dict()
+    # The page is made from what a reader of the JSON gets back, so that both can be compared.
+    certificate = json.loads(_text(description.to_dict()))
     (folder / (prefix + PAGE_NAME)).write_text(page(certificate), encoding="utf-8", newline="\n")
     if prefix:
         paths = [folder / prefix.removesuffix("."), folder / (prefix + PAGE_NAME)]
         certificate["files"] = {p.name: _hashed(p) for p in paths}
     else:
         certificate["files"] = hashes(folder)
-    text = json.dumps(certificate, indent=1, ensure_ascii=False, default=_plain) + "\n"
-    data = text.encode("utf-8")
+    data = _text(certificate).encode("utf-8")
     (folder / (prefix + JSON_NAME)).write_bytes(data)
     if signing_key is not None:
         signature = json.dumps(sign(signing_key, data), indent=1) + "\n"
         (folder / (prefix + SIGNATURE_NAME)).write_text(signature, encoding="utf-8", newline="\n")
+
+
+def _text(certificate: Mapping[str, object]) -> str:
+    return json.dumps(certificate, indent=1, ensure_ascii=False, default=_plain) + "\n"
 
 
 def _plain(value: object) -> object:

@@ -1,10 +1,210 @@
-"""`PRIVACY.md`: what an ethics board reads about a release, made from its certificate alone."""
+"""`PRIVACY.md`: the one page about a release that an ethics board reads.
+
+It is made from the certificate alone, so `gazeveil verify` can make it again and see whether either
+was edited.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+from gazeveil.privacy.noise import arithmetic, knorm
+from gazeveil.privacy.publication.plain_words import person_in_words, promise_in_words
+from gazeveil.privacy.randomness import rng
+
+Certificate = Mapping[str, object]
+
+_SEEDED = (
+    "**TEST RELEASE: THIS PROTECTS NOBODY.** Its random numbers came from a known seed, so anybody"
+    " can undo the noise. Do not publish it."
+)
+_REFUTED = "**THE CLAIM IS REFUTED: THIS RELEASE PROMISES NOTHING.** {reason}."
+
+#: Assumptions that are exact in `PRIVACY.json` and said for everybody here.
+_PLAIN_ASSUMPTIONS = {
+    rng.ASSUMPTION: (
+        "the computer's random numbers were secret and good, and nobody read its memory meanwhile"
+    ),
+    arithmetic.ASSUMPTION: "the computer calculates as the standard for its arithmetic says",
+    knorm.ASSUMPTION: "the computer calculates as the standard for its arithmetic says",
+}
 
 
-def page(certificate: Mapping[str, object]) -> str:
+def page(certificate: Certificate) -> str:
     """The page of a certificate; the same certificate always gives the same page."""
-    return f"# What this release promises\n\n{certificate['sentence']}\n"
+    parts = [
+        *_warnings(certificate),
+        "# Privacy of this data release",
+        _section("What was done", _done(certificate)),
+        _section("What is promised", _promised(certificate)),
+        _section("What is not promised", _not_promised(certificate)),
+        _section("What an attacker still got", _attacked(certificate)),
+        _section("What analysis still works", _useful(certificate)),
+        _section("For the consent form", _consent(certificate)),
+        _section("How to check this page", _check()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def warning(certificate: Certificate) -> str:
+    """Why nobody may rely on this release, or nothing where they may."""
+    return " ".join(_warnings(certificate))
+
+
+def _warnings(certificate: Certificate) -> list[str]:
+    guarantee = _part(certificate, "guarantee")
+    found = [_SEEDED] if certificate.get("seeded") else []
+    if guarantee["status"] == "refuted":
+        found.append(_REFUTED.format(reason=_capital(str(guarantee["reason"]))))
+    return found
+
+
+def _section(title: str, sentences: Iterable[str]) -> str:
+    return f"## {title}\n\n" + "\n".join(sentences)
+
+
+def _done(certificate: Certificate) -> list[str]:
+    mechanism, contents = _part(certificate, "mechanism"), _part(certificate, "contents")
+    parameters = ", ".join(
+        f"{k} = {v}" for k, v in _part(mechanism, "parameters").items() if v not in ("None", "")
+    )
+    counts = ", ".join(
+        f"{_grouped(contents[name])} {name}"
+        for name in ("people", "recordings", "stimuli", "samples")
+        if name in contents
+    )
+    made = (
+        f"Recordings of eye movements were changed by the mechanism `{mechanism['name']}` (reading"
+        f" {mechanism['reading']}; {parameters}) of the software Gazeveil"
+        f" {_part(certificate, 'versions').get('gazeveil', '')}. The recordings themselves are not"
+        " part of this release."
+    )
+    return [made, *([f"It holds {counts}."] if counts else []), *_aligned(certificate)]
+
+
+def _aligned(certificate: Certificate) -> list[str]:
+    alignment, kept = _part(certificate, "alignment"), _texts(certificate, "kept")
+    sentences = []
+    if alignment.get("pseudonyms") and "person" not in kept:
+        sentences.append("People have new random names, and their order was shuffled.")
+    if alignment.get("time_zero") and "times" not in kept:
+        sentences.append("Times begin at zero in every recording; there are no dates.")
+    if alignment.get("rate_hz") is not None:
+        rate = alignment["rate_hz"]
+        sentences.append(f"All recordings have one public rate of {rate} samples per second.")
+    table = certificate.get("people_table")
+    if isinstance(table, Mapping):
+        words = promise_in_words(_part(table, "guarantee"))
+        sentences.append(f"There is a table of people's attributes, made coarser. {words}")
+    elif "attributes" not in kept:
+        sentences.append("Nothing is said about age, gender or other attributes of people.")
+    return sentences
+
+
+def _promised(certificate: Certificate) -> list[str]:
+    guarantee = _part(certificate, "guarantee")
+    words = promise_in_words(guarantee, _part(certificate, "alignment").get("rate_hz"))
+    sentences = [f"**{words}**"]
+    if guarantee["definition"] != "none" and guarantee["status"] != "refuted":
+        sentences += ["", person_in_words(_part(certificate, "per_person"), guarantee)]
+    if guarantee["status"] == "proved":
+        sentences += ["", f"This is a theorem ({guarantee['reason']}), not a measurement."]
+    assumptions = _texts(certificate, "assumptions")
+    if assumptions and guarantee["status"] != "refuted":
+        plain = dict.fromkeys(_PLAIN_ASSUMPTIONS.get(a, a) for a in assumptions)
+        sentences += ["", "It holds if:", "", *_list(plain)]
+    return sentences
+
+
+def _not_promised(certificate: Certificate) -> list[str]:
+    kept = [f"{name}: released as recorded, on request" for name in _texts(certificate, "kept")]
+    listed = dict.fromkeys([*_texts(certificate, "not_covered"), *kept])
+    return [
+        "The promise does not speak of the following, which anybody can read in the files:",
+        "",
+        *_list([*listed, "what people tell about themselves elsewhere"]),
+    ]
+
+
+def _attacked(certificate: Certificate) -> list[str]:
+    attack = certificate.get("attack")
+    if not isinstance(attack, Mapping):
+        return ["No attack was run on this release, so nothing was measured."]
+    people, found = attack["people"], attack["found"]
+    sentences = [
+        f"The strongest of {attack.get('tried', 1)} attackers (`{attack['attacker']}`) found"
+        f" **{found} of {people} people; guessing finds {attack['guessing']}**."
+    ]
+    if attack.get("protocol"):
+        sentences.append(f"{_capital(str(attack['protocol']))}.")
+    sentences.append("An attacker who comes later may do better; only the promise is a limit.")
+    return sentences
+
+
+def _useful(certificate: Certificate) -> list[str]:
+    utility = certificate.get("utility")
+    analyses = utility.get("analyses") if isinstance(utility, Mapping) else None
+    if not isinstance(analyses, Sequence) or not analyses:
+        return ["No analysis was tried on this release, so nothing was measured."]
+    return _list([_analysis(row) for row in analyses if isinstance(row, Mapping)])
+
+
+def _analysis(row: Mapping[str, object]) -> str:
+    unit = f" {row['unit']}" if row.get("unit") else ""
+    text = f"{row['analysis']}: {row['metric']} {row['value']}{unit}"
+    if row.get("reference") is not None:
+        text += f"; without the data: {row['reference']}{unit}"
+    return text
+
+
+def _consent(certificate: Certificate) -> list[str]:
+    guarantee, attack = _part(certificate, "guarantee"), certificate.get("attack")
+    if _warnings(certificate):
+        return ["Nothing can be offered to participants on the strength of this release."]
+    words = "There is no mathematical guarantee."
+    if guarantee["definition"] != "none":
+        rate_hz = _part(certificate, "alignment").get("rate_hz")
+        words = f"This is guaranteed: {promise_in_words(guarantee, rate_hz)}"
+    measured = (
+        " In a test on this data, the strongest computer program we tried still recognised"
+        f" {attack['found']} of {attack['people']} participants when it had other recordings of"
+        f" them; by guessing it would have recognised {attack['guessing']}."
+        if isinstance(attack, Mapping)
+        else " Somebody who has other recordings of my eyes might still recognise me."
+    )
+    return [
+        '> "My eye movements will be published in a changed form, without my name and without the'
+        f" date of the recording. {words}{measured} Published data cannot be called back"
+        ' afterwards."'
+    ]
+
+
+def _check() -> list[str]:
+    return [
+        "`PRIVACY.json` holds the exact statement and the SHA-256 of every file. `gazeveil verify"
+        " FOLDER` checks files, numbers and this page against it, and, for whoever holds the"
+        " recordings, `--against RECORDINGS` that nothing of them is in the files. With"
+        " `PRIVACY.sig`, `--key` checks who published it."
+    ]
+
+
+def _list(items: Iterable[str]) -> list[str]:
+    return [f"- {item}" for item in items]
+
+
+def _part(whole: Mapping[str, object], name: str) -> Mapping[str, object]:
+    part = whole.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _texts(whole: Mapping[str, object], name: str) -> list[str]:
+    part = whole.get(name)
+    return [str(p) for p in part] if isinstance(part, list | tuple) else []
+
+
+def _grouped(count: object) -> str:
+    return f"{count:,}" if isinstance(count, int) else str(count)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

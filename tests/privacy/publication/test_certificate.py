@@ -1,0 +1,220 @@
+"""The certificate says what the guarantee says, lists every file, and its page reads as prose."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+import gazeveil
+from gazeveil.errors import DataError, FormatError, ParameterError
+from gazeveil.privacy.publication.certificate import (
+    Description,
+    per_person,
+    read_certificate,
+    write_certificate,
+    write_file_certificate,
+)
+from gazeveil.privacy.publication.page import page, warning
+from gazeveil.privacy.publication.signing import new_key, read_key, read_public_key, sign, signer
+
+
+@pytest.fixture(scope="module")
+def cohort() -> gazeveil.Cohort:
+    return gazeveil.simulate(4, 2, 3.0, 60.0, seed=1)
+
+
+def described(
+    cohort: gazeveil.Cohort, mechanism: str, seed: int | None = None, **more: object
+) -> Description:
+    release = gazeveil.protect(cohort, mechanism, seed)
+    made = release.provenance
+    return Description(
+        release.guarantee,
+        made.mechanism,
+        made.reading,
+        made.parameters,
+        made.seeded,
+        made.versions,
+        alignment={"time_zero": True, "rate_hz": "60", "pseudonyms": "fresh"},
+        contents={"people": 4, "recordings": 8, "samples": 1440},
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_every_file_is_listed_with_its_hash(cohort: gazeveil.Cohort, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    (folder / "recordings").mkdir(parents=True)
+    (folder / "recordings" / ".hidden").write_bytes(b"\x00\xff")
+    (folder / "people.csv").write_text("person\n", "utf-8")
+    description = described(cohort, "gaussian:sigma_deg=5")
+    write_certificate(folder, description)
+    certificate = read_certificate(folder)
+    assert sorted(certificate["files"]) == ["PRIVACY.md", "people.csv", "recordings/.hidden"]  # type: ignore[call-overload]
+    hidden = certificate["files"]["recordings/.hidden"]  # type: ignore[index]
+    assert hidden == {"sha256": hashlib.sha256(b"\x00\xff").hexdigest(), "bytes": 2}
+    assert certificate["guarantee"] == description.guarantee.to_dict()
+    assert certificate["sentence"] == str(description.guarantee)
+    assert certificate["guarantee"]["numbers"]["rho"] == str(description.guarantee.rho)  # type: ignore[index]
+    assert not (folder / "PRIVACY.sig").exists()
+
+
+def test_the_page_is_made_from_the_certificate_alone(
+    cohort: gazeveil.Cohort, tmp_path: Path
+) -> None:
+    write_certificate(tmp_path, described(cohort, "kaleido:epsilon=1,w=30,r_deg=2"))
+    written = (tmp_path / "PRIVACY.md").read_text("utf-8")
+    assert page(read_certificate(tmp_path)) == written
+
+
+def test_a_file_has_its_certificate_beside_it(cohort: gazeveil.Cohort, tmp_path: Path) -> None:
+    file = tmp_path / "maps.csv"
+    file.write_text("x\n", "utf-8")
+    (tmp_path / "other.txt").write_text("not released", "utf-8")
+    write_file_certificate(file, described(cohort, "gaussian:sigma_deg=5"))
+    certificate = json.loads((tmp_path / "maps.csv.PRIVACY.json").read_text("utf-8"))
+    assert sorted(certificate["files"]) == ["maps.csv", "maps.csv.PRIVACY.md"]
+
+
+def test_links_are_refused(cohort: gazeveil.Cohort, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc/hostname")
+    with pytest.raises(DataError, match="neither a file nor a folder"):
+        write_certificate(tmp_path, described(cohort, "gaussian:sigma_deg=5"))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        (
+            "kaleido:epsilon=1,w=30,r_deg=2",
+            "**Take any 0.5 seconds (30 samples) of a person's gaze, and two guesses at where they"
+            " looked that are at most 2 degrees apart: seeing these files makes neither more than"
+            " 2.72 times as likely, against the other, as it was before.**",
+        ),
+        (
+            "kaleido:epsilon=1,w=30,r_deg=2",
+            # 6 windows of a recording, 2 recordings, half a turn in steps of 2 degrees.
+            "adds up to epsilon = 1080: far too much to hide a person",
+        ),
+        (
+            "gaussian:sigma_deg=40,r_deg=1",
+            "seeing these files makes neither more than 2.83 times as likely, against the other,"
+            " as it was before, but for a chance of one in a million",
+        ),
+        ("gaussian:sigma_deg=1,r_deg=1", "limits next to nothing"),
+        ("spatial:L=64", "**Nothing is promised: rounding is not random"),
+        ("spatial:L=64", "There is no mathematical guarantee."),
+        (
+            "k-same-synth:k=2",
+            "**What is released under any name was drawn by one rule for at least 2 people, so"
+            " these files alone single nobody out.**",
+        ),
+        ("k-same-synth:k=2", "That already speaks of everything that is released under one name."),
+        ("event-synth-pd:k=2,gamma=4", "**At least 2 of the people could have given what"),
+        (
+            "clock-render-dp-k-same:epsilon=1,k=2",
+            "**Take any one person, and two guesses at what all their recordings hold: seeing",
+        ),
+    ],
+)
+def test_the_promise_in_plain_words(cohort: gazeveil.Cohort, mechanism: str, words: str) -> None:
+    assert words in page(described(cohort, mechanism).to_dict())
+
+
+def test_the_first_line_says_that_a_seeded_or_refuted_release_protects_nobody(
+    cohort: gazeveil.Cohort,
+) -> None:
+    seeded = page(described(cohort, "gaussian:sigma_deg=5", seed=1).to_dict())
+    assert seeded.splitlines()[0].startswith("**TEST RELEASE: THIS PROTECTS NOBODY.**")
+    assert "This would be promised, and is not" in seeded
+    refuted = described(cohort, "k-same-synth:k=2,reading=published").to_dict()
+    first = page(refuted).splitlines()[0]
+    assert first.startswith("**THE CLAIM IS REFUTED: THIS RELEASE PROMISES NOTHING.** Groups are")
+    assert "Nothing can be offered to participants" in page(refuted)
+    assert warning(described(cohort, "gaussian:sigma_deg=5").to_dict()) == ""
+
+
+def test_what_attackers_got_stands_on_the_page_and_in_the_consent_form(
+    cohort: gazeveil.Cohort,
+) -> None:
+    attack = {"attacker": "rocket", "found": 9, "people": 24, "guessing": 1, "tried": 8}
+    row = {
+        "analysis": "heat map",
+        "metric": "correlation",
+        "value": 0.9,
+        "reference": 0.2,
+        "unit": "",
+    }
+    description = described(
+        cohort, "gaussian:sigma_deg=5", attack=attack, utility={"analyses": [row]}
+    )
+    text = page(description.to_dict())
+    assert "found **9 of 24 people; guessing finds 1**" in text
+    assert "still recognised 9 of 24 participants" in text
+    assert "- heat map: correlation 0.9; without the data: 0.2" in text
+    without = page(described(cohort, "gaussian:sigma_deg=5").to_dict())
+    assert "No attack was run" in without
+
+
+def test_what_is_kept_is_not_promised(cohort: gazeveil.Cohort) -> None:
+    text = page(described(cohort, "gaussian:sigma_deg=5", kept=("person", "times")).to_dict())
+    assert "- person: released as recorded, on request" in text
+    assert "new random names" not in text
+    assert "Times begin at zero" not in text
+
+
+def test_one_page_is_at_most_700_words(cohort: gazeveil.Cohort) -> None:
+    for mechanism in ("gaussian:sigma_deg=5", "event-synth-pd:k=2,gamma=4"):
+        assert len(page(described(cohort, mechanism).to_dict()).split()) < 700
+
+
+def test_a_person_adds_up_or_it_is_said_why_not(cohort: gazeveil.Cohort) -> None:
+    place = described(cohort, "gaussian-place:sigma_deg=2").guarantee
+    assert "This promise is about a place" in str(per_person(place)["reason"])
+    kaleido = described(cohort, "kaleido:epsilon=1,w=30,r_deg=2").guarantee
+    assert per_person(kaleido)["numbers"]["epsilon"] == "1080"  # type: ignore[index]
+
+
+def test_a_key_signs_and_nobody_else_can(tmp_path: Path) -> None:
+    key = new_key(tmp_path / "lab.key")
+    assert stat.S_IMODE((tmp_path / "lab.key").stat().st_mode) == 0o600
+    assert read_key(tmp_path / "lab.key") == key
+    assert key.secret.hex() not in repr(key)
+    signature = sign(key, b"bytes")
+    assert signer(signature, b"bytes") == key.public == read_public_key(tmp_path / "lab.key.pub")
+    assert signer(signature, b"Bytes") is None
+    other = new_key(tmp_path / "other.key")
+    assert signer(signature | {"public_key": other.public}, b"bytes") is None
+    assert signer({}, b"bytes") is None
+    assert signer(signature | {"algorithm": "none"}, b"bytes") is None
+    assert signer(signature | {"signature": "00"}, b"bytes") is None
+    with pytest.raises(DataError, match="exists already"):
+        new_key(tmp_path / "lab.key")
+
+
+def test_keys_that_are_none_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "none").write_text("hello", "utf-8")
+    with pytest.raises(FormatError, match="not a signing key"):
+        read_key(tmp_path / "none")
+    with pytest.raises(ParameterError, match="must be a public key"):
+        read_public_key(tmp_path / "none")
+    assert read_public_key("AB" * 32) == "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, "there is no certificate"),
+        ("{", "cut or damaged"),
+        ("[]", "not a certificate"),
+        ('{"format": "gazeveil-certificate", "version": 99}', "version 99 is not known"),
+    ],
+)
+def test_what_is_no_certificate_is_refused(text: str | None, problem: str, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "PRIVACY.json").write_text(text, "utf-8")
+    with pytest.raises(FormatError, match=problem):
+        read_certificate(tmp_path)
