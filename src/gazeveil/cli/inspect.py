@@ -1,5 +1,5 @@
-"""`gazeveil inspect`: people, stimuli, rates, loss and ranges of any recordings, as a table, as
-JSON and as one picture.
+"""`gazeveil inspect`: people, stimuli, rates, loss and ranges of any recordings, and what their
+files say beside gaze, as tables, as JSON and as one picture.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from gazeveil.cli.arguments import (
     say,
     write_json,
 )
+from gazeveil.cli.inventory_table import show_inventory
 from gazeveil.cli.progress import track
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.summary import CohortSummary, RecordingSummary, summarise
+from gazeveil.release.inventory import inventory
 
 NAME = "inspect"
-HELP = """Show what is in a file or folder: people, stimuli, rates, loss, ranges.
+HELP = """Show what is in a file or folder: people, stimuli, rates, loss, ranges, identifiers.
 
 Example: `gazeveil inspect recordings/ --plot overview.png`"""
 
@@ -38,6 +40,13 @@ PlotOption = Annotated[
     Path | None,
     typer.Option(
         "--plot", metavar="PNG", help="Draw trace, main sequence, heat map and data loss."
+    ),
+]
+AllTextOption = Annotated[
+    bool,
+    typer.Option(
+        "--all-text",
+        help="Look for dates, names and numbers in every line, not in headers and samples alone.",
     ),
 ]
 RowsOption = Annotated[int, typer.Option("--rows", min=0, help="Recordings to list one by one.")]
@@ -51,16 +60,24 @@ def command(
     plot: PlotOption = None,
     json_file: JsonOption = None,
     rows: RowsOption = 10,
+    all_text: AllTextOption = False,
 ) -> None:
     """Inspect recordings."""
     cohort = read_cohort(path, format_name, settings, screen)
     summary = show(cohort, rows=rows)
+    found = inventory(
+        path,
+        all_text,
+        cohort.people,
+        progress=lambda files: track(files, len(files), "Looking for identifiers"),
+    )
+    show_inventory(found)
     if plot is not None:
         from gazeveil.cli.figures import draw_overview
 
         draw_overview(cohort, summary, plot)
         say(f"Picture: {plot}")
-    write_json(json_file, figures(summary))
+    write_json(json_file, {**figures(summary), "inventory": found.to_dict()})
 
 
 def show(cohort: Cohort, rows: int = 10) -> CohortSummary:

@@ -1,0 +1,1 @@
+"""From a folder of recordings to a release that a lab can upload."""

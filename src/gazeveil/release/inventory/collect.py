@@ -1,0 +1,138 @@
+""":func:`inventory`: everything a file or folder says beside its gaze."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gazeveil.errors import FormatError
+from gazeveil.io.source import Head
+from gazeveil.release.inventory import binary, documents, eyelink, tables
+from gazeveil.release.inventory.finding import Finding, Inventory, shorten
+from gazeveil.release.inventory.names import name_pattern
+from gazeveil.release.inventory.notes import FileNotes
+from gazeveil.release.inventory.sampling import Sampled, sampled
+
+
+def inventory(
+    path: str | os.PathLike[str],
+    all_text: bool = False,
+    people: Iterable[str] = (),
+    progress: Callable[[list[Path]], Iterable[Path]] = lambda files: files,
+) -> Inventory:
+    """Find dates, clocks, serial numbers, names, paths, free text, rates, attributes, eye distance,
+    height, screens and devices in a file or in all files of a folder.
+
+    Parameters
+    ----------
+    path : path
+        A file or a folder, of any format; gzip or not.
+    all_text : bool
+        Look at every line. Otherwise headers and samples of the bodies are looked at, and
+        `lines` of the result says how many lines these were.
+    people : iterable of str
+        Names to look for beside those that the files' own fields give.
+    progress : callable
+        Wraps the list of files, for a progress bar.
+
+    Returns
+    -------
+    Inventory
+
+    Raises
+    ------
+    FormatError
+        Where there is no such file or folder.
+    """
+    place = Path(path)
+    if not place.exists():
+        raise FormatError(place, "there is no such file or folder", "Check the path.")
+    root = place if place.is_dir() else place.parent
+    files = files_below(place)
+    notes, lines, unread = [], 0, []
+    for file in progress(files):
+        of_file = FileNotes(file.relative_to(root).as_posix())
+        try:
+            lines += _look(file, of_file, all_text)
+        except (OSError, FormatError):
+            unread.append(of_file.file)
+        _place(file, of_file)
+        notes.append(of_file)
+    names = {name for of_file in notes for name in of_file.names} | set(people)
+    _look_for_names(files, notes, names, all_text)
+    findings = tuple(finding for of_file in notes for finding in of_file.findings())
+    return Inventory(findings, len(files), lines, all_text, tuple(unread))
+
+
+def files_below(place: Path) -> list[Path]:
+    """The file itself, or all regular files of a folder in order; hidden ones too, because they
+    would be uploaded.
+    """
+    if place.is_file():
+        return [place]
+    return sorted(p for p in place.rglob("*") if p.is_file() and not p.is_symlink())
+
+
+def _look(file: Path, notes: FileNotes, all_text: bool) -> int:
+    """Note a file's content; the number of lines that were looked at."""
+    text = sampled(file, all_text)
+    if text is None:
+        binary.look(file, notes)
+        return 0
+    if _is_eyelink(text):
+        eyelink.look(text, notes)
+    elif documents.is_json(text.text):
+        # Keys at the end of a document say as much as those at its beginning.
+        text = text if documents.is_lines(text) else (sampled(file, True) or text)
+        documents.look(text, notes, all_text)
+    elif _is_prose(text):
+        for number, line in text.lines:
+            notes.text(f"line {number}" if number else "a line", line)
+    else:
+        tables.look(text, notes)
+    return len(text.lines)
+
+
+def _is_eyelink(text: Sampled) -> bool:
+    name = Head(text.path, b"").name
+    return name.endswith(".asc") or text.text.startswith("** CONVERTED FROM")
+
+
+def _is_prose(text: Sampled) -> bool:
+    name = Head(text.path, b"").name
+    return name.endswith((".md", ".rst", ".log")) or name.startswith(("readme", "licen", "changes"))
+
+
+def _place(file: Path, notes: FileNotes) -> None:
+    """The file's name and its time of change."""
+    notes.add("file name", "file name", notes.file)
+    notes.text("file name", notes.file)
+    changed = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
+    notes.add("file time", "file time", f"{changed:%Y-%m-%d %H:%M:%S}")
+
+
+def _look_for_names(
+    files: list[Path], notes: list[FileNotes], names: set[str], all_text: bool
+) -> None:
+    """Known names in file names, and in the text of files outside the fields that gave them."""
+    pattern = name_pattern(names)
+    if pattern is None:
+        return
+    for file, of_file in zip(files, notes, strict=True):
+        if (match := pattern.search(of_file.file)) is not None:
+            of_file.add("file name", "name", match[0])
+        try:
+            text = sampled(file, all_text)
+        except (OSError, FormatError):
+            continue
+        known = {example for (_, kind), (example, _) in of_file.seen.items() if kind == "name"}
+        for number, line in text.lines if text is not None else ():
+            match = pattern.search(line)
+            if match is not None and shorten(match[0]) not in known:
+                known.add(shorten(match[0]))
+                of_file.add(f"line {number}" if number else "a line", "name", match[0])
+
+
+__all__ = ["Finding", "files_below", "inventory"]

@@ -1,0 +1,35 @@
+"""Names of people, looked for wherever they may stand once they are known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_SHORTEST = 3
+_PART = re.compile(r"[^\W\d_]{4,}")
+
+
+def name_pattern(names: Iterable[str]) -> re.Pattern[str] | None:
+    """A pattern that finds any of some names as a word of its own, or None without names.
+
+    Names of fewer than three characters and bare numbers would be found everywhere and are left
+    out. Of a name of several words, each word of at least four letters is looked for as well.
+
+    Examples
+    --------
+    >>> pattern = name_pattern(["Anna Schmidt", "7"])
+    >>> [m[0] for m in pattern.finditer("17 schmidt_run2, Anna Schmidt, Annalena")]
+    ['schmidt', 'Anna Schmidt']
+    """
+    words: set[str] = set()
+    for name in names:
+        plain = name.strip()
+        if len(plain) >= _SHORTEST and re.search(r"[^\W\d_]", plain):
+            words.add(plain)
+            if len(plain.split()) > 1:
+                words.update(_PART.findall(plain))
+    if not words:
+        return None
+    longest_first = sorted(words, key=lambda w: (-len(w), w))
+    inside = "|".join(re.escape(word) for word in longest_first)
+    return re.compile(rf"(?<![^\W_])(?:{inside})(?![^\W_])", re.IGNORECASE)

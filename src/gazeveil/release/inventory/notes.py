@@ -1,0 +1,94 @@
+"""Findings of one file while it is looked at: equal fields and kinds are counted, not repeated."""
+
+from __future__ import annotations
+
+import re
+
+from gazeveil.release.inventory.fields import kind_of
+from gazeveil.release.inventory.finding import Finding, shorten
+from gazeveil.release.inventory.patterns import is_clock, spots
+
+NUMBER = re.compile(r"^\s*[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][-+]?\d+)?\s*$")
+
+#: Words of trackers that say nothing about a person.
+PLAIN = frozenset(
+    """true false yes no valid invalid partial fixation saccade unclassified undefined blink noise
+    eyesnotfound pursuit smoothpursuit left right both none null nan na n/a - . eye tracker unknown
+    mouse gyro accelerometer ok cyclopean smp fix sacc stimulus world head pass removed gaze imu
+    syncport in out""".split()  # noqa: SIM905 - a list of words reads as words
+)
+
+
+class FileNotes:
+    """What was found in one file.
+
+    Parameters
+    ----------
+    file : str
+        Path below the folder that was asked for.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        #: (field, kind) -> first value and count.
+        self.seen: dict[tuple[str, str], tuple[str, int]] = {}
+        #: Values that name people.
+        self.names: set[str] = set()
+
+    def add(self, field: str, kind: str, example: str) -> None:
+        """Note one value."""
+        first, count = self.seen.get((field, kind), (shorten(example), 0))
+        self.seen[field, kind] = (first, count + 1)
+        if kind == "name":
+            self.names.add(example.strip())
+
+    def value(self, field: str, text: str, free: bool = True, name: str | None = None) -> None:
+        """Note a value by its field's name, and by what it looks like.
+
+        Parameters
+        ----------
+        field : str
+            Column or key.
+        text : str
+            The value.
+        free : bool
+            Whether a text in a field of no known name is free text.
+        name : str, optional
+            What decides the kind, where that is not the whole field: the last key of a path.
+        """
+        plain = text.strip()
+        if not plain or plain.lower() in PLAIN:
+            return
+        kind = kind_of(field if name is None else name)
+        number = NUMBER.match(plain) is not None
+        if number and kind != "clock" and _clock(plain):
+            self.add(field, "clock", plain)
+        if kind is not None:
+            self.add(field, kind, plain)
+        if number:
+            return
+        looks = self.text(field, plain, skip=kind)
+        if kind is None and not looks and free:
+            self.add(field, "free text", plain)
+
+    def text(self, field: str, text: str, skip: str | None = None) -> bool:
+        """Note what a text looks like, in whole or in part; False where it looks like nothing."""
+        kinds = [(spot.kind, spot.text) for spot in spots(text)]
+        for kind, found in kinds:
+            if kind != skip:
+                self.add(field, kind, found)
+        return bool(kinds)
+
+    def findings(self) -> list[Finding]:
+        """All of them, in the order they were met."""
+        return [
+            Finding(self.file, field, kind, example, count)
+            for (field, kind), (example, count) in self.seen.items()
+        ]
+
+
+def _clock(text: str) -> bool:
+    try:
+        return is_clock(float(text.replace(",", ".")))
+    except ValueError:
+        return False
