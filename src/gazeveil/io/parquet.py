@@ -36,6 +36,10 @@ from gazeveil.io.source import Head, stem
 from gazeveil.io.staging import staged
 
 INDEX = "cohort.json"
+
+#: What certifies a folder that is a release.
+CERTIFICATE = ("PRIVACY.json", "PRIVACY.md", "PRIVACY.sig", "publish.toml")
+
 VERSION = 1
 _ROW_GROUP = 1 << 18
 
@@ -447,7 +451,7 @@ def foreign_files(folder: Path) -> Iterable[Path]:
     """Files in a canonical folder that its index does not name, such as notes, or a recording
     somebody added by hand.
     """
-    indexed = {folder / INDEX}
+    indexed = {folder / name for name in (INDEX, *CERTIFICATE)}
     for row in _index(folder)["recordings"]:  # type: ignore[attr-defined]
         file = folder / row["file"]
         indexed |= {file, _events_path(file)}

@@ -14,10 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.publication.alignment import Alignment
+from gazeveil.privacy.publication.certificate import Description, write_certificate
 from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.key_file import write_key
+from gazeveil.privacy.publication.names import PublicNames, chance, check_names, public_names
+from gazeveil.privacy.publication.output import Output, output
 from gazeveil.privacy.publication.part import Part, PartSummary
+from gazeveil.privacy.publication.people_table import PeopleTable, people_table
 from gazeveil.privacy.publication.signing import SigningKey
+from gazeveil.privacy.publication.statement import check_keep, published_promise
+from gazeveil.privacy.publication.survey import look_at, needs_every, public_alignment
 from gazeveil.privacy.release import Release
 
 
@@ -27,11 +36,87 @@ class Publication:
 
     Parameters
     ----------
-    parts : tuple of Part
-        One for each recording, in a random order.
+    release : Release
+        What is published.
+    choices : PublicationChoices
+        How.
+    alignment : Alignment
+        What all recordings have in common.
+    aligned_first : bool
+        Whether they were aligned before they were protected.
+    names : PublicNames
+        Raw and published names; secret.
+    table : PeopleTable
+        What is published about people.
+    output : Output
+        The format.
     """
 
-    parts: tuple[Part, ...] = field(repr=False)
+    release: Release[Any] = field(repr=False)
+    choices: PublicationChoices
+    alignment: Alignment = field(repr=False)
+    aligned_first: bool
+    names: PublicNames = field(repr=False)
+    table: PeopleTable = field(repr=False)
+    output: Output = field(repr=False)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """One for each recording, in the published order, which is random."""
+        items = {item.key: item for item in _cohort(self.release).items}
+        kept = (*self.release.kept, *self.choices.keep)
+        return tuple(
+            Part(number, public, _loader(items[raw]), self.output, self.alignment, kept)
+            for number, (raw, public) in enumerate(self.names.recordings.items(), start=1)
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for whoever holds the raw data; not to be published."""
+        changed = [
+            f"{len(changed)} names of {words} are numbers now"
+            for words, place in (("stimuli", 1), ("tasks", 3))
+            for changed in [
+                {r[place] for r, p in self.names.recordings.items() if r[place] != p[place]}
+            ]
+            if changed
+        ]
+        renamed = (f"{'; '.join(changed)}: they may tell who or when.",) if changed else ()
+        return (*self.table.notes, *renamed)
+
+    def description(
+        self, summaries: Sequence[PartSummary], measured: Mapping[str, Any] | None = None
+    ) -> Description:
+        """What the certificate says."""
+        origin, keep = self.release.provenance, self.choices.keep
+        named = self.names.recordings.values()
+        measured = measured or {}
+        return Description(
+            published_promise(
+                self.release, self.choices, self.alignment, self.aligned_first, self.table
+            ),
+            origin.mechanism,
+            origin.reading,
+            origin.parameters,
+            origin.seeded,
+            origin.versions,
+            people_table=self.table.guarantee,
+            kept=tuple(dict.fromkeys((*self.release.kept, *keep))),
+            alignment={
+                **self.alignment.to_dict(),
+                "pseudonyms": "kept" if "person" in keep else "random",
+                "sessions": "kept" if "session" in keep else "numbered in random order",
+            },
+            contents={
+                "people": len({n[0] for n in named}),
+                "recordings": len(self.names.recordings),
+                "stimuli": len({n[1] for n in named}),
+                "samples": sum(s.samples for s in summaries),
+                "format": self.output.name,
+            },
+            attack=measured.get("attack"),
+            utility=measured.get("utility"),
+        )
 
     def finish(
         self,
@@ -40,7 +125,7 @@ class Publication:
         measured: Mapping[str, Any] | None = None,
         signing_key: SigningKey | None = None,
     ) -> None:
-        """Write the index, the people's table, the dictionary and the certificate.
+        """Write the index, the people's table, the dictionary, the certificate and the key file.
 
         Parameters
         ----------
@@ -53,7 +138,15 @@ class Publication:
         signing_key : SigningKey, optional
             Signs the certificate.
         """
-        raise NotImplementedError
+        ordered = sorted(summaries, key=lambda s: s.number)
+        description = self.description(ordered, measured)
+        people = {
+            public: dict(self.table.rows.get(raw, {})) for raw, public in self.names.people.items()
+        }
+        self.output.finish(folder, [s.row for s in ordered], people, description)
+        write_certificate(folder, description, signing_key)
+        if self.choices.key_file is not None:
+            write_key(self.choices.key_file, self.names)
 
 
 def prepare(
@@ -62,6 +155,7 @@ def prepare(
     seed: int | None = None,
     alignment: Alignment | None = None,
     source_format: str = "",
+    names: PublicNames | None = None,
 ) -> Publication:
     """Decide what is published under which names.
 
@@ -78,5 +172,38 @@ def prepare(
         written.
     source_format : str
         What the input was read as, for `to="same"`.
+    names : PublicNames, optional
+        Of a publication that was begun and goes on.
     """
-    raise NotImplementedError
+    chosen = PublicationChoices() if choices is None else choices
+    cohort = _cohort(release)
+    check_keep(chosen, release.kept, cohort.people)
+    check_names(chosen, cohort.keys)
+    first = alignment is not None
+    if alignment is None:
+        alignment = public_alignment(look_at(cohort, needs_every(chosen)), chosen)
+    if names is None:
+        names = public_names(cohort.keys, chosen, chance(seed))
+    recorded = names.people
+    table = people_table({p: a for p, a in cohort.people.items() if p in recorded}, chosen)
+    made = output(chosen.to, source_format)
+    return Publication(release, chosen, alignment, first, names, table, made)
+
+
+def _cohort(release: Release[Any]) -> Cohort:
+    data = release.data
+    return Cohort([data]) if isinstance(data, Recording) else data
+
+
+@dataclass(frozen=True, eq=False)
+class _InMemory:
+    """Gives a recording that is loaded."""
+
+    recording: Recording
+
+    def __call__(self) -> Recording:
+        return self.recording
+
+
+def _loader(item: Recording | Handle) -> Any:
+    return _InMemory(item) if isinstance(item, Recording) else item.load

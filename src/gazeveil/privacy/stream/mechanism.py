@@ -277,7 +277,7 @@ class StreamMechanism(Mechanism[Any]):
         if isinstance(data, Recording):
             out = made.protected(data, Bits(None if seed is None else (seed,)), kept)
             promise = made._released([(data.person, *made.shape(data))], kept, seed)
-            return Release(out, promise, made.provenance(seed))
+            return Release(out, promise, made.provenance(seed), kept=kept)
         if not isinstance(data, Cohort):
             checks.refuse(self.name, "data", "a Recording or a Cohort", data)
         result, shapes = protect_cohort(partial(made.protected, kept=kept), data, seed, made.shape)
@@ -288,7 +288,8 @@ class StreamMechanism(Mechanism[Any]):
             )
 
         loaded = all(isinstance(item, Recording) for item in data.items)
-        return Release(result, promised() if loaded else promised, made.provenance(seed))
+        made_by = made.provenance(seed)
+        return Release(result, promised() if loaded else promised, made_by, kept=kept)
 
     def shape(self, recording: Recording) -> tuple[float, Space, int]:
         """Rate, space and number of samples that the promise about a recording depends on: on the

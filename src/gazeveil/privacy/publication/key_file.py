@@ -1,0 +1,73 @@
+"""The key of pseudonyms: who is who, for the holder of the raw data alone.
+
+It is written apart from the release, for its owner only (mode 0600), and never over a file that is
+there. Whoever scores attackers reads it; attackers never do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from gazeveil.errors import DataError, FormatError
+from gazeveil.privacy.publication.names import PublicNames
+
+_FORMAT = "gazeveil-pseudonym-key"
+_VERSION = 1
+
+_TAKEN = "{} exists already, and a key is never overwritten. Name another file."
+
+
+def check_key_file(path: Path, out: Path) -> None:
+    """Refuse a key file that exists, or that would be published with the release.
+
+    Parameters
+    ----------
+    path : Path
+        Where the key is to go.
+    out : Path
+        The folder of the release, or its file.
+    """
+    if path.exists():
+        raise DataError(
+            f"{path} exists already, and a key is never overwritten. Name another file."
+        )
+    if out.resolve() in path.resolve().parents or path.resolve() == out.resolve():
+        raise DataError(
+            f"{path} is inside the release {out}: whoever gets the release would know who is who."
+            " Name a file elsewhere."
+        )
+
+
+def write_key(path: Path, names: PublicNames) -> None:
+    """Write who is who, readable for the owner alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stored = {"format": _FORMAT, "version": _VERSION, "recordings": names.to_list()}
+    text = json.dumps(stored, indent=1, ensure_ascii=False) + "\n"
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise DataError(_TAKEN.format(path)) from error
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def read_key(path: Path) -> PublicNames:
+    """Read who is who.
+
+    Raises
+    ------
+    FormatError
+        For a file that :func:`write_key` did not write.
+    """
+    problem = "this is not a key of pseudonyms", "Name the file of `--key-file`."
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored["format"] != _FORMAT or stored["version"] != _VERSION:
+            raise FormatError(path, *problem)
+        return PublicNames.from_list(stored["recordings"])
+    except (UnicodeDecodeError, ValueError, TypeError, KeyError, RecursionError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(path, *problem) from error

@@ -1,0 +1,179 @@
+"""Published names: fresh pseudonyms, sessions numbered in a random order, stimuli and tasks that
+pass an allow-list, and recordings in a random order.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gazeveil import checks
+from gazeveil.gaze.recording import RecordingKey
+from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.randomness.supply import derived_seed
+
+_DIGITS = 8  # hexadecimal ones of a pseudonym
+
+# Dates, clock times, Unix times in seconds to nanoseconds, e-mail addresses and paths.
+_TELLING = re.compile(
+    r"(?<!\d)(19|20)\d\d[-_./ ]?[01]\d[-_./ ]?[0-3]\d(?!\d)"
+    r"|(?<!\d)[0-3]?\d[./-][01]?\d[./-](19|20)?\d\d(?!\d)"
+    r"|(?<!\d)[012]?\d[:h][0-5]\d(?!\d)"
+    r"|(?<!\d)1[0-9]\d{8}(\d{3}){0,3}(?!\d)"
+    r"|@|[/\\]"
+)
+
+
+def chance(seed: int | None) -> random.Random:
+    """Where names and orders come from: the operating system, or a test stream."""
+    if seed is None:
+        return random.SystemRandom()
+    return random.Random(derived_seed(seed, "publication"))
+
+
+@dataclass(frozen=True)
+class PublicNames:
+    """Raw names and published ones.
+
+    Parameters
+    ----------
+    recordings : mapping of key to key
+        (person, stimulus, session, task) of each recording as it is, and as it is published, in
+        the published order.
+    """
+
+    recordings: Mapping[RecordingKey, RecordingKey]
+
+    @property
+    def people(self) -> dict[str, str]:
+        """Person -> published name, in the published order."""
+        return self._of(0)
+
+    @property
+    def stimuli(self) -> dict[str, str]:
+        """Stimulus -> published name."""
+        return self._of(1)
+
+    def _of(self, place: int) -> dict[str, str]:
+        return {raw[place]: public[place] for raw, public in self.recordings.items()}
+
+    def to_list(self) -> list[list[list[str]]]:
+        """The names as JSON has them."""
+        return [[list(raw), list(public)] for raw, public in self.recordings.items()]
+
+    @classmethod
+    def from_list(cls, stored: Iterable[Any]) -> PublicNames:
+        """What :meth:`to_list` wrote."""
+        pairs = [(_key(raw), _key(public)) for raw, public in stored]
+        return cls(dict(pairs))
+
+
+def _key(names: Iterable[str]) -> RecordingKey:
+    person, stimulus, session, task = map(str, names)
+    return person, stimulus, session, task
+
+
+def public_names(
+    keys: Sequence[RecordingKey], choices: PublicationChoices, source: random.Random
+) -> PublicNames:
+    """Names for recordings, drawn anew.
+
+    Parameters
+    ----------
+    keys : sequence of (person, stimulus, session, task)
+        As they are.
+    choices : PublicationChoices
+        What is kept, and which names of stimuli may pass.
+    source : random.Random
+        See :func:`chance`.
+    """
+    keep = choices.keep
+    everybody = sorted({k[0] for k in keys})
+    people = {p: p for p in everybody} if "person" in keep else pseudonyms(everybody, source)
+    texts = [
+        _passed(keys, place, field, choices, source)
+        for place, field in ((1, "stimulus"), (3, "task"))
+    ]
+    sessions: dict[tuple[str, str], str] = {}
+    for person in everybody:
+        own = sorted({k[2] for k in keys if k[0] == person})
+        source.shuffle(own)
+        for number, session in enumerate(own, start=1):
+            sessions[person, session] = session if "session" in keep else str(number)
+    order = sorted(keys)
+    source.shuffle(order)
+    return PublicNames(
+        {k: (people[k[0]], texts[0][k[1]], sessions[k[0], k[2]], texts[1][k[3]]) for k in order}
+    )
+
+
+def pseudonyms(people: Sequence[str], source: random.Random) -> dict[str, str]:
+    """A fresh random name for each person, in a random order."""
+    shuffled = list(people)
+    source.shuffle(shuffled)
+    found: dict[str, str] = {}
+    for person in shuffled:
+        name = ""
+        while not name or name in found.values():
+            name = f"p{source.getrandbits(4 * _DIGITS):0{_DIGITS}x}"
+        found[person] = name
+    return found
+
+
+def _passed(
+    keys: Sequence[RecordingKey],
+    place: int,
+    field: str,
+    choices: PublicationChoices,
+    source: random.Random,
+) -> dict[str, str]:
+    """Names of stimuli or tasks: as they are where they may pass, else numbered."""
+    seen: dict[str, set[str]] = {}
+    for key in keys:
+        seen.setdefault(key[place], set()).add(key[0])
+    if field in choices.keep:
+        return {name: name for name in seen}
+    everybody = {k[0] for k in keys}
+    if choices.stimuli is not None:
+        allowed = {*choices.stimuli, ""}
+    else:
+        enough = min(2, len(everybody))
+        allowed = {n for n, who in seen.items() if len(who) >= enough and not tells(n, everybody)}
+        allowed.add("")
+    other = sorted(set(seen) - allowed)
+    source.shuffle(other)
+    numbers = (f"{field}-{i:03d}" for i in range(1, len(seen) * 2 + 2))
+    free = (n for n in numbers if n not in seen)
+    replaced = {name: next(free) for name in other}
+    return {name: replaced.get(name, name) for name in seen}
+
+
+def tells(name: str, people: Iterable[str]) -> bool:
+    """Whether a name of a stimulus looks like it carries a person, a date, a clock or a path.
+
+    Examples
+    --------
+    >>> tells("golf_clip", {"anna"}), tells("golf_anna_2", {"anna"}), tells("2021-08-19", {})
+    (False, True, True)
+    """
+    if _TELLING.search(name):
+        return True
+    low = name.lower()
+    words = set(re.split(r"[\W_]+", low))
+    for person in people:
+        own = person.lower()
+        if own.isdigit() and len(own) < 5:
+            continue  # a short number is in half of all names
+        if own and (own in words or own == low or (len(own) >= 4 and own in low)):
+            return True
+    return False
+
+
+def check_names(choices: PublicationChoices, keys: Sequence[RecordingKey]) -> None:
+    """Refuse an allow-list with a name that nobody has: a misspelt one would be lost in silence."""
+    known = {k[1] for k in keys} | {k[3] for k in keys}
+    for name in choices.stimuli or ():
+        checks.one_of("publication", "stimuli", name, known)

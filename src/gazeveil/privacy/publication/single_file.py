@@ -1,0 +1,194 @@
+"""Releases that are one file: feature tables, heat maps and tables of people, with a certificate
+beside them.
+
+The file appears last: whoever finds it finds its certificate too.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from gazeveil.errors import DataError
+from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze.recording import RecordingKey
+from gazeveil.io.features_file import write_table
+from gazeveil.io.maps_file import write_maps
+from gazeveil.io.people import write_people
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.maps.heatmap import HeatMap
+from gazeveil.privacy.publication.certificate import Description, write_file_certificate
+from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
+from gazeveil.privacy.publication.key_file import check_key_file, write_key
+from gazeveil.privacy.publication.names import (
+    PublicNames,
+    chance,
+    check_names,
+    pseudonyms,
+    public_names,
+    tells,
+)
+from gazeveil.privacy.publication.signing import SigningKey
+from gazeveil.privacy.publication.statement import ALWAYS, check_keep
+from gazeveil.privacy.release import Release
+
+
+def write_file(
+    release: Release[Any],
+    path: Path,
+    choices: PublicationChoices,
+    seed: int | None = None,
+    signing_key: SigningKey | None = None,
+) -> Path:
+    """Publish a feature table, maps or a table of people.
+
+    Parameters
+    ----------
+    release : Release
+        What may be published.
+    path : Path
+        The file; its suffix chooses the format. The certificate goes beside it, as
+        `<file>.PRIVACY.json` and `<file>.PRIVACY.md`.
+    choices : PublicationChoices
+        `keep`, `stimuli` and `key_file` count here.
+    seed : int, optional
+        For tests: names and order follow from it.
+    signing_key : SigningKey, optional
+        Signs the certificate.
+
+    Raises
+    ------
+    DataError
+        If the file exists.
+    """
+    if path.exists():
+        raise DataError(f"{path} exists already. Name another file.")
+    if choices.key_file is not None:
+        check_key_file(choices.key_file, path)
+    check_keep(choices, (), {})
+    if isinstance(release.data, FeatureTable):
+        write, names, contents = _table(release.data, choices, seed)
+        shown = (*_kept(choices), *ALWAYS)
+    elif all(isinstance(m, HeatMap) for m in release.data.values()):
+        write, names, contents = _maps(release.data, choices, seed)
+        shown = tuple(c for c in _kept(choices) if c.startswith(FIELDS["stimulus"]))
+    else:
+        write, names, contents = _people(release.data, choices, seed)
+        shown = tuple(c for c in _kept(choices) if c.startswith(FIELDS["person"]))
+    description = _described(release, release.guarantee.with_not_covered(*shown), choices, contents)
+    _staged(path, write, description, signing_key)
+    if choices.key_file is not None:
+        write_key(choices.key_file, names)
+    return path
+
+
+def _kept(choices: PublicationChoices) -> tuple[str, ...]:
+    return tuple(f"{FIELDS[n]}, kept as they were" for n in choices.keep if n in FIELDS)
+
+
+def _described(
+    release: Release[Any],
+    promise: Guarantee,
+    choices: PublicationChoices,
+    contents: Mapping[str, object],
+) -> Description:
+    origin = release.provenance
+    return Description(
+        promise,
+        origin.mechanism,
+        origin.reading,
+        origin.parameters,
+        origin.seeded,
+        origin.versions,
+        kept=choices.keep,
+        alignment={
+            "pseudonyms": "kept" if "person" in choices.keep else "random",
+            "sessions": "kept" if "session" in choices.keep else "numbered in random order",
+        },
+        contents=contents,
+    )
+
+
+def _staged(
+    path: Path,
+    write: Callable[[Path], object],
+    description: Description,
+    signing_key: SigningKey | None,
+) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staging = path.parent / f".{path.name}.{uuid4().hex[:8]}"
+    staging.mkdir()
+    try:
+        write(staging / path.name)
+        write_file_certificate(staging / path.name, description, signing_key)
+        for file in sorted(staging.iterdir(), key=lambda p: p.name == path.name):
+            file.replace(path.parent / file.name)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _table(
+    table: FeatureTable, choices: PublicationChoices, seed: int | None
+) -> tuple[Callable[[Path], object], PublicNames, dict[str, object]]:
+    """A table with published names, recordings in a random order."""
+    columns = [
+        table.keys[n].astype(str).tolist() for n in ("person", "stimulus", "session", "task")
+    ]
+    rows: list[RecordingKey] = list(zip(*columns, strict=True))
+    places: dict[RecordingKey, list[int]] = {}
+    for place, key in enumerate(rows):
+        places.setdefault(key, []).append(place)
+    check_names(choices, tuple(places))
+    names = public_names(tuple(places), choices, chance(seed))
+    order = np.array([i for raw in names.recordings for i in places[raw]], dtype=np.int64)
+    public = [names.recordings[rows[i]] for i in order]
+    person, stimulus, session, task = (
+        np.array([p[k] for p in public], dtype=np.str_) for k in range(4)
+    )
+    keys = Keys(person, stimulus, session, task, table.keys.index[order])
+    made = replace(table, values=table.values[order], keys=keys, counts={})
+    contents: dict[str, object] = {
+        "people": len(names.people),
+        "recordings": len(names.recordings),
+        "stimuli": len(names.stimuli),
+        "rows": len(rows),
+        "format": "feature table",
+    }
+    return lambda path: write_table(made, path), names, contents
+
+
+def _maps(
+    maps: Mapping[str, HeatMap], choices: PublicationChoices, seed: int | None
+) -> tuple[Callable[[Path], object], PublicNames, dict[str, object]]:
+    """Maps under published names of stimuli; maps are of no person."""
+    if choices.stimuli is None and "stimulus" not in choices.keep:
+        passed = tuple(s for s in maps if not tells(s, ()))
+        choices = replace(choices, stimuli=passed)
+    keys: list[RecordingKey] = [("", s, "", "") for s in maps]
+    check_names(choices, keys)
+    names = public_names(keys, choices, chance(seed))
+    public = {names.stimuli[s]: maps[s] for s in names.stimuli}
+    contents: dict[str, object] = {"stimuli": len(maps), "format": "heat maps"}
+
+    def write(path: Path) -> object:
+        return write_maps({name: (m.space, m.cells, m.noisy) for name, m in public.items()}, path)
+
+    return write, names, contents
+
+
+def _people(
+    people: Mapping[str, Mapping[str, object]], choices: PublicationChoices, seed: int | None
+) -> tuple[Callable[[Path], object], PublicNames, dict[str, object]]:
+    """A table of people under pseudonyms, in a random order."""
+    source = chance(seed)
+    named = {p: p for p in people} if "person" in choices.keep else pseudonyms(list(people), source)
+    names = PublicNames({(raw, "", "", ""): (public, "", "", "") for raw, public in named.items()})
+    rows = {public: dict(people[raw]) for raw, public in named.items()}
+    contents: dict[str, object] = {"people": len(rows), "format": "table of people"}
+    return lambda path: write_people(rows, path), names, contents

@@ -1,0 +1,107 @@
+"""What a published release promises: the promise of its mechanism, less what the publication hides
+besides, and with what it shows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from gazeveil import checks
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.publication.alignment import Alignment
+from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
+from gazeveil.privacy.publication.part import CHANNELS
+from gazeveil.privacy.publication.people_table import PeopleTable, attribute_names
+from gazeveil.privacy.release import Release
+from gazeveil.privacy.stream.losses.option import NEVER_COVERED
+
+_RATE, _LENGTH, _ATTRIBUTES = (
+    "the rate of each recording",
+    "how long each recording is",
+    "the attributes of people",
+)
+_BEGINNING = NEVER_COVERED[0]
+
+#: What every release of recordings shows.
+ALWAYS = ("who saw what, and in how many sessions",)
+
+
+def check_keep(
+    choices: PublicationChoices, kept: tuple[str, ...], people: Mapping[str, Mapping[str, object]]
+) -> None:
+    """Refuse to keep what is not known, and channels that the release does not hold."""
+    attributes = attribute_names(people)
+    for name in choices.keep:
+        if name in FIELDS or name in kept or name in attributes:
+            continue
+        if name in CHANNELS:
+            checks.refuse(
+                "publication",
+                "keep",
+                "a part that was kept when the data were protected",
+                name,
+                f"Protect them with keep=({name!r},).",
+            )
+        allowed = sorted({*FIELDS, *CHANNELS, *attributes})
+        near = get_close_matches(name, allowed, n=1)
+        checks.refuse(
+            "publication",
+            "keep",
+            f"one of {', '.join(allowed)}",
+            name,
+            f"Did you mean '{near[0]}'?" if near else "",
+        )
+
+
+def published_promise(
+    release: Release[Any],
+    choices: PublicationChoices,
+    alignment: Alignment,
+    aligned_first: bool,
+    table: PeopleTable,
+) -> Guarantee:
+    """The guarantee of the files, as the certificate has it."""
+    promise = release.guarantee
+    hidden = {_ATTRIBUTES, "who saw what"}
+    if alignment.rate_hz is not None:
+        hidden.add(_RATE)
+    if alignment.lengths_s:
+        hidden |= {_LENGTH, _BEGINNING}
+    promise = replace(
+        promise, not_covered=tuple(c for c in promise.not_covered if c not in hidden)
+    ).with_not_covered(*_shown(choices, alignment, aligned_first, table), *ALWAYS)
+    return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, aligned_first)))
+
+
+def _shown(
+    choices: PublicationChoices, alignment: Alignment, aligned_first: bool, table: PeopleTable
+) -> list[str]:
+    shown = [f"{FIELDS[n]}, kept as they were" for n in choices.keep if n in FIELDS]
+    shown += [
+        f"the {n} of people, kept as it was" for n in table.kept if "attributes" not in choices.keep
+    ]
+    if not alignment.lengths_s:
+        shown.append(_LENGTH)
+    differ = alignment.rate_hz is not None and alignment.slowest_hz < float(alignment.rate_hz)
+    if differ:
+        when = "repeated" if aligned_first else "repeated protected"
+        shown.append(f"the tracker's own rate, where {when} samples show it")
+    if len(alignment.distances_mm) > 1:
+        shown.append("who sat at which screen")
+    return shown
+
+
+def _clock(alignment: Alignment, aligned_first: bool) -> list[str]:
+    if alignment.times_kept:
+        return []
+    rate = "its own rate" if alignment.rate_hz is None else f"{float(alignment.rate_hz):g} Hz"
+    when = "before" if aligned_first else "after"
+    clause = f"every recording was put on a clock of {rate} that begins at 0 {when} the protection"
+    most = alignment.most_steps
+    if aligned_first and most > 1 and not math.isnan(alignment.slowest_hz):
+        clause += f", so that one sample of the tracker is up to {most} samples in a row"
+    return [clause]

@@ -1,0 +1,152 @@
+"""A look at recordings before they are aligned: rates, lengths and screens, from which the public
+ones are chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import median
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Screen, Space
+from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.privacy.publication.alignment import Alignment, ScreenSize, screen_size
+from gazeveil.privacy.publication.choices import PublicationChoices
+
+#: Rates that trackers are sold with, in Hz: to have one of them tells nothing.
+USUAL_RATES_HZ = (
+    *(25, 30, 50, 60, 72, 75, 90, 100, 120, 125, 150, 200, 240, 250, 300),
+    *(500, 600, 1000, 1200, 1250, 2000),
+)
+
+#: How many recordings are looked at where lengths do not matter.
+ENOUGH = 24
+
+#: Wraps a loop, for a progress bar.
+Progress = Callable[[Sequence[int]], Iterable[int]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is seen of a recording."""
+
+    key: RecordingKey
+    rate_hz: float
+    samples: int
+    valid: int
+    duration_s: float
+    space: Space
+
+
+def look_at(
+    cohort: Cohort, every: bool, progress: Progress = lambda numbers: numbers
+) -> tuple[Look, ...]:
+    """Look at recordings, one in memory at a time.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        Recordings or files.
+    every : bool
+        Whether all files are read, or :data:`ENOUGH` of them, spread over the cohort. What is in
+        memory is always looked at.
+    progress : callable
+        Wraps the loop over files.
+    """
+    files = [i for i, item in enumerate(cohort.items) if not isinstance(item, Recording)]
+    stride = 1 if every else max(1, math.ceil(len(files) / ENOUGH))
+    chosen = [i for i, item in enumerate(cohort.items) if isinstance(item, Recording)]
+    return tuple(_look(cohort[i]) for i in progress(sorted([*chosen, *files[::stride]])))
+
+
+def _look(recording: Recording) -> Look:
+    return Look(
+        recording.key,
+        recording.rate_hz,
+        len(recording),
+        int(recording.valid.sum()),
+        recording.duration_s,
+        recording.space,
+    )
+
+
+def needs_every(choices: PublicationChoices) -> bool:
+    """Whether public choices depend on all recordings."""
+    return choices.durations == "common"
+
+
+def public_alignment(looks: Sequence[Look], choices: PublicationChoices) -> Alignment:
+    """The alignment of recordings that were looked at.
+
+    Raises
+    ------
+    DataError
+        Where no recording has a rate.
+    ParameterError
+        For the length of a stimulus that nobody saw.
+    """
+    distances = _distances(looks)
+    if "times" in choices.keep:
+        return Alignment(times_kept=True, distances_mm=distances)
+    rates = [look.rate_hz for look in looks if not math.isnan(look.rate_hz)]
+    if not rates:
+        raise DataError(
+            "None of these recordings says its rate, so there is no public clock for them. Say it"
+            " when they are read, or keep their times."
+        )
+    rate = choices.public_rate_hz
+    if rate is None and "rate" not in choices.keep:
+        rate = Fraction(usual_rate_hz(median(rates)))
+    lengths = _lengths(looks, choices)
+    return Alignment(rate, False, lengths, distances, min(rates))
+
+
+def usual_rate_hz(rate_hz: float) -> int:
+    """The usual rate nearest to a rate, by their ratio.
+
+    Examples
+    --------
+    >>> usual_rate_hz(71.93), usual_rate_hz(254.0)
+    (72, 250)
+    """
+    return min(USUAL_RATES_HZ, key=lambda usual: abs(math.log(rate_hz / usual)))
+
+
+def _lengths(looks: Sequence[Look], choices: PublicationChoices) -> Mapping[str, Fraction]:
+    if isinstance(choices.durations, Mapping):
+        known = {look.key[1] for look in looks}
+        for stimulus in choices.durations:
+            checks.one_of("publication", "durations", stimulus, known)
+        return {s: Fraction(d) for s, d in choices.durations.items()}
+    if choices.durations == "keep":
+        return {}
+    lengths: dict[str, list[float]] = {}
+    for look in looks:
+        period = 0.0 if math.isnan(look.rate_hz) else 1.0 / look.rate_hz
+        lengths.setdefault(look.key[1], []).append(look.duration_s + period)
+    # Tenths of a second: a median to the nanosecond is somebody's own length.
+    return {s: Fraction(max(1, round(10 * median(own))), 10) for s, own in lengths.items()}
+
+
+def _distances(looks: Sequence[Look]) -> dict[ScreenSize, float]:
+    """One viewing distance for each screen: that of all people where they agree, else the median in
+    whole centimetres.
+    """
+    found: dict[ScreenSize, dict[str, float]] = {}
+    agree: dict[ScreenSize, set[float]] = {}
+    for look in looks:
+        if isinstance(look.space, Screen):
+            size = screen_size(look.space)
+            found.setdefault(size, {})[look.key[0]] = look.space.distance_mm
+            agree.setdefault(size, set()).add(look.space.distance_mm)
+    return {
+        size: min(agree[size])
+        if len(agree[size]) == 1 and len(own) > 1
+        else 10.0 * max(1, round(median(own.values()) / 10))
+        for size, own in found.items()
+    }

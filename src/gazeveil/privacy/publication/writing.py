@@ -1,0 +1,69 @@
+"""The function behind `Release.write`: everything in this process, one recording at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from gazeveil import checks
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.recording import Recording
+from gazeveil.io.staging import free, staged
+from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.key_file import check_key_file
+from gazeveil.privacy.publication.part import Part, PartSummary
+from gazeveil.privacy.publication.publication import Publication, prepare
+from gazeveil.privacy.publication.signing import SigningKey
+from gazeveil.privacy.publication.single_file import write_file
+from gazeveil.privacy.release import Release
+
+#: Wraps the loop over parts, for a progress bar.
+PartProgress = Callable[[Sequence[Part]], Iterable[Part]]
+
+_BESIDE = ("seed", "signing_key")
+
+
+def write(release: Release[Any], path: Path, choices: Mapping[str, Any]) -> Path:
+    """Publish a release of any kind; see :meth:`gazeveil.privacy.release.Release.write`."""
+    known = [f.name for f in fields(PublicationChoices)]
+    checks.known_options("Release.write", choices, [*known, *_BESIDE])
+    beside = {n: choices[n] for n in _BESIDE if n in choices}
+    chosen = PublicationChoices(**{n: v for n, v in choices.items() if n not in _BESIDE})
+    if not isinstance(release.data, Cohort | Recording):
+        return write_file(release, path, chosen, **beside)
+    free(path)
+    publication = prepare(release, chosen, beside.get("seed"))
+    write_publication(publication, path, signing_key=beside.get("signing_key"))
+    return path
+
+
+def write_publication(
+    publication: Publication,
+    path: Path,
+    progress: PartProgress = lambda parts: parts,
+    measured: Mapping[str, Any] | None = None,
+    signing_key: SigningKey | None = None,
+) -> list[PartSummary]:
+    """Write a publication whole, or not at all.
+
+    Parameters
+    ----------
+    publication : Publication
+        What to write.
+    path : Path
+        A folder that does not exist yet or is empty.
+    progress : callable
+        Wraps the loop over parts.
+    measured : mapping, optional
+        `attack` and `utility` for the certificate.
+    signing_key : SigningKey, optional
+        Signs the certificate.
+    """
+    if publication.choices.key_file is not None:
+        check_key_file(publication.choices.key_file, path)
+    with staged(path) as folder:
+        summaries = [part.write(folder) for part in progress(publication.parts)]
+        publication.finish(folder, summaries, measured, signing_key)
+    return summaries
