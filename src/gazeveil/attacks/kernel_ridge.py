@@ -83,14 +83,25 @@ def ridge_scores(gallery: Floats, probe: Floats, labels: TrainingLabels) -> Floa
     return _Solver(gallery, labels.targets).scores(probe, penalty)
 
 
-def kernel_features(gallery: Floats, probe: Floats, seed: int) -> tuple[Floats, Floats]:
+def kernel_features(
+    gallery: Floats, probe: Floats, seed: int, landmarks: int = LANDMARKS
+) -> tuple[Floats, Floats]:
     """Features whose inner products are a Gaussian kernel of the rows; its width is the median
     distance within the gallery.
+
+    Parameters
+    ----------
+    gallery, probe : array of float64, shape (rows, features)
+        Standardised vectors.
+    seed : int
+        Chooses landmarks.
+    landmarks : int
+        How many recordings stand for a gallery of more than LANDMARKS.
     """
     rng = np.random.default_rng(seed)
     chosen = gallery
     if len(gallery) > LANDMARKS:
-        chosen = gallery[np.sort(rng.choice(len(gallery), LANDMARKS, replace=False))]
+        chosen = gallery[np.sort(rng.choice(len(gallery), landmarks, replace=False))]
     among = _square_distances(chosen, chosen)
     apart = among[~np.eye(len(among), dtype=np.bool_)]
     width = float(np.median(apart)) if len(apart) else 1.0

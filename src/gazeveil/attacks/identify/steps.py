@@ -1,10 +1,11 @@
 """`steps`: how people move, at many scales, learnt by ridge regression.
 
 The vectors are those of :mod:`gazeveil.attacks.vectors.steps`, without what their stimulus has in
-common (:mod:`gazeveil.attacks.vectors.deviations`). Three regressions judge them: a plain one, one
-that multiplies each feature by the root of its share of variance between people, and one on a
-Gaussian kernel of those; their standardised scores are added. Penalties are chosen on the gallery
-alone (:mod:`gazeveil.attacks.kernel_ridge`). The scores of a person's recordings are averaged.
+common (:mod:`gazeveil.attacks.vectors.deviations`). Four regressions judge them: a plain one, one
+that multiplies each feature by the root of its share of variance between people, one on a Gaussian
+kernel of those, and one on the sum of such kernels, one for each kind of numbers; their
+standardised scores are added. Penalties are chosen on the gallery alone
+(:mod:`gazeveil.attacks.kernel_ridge`). The scores of a person's recordings are averaged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import standardised_scores
-from gazeveil.attacks.kernel_ridge import TrainingLabels, fold_of, kernel_features, ridge_scores
+from gazeveil.attacks.kernel_ridge import (
+    LANDMARKS,
+    TrainingLabels,
+    fold_of,
+    kernel_features,
+    ridge_scores,
+)
 from gazeveil.attacks.vectors.deviations import (
     between_share,
     person_means,
@@ -31,7 +38,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
 
 #: What learns people from vectors.
-LEARNERS = ("all", "ridge", "weighted", "kernel", "logistic")
+LEARNERS = ("all", "ridge", "weighted", "kernel", "kernels", "logistic")
 
 # Penalties of the logistic regression that are tried, as scikit-learn's C.
 _LOGISTIC = (0.1, 1.0, 10.0)
@@ -43,10 +50,11 @@ class StepsAttack(Attack):
 
     Parameters
     ----------
-    learner : {"all", "ridge", "weighted", "kernel", "logistic"}
+    learner : {"all", "ridge", "weighted", "kernel", "kernels", "logistic"}
         `ridge`: plain ridge regression; `weighted`: of features weighed by how far people differ in
-        them; `kernel`: on a Gaussian kernel of those; `logistic`: multinomial logistic regression;
-        `all`: the sum of the first three.
+        them; `kernel`: on a Gaussian kernel of those; `kernels`: on the sum of a kernel for each
+        kind of numbers; `logistic`: multinomial logistic regression; `all`: the sum of the first
+        four.
 
     Examples
     --------
@@ -119,7 +127,8 @@ def _learn(
     labels = TrainingLabels(of, len(known), fold_of(stimuli))
     even = _even_blocks(gallery.blocks)
     people = person_means(g, gallery.persons, known)
-    weight = even * np.sqrt(between_share(people, g - people[of]))
+    share = np.sqrt(between_share(people, g - people[of]))
+    weight = even * share
     parts = []
     if learner in ("all", "ridge"):
         parts.append(ridge_scores(g * even, p * even, labels))
@@ -127,9 +136,30 @@ def _learn(
         parts.append(ridge_scores(g * weight, p * weight, labels))
     if learner in ("all", "kernel"):
         parts.append(ridge_scores(*kernel_features(g * weight, p * weight, seed), labels))
+    if learner in ("all", "kernels"):
+        kernels = _kernels_of_blocks(g * share, p * share, gallery.blocks, seed)
+        parts.append(ridge_scores(*kernels, labels))
     if learner == "logistic":
         parts.append(_logistic_scores(g * even, p * even, labels))
     return np.sum([standardised_scores(part) for part in parts], axis=0)
+
+
+def _kernels_of_blocks(
+    g: Floats, p: Floats, blocks: tuple[str, ...], seed: int
+) -> tuple[Floats, Floats]:
+    """Features whose inner products are the sum of a Gaussian kernel for each kind of numbers: a
+    recording that is odd in one of them, by its noise say, stays like others in the rest.
+    """
+    kinds = np.array(blocks, dtype=np.str_)
+    names = tuple(dict.fromkeys(blocks))
+    # All kernels together have as many landmarks as one: the cost stays that of one.
+    landmarks = max(1, LANDMARKS // len(names))
+    pairs = [
+        kernel_features(g[:, kinds == name], p[:, kinds == name], seed, landmarks) for name in names
+    ]
+    return np.concatenate([a for a, _ in pairs], axis=1), np.concatenate(
+        [b for _, b in pairs], axis=1
+    )
 
 
 def _even_blocks(blocks: tuple[str, ...]) -> Floats:

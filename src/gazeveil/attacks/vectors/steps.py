@@ -8,6 +8,7 @@ bands of frequency; a coarse map; and the distance to the other people's mean pa
 from __future__ import annotations
 
 from collections.abc import Iterable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,6 +27,12 @@ _CROWD_S = (0.2, 0.8)
 _SPECTRUM_S = 0.04
 _MAP_S = 0.2
 
+# Numbers of a recording without the others, and the paths that are compared with theirs.
+_Alone = tuple[list[Floats], dict[float, Path] | None]
+
+# Several splits ask for parts of one release: what a recording shows alone is worked out once.
+_KEPT: WeakKeyDictionary[RecordingSet, list[_Alone]] = WeakKeyDictionary()
+
 #: A slot needs this many sample periods, else most of its steps are unknown.
 _PERIODS = 0.9
 
@@ -35,14 +42,10 @@ def vectors(recording_set: RecordingSet) -> RecordingVectors:
     without any sample are NaN.
     """
     keys = recording_set.keys
-    own: list[list[Floats]] = []
-    wide: list[dict[float, Path] | None] = []
-    for recording in recording_set.cohort or ():
-        numbers, kept = _alone(recording, sample_weights(recording, recording_set.noise_scale_deg))
-        own.append(numbers)
-        wide.append(kept)
+    own = _each_alone(recording_set)
+    wide = [paths_of for _, paths_of in own]
     among = _among_others(wide, [key[0] for key in keys], [key[1] for key in keys])
-    rows = [np.concatenate([*mine, *others]) for mine, others in zip(own, among, strict=True)]
+    rows = [np.concatenate([*mine, *others]) for (mine, _), others in zip(own, among, strict=True)]
     columns, blocks = _columns()
     values = np.reshape(rows, (len(keys), len(columns)))
     return RecordingVectors(keys, values, columns, blocks)
@@ -62,9 +65,24 @@ def _columns() -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(n for n, _ in named), tuple(k for _, k in named)
 
 
-def _alone(
-    recording: Recording, weights: Floats | None
-) -> tuple[list[Floats], dict[float, Path] | None]:
+def _each_alone(recording_set: RecordingSet) -> list[_Alone]:
+    """What each recording shows without the others: of a part, what the whole has of it."""
+    if recording_set not in _KEPT:
+        whole = recording_set.part_of
+        if whole is None:
+            scale = recording_set.noise_scale_deg
+            _KEPT[recording_set] = [
+                _alone(recording, sample_weights(recording, scale))
+                for recording in recording_set.cohort or ()
+            ]
+        else:
+            places = {key: i for i, key in enumerate(whole.keys)}
+            every = _each_alone(whole)
+            _KEPT[recording_set] = [every[places[key]] for key in recording_set.keys]
+    return _KEPT[recording_set]
+
+
+def _alone(recording: Recording, weights: Floats | None) -> _Alone:
     """What a recording shows without the others, and the paths that are compared with theirs."""
     steps = np.full((len(SLOTS_S), len(movement.NAMES)), np.nan)
     power = np.full(len(places.SPECTRUM_NAMES), np.nan)
