@@ -84,7 +84,7 @@ def ridge_scores(gallery: Floats, probe: Floats, labels: TrainingLabels) -> Floa
 
 
 def kernel_features(
-    gallery: Floats, probe: Floats, seed: int, landmarks: int = LANDMARKS
+    gallery: Floats, probe: Floats, seed: int, share: int = 1
 ) -> tuple[Floats, Floats]:
     """Features whose inner products are a Gaussian kernel of the rows; its width is the median
     distance within the gallery.
@@ -95,13 +95,14 @@ def kernel_features(
         Standardised vectors.
     seed : int
         Chooses landmarks.
-    landmarks : int
-        How many recordings stand for a gallery of more than LANDMARKS.
+    share : int
+        Of how many kernels that are added this is one: all of them together have LANDMARKS.
     """
     rng = np.random.default_rng(seed)
     chosen = gallery
     if len(gallery) > LANDMARKS:
-        chosen = gallery[np.sort(rng.choice(len(gallery), landmarks, replace=False))]
+        count = max(1, LANDMARKS // share)
+        chosen = gallery[np.sort(rng.choice(len(gallery), count, replace=False))]
     among = _square_distances(chosen, chosen)
     apart = among[~np.eye(len(among), dtype=np.bool_)]
     width = float(np.median(apart)) if len(apart) else 1.0

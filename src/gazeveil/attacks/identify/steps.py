@@ -19,13 +19,7 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import standardised_scores
-from gazeveil.attacks.kernel_ridge import (
-    LANDMARKS,
-    TrainingLabels,
-    fold_of,
-    kernel_features,
-    ridge_scores,
-)
+from gazeveil.attacks.kernel_ridge import TrainingLabels, fold_of, kernel_features, ridge_scores
 from gazeveil.attacks.vectors.deviations import (
     between_share,
     person_means,
@@ -152,10 +146,9 @@ def _kernels_of_blocks(
     """
     kinds = np.array(blocks, dtype=np.str_)
     names = tuple(dict.fromkeys(blocks))
-    # All kernels together have as many landmarks as one: the cost stays that of one.
-    landmarks = max(1, LANDMARKS // len(names))
     pairs = [
-        kernel_features(g[:, kinds == name], p[:, kinds == name], seed, landmarks) for name in names
+        kernel_features(g[:, kinds == name], p[:, kinds == name], seed, len(names))
+        for name in names
     ]
     return np.concatenate([a for a, _ in pairs], axis=1), np.concatenate(
         [b for _, b in pairs], axis=1
