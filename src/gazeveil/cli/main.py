@@ -36,6 +36,7 @@ from gazeveil.cli import (
     simulate,
     train,
     utilities,
+    verify,
     verify_audit,
 )
 from gazeveil.errors import GazeveilError, ParameterError
@@ -61,6 +62,7 @@ for verb in (
     attacks,
     utilities,
     protect,
+    verify,
     audit,
     check,
     attack,

@@ -1,0 +1,78 @@
+"""The files of a release against the hashes of its certificate, the page against the certificate,
+and the certificate against its signature.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from gazeveil.errors import DataError
+from gazeveil.privacy.publication.certificate import JSON_NAME, PAGE_NAME, SIGNATURE_NAME, hashes
+from gazeveil.privacy.publication.page import page
+from gazeveil.privacy.publication.signing import signer
+from gazeveil.release.verify.outcome import VerifyCheck
+
+Certificate = Mapping[str, object]
+
+
+def check_files(folder: Path, certificate: Certificate) -> VerifyCheck:
+    """Every listed file is there, unchanged, and no other is."""
+    listed = certificate.get("files")
+    if not isinstance(listed, Mapping):
+        return VerifyCheck("files", (f"{JSON_NAME} lists no files.",))
+    try:
+        found = hashes(folder)
+    except DataError as error:
+        return VerifyCheck("files", (str(error),))
+    failures = [f"{name} is missing." for name in sorted(listed.keys() - found.keys())]
+    failures += [f"{name} is not in the certificate." for name in sorted(found.keys() - listed)]
+    failures += [
+        f"{name} was changed: its SHA-256 is not the one of the certificate."
+        for name in sorted(found.keys() & listed.keys())
+        if found[name] != listed[name]
+    ]
+    return VerifyCheck("files", tuple(failures), f"{len(found)} files, each with its hash")
+
+
+def check_page(folder: Path, certificate: Certificate) -> VerifyCheck:
+    """The page says what the certificate says."""
+    try:
+        written = (folder / PAGE_NAME).read_bytes()
+        expected = page(certificate).encode("utf-8")
+    except FileNotFoundError:
+        return VerifyCheck("page", (f"{PAGE_NAME} is missing.",))
+    except (KeyError, TypeError, ValueError):
+        return VerifyCheck("page", (f"{JSON_NAME} is not whole: no page can be made from it.",))
+    if written != expected:
+        failure = f"{PAGE_NAME} and {JSON_NAME} differ: one of them was edited."
+        return VerifyCheck("page", (failure,))
+    return VerifyCheck("page", note=f"{PAGE_NAME} says what {JSON_NAME} says")
+
+
+def check_signature(folder: Path, key: str | None) -> VerifyCheck:
+    """The certificate is signed, and by the pinned key where one is given."""
+    file = folder / SIGNATURE_NAME
+    if not file.is_file():
+        if key is None:
+            return VerifyCheck("signature", note="not signed")
+        return VerifyCheck("signature", (f"{SIGNATURE_NAME} is missing, and a key was given.",))
+    try:
+        signature = json.loads(file.read_bytes())
+    except (ValueError, RecursionError):
+        signature = None
+    public = (
+        signer(signature, (folder / JSON_NAME).read_bytes())
+        if isinstance(signature, Mapping)
+        else None
+    )
+    if public is None:
+        failure = f"{SIGNATURE_NAME} does not fit {JSON_NAME}: one of them was changed."
+        return VerifyCheck("signature", (failure,))
+    if key is None:
+        note = f"signed by {public}; pin the key you trust with --key"
+        return VerifyCheck("signature", note=note)
+    if public != key:
+        return VerifyCheck("signature", (f"signed by {public}, not by the given key {key}.",))
+    return VerifyCheck("signature", note=f"signed by the given key {public}")

@@ -1,0 +1,159 @@
+"""Names, dates, serial numbers and free text of the recordings, looked for in every byte, file name
+and time stamp of a release.
+
+A name that is too short or too common to be looked for in bytes ("1", "gaze") is compared with the
+released names alone, and counted in the note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.recording import Recording
+from gazeveil.release.verify.byte_search import finds
+from gazeveil.release.verify.outcome import VerifyCheck
+
+_LONGEST = 200
+_SHORTEST, _FEWEST_DIGITS = 4, 6
+
+#: Kinds of findings of the inventory whose values identify by themselves.
+KINDS = ("name", "date", "serial", "e-mail", "path", "free text", "file name")
+
+#: Names of `keep` -> kinds that are then released on request.
+_KEPT_KINDS = {
+    "person": {"name"},
+    "session": {"session"},
+    "times": {"date", "clock"},
+    "messages": {"message", "free text"},
+    "metadata": {"metadata"},
+    "stimulus": {"free text"},
+    "task": {"free text"},
+}
+
+#: Names of files that every release of some format has.
+_OUR_NAMES = re.compile(
+    r"(recordings/)?\d+(\.events)?(\.parquet|\.[ct]sv(\.gz)?)?|cohort\.json|people\.[ct]sv"
+    r"|participants\.(tsv|json)|dataset_description\.json|dataset\.toml|README(\.md)?"
+)
+
+
+def identifiers(
+    raw: Cohort, path: Path | None, findings: Iterable[tuple[str, str]] = ()
+) -> dict[str, str]:
+    """Texts of the recordings that nobody may find in a release -> what each is.
+
+    Parameters
+    ----------
+    raw : Cohort
+        The recordings; each is loaded once.
+    path : Path
+        Where they lie; names of files and folders below it count.
+    findings : iterable of (kind, value)
+        Of an inventory.
+    """
+    found: dict[str, str] = {}
+    for kind, value in findings:
+        if kind in KINDS and (kind != "free text" or (len(value) >= 20 and " " in value)):
+            found.setdefault(value, kind)
+    for item in raw.items:
+        found.setdefault(item.person, "name")
+        if sum(c.isdigit() for c in item.session) >= _FEWEST_DIGITS:
+            found.setdefault(item.session, "session")
+    for name in _file_names(path) if path is not None else ():
+        if any(c.isdigit() for c in name):
+            found.setdefault(name, "file name")
+    named = {t for t, kind in found.items() if kind in ("file name", "path")}
+    return {t: k for t, k in found.items() if t not in named or not _OUR_NAMES.fullmatch(t)}
+
+
+def texts_of(recording: Recording) -> Iterator[tuple[str, str]]:
+    """Messages and metadata of one recording, as (text, kind)."""
+    for message in recording.messages:
+        if len(message.text) >= 2 * _SHORTEST:
+            yield message.text, "message"
+    for value in _strings(recording.metadata):
+        if len(value) >= _FEWEST_DIGITS and any(c.isdigit() for c in value):
+            yield value, "metadata"
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _strings(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _strings(part)
+
+
+def _file_names(path: Path) -> Iterator[str]:
+    if path.is_file():
+        yield path.name.split(".")[0]
+        return
+    for place in path.rglob("*"):
+        yield place.name.split(".")[0]
+
+
+def searchable(text: str) -> bool:
+    """Whether a text is long and particular enough that finding it in bytes means something."""
+    letters = sum(c.isalpha() for c in text)
+    digits = sum(c.isdigit() for c in text)
+    return _SHORTEST <= len(text.strip()) <= _LONGEST and (letters >= 3 or digits >= _FEWEST_DIGITS)
+
+
+def check_identifiers(
+    folder: Path,
+    wanted: Mapping[str, str],
+    kept: Collection[str],
+    public: str,
+    released_names: Collection[str],
+) -> VerifyCheck:
+    """Look for identifiers in file names and bytes.
+
+    Parameters
+    ----------
+    folder : Path
+        The release.
+    wanted : mapping of text to kind
+        What must not be found.
+    kept : collection of str
+        Fields that were kept by name.
+    public : str
+        Text that every release of this mechanism holds; words of it are no identifiers.
+    released_names : collection of str
+        People of the release.
+    """
+    excused = set().union(*(_KEPT_KINDS.get(name, set()) for name in kept))
+    common = set(re.findall(r"\w+", public.lower()))
+    asked = {t: k for t, k in wanted.items() if k not in excused}
+    looked = {t: k for t, k in asked.items() if searchable(t) and t.lower() not in common}
+    failures = [
+        f"The {looked[text]} '{text}' of the recordings is in {place}."
+        for text, place in finds(folder, looked)
+    ]
+    if "person" not in kept:
+        same = sorted({t for t, k in asked.items() if k == "name"} & set(released_names))
+        failures += [
+            f"The release has a person called '{name}', as the recordings do." for name in same
+        ]
+    note = f"none of {len(looked)} identifiers is in any file name or byte"
+    left = len(asked) - len(looked)
+    if left:
+        note += f"; {left} too short or too common to be looked for in bytes"
+    return VerifyCheck("identifiers", tuple(failures), note)
+
+
+def check_file_times(folder: Path, path: Path) -> VerifyCheck:
+    """No file of the release has the time stamp of a recording's file."""
+    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
+    stamps = {p.stat().st_mtime_ns for p in files}
+    failures = tuple(
+        f"{p.relative_to(folder)} has the time stamp of a file of the recordings."
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and p.stat().st_mtime_ns in stamps
+    )
+    return VerifyCheck("time stamps", failures, "no file has that of a recording")

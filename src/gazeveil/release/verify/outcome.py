@@ -1,0 +1,62 @@
+"""What verification found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class VerifyCheck:
+    """One question about a release, and the answer.
+
+    Parameters
+    ----------
+    name : str
+        What was looked at.
+    failures : tuple of str
+        What is wrong, one sentence each; empty where nothing is.
+    note : str
+        What was seen where nothing is wrong, or why the question could not be asked.
+    """
+
+    name: str
+    failures: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.failures
+
+
+@dataclass(frozen=True)
+class Verification:
+    """All answers.
+
+    Parameters
+    ----------
+    checks : tuple of VerifyCheck
+        In the order they were asked.
+    """
+
+    checks: tuple[VerifyCheck, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.passed for check in self.checks)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """All that is wrong."""
+        return tuple(f for check in self.checks for f in check.failures)
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {
+            "passed": self.passed,
+            "checks": [
+                {"name": c.name, "passed": c.passed, "failures": list(c.failures), "note": c.note}
+                for c in self.checks
+            ],
+        }

@@ -1,0 +1,90 @@
+"""What the recordings of a release show, read once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.recording import Recording
+
+#: Parts of a recording that a release leaves out unless they are kept by name.
+EXTRAS = (
+    "left_deg",
+    "right_deg",
+    "head_deg",
+    "eye_in_head_deg",
+    "pupil",
+    "confidence",
+    "labels",
+    "events",
+    "messages",
+    "metadata",
+)
+
+#: Metadata that a reader adds by itself, about the format and not about the recording.
+_OF_READERS = frozenset({"assumed_geometry"})
+
+Progress = Callable[[Iterable[Recording]], Iterable[Recording]]
+
+
+@dataclass(frozen=True)
+class ReleasedRecording:
+    """One recording of a release.
+
+    Parameters
+    ----------
+    person, stimulus, session, task : str
+        Its names.
+    rate_hz : float
+        Nominal.
+    start_ns : int
+        Its first time.
+    samples : int
+        How many.
+    extras : tuple of str
+        Parts beside gaze that it has.
+    gaze : str
+        SHA-256 of its gaze; equal for equal gaze.
+    """
+
+    person: str
+    stimulus: str
+    session: str
+    task: str
+    rate_hz: float
+    start_ns: int
+    samples: int
+    extras: tuple[str, ...]
+    gaze: str
+
+
+def look(cohort: Cohort, progress: Progress = lambda r: r) -> tuple[ReleasedRecording, ...]:
+    """Read every recording of a release once."""
+    return tuple(_facts(r) for r in progress(cohort))
+
+
+def _facts(r: Recording) -> ReleasedRecording:
+    digest = hashlib.sha256()
+    for values in (r.x_deg, r.y_deg, r.valid):
+        digest.update(np.ascontiguousarray(values).tobytes())
+    return ReleasedRecording(
+        *r.key,
+        rate_hz=r.rate_hz,
+        start_ns=int(r.t_ns[0]) if len(r) else 0,
+        samples=len(r),
+        extras=tuple(n for n in EXTRAS if _has(r, n)),
+        gaze=digest.hexdigest(),
+    )
+
+
+def _has(recording: Recording, name: str) -> bool:
+    value = getattr(recording, name)
+    if name == "metadata":
+        return bool(set(value) - _OF_READERS)
+    if name in ("labels", "messages"):
+        return bool(value)
+    return value is not None

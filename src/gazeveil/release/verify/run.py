@@ -1,0 +1,165 @@
+"""`verify`: all questions about a release, asked in order."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gazeveil.errors import DataError, GazeveilError
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.recording import Recording
+from gazeveil.io.reading import read
+from gazeveil.privacy.publication.certificate import read_certificate
+from gazeveil.release.inventory import inventory
+from gazeveil.release.verify.budget import certified_mechanism, check_budget
+from gazeveil.release.verify.files import check_files, check_page, check_signature
+from gazeveil.release.verify.identifiers import (
+    check_file_times,
+    check_identifiers,
+    identifiers,
+    texts_of,
+)
+from gazeveil.release.verify.outcome import Verification, VerifyCheck
+from gazeveil.release.verify.people import check_contents, check_groups, check_table
+from gazeveil.release.verify.raw_rows import BINARY_DEG, TEXT_DEG, check_raw_rows
+from gazeveil.release.verify.released import EXTRAS, look
+
+Progress = Callable[[Iterable[Recording], int, str], Iterable[Recording]]
+
+
+def verify(
+    folder: str | Path,
+    against: str | Path | Cohort | None = None,
+    key: str | None = None,
+    progress: Progress = lambda recordings, count, what: recordings,
+    source: str | Path | None = None,
+) -> Verification:
+    """Check a release.
+
+    Parameters
+    ----------
+    folder : path
+        The release.
+    against : path or Cohort, optional
+        The recordings behind it: looked for in the release, row by row and name by name.
+    key : str, optional
+        The public key that must have signed it, as hexadecimal digits.
+    progress : callable
+        Wraps an iteration over so many recordings, for a progress bar.
+    source : path, optional
+        Where the recordings of a Cohort lie: names, dates and serial numbers in files that are not
+        part of recordings are looked for too. A path in `against` says it already.
+
+    Raises
+    ------
+    FormatError
+        If the folder has no certificate, or the recordings cannot be read.
+
+    Examples
+    --------
+    >>> import gazeveil, tempfile
+    >>> cohort = gazeveil.simulate(4, 1, 2, 60, seed=1)
+    >>> out = tempfile.mkdtemp() + "/out"
+    >>> _ = gazeveil.protect(cohort, "gaussian:sigma_deg=5").write(out)
+    >>> verify(out, against=cohort).passed
+    True
+    """
+    place = Path(folder)
+    certificate = read_certificate(place)
+    found = [
+        check_files(place, certificate),
+        check_page(place, certificate),
+        check_signature(place, key),
+    ]
+    released, problem = _released(place)
+    raw = _raw(against)
+    try:
+        found += _inside(certificate, released, problem, progress)
+        if raw is not None:
+            where = source if isinstance(against, Cohort) else against
+            files = None if where is None else Path(where)
+            found += _against(place, certificate, released, raw, files, progress)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, GazeveilError):
+            raise
+        found.append(VerifyCheck("certificate", (f"PRIVACY.json is not whole: {error!r}.",)))
+    return Verification(tuple(found))
+
+
+def _released(place: Path) -> tuple[Cohort | None, str]:
+    try:
+        with warnings.catch_warnings():
+            # Which files the reader leaves out is no news: extra ones are named by their hashes.
+            warnings.simplefilter("ignore")
+            return read(place), ""
+    except GazeveilError as error:
+        return None, str(error)
+
+
+def _raw(against: str | Path | Cohort | None) -> Cohort | None:
+    if against is None or isinstance(against, Cohort):
+        return against
+    return read(against)
+
+
+def _inside(
+    certificate: Mapping[str, Any], released: Cohort | None, problem: str, progress: Progress
+) -> list[VerifyCheck]:
+    """What the release itself shows."""
+    if released is None:
+        return [VerifyCheck("recordings", (problem,)), check_budget(certificate, None)]
+    try:
+        recordings = look(released, lambda r: progress(r, len(released), "Reading the release"))
+    except DataError as error:
+        return [VerifyCheck("recordings", (str(error),)), check_budget(certificate, None)]
+    return [
+        check_contents(certificate, recordings),
+        check_budget(certificate, released),
+        check_groups(certificate, recordings),
+        check_table(certificate, released.people),
+    ]
+
+
+def _against(
+    place: Path,
+    certificate: Mapping[str, Any],
+    released: Cohort | None,
+    raw: Cohort,
+    source: Path | None,
+    progress: Progress,
+) -> list[VerifyCheck]:
+    """What the release shows of the recordings."""
+    listed = [(f.kind, f.example) for f in inventory(source).findings] if source is not None else []
+    wanted = identifiers(raw, source, listed)
+
+    def noting(recordings: Iterable[Recording]) -> Iterator[Recording]:
+        for recording in progress(recordings, len(raw), "Looking for raw rows"):
+            for text, kind in texts_of(recording):
+                wanted.setdefault(text, kind)
+            yield recording
+
+    found: list[VerifyCheck] = []
+    if released is not None:
+        binary = certificate.get("contents", {}).get("format") in (None, "parquet")
+        try:
+            found.append(check_raw_rows(released, raw, BINARY_DEG if binary else TEXT_DEG, noting))
+        except DataError as error:
+            found.append(VerifyCheck("raw rows", (str(error),)))
+    stimuli = set(released.stimuli) if released is not None else set()
+    wanted = {t: k for t, k in wanted.items() if t not in stimuli}
+    names = {item.person for item in released.items} if released is not None else set()
+    kept = certificate.get("kept", ())
+    found.append(check_identifiers(place, wanted, kept, _vocabulary(certificate), names))
+    if source is not None:
+        found.append(check_file_times(place, source))
+    return found
+
+
+def _vocabulary(certificate: Mapping[str, Any]) -> str:
+    """Words that are in every release of this mechanism, whoever was recorded."""
+    chosen = certified_mechanism(certificate)
+    words = [chosen.summary, chosen.label, chosen.name, *chosen.parameters(), *EXTRAS]
+    guarantee = certificate["guarantee"]
+    return " ".join([*words, str(certificate["sentence"]), str(guarantee["neighbours"])])
