@@ -1,0 +1,6 @@
+"""Copies of vendors' files without identifiers; gaze stays as it is."""
+
+from gazeveil.release.scrub.page import PAGE
+from gazeveil.release.scrub.run import ScrubReport, scrub
+
+__all__ = ["PAGE", "ScrubReport", "scrub"]

@@ -1,0 +1,101 @@
+"""What one run of `scrub` knows: the labels it has given, what the user keeps, and what it did."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import Counter
+from collections.abc import Iterable
+
+from gazeveil import checks
+from gazeveil.release.inventory.names import name_pattern
+from gazeveil.release.inventory.notes import PLAIN
+from gazeveil.release.inventory.patterns import spots
+
+_SAFE = re.compile(r"[A-Za-z0-9][\w .,+/()#%\[\]-]{0,60}")
+_LABEL_BYTES = 4
+
+
+class ScrubJob:
+    """Labels, choices and counts of one run.
+
+    Equal texts get equal labels in all files of a run, so that a person's files, a stimulus and a
+    kind of message stay recognisable as such. Labels come from the operating system's randomness:
+    they say nothing about the text, and a second run gives others.
+
+    Parameters
+    ----------
+    keep_text : iterable of str
+        Regular expressions; a text that one of them matches as a whole stays as it is.
+    keep_fields : iterable of str
+        Columns of people's tables that stay.
+    identifiers : iterable of str
+        Names and numbers that the inventory found: they may stand in no kept text.
+    """
+
+    def __init__(
+        self,
+        keep_text: Iterable[str] = (),
+        keep_fields: Iterable[str] = (),
+        identifiers: Iterable[str] = (),
+    ) -> None:
+        self._keep = []
+        for text in keep_text:
+            try:
+                self._keep.append(re.compile(text))
+            except re.error:
+                checks.refuse("scrub", "keep_text", "a regular expression", text)
+        self.keep_fields = frozenset(name.strip().lower() for name in keep_fields)
+        self.identifiers = frozenset(i for i in identifiers if not self.keeps(i))
+        self._known = name_pattern(self.identifiers)
+        self._labels: dict[str, str] = {}
+        #: What was done -> how often.
+        self.done: Counter[str] = Counter()
+        #: Texts of the experiment that stay, because they name no person and look like nothing.
+        self.kept: set[str] = set()
+
+    def keeps(self, text: str) -> bool:
+        """Whether the user has named this text to stay."""
+        return any(pattern.fullmatch(text) for pattern in self._keep)
+
+    def label(self, text: str) -> str:
+        """The label that stands for a text; empty text stays empty."""
+        plain = text.strip()
+        if not plain:
+            return ""
+        if self.keeps(plain):
+            self.kept.add(plain)
+            return plain
+        if plain not in self._labels:
+            self._labels[plain] = f"id{secrets.token_hex(_LABEL_BYTES)}"
+        self.done["texts replaced by labels"] += 1
+        return self._labels[plain]
+
+    def event(self, text: str, words: frozenset[str]) -> str:
+        """A word that the vendor's software writes, or the label of any other text."""
+        plain = text.strip()
+        return plain if plain.lower() in words or plain.lower() in PLAIN else self.label(plain)
+
+    def is_harmless(self, text: str) -> bool:
+        """Whether a short text names nobody and looks like no date, number of a device or path."""
+        if not _SAFE.fullmatch(text) or next(spots(text), None) is not None:
+            return False
+        return self._known is None or self._known.search(text) is None
+
+    def word(self, text: str) -> str:
+        """A term of a sidecar or of a column: it stays where it is harmless."""
+        plain = text.strip()
+        if self.is_harmless(plain):
+            self.kept.add(plain)
+            return plain
+        return self.label(plain)
+
+    def leak(self, text: str) -> str | None:
+        """An identifier that a finished text still holds."""
+        match = None if self._known is None else self._known.search(text)
+        return None if match is None else match[0]
+
+    @property
+    def key(self) -> dict[str, str]:
+        """Text -> label: who is who, for the holder of the raw files alone."""
+        return dict(self._labels)

@@ -1,0 +1,252 @@
+"""Which file is what, and what it is called in the copy.
+
+Of a path only the names that vendors' software gives (`gaze.csv`, `exports`, `recording.g3`) and
+known suffixes stay; every other part becomes a label, the same one wherever it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from gazeveil.errors import FormatError
+from gazeveil.io.bids.layout import Name
+from gazeveil.io.registry import get
+from gazeveil.io.source import Head
+from gazeveil.io.vendors.pupil import cloud
+from gazeveil.io.vendors.pupil.core import sniff_folder as is_core
+from gazeveil.io.vendors.tobii.glasses3 import sniff_folder as is_glasses3
+from gazeveil.release.scrub import bids, glasses3, people, pupil, tobii
+from gazeveil.release.scrub.eyelink import scrubbed_asc
+from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.scrub.smi import scrubbed_smi
+from gazeveil.release.scrub.source_text import lines_of
+from gazeveil.release.scrub.tables import TableRules, beginning, scrubbed_table
+
+_SUFFIX = re.compile(r"(?:\.(?:asc|txt|tsv|csv|json))?(?:\.gz)?$", re.IGNORECASE)
+_FOLDERS = frozenset({"exports", "meta", "surfaces", "beh", "eeg", "meg", "func", "ieeg", "nirs"})
+_VIDEO = re.compile(r"\.(?:mp4|avi|mov|mkv|wmv|mjpeg|jpe?g|png|bmp|tiff?)$", re.IGNORECASE)
+_TOBII = {"tobii-tsv": tobii.PRO_LAB, "tobii-tx300": tobii.TX300}
+
+
+@dataclass(frozen=True)
+class FileCopy:
+    """A file that is copied: its format, its new place, and what makes its lines."""
+
+    source: Path
+    target: PurePosixPath
+    format: str
+    lines: Callable[[], Iterable[str]]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file that is not copied, and why."""
+
+    source: Path
+    reason: str
+
+
+class Recogniser:
+    """Finds out what the files below a folder are.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that was asked for.
+    files : iterable of Path
+        The files below it.
+    job : ScrubJob
+        Labels and counts.
+    """
+
+    def __init__(self, root: Path, files: Iterable[Path], job: ScrubJob) -> None:
+        self.root = root
+        self.files = list(files)
+        self.job = job
+        self._kinds: dict[Path, str] = {}
+        self._offsets: dict[object, Decimal | None] = {}
+
+    def recognise(self, file: Path) -> FileCopy | LeftOut:
+        """What a file is."""
+        if file.stat().st_size == 0:
+            return LeftOut(file, "the file is empty")
+        dataset = next((f for f in self._above(file) if self._kind(f) == "bids"), None)
+        try:
+            if dataset is not None:
+                return self._of_bids(file, dataset)
+            return self._of_folder(file) or self._alone(file)
+        except FormatError as error:
+            return LeftOut(file, error.problem)
+
+    def _above(self, file: Path) -> list[Path]:
+        """Folders from the root down to the one that holds a file."""
+        inside = [p for p in file.parents if p == self.root or self.root in p.parents]
+        return inside[::-1]
+
+    def _kind(self, folder: Path) -> str:
+        """What a folder is as a whole, or nothing."""
+        if folder not in self._kinds:
+            kinds = (
+                ("bids", bids.is_dataset),
+                ("tobii-glasses3", is_glasses3),
+                ("pupil-core", is_core),
+                ("pupil", cloud.is_folder),
+            )
+            self._kinds[folder] = next((name for name, is_it in kinds if is_it(folder)), "")
+        return self._kinds[folder]
+
+    def _target(self, file: Path, name: str) -> PurePosixPath:
+        """The new path of a file whose own name is given."""
+        inside = file.parent.relative_to(self.root).parts
+        folders = [
+            part
+            if part in _FOLDERS or (i and inside[i - 1] == "exports" and re.fullmatch(r"\d+", part))
+            else self.job.label(part)
+            for i, part in enumerate(inside)
+        ]
+        return PurePosixPath(*folders, name)
+
+    def _named(self, file: Path) -> PurePosixPath:
+        """The new path of a file that a person gave its name."""
+        suffix = _SUFFIX.search(file.name)
+        ending = suffix[0] if suffix else ""
+        stem = file.name[: len(file.name) - len(ending)]
+        return self._target(file, self.job.label(stem) + ending.lower())
+
+    def _of_folder(self, file: Path) -> FileCopy | None:
+        """A file of a folder that is one recording."""
+        plain = Head(file, b"").name
+        lines = partial(lines_of, file)
+        kind = self._kind(file.parent)
+        if kind == "tobii-glasses3" or (
+            file.parent.name == "meta" and self._kind(file.parent.parent) == "tobii-glasses3"
+        ):
+            return self._of_glasses3(file, plain)
+        if plain in ("info.json", "info.player.json"):
+            make = partial(pupil.scrubbed_info, file, self.job)
+            return FileCopy(file, self._target(file, file.name), "pupil info", make)
+        if plain in ("info.csv", "export_info.csv"):
+            make_rows = partial(pupil.scrubbed_info_table, lines, self.job)
+            return FileCopy(file, self._target(file, file.name), "pupil info", make_rows)
+        if kind == "pupil" and plain in pupil.CLOUD_FILES:
+            return self._table(file, file.name, "pupil", pupil.CLOUD, pupil.CLOUD_FILES)
+        if kind == "pupil-core" and plain in pupil.CORE_FILES:
+            return self._table(file, file.name, "pupil-core", pupil.CORE, pupil.CORE_FILES)
+        surface = pupil.SURFACE_FILE.match(file.name)
+        if surface is not None and self._kind(file.parent.parent) == "pupil-core":
+            name = surface[1] + self.job.label(surface[2]) + surface[3]
+            return self._table(file, name, "pupil-core", pupil.CORE, pupil.CORE_FILES, 1)
+        return None
+
+    def _table(
+        self,
+        file: Path,
+        name: str,
+        kind: str,
+        rules: TableRules,
+        names: tuple[str, ...],
+        up: int = 0,
+    ) -> FileCopy:
+        """A table that shares its clock with others of the same folder."""
+        folder = file.parents[up]
+        if folder not in self._offsets:
+            beside = [f for f in self.files if f.parent == folder and Head(f, b"").name in names]
+            found = [beginning(partial(lines_of, f), rules) for f in beside]
+            self._offsets[folder] = min((t for t in found if t is not None), default=None)
+        make = partial(
+            scrubbed_table, partial(lines_of, file), rules, self.job, self._offsets[folder]
+        )
+        return FileCopy(file, self._target(file, name), kind, make)
+
+    def _of_glasses3(self, file: Path, plain: str) -> FileCopy | None:
+        name, kind = file.name, "tobii-glasses3"
+        stem = plain.removesuffix(".json")
+        if stem in glasses3.STREAMS:
+            folder = file.parent
+            if folder not in self._offsets:
+                beside = [f for f in self.files if f.parent == folder]
+                streams = [
+                    f for f in beside if Head(f, b"").name.removesuffix(".json") in glasses3.STREAMS
+                ]
+                found = [glasses3.first_time_s(lines_of(f)) for f in streams]
+                self._offsets[folder] = min((t for t in found if t is not None), default=None)
+            offset = self._offsets[folder] or Decimal(0)
+            make = partial(glasses3.scrubbed_stream, partial(lines_of, file), self.job, offset)
+            return FileCopy(file, self._target(file, name), kind, make)
+        if plain in ("recording.g3", "participant"):
+            maker = (
+                glasses3.scrubbed_recording
+                if plain == "recording.g3"
+                else glasses3.scrubbed_participant
+            )
+            return FileCopy(file, self._target(file, name), kind, partial(maker, file, self.job))
+        return None
+
+    def _alone(self, file: Path) -> FileCopy | LeftOut:
+        """A file that is a recording or a table of people by itself."""
+        lines = partial(lines_of, file)
+        if _VIDEO.search(file.name):
+            return LeftOut(file, "pictures and videos may show people")
+        head = Head.of(file)
+        if get("eyelink-asc").sniff(head):
+            make = partial(scrubbed_asc, lines, self.job)
+            return FileCopy(file, self._named(file), "eyelink-asc", make)
+        if get("smi").sniff(head):
+            return FileCopy(file, self._named(file), "smi", partial(scrubbed_smi, lines, self.job))
+        for kind, rules in _TOBII.items():
+            if get(kind).sniff(head):
+                make_rows = partial(scrubbed_table, lines, rules, self.job)
+                return FileCopy(file, self._named(file), kind, make_rows)
+        if head.name.endswith((".csv", ".tsv")) and people.is_people_table(lines):
+            make_people = partial(people.scrubbed_people, lines, self.job)
+            named = head.name.rsplit(".", 1)[0] in ("participants", "people", "subjects")
+            target = self._target(file, file.name) if named else self._named(file)
+            return FileCopy(file, target, "people", make_people)
+        return LeftOut(file, "scrub does not know this kind of file; `publish` reads more")
+
+    def _of_bids(self, file: Path, dataset: Path) -> FileCopy | LeftOut:
+        inside = file.relative_to(dataset).parts
+        lines = partial(lines_of, file)
+        before = self._target(dataset / "x", "x").parent
+        target = before.joinpath(*(bids.public_name(part, self.job) for part in inside))
+        if any(part in bids.ASIDE or part.startswith(".") for part in inside):
+            return LeftOut(file, "it lies beside the recordings of the dataset")
+        name = Name.of(file)
+        make: Callable[[], Iterable[str]] | None = None
+        if file.name == "dataset_description.json":
+            make = partial(bids.scrubbed_description, file, self.job)
+        elif file.name == "participants.tsv":
+            make = partial(people.scrubbed_people, lines, self.job)
+        elif name is not None and file.suffix == ".json":
+            if name.suffix in ("physio", "events", "physioevents", "eyetrack"):
+                make = partial(bids.scrubbed_sidecar, file, self.job)
+        elif name is not None and name.suffix in ("physio", "physioevents"):
+            offset = self._run_offset(name, dataset)
+            make = partial(bids.scrubbed_samples, name, dataset, lines, self.job, offset)
+        elif name is not None and name.suffix == "events":
+            make = partial(bids.scrubbed_events, lines, self.job)
+        if make is None:
+            return LeftOut(file, "free text or a kind of file that scrub does not know")
+        return FileCopy(file, target, "bids", make)
+
+    def _run_offset(self, name: Name, dataset: Path) -> Decimal | None:
+        """Where the clock of a run begins: one for the samples of both eyes and their events."""
+        run = (name.path.parent, name.group())
+        if run not in self._offsets:
+            found = []
+            for file in self.files:
+                other = Name.of(file) if file.parent == name.path.parent else None
+                if (
+                    other is not None
+                    and other.suffix == "physio"
+                    and other.group() == name.group()
+                    and file.suffix != ".json"
+                ):
+                    found.append(bids.run_beginning(other, dataset, partial(lines_of, file)))
+            self._offsets[run] = min((t for t in found if t is not None), default=None)
+        return self._offsets[run]

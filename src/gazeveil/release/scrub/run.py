@@ -1,0 +1,189 @@
+""":func:`scrub`: a copy of a folder without identifiers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gazeveil.errors import DataError, FormatError
+from gazeveil.io.staging import free, staged
+from gazeveil.release.inventory import Inventory, inventory
+from gazeveil.release.inventory.collect import files_below
+from gazeveil.release.inventory.notes import PLAIN
+from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.scrub.page import PAGE, page
+from gazeveil.release.scrub.places import FileCopy, LeftOut, Recogniser
+from gazeveil.release.scrub.source_text import forget_times, lines_of, write_lines
+
+_SHORTEST = 4
+
+
+@dataclass(frozen=True)
+class ScrubReport:
+    """What a run did.
+
+    Parameters
+    ----------
+    formats : mapping of str to int
+        Format -> number of files that were copied.
+    done : mapping of str to int
+        What was done -> how often.
+    not_copied : mapping of str to str
+        File below the folder that was asked for -> why it was not copied.
+    kept : tuple of str
+        Texts that stay as they are, for a person to read.
+    """
+
+    formats: Mapping[str, int]
+    done: Mapping[str, int]
+    not_copied: Mapping[str, str]
+    kept: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {
+            "formats": dict(self.formats),
+            "done": dict(self.done),
+            "not_copied": dict(self.not_copied),
+            "kept": list(self.kept),
+            "protects_gaze": False,
+        }
+
+
+def scrub(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    keep_text: Iterable[str] = (),
+    keep: Iterable[str] = (),
+    key_file: str | os.PathLike[str] | None = None,
+    progress: Callable[[list[Path]], Iterable[Path]] = lambda files: files,
+) -> ScrubReport:
+    """Copy recordings of vendors' formats without identifiers; gaze stays as it is.
+
+    Parameters
+    ----------
+    source : path
+        A file or a folder.
+    target : path
+        The folder to write; it must not exist or be empty.
+    keep_text : iterable of str
+        Regular expressions of messages, stimuli and names that stay as they are.
+    keep : iterable of str
+        Attributes of people's tables that stay as they are.
+    key_file : path, optional
+        Where to write who is who, readable for its owner alone; not inside `target`.
+    progress : callable
+        Wraps the list of files, for a progress bar.
+
+    Returns
+    -------
+    ScrubReport
+
+    Raises
+    ------
+    FormatError
+        Where there is no such file or folder, or nothing in it can be copied.
+    DataError
+        Where the target is not empty, the key would be published, or an identifier would be left.
+    """
+    place, folder = Path(source), free(Path(target))
+    _check_places(place, folder, key_file)
+    found = inventory(place)
+    job = ScrubJob(keep_text, keep, _identifiers(found))
+    root = place if place.is_dir() else place.parent
+    files = files_below(place)
+    recogniser = Recogniser(root, files, job)
+    formats: Counter[str] = Counter()
+    left: dict[str, str] = {}
+    with staged(folder) as staging:
+        for file in progress(files):
+            copy = recogniser.recognise(file)
+            if isinstance(copy, FileCopy):
+                copy = _written(copy, staging)
+            if isinstance(copy, LeftOut):
+                left[file.relative_to(root).as_posix()] = copy.reason
+                continue
+            formats[copy.format] += 1
+            _refuse_leaks(staging, copy, job)
+        if not formats:
+            raise FormatError(
+                place,
+                "no file here is of a format that scrub knows",
+                "It takes EyeLink ASC, Tobii, Pupil Labs, SMI and BIDS; `gazeveil publish` reads"
+                " every format.",
+            )
+        (staging / PAGE).write_text(page(formats, job.done, len(left)), encoding="utf-8")
+        if key_file is not None:
+            _write_key(Path(key_file), job)
+        forget_times(staging)
+    return ScrubReport(dict(formats), dict(job.done), left, tuple(sorted(job.kept)))
+
+
+def _check_places(place: Path, folder: Path, key_file: str | os.PathLike[str] | None) -> None:
+    if not place.exists():
+        raise FormatError(place, "there is no such file or folder", "Check the path.")
+    if place.resolve() in (folder.resolve(), *folder.resolve().parents) and place.is_dir():
+        raise DataError(
+            f"{folder} lies inside {place}, so the copy would be copied. Name a folder elsewhere."
+        )
+    if key_file is None:
+        return
+    key = Path(key_file)
+    if key.exists():
+        raise DataError(f"{key} exists already, and a key is never overwritten. Name another file.")
+    if folder.resolve() in key.resolve().parents:
+        raise DataError(
+            f"{key} is inside {folder}: whoever gets the copy would know who is who. Name a file"
+            " elsewhere."
+        )
+
+
+def _identifiers(found: Inventory) -> set[str]:
+    """Values of the inventory that may stand nowhere in the copy; short and cut ones are left to
+    the rules of each format.
+    """
+    values = {
+        f.example
+        for f in found.of("name", "serial", "e-mail", "path", "date")
+        if not f.example.endswith("...") and f.field != "file name"
+    }
+    return {v for v in values if len(v) >= _SHORTEST and v.lower() not in PLAIN}
+
+
+def _written(copy: FileCopy, staging: Path) -> FileCopy | LeftOut:
+    """Write a copy; a file that breaks off is left out and named."""
+    target = staging / copy.target
+    try:
+        write_lines(target, copy.lines())
+    except FormatError as error:
+        target.unlink(missing_ok=True)
+        return LeftOut(copy.source, error.problem)
+    return copy
+
+
+def _refuse_leaks(staging: Path, copy: FileCopy, job: ScrubJob) -> None:
+    """The second look: no known identifier in any line or in the name of the copy."""
+    names = copy.target.as_posix()
+    found = job.leak(names)
+    for line in () if found else lines_of(staging / copy.target):
+        # Rows of numbers hold no names; looking at them would take most of the time.
+        if any(c.isalpha() for c in line) and (found := job.leak(line)) is not None:
+            break
+    if found is not None:
+        raise DataError(
+            f"'{found}' would still stand in the copy of {copy.source}, and it looks like an"
+            " identifier. Name it with --keep-text if it may stay; otherwise take it out of the"
+            " file. Nothing was written."
+        )
+
+
+def _write_key(path: Path, job: ScrubJob) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"format": "gazeveil-scrub-key", "labels": job.key}, indent=1) + "\n"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)

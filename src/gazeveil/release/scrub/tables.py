@@ -1,0 +1,222 @@
+"""Delimited tables, column by column: what no rule names is left out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from gazeveil.io.parsing.delimited import find_separator, key
+from gazeveil.release.scrub.cells import checked, decimal, midpoint, shifted
+from gazeveil.release.scrub.job import ScrubJob
+
+Lines = Callable[[], Iterable[str]]
+
+
+@dataclass(frozen=True)
+class TableRules:
+    """What happens to the columns of one kind of table; patterns are matched against the key of the
+    name, from its beginning.
+
+    Parameters
+    ----------
+    keep : str
+        Measured numbers and words of the tracker.
+    shift : str
+        Times, which begin at zero.
+    label : str
+        Texts that get a label.
+    event : str
+        Texts that stay where they are among `words`, and else get a label.
+    midpoint : str
+        Places of the left and of the right eye.
+    empty : str
+        Columns that stay in place without their values.
+    words : frozenset of str
+        Words that may stay, in lower case.
+    missing : str
+        What stands for a value that is taken out.
+    """
+
+    keep: str
+    shift: str = "$^"
+    label: str = "$^"
+    event: str = "$^"
+    midpoint: str = "$^"
+    empty: str = "$^"
+    words: frozenset[str] = field(default=frozenset())
+    missing: str = ""
+
+    def action(self, name: str) -> str | None:
+        """What happens to a column, or None where it is left out."""
+        plain = key(name)
+        for action in ("empty", "shift", "label", "event", "midpoint", "keep"):
+            if re.match(getattr(self, action), plain):
+                return action
+        return None
+
+
+@dataclass(frozen=True)
+class _Column:
+    index: int
+    name: str
+    action: str
+    partner: int = -1
+
+
+def scrubbed_table(
+    lines: Lines,
+    rules: TableRules,
+    job: ScrubJob,
+    offset: Decimal | None = None,
+    names: Sequence[str] | None = None,
+) -> Iterator[str]:
+    """The table without the columns and cells that no rule keeps.
+
+    Parameters
+    ----------
+    lines : callable
+        Gives the lines from the beginning, each time it is called.
+    rules : TableRules
+        What happens to the columns.
+    job : ScrubJob
+        Labels and counts.
+    offset : Decimal, optional
+        Where the clock begins, in the file's unit, for tables that share one; without it each time
+        column begins at its own first moment.
+    names : sequence of str, optional
+        Column names of a table that has no line of them; none is written then.
+    """
+    separator, columns, rows = _opened(lines, rules, names)
+    offsets = {c.index: offset for c in columns if c.action == "shift" and offset is not None}
+    if offset is None:
+        offsets = _beginnings(rows(), [c.index for c in columns if c.action == "shift"])
+    if names is None:
+        yield _line([job.word(c.name) for c in columns], separator)
+    for cells in rows():
+        yield _line(_row(cells, columns, rules, offsets, job), separator)
+
+
+def beginning(
+    lines: Lines, rules: TableRules, names: Sequence[str] | None = None
+) -> Decimal | None:
+    """The earliest time in any time column, or None."""
+    _, columns, rows = _opened(lines, rules, names)
+    found = _beginnings(rows(), [c.index for c in columns if c.action == "shift"])
+    return min(found.values(), default=None)
+
+
+def column_names(lines: Lines) -> list[str]:
+    """The names in the first line that is not empty."""
+    first = next((line for line in lines() if line.strip()), "")
+    return _cells(first, find_separator(first))
+
+
+def left_out(lines: Lines, rules: TableRules) -> list[str]:
+    """Names of the columns that no rule keeps."""
+    return [name for name in column_names(lines) if rules.action(name) is None]
+
+
+def _opened(
+    lines: Lines, rules: TableRules, names: Sequence[str] | None
+) -> tuple[str, list[_Column], Callable[[], Iterator[list[str]]]]:
+    first = next((line for line in lines() if line.strip()), "")
+    separator = find_separator(first)
+    own = list(names) if names is not None else _cells(first, separator)
+
+    def rows() -> Iterator[list[str]]:
+        source = (line for line in lines() if line.strip())
+        if names is None:
+            next(source, None)
+        return _parsed(source, separator)
+
+    return separator, _planned(own, rules), rows
+
+
+def _planned(names: Sequence[str], rules: TableRules) -> list[_Column]:
+    at = {key(name): i for i, name in enumerate(names)}
+    columns = []
+    for i, name in enumerate(names):
+        action = rules.action(name)
+        partner = at.get(_other_eye(key(name)), -1) if action == "midpoint" else -1
+        if action is not None and (action != "midpoint" or partner >= 0):
+            columns.append(_Column(i, name, action, partner))
+    return columns
+
+
+def _other_eye(plain: str) -> str:
+    """The key of the other eye's column: left and right, L and R, eye 0 and eye 1."""
+    for one, other in (("left", "right"), ("right", "left")):
+        if one in plain:
+            return plain.replace(one, other, 1)
+    if plain[:1] in "lr":
+        return ("r" if plain[0] == "l" else "l") + plain[1:]
+    return re.sub(r"([01])(?=3d)", lambda m: "1" if m[1] == "0" else "0", plain)
+
+
+def _beginnings(rows: Iterable[list[str]], indices: list[int]) -> dict[int, Decimal]:
+    found: dict[int, Decimal] = {}
+    if not indices:
+        return found
+    for cells in rows:
+        for i in indices:
+            time = decimal(cells[i]) if i < len(cells) else None
+            if time is not None and (i not in found or time < found[i]):
+                found[i] = time
+    return found
+
+
+def _row(
+    cells: list[str],
+    columns: list[_Column],
+    rules: TableRules,
+    offsets: Mapping[int, Decimal],
+    job: ScrubJob,
+) -> list[str]:
+    result = []
+    for column in columns:
+        cell = cells[column.index] if column.index < len(cells) else ""
+        value: str | None
+        if column.action == "shift":
+            value = shifted(cell, offsets.get(column.index, Decimal(0)))
+        elif column.action == "label":
+            value = job.label(cell)
+        elif column.action == "event":
+            value = job.event(cell, rules.words)
+        elif column.action == "midpoint":
+            other = cells[column.partner] if column.partner < len(cells) else ""
+            value = midpoint(cell, other)[0]
+        elif column.action == "empty":
+            value = None
+        else:
+            value = checked(cell, rules.words)
+        if value is None:
+            job.done["cells emptied"] += 1
+            value = rules.missing
+        result.append(value)
+    return result
+
+
+def _parsed(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
+    if separator == ",":
+        yield from csv.reader(lines)
+    else:
+        for line in lines:
+            yield _cells(line, separator)
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    if separator == ",":
+        return [c.strip() for c in next(csv.reader([line]))]
+    return line.split(separator) if separator else [line]
+
+
+def _line(cells: Sequence[str], separator: str) -> str:
+    if separator != ",":
+        return separator.join(cells)
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="").writerow(cells)
+    return buffer.getvalue()
