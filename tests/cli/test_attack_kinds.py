@@ -22,8 +22,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     counts = ("--people", "6", "--stimuli", "3", "--seconds", "5", "--rate", "100", "--seed", "1")
     assert run("simulate", here / "raw", *counts) == 0
     # Little noise: fixations are still found, for reconstruction.
-    mechanism = "gaussian:sigma_deg=1/100"
-    assert run("protect", here / "raw", here / "safe", "--mechanism", mechanism) == 0
+    mechanism, key = "gaussian:sigma_deg=1/100", ("--key-file", here / "key.json")
+    assert run("protect", here / "raw", here / "safe", "--mechanism", mechanism, *key) == 0
     return here
 
 
@@ -38,7 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_a_kind_is_run_and_written(folder: Path, tmp_path: Path, kind: str, metric: str) -> None:
     out = tmp_path / "found.json"
-    assert run("attack", folder / "raw", folder / "safe", "--kind", kind, "--json", out) == 0
+    key = ("--key-file", folder / "key.json")
+    assert run("attack", folder / "raw", folder / "safe", *key, "--kind", kind, "--json", out) == 0
     found = json.loads(out.read_text())
     assert found["kind"] == kind.partition(":")[0]
     assert found["results"][0]["metric"] == metric
@@ -48,7 +49,8 @@ def test_a_kind_is_run_and_written(folder: Path, tmp_path: Path, kind: str, metr
 def test_membership_needs_people_who_are_not_in_the_release(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("attack", folder / "raw", folder / "safe", "--kind", "membership") == 2
+    key = ("--key-file", folder / "key.json")
+    assert run("attack", folder / "raw", folder / "safe", *key, "--kind", "membership") == 2
     assert "who took part and targets who did not" in " ".join(capsys.readouterr().err.split())
 
 
@@ -63,7 +65,8 @@ def test_membership_needs_people_who_are_not_in_the_release(
 def test_a_bad_kind_gets_one_sentence(
     folder: Path, arguments: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("attack", folder / "raw", folder / "safe", *arguments) == 2
+    key = ("--key-file", folder / "key.json")
+    assert run("attack", folder / "raw", folder / "safe", *key, *arguments) == 2
     assert sentence in " ".join(capsys.readouterr().err.split())
 
 

@@ -227,13 +227,16 @@ def test_the_strong_battery_attacks_unless_somebody_is_named(
 def test_a_protected_copy_is_attacked_from_outside_and_against_itself(
     raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("protect", raw, tmp_path / "copy", "-m", "temporal:K=2") == 0
-    capsys.readouterr()
+    key = ("--key-file", tmp_path / "key.json")
+    assert run("protect", raw, tmp_path / "copy", "-m", "temporal:K=2", *key) == 0
+    assert run("attack", raw, tmp_path / "copy") == 2
+    assert "have pseudonyms, and without their key nobody can tell" in capsys.readouterr().err
     assert (
         run(
             "attack",
             raw,
             tmp_path / "copy",
+            *key,
             "-a",
             "linkage",
             "-a",

@@ -19,6 +19,7 @@ from gazeveil.features import FeatureTable
 from gazeveil.io.features_file import write_table
 from gazeveil.io.people import read_people
 from gazeveil.privacy.conformance import sample_data
+from gazeveil.privacy.publication.identities.key_file import read_key
 
 PEOPLE = {f"p{i}": {"age": 20 + i, "gender": "fm"[i % 2]} for i in range(8)}
 
@@ -117,14 +118,19 @@ def test_people_are_protected_from_a_table_and_from_recordings(
     people_file: Path, raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, two = tmp_path / "one.csv", tmp_path / "two.tsv"
-    assert run("protect", people_file, one, "-m", "demographics:k=4") == 0
+    key = ("--key-file", tmp_path / "key.json")
+    assert run("protect", people_file, one, "-m", "demographics:k=4", *key) == 0
     said = capsys.readouterr().out
     assert "8 people written" in said
     assert "promises 4-anonymity" in said
-    assert run("protect", raw, two, "-m", "demographics:k=4") == 0
+    assert run("protect", raw, two, "-m", "demographics:k=4", "--keep", "person") == 0
     released = gazeveil.protect(PEOPLE, "demographics:k=4").data
-    assert read_people(one) == released
-    assert list(read_people(two).values()) == list(released.values())
+    named = read_key(tmp_path / "key.json").people
+    assert read_people(one) == {named[person]: row for person, row in released.items()}
+    assert not set(named) & set(named.values())
+    kept = read_people(two)
+    assert [kept[p] for p in sorted(kept)] == list(released.values())
+    assert "the names of people, kept as they were" in capsys.readouterr().out
 
 
 BAD = [

@@ -10,6 +10,7 @@ import pytest
 
 from gazeveil import Cohort, read, simulate
 from gazeveil.cli.main import main
+from gazeveil.privacy.publication.identities.key_file import read_key
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -36,6 +37,8 @@ def test_a_folder_is_protected_and_the_promise_printed(
         "gaussian:sigma_deg=5",
         "--json",
         tmp_path / "f.json",
+        "--key-file",
+        tmp_path / "key.json",
     )
     assert code == 0
     assert "gaussian (corrected) promises zero-concentrated differential privacy" in out
@@ -47,9 +50,13 @@ def test_a_folder_is_protected_and_the_promise_printed(
         figures["provenance"]["seeded"],
     ) == (4, "proved", False)
     before, after = read(raw), read(tmp_path / "out")
-    assert before.keys == after.keys
+    assert not set(before.people) & set(after.people)
+    named = read_key(tmp_path / "key.json").recordings
+    assert (set(named), set(named.values())) == (set(before.keys), set(after.keys))
     assert not all(r.valid.all() for r in before)
-    for a, b in zip(before, after, strict=True):
+    published = {r.key: r for r in after}
+    for a in before:
+        b = published[named[a.key]]
         assert b.valid.all()
         assert not np.isin(b.x_deg[b.valid], a.x_deg).any()
 
@@ -115,9 +122,8 @@ COHORT = {
 def test_a_cohort_mechanism_writes_a_cohort_of_new_samples_and_prints_its_promise(
     text: str, promise: str, raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = run(
-        capsys, "protect", raw, tmp_path / "out", "-m", text, "--json", tmp_path / "f.json"
-    )
+    written = ("--json", tmp_path / "f.json", "--key-file", tmp_path / "key.json")
+    code, out, err = run(capsys, "protect", raw, tmp_path / "out", "-m", text, *written)
     assert (code, err) == (0, "")
     said = " ".join(out.split())
     assert promise in said
@@ -126,11 +132,14 @@ def test_a_cohort_mechanism_writes_a_cohort_of_new_samples_and_prints_its_promis
     figures = json.loads((tmp_path / "f.json").read_text())
     assert (figures["recordings"], figures["samples"]) == (4, sum(len(r) for r in after))
     assert figures["provenance"]["mechanism"] == text.partition(":")[0]
-    assert set(before.keys) == set(after.keys)
-    own = {r.key: r for r in before}
-    for r in after:
+    named = read_key(tmp_path / "key.json").recordings
+    assert (set(named), set(named.values())) == (set(before.keys), set(after.keys))
+    assert not set(before.people) & set(after.people)
+    published = {r.key: r for r in after}
+    for own in before:
+        r = published[named[own.key]]
         assert r.valid.any()
-        assert not np.isin(r.x_deg[r.valid], own[r.key].x_deg).any()
+        assert not np.isin(r.x_deg[r.valid], own.x_deg).any()
 
 
 def test_one_file_is_enough_for_local_privacy_and_too_few_people_for_groups(

@@ -42,7 +42,7 @@ demographics and reconstruction, each as `kind:parameter=value,...`.
 
 The strong battery attacks unless somebody else is named.
 
-Example: `gazeveil attack recordings/ protected/`
+Example: `gazeveil attack recordings/ protected/ --key-file key.json`
 
 Example: `gazeveil attack recordings/ protected/ --attacks quick -a lda`
 
@@ -58,7 +58,7 @@ _WORDS = {
 def command(
     raw: Annotated[Path, typer.Argument(help="Raw recordings, a file or a folder.")],
     protected: Annotated[
-        Path, typer.Argument(help="The protected copy, with the same names of people and stimuli.")
+        Path, typer.Argument(help="The protected copy; with pseudonyms, give its --key-file.")
     ],
     attacks: AttackOption = None,
     battery: BatteryOption = None,
@@ -81,6 +81,14 @@ def command(
     copy_format: Annotated[
         str | None, typer.Option("--copy-format", help="Format of the copy, if it cannot be found.")
     ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--key-file",
+            metavar="FILE",
+            help="The key of the copy's pseudonyms: attackers never see it, scores need it.",
+        ),
+    ] = None,
     workers: WorkersOption = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -90,10 +98,8 @@ def command(
     from gazeveil.evaluation.existing_release import study_of_copy
     from gazeveil.evaluation.run import run
 
-    cohorts = (
-        read_cohort(raw, format_name, settings, screen),
-        read_cohort(protected, copy_format, None, None),
-    )
+    own = read_cohort(raw, format_name, settings, screen)
+    cohorts = own, _copy(protected, copy_format, key_file, own)
     if kind != "identify":
         if attacks or battery:
             raise ParameterError(
@@ -127,6 +133,27 @@ def command(
     for sentence in dict.fromkeys(f["sentence"] for f in results.failures):
         say(f"Not computed: {sentence}")
     write_json(json_file, figures(results))
+
+
+def _copy(path: Path, format_name: str | None, key_file: Path | None, raw: Cohort) -> Cohort:
+    """The copy, under the raw names where there is a key."""
+    from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
+    from gazeveil.privacy.publication.identities.key_file import raw_names, read_key
+
+    copy = read_cohort(path, format_name, None, None)
+    if key_file is not None:
+        return raw_names(copy, read_key(key_file), raw.people)
+    if has_certificate(path):
+        alignment = read_certificate(path).get("alignment")
+        if isinstance(alignment, dict) and alignment.get("pseudonyms") == "random":
+            raise ParameterError(
+                f"The people in {path} have pseudonyms, and without their key nobody can tell"
+                " whether an attacker is right. Give it: --key-file FILE, which `gazeveil protect`"
+                " and `gazeveil publish` write where they are asked to.",
+                name="--key-file",
+                got=None,
+            )
+    return copy
 
 
 def _print_rates(results: Results, name: str, repetitions: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,17 +22,29 @@ from gazeveil.cli.arguments import (
     write_json,
 )
 from gazeveil.cli.progress import bar, track
+from gazeveil.cli.publication_options import (
+    DurationsOption,
+    KeepOption,
+    KeyFileOption,
+    RateOption,
+    ToOption,
+    publication_choices,
+)
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features import FeatureTable
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.recording import Recording
-from gazeveil.io.features_file import table_suffix, write_table
-from gazeveil.io.maps_file import write_maps
-from gazeveil.io.parquet import write
-from gazeveil.io.people import people_suffix, read_people, write_people
+from gazeveil.io.features_file import table_suffix
+from gazeveil.io.people import people_suffix, read_people
 from gazeveil.io.staging import free
 from gazeveil.privacy.api import protect
+from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.publication.identities.key_file import check_key_file
+from gazeveil.privacy.publication.part import Part
+from gazeveil.privacy.publication.protecting import channels_of, protected
+from gazeveil.privacy.publication.publication import Publication
+from gazeveil.privacy.publication.single_file import write_file
+from gazeveil.privacy.publication.writing import write_publication
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.release import Release
 
@@ -48,7 +60,12 @@ of the kind 'table' take a file of `gazeveil features` and write another one:
 take recordings and write heat maps, one row per cell:
 `gazeveil protect recordings/ maps.csv --mechanism heatmap-laplace:epsilon=1`. Those of the kind
 'people' take a table of people, or recordings that have one:
-`gazeveil protect people.csv safe.csv --mechanism demographics:k=4`."""
+`gazeveil protect people.csv safe.csv --mechanism demographics:k=4`.
+
+What is written can be published: people have fresh pseudonyms, times begin at zero, all recordings
+have one public rate, at least four people share each row of the people's table, and PRIVACY.md
+beside the data says what is promised. `--keep` names what goes out as it is. `gazeveil publish`
+attacks the release too."""
 
 Numbers = Mapping[str, int]
 
@@ -67,34 +84,38 @@ def command(
     format_name: FormatOption = None,
     settings: SetOption = None,
     screen: ScreenOption = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--keep",
-            metavar="CHANNEL",
-            help=(
-                "Pass a channel on as it is, e.g. pupil; stream mechanisms alone. May be repeated."
-            ),
-        ),
-    ] = None,
+    keep: KeepOption = None,
+    to: ToOption = "parquet",
+    rate_hz: RateOption = None,
+    durations: DurationsOption = None,
+    key_file: KeyFileOption = None,
     seed: TestSeedOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Protect data."""
     chosen = mechanism(mechanism_text)
     _check_paths(chosen, path, out)
+    choices = publication_choices(keep, to, rate_hz, durations, key_file)
+    if key_file is not None:
+        check_key_file(key_file, out)
     data = _read(chosen.kind, path, lambda: read_cohort(path, format_name, settings, screen))
-    with bar("Protecting"):
-        release = protect(data, chosen, seed, tuple(keep or ()))
     if chosen.kind in ("stream", "cohort"):
-        numbers = _write_recordings(release, out)
+        with bar("Protecting"):
+            publication = protected(data, chosen, choices, seed)
+        release = publication.release
+        numbers, promise = _write_recordings(publication, out)
+        for note in publication.notes:
+            say(note)
     else:
-        numbers = _write_file(chosen.kind, release.data, out)
+        with bar("Protecting"):
+            release = protect(data, chosen, seed, channels_of(choices, chosen.kind))
+        promise = write_file(release, out, choices, seed).guarantee
+        numbers = _counts(chosen.kind, release.data, out)
     _print_notes(data, release, seed)
-    say(release.guarantee)
-    promise = {"guarantee": release.guarantee.to_dict(), "sentence": str(release.guarantee)}
+    say(promise)
+    said = {"guarantee": promise.to_dict(), "sentence": str(promise)}
     origin = {"provenance": release.provenance.to_dict(), "seed": seed}
-    write_json(json_file, {**numbers, **promise, **origin})
+    write_json(json_file, {**numbers, **said, **origin})
 
 
 def _check_paths(chosen: Mechanism[Any], path: Path, out: Path) -> None:
@@ -127,32 +148,23 @@ def _read(kind: str, path: Path, recordings: Callable[[], Cohort]) -> Any:
     return recordings()
 
 
-def _write_recordings(release: Release[Cohort], out: Path) -> Numbers:
-    samples, valid = 0, 0
+def _write_recordings(publication: Publication, out: Path) -> tuple[Numbers, Guarantee]:
+    def each(parts: Sequence[Part]) -> Iterable[Part]:
+        return track(parts, len(parts), "Protecting")
 
-    def each(recordings: Iterable[Recording]) -> Iterator[Recording]:
-        nonlocal samples, valid
-        for recording in track(recordings, len(release.data), "Protecting"):
-            samples, valid = samples + len(recording), valid + int(recording.valid.sum())
-            yield recording
-
-    folder = write(release.data, out, progress=each)
-    say(f"{len(release.data)} recordings, {samples:,} samples written to {folder}.")
-    if not valid:
+    summaries = write_publication(publication, out, each)
+    samples = sum(s.samples for s in summaries)
+    say(f"{len(summaries)} recordings, {samples:,} samples written to {out}.")
+    if not any(s.valid for s in summaries):
         say(
             "Warning: no sample of them has any gaze. Check what was read with `gazeveil inspect`,"
             " and its format and settings."
         )
-    return {"recordings": len(release.data), "samples": samples}
+    numbers = {"recordings": len(summaries), "samples": samples}
+    return numbers, publication.description(summaries).guarantee
 
 
-def _write_file(kind: str, data: Any, out: Path) -> Numbers:
-    if kind == "map":
-        write_maps({name: (m.space, m.cells, m.noisy) for name, m in data.items()}, out)
-    elif kind == "table":
-        write_table(data, out)
-    else:
-        write_people(data, out)
+def _counts(kind: str, data: Any, out: Path) -> Numbers:
     noun = {"map": "heat map", "table": "row", "people": "person"}[kind]
     say(f"{counted(len(data), noun)} written to {out}.")
     return {{"map": "maps", "table": "rows"}.get(kind, kind): len(data)}

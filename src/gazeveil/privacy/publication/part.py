@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.publication.alignment import Alignment
-from gazeveil.privacy.publication.output import Output
+from gazeveil.privacy.publication.outputs.output import Output
 
 #: Parts of a recording that are neither gaze nor names; they go out if they are kept.
 CHANNELS = (

@@ -19,11 +19,16 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import Description, write_certificate
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.key_file import write_key
-from gazeveil.privacy.publication.names import PublicNames, chance, check_names, public_names
-from gazeveil.privacy.publication.output import Output, output
+from gazeveil.privacy.publication.identities.key_file import write_key
+from gazeveil.privacy.publication.identities.names import (
+    PublicNames,
+    chance,
+    check_names,
+    public_names,
+)
+from gazeveil.privacy.publication.identities.people_table import PeopleTable, people_table
+from gazeveil.privacy.publication.outputs.output import Output, output
 from gazeveil.privacy.publication.part import Part, PartSummary
-from gazeveil.privacy.publication.people_table import PeopleTable, people_table
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.statement import check_keep, published_promise
 from gazeveil.privacy.publication.survey import look_at, needs_every, public_alignment

@@ -25,8 +25,8 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.maps.heatmap import HeatMap
 from gazeveil.privacy.publication.certificate import Description, write_file_certificate
 from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
-from gazeveil.privacy.publication.key_file import check_key_file, write_key
-from gazeveil.privacy.publication.names import (
+from gazeveil.privacy.publication.identities.key_file import check_key_file, write_key
+from gazeveil.privacy.publication.identities.names import (
     PublicNames,
     chance,
     check_names,
@@ -45,7 +45,7 @@ def write_file(
     choices: PublicationChoices,
     seed: int | None = None,
     signing_key: SigningKey | None = None,
-) -> Path:
+) -> Description:
     """Publish a feature table, maps or a table of people.
 
     Parameters
@@ -61,6 +61,11 @@ def write_file(
         For tests: names and order follow from it.
     signing_key : SigningKey, optional
         Signs the certificate.
+
+    Returns
+    -------
+    Description
+        What the certificate says.
 
     Raises
     ------
@@ -85,7 +90,7 @@ def write_file(
     _staged(path, write, description, signing_key)
     if choices.key_file is not None:
         write_key(choices.key_file, names)
-    return path
+    return description
 
 
 def _kept(choices: PublicationChoices) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from gazeveil import checks
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
+from gazeveil.privacy.publication.identities.people_table import PeopleTable, attribute_names
 from gazeveil.privacy.publication.part import CHANNELS
-from gazeveil.privacy.publication.people_table import PeopleTable, attribute_names
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.losses.option import NEVER_COVERED
 

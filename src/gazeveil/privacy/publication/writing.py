@@ -12,7 +12,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.staging import free, staged
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.key_file import check_key_file
+from gazeveil.privacy.publication.identities.key_file import check_key_file
 from gazeveil.privacy.publication.part import Part, PartSummary
 from gazeveil.privacy.publication.publication import Publication, prepare
 from gazeveil.privacy.publication.signing import SigningKey
@@ -32,7 +32,8 @@ def write(release: Release[Any], path: Path, choices: Mapping[str, Any]) -> Path
     beside = {n: choices[n] for n in _BESIDE if n in choices}
     chosen = PublicationChoices(**{n: v for n, v in choices.items() if n not in _BESIDE})
     if not isinstance(release.data, Cohort | Recording):
-        return write_file(release, path, chosen, **beside)
+        write_file(release, path, chosen, **beside)
+        return path
     free(path)
     publication = prepare(release, chosen, beside.get("seed"))
     write_publication(publication, path, signing_key=beside.get("signing_key"))

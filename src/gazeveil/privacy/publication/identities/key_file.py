@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gazeveil.errors import DataError, FormatError
-from gazeveil.privacy.publication.names import PublicNames
+from gazeveil.gaze.cohort import Attributes, Cohort, Handle
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.publication.identities.names import PublicNames
 
 _FORMAT = "gazeveil-pseudonym-key"
 _VERSION = 1
@@ -71,3 +76,44 @@ def read_key(path: Path) -> PublicNames:
         if isinstance(error, FormatError):
             raise
         raise FormatError(path, *problem) from error
+
+
+def raw_names(copy: Cohort, names: PublicNames, people: Mapping[str, Attributes]) -> Cohort:
+    """A published copy under the raw names, for whoever scores attackers.
+
+    Parameters
+    ----------
+    copy : Cohort
+        As it was published.
+    names : PublicNames
+        Its key.
+    people : mapping of person to attributes
+        What is true of people, by raw name.
+
+    Raises
+    ------
+    DataError
+        If the key is that of another release.
+    """
+    back = {public: raw for raw, public in names.recordings.items()}
+    unknown = [key for key in copy.keys if key not in back]
+    if unknown:
+        raise DataError(
+            f"The key does not know {len(unknown)} of the {len(copy)} recordings of the copy, e.g."
+            f" that of person '{unknown[0][0]}'. It belongs to another release."
+        )
+    items = [_renamed(item, back[item.key]) for item in copy.items]
+    recorded = {item.person for item in items}
+    attributes = {p: a for p, a in people.items() if p in recorded}
+    return Cohort(items, attributes, copy.skipped, copy.name)
+
+
+def _renamed(item: Recording | Handle, key: tuple[str, str, str, str]) -> Recording | Handle:
+    keys = dict(zip(("person", "stimulus", "session", "task"), key, strict=True))
+    if isinstance(item, Recording):
+        return item.with_(**keys)
+    return replace(item, **keys, load=partial(_load, item.load, keys), chunks=None)
+
+
+def _load(load: Callable[[], Recording], keys: dict[str, str]) -> Recording:
+    return load().with_(**keys)

@@ -80,10 +80,10 @@ class Output(Protocol):
 # Module and class of each format; loaded when it is asked for, because some need polars.
 _HOME: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "parquet": ("gazeveil.privacy.publication.output_parquet", "ParquetOutput"),
-        "csv": ("gazeveil.privacy.publication.output_csv", "CsvOutput"),
-        "bids": ("gazeveil.privacy.publication.output_bids", "BidsOutput"),
-        "same": ("gazeveil.privacy.publication.output_same", "SameOutput"),
+        "parquet": ("gazeveil.privacy.publication.outputs.parquet", "ParquetOutput"),
+        "csv": ("gazeveil.privacy.publication.outputs.csv", "CsvOutput"),
+        "bids": ("gazeveil.privacy.publication.outputs.bids", "BidsOutput"),
+        "same": ("gazeveil.privacy.publication.outputs.same", "SameOutput"),
     }
 )
 

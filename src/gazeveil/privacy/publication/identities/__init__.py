@@ -1,0 +1,1 @@
+"""Who is who, what they are called in a release, and what it says about them."""

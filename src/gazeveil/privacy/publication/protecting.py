@@ -1,0 +1,65 @@
+"""From raw recordings to a publication: look, align, protect, and give new names.
+
+Alignment comes before the protection: the promise then speaks of samples on the public clock, and
+what a tracker's own clock would tell never reaches a mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.privacy.api import protect
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.publication.alignment import aligned
+from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.identities.names import PublicNames, check_names
+from gazeveil.privacy.publication.part import CHANNELS
+from gazeveil.privacy.publication.publication import Publication, prepare
+from gazeveil.privacy.publication.statement import check_keep
+from gazeveil.privacy.publication.survey import Look, look_at, needs_every, public_alignment
+
+
+def channels_of(choices: PublicationChoices, kind: str) -> tuple[str, ...]:
+    """The channels that a mechanism of that kind is asked to pass on."""
+    times = ("t_ns",) if "times" in choices.keep and kind == "stream" else ()
+    return (*times, *(n for n in choices.keep if n in CHANNELS))
+
+
+def protected(
+    cohort: Cohort,
+    mechanism: Mechanism[Any],
+    choices: PublicationChoices,
+    seed: int | None = None,
+    looks: Sequence[Look] | None = None,
+    source_format: str = "",
+    names: PublicNames | None = None,
+) -> Publication:
+    """Recordings, protected by a mechanism of the kind stream or cohort, ready to be written.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        Raw recordings.
+    mechanism : Mechanism
+        Who protects them.
+    choices : PublicationChoices
+        How they are published.
+    seed : int, optional
+        For tests: noise, names and order follow from it.
+    looks : sequence of Look, optional
+        What was seen of the recordings already.
+    source_format : str
+        What they were read as.
+    names : PublicNames, optional
+        Of a publication that was begun and goes on.
+    """
+    channels = channels_of(choices, mechanism.kind)
+    check_keep(choices, channels, cohort.people)
+    check_names(choices, cohort.keys)
+    if looks is None:
+        looks = look_at(cohort, needs_every(choices))
+    alignment = public_alignment(looks, choices)
+    release = protect(aligned(cohort, alignment), mechanism, seed, channels)
+    return prepare(release, choices, seed, alignment, source_format, names)
