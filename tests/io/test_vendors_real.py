@@ -49,7 +49,7 @@ def eye_distance(recording: Recording) -> float:
 
 
 SAMPLES = {
-    "vive-pro-eye": ("HTC_Vive_Pro", 8),
+    "vive-pro-eye": ("HTC_Vive_Pro", 7),  # one more has no rows and is left out
     "pico": ("Pico_Neo_3_Pro", 1),
     "unity-hmd": ("salient360_hmd", 4),
     "tobii-tx300": ("tobii_tx300_i2mc", 10),

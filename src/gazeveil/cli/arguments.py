@@ -167,13 +167,13 @@ def read_cohort(
     path: Path, format_name: str | None, pairs: list[str] | None, screen: str | None
 ) -> Cohort:
     """Read what the shared arguments name."""
-    return read(
-        path,
-        format_name,
-        **options(
-            pairs, screen, {"path": "the argument PATH", "format": "--format", "screen": "--screen"}
-        ),
-    )
+    return read(path, format_name, **reading_options(pairs, screen))
+
+
+def reading_options(pairs: list[str] | None, screen: str | None) -> dict[str, object]:
+    """Options of :func:`gazeveil.read` from the shared arguments."""
+    taken = {"path": "the argument PATH", "format": "--format", "screen": "--screen"}
+    return options(pairs, screen, taken)
 
 
 def write_json(path: Path | None, figures: object) -> None:

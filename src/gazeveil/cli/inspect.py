@@ -21,6 +21,7 @@ from gazeveil.cli.arguments import (
     SetOption,
     console,
     read_cohort,
+    reading_options,
     say,
     write_json,
 )
@@ -49,6 +50,13 @@ AllTextOption = Annotated[
         help="Look for dates, names and numbers in every line, not in headers and samples alone.",
     ),
 ]
+WriteDatasetOption = Annotated[
+    bool,
+    typer.Option(
+        "--write-dataset",
+        help="Write a dataset.toml beside the data: columns, units, screen, names. Check it.",
+    ),
+]
 RowsOption = Annotated[int, typer.Option("--rows", min=0, help="Recordings to list one by one.")]
 
 
@@ -60,9 +68,15 @@ def command(
     plot: PlotOption = None,
     json_file: JsonOption = None,
     rows: RowsOption = 10,
+    write_dataset: WriteDatasetOption = False,
     all_text: AllTextOption = False,
 ) -> None:
     """Inspect recordings."""
+    if write_dataset:
+        from gazeveil.io.description.writing import write_dataset_file
+
+        file = write_dataset_file(path, format_name, **reading_options(settings, screen))
+        say(f"Written: {file}. Check it; every verb reads it from now on.")
     cohort = read_cohort(path, format_name, settings, screen)
     summary = show(cohort, rows=rows)
     found = inventory(

@@ -20,6 +20,8 @@ from gazeveil.gaze.recording import Recording
 _PIECE = 1 << 20
 _MAP_COLUMNS, _MAP_ROWS = 180, 90
 _LOSS_BINS = 50
+# Rates that trackers and webcams have.
+_SLOWEST_HZ, _FASTEST_HZ = 1.0, 5000.0
 
 
 @dataclass
@@ -41,6 +43,7 @@ class RecordingSummary:
     time_faults: int = 0
     impossible: int = 0
     assumed_geometry: bool = False
+    outside: int = 0
     x_min_deg: float = np.inf
     x_max_deg: float = -np.inf
     y_min_deg: float = np.inf
@@ -134,6 +137,7 @@ class CohortSummary:
                 f"{assumed} recordings do not say how large and far the screen was: degrees are by"
                 " a typical screen. Give screen= to mend this."
             )
+        sentences += self._doubts()
         without = sum(1 for r in self.recordings if r.samples == 0 and r.events)
         if without:
             sentences.append(f"{without} recordings hold events without samples.")
@@ -143,6 +147,25 @@ class CohortSummary:
         if self.skipped:
             sentences.append(
                 f"{self.skipped} files are not recordings of this format and were skipped."
+            )
+        return sentences
+
+    def _doubts(self) -> list[str]:
+        """Units that look wrong."""
+        sentences = []
+        rates = [r for r in self.recordings if r.rate_hz == r.rate_hz and r.samples]
+        odd = [r for r in rates if not _SLOWEST_HZ <= r.rate_hz <= _FASTEST_HZ]
+        if odd:
+            sentences.append(
+                f"{len(odd)} recordings have a rate that no tracker has, the first"
+                f" {odd[0].rate_hz:.4g} Hz ({odd[0].source or odd[0].person}): check the unit of"
+                " time."
+            )
+        outside = [r for r in self.recordings if r.valid and r.outside > 0.5 * r.valid]
+        if outside:
+            sentences.append(
+                f"In {len(outside)} recordings most gaze lies beside the screen, the first is"
+                f" {outside[0].source or outside[0].person}: check the unit of gaze and the screen."
             )
         return sentences
 
@@ -250,6 +273,9 @@ def _add_ranges(row: RecordingSummary, piece: Recording) -> None:
     if not piece.valid.any():
         return
     x, y = piece.x_deg[piece.valid], piece.y_deg[piece.valid]
+    if isinstance(piece.space, Screen):
+        beside = np.abs(x) > 0.5 * piece.space.width_deg
+        row.outside += int(np.count_nonzero(beside | (np.abs(y) > 0.5 * piece.space.height_deg)))
     row.x_min_deg, row.x_max_deg = (
         min(row.x_min_deg, float(x.min())),
         max(row.x_max_deg, float(x.max())),

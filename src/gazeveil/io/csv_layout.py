@@ -1,10 +1,11 @@
 """The layout of a delimited file: which column is which, in what units, in what space.
 
-Options go first and the names of the columns second; what neither says is asked for, never guessed.
+Options go first and the names of the columns second; what neither says is asked for.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.geometry import Screen
 from gazeveil.io.parsing.delimited import key
+from gazeveil.io.parsing.json_text import read_json
 from gazeveil.io.parsing.table import UNIT_NS, listed
 
 #: What gaze may be counted in.
@@ -91,6 +93,9 @@ LAYOUT_OPTIONS = frozenset(
         "separator",
         "decimal",
         "comment",
+        "rate_hz",
+        "frame_interval_s",
+        "assumed",
     ]
 )
 _OWNER = "Format csv"
@@ -112,6 +117,8 @@ class Layout:
     decimal: str | None
     comment: str
     assumed: bool = False
+    rate_hz: float | None = None
+    frame_interval_s: float | tuple[tuple[str, float], ...] | None = None
 
     def column(self, role: str) -> str | None:
         """The file's column for a role, or None."""
@@ -151,6 +158,11 @@ def has_gaze(roles: Mapping[str, str]) -> bool:
     return any({f"{eye}x", f"{eye}y"} <= roles.keys() for eye in ("", "left_", "right_"))
 
 
+def is_validation(names: Iterable[str]) -> bool:
+    """Whether these are the columns of ETDQualitizer's validation data, whose units are known."""
+    return {key(n) for n in names} >= _VALIDATION_KEYS
+
+
 def plan_layout(path: Path, names: list[str], options: Mapping[str, object]) -> Layout:
     """Match columns and units, from the options first and from the names second.
 
@@ -159,9 +171,15 @@ def plan_layout(path: Path, names: list[str], options: Mapping[str, object]) -> 
     FormatError
         For a column or a unit that neither says; the message names the option.
     """
-    roles = _roles(path, names, options)
-    validation = {key(n) for n in names} >= _VALIDATION_KEYS and "unit" not in options
-    time_unit = _time_unit(path, roles["t"], options, validation)
+    rate_hz = _rate_hz(options)
+    roles = _roles(path, names, options, rate_hz is not None)
+    validation = is_validation(names) and "unit" not in options
+    interval_s = _frame_interval_s(path, options.get("frame_interval_s"))
+    time_unit = (
+        _time_unit(path, roles["t"], options, validation, interval_s is not None)
+        if "t" in roles
+        else "frame"
+    )
     unit = _gaze_unit(path, roles, options, validation)
     screen = options.get("screen")
     if screen is not None and not isinstance(screen, Screen):
@@ -186,8 +204,37 @@ def plan_layout(path: Path, names: list[str], options: Mapping[str, object]) -> 
         separator=separator_of(options),
         decimal=decimal,
         comment=comment_of(options),
-        assumed=assumed,
+        assumed=assumed or options.get("assumed") is True,
+        rate_hz=rate_hz,
+        frame_interval_s=interval_s,
     )
+
+
+def _rate_hz(options: Mapping[str, object]) -> float | None:
+    rate_hz = options.get("rate_hz")
+    return None if rate_hz is None else checks.positive(_OWNER, "rate_hz", rate_hz)
+
+
+def _frame_interval_s(path: Path, option: object) -> float | tuple[tuple[str, float], ...] | None:
+    """Seconds per frame: one number, or one for each stimulus."""
+    if isinstance(option, str | os.PathLike):
+        option = read_json(Path(option))
+    if isinstance(option, Mapping):
+        return tuple(
+            (str(k), checks.positive(_OWNER, "frame_interval_s", v)) for k, v in option.items()
+        )
+    return None if option is None else checks.positive(_OWNER, "frame_interval_s", option)
+
+
+def said_time_unit(column: str) -> str | None:
+    """The unit of time that a column's name says, or None."""
+    return _TIME_UNITS.get(split_unit(column)[1])
+
+
+def said_gaze_unit(columns: Iterable[str]) -> str | None:
+    """The one unit of gaze that all these names say, or None."""
+    units = {_GAZE_UNITS.get(split_unit(c)[1]) for c in columns}
+    return units.pop() if len(units) == 1 else None
 
 
 def separator_of(options: Mapping[str, object]) -> str | None:
@@ -203,8 +250,10 @@ def comment_of(options: Mapping[str, object]) -> str:
     return str(options.get("comment", "#"))
 
 
-def _roles(path: Path, names: list[str], options: Mapping[str, object]) -> dict[str, str]:
-    """Role -> column; time and gaze are among them."""
+def _roles(
+    path: Path, names: list[str], options: Mapping[str, object], rated: bool
+) -> dict[str, str]:
+    """Role -> column; gaze is among them, and time unless a rate gives it."""
     roles = recognise(names)
     if options.get("columns") is not None:
         chosen = _chosen_columns(path, names, options["columns"])
@@ -213,7 +262,7 @@ def _roles(path: Path, names: list[str], options: Mapping[str, object]) -> dict[
         if has_gaze(chosen):
             roles = {r: n for r, n in roles.items() if r in chosen or r not in GAZE_ROLES}
     for missing, subject, remedy in (
-        ("t" not in roles, "no time column is", "Name it with columns={'t': ...}."),
+        ("t" not in roles and not rated, "no time column is", "Name it with columns={'t': ...}."),
         (
             not has_gaze(roles),
             "no gaze columns are",
@@ -239,17 +288,28 @@ def _chosen_columns(path: Path, names: list[str], columns: object) -> dict[str, 
     return {role: present[key(name)] for role, name in wanted.items()}
 
 
-def _time_unit(path: Path, column: str, options: Mapping[str, object], validation: bool) -> str:
+def _time_unit(
+    path: Path, column: str, options: Mapping[str, object], validation: bool, framed: bool
+) -> str:
     if options.get("time_unit") is not None:
-        return checks.one_of(_OWNER, "time_unit", options["time_unit"], UNIT_NS)
-    unit = _TIME_UNITS.get(split_unit(column)[1], "ms" if validation else None)
-    if unit is None:
+        unit = checks.one_of(_OWNER, "time_unit", options["time_unit"], (*UNIT_NS, "frame"))
+        if unit == "frame" and not framed:
+            raise FormatError(
+                path,
+                f"the time column '{column}' counts frames, and nobody says how long one is",
+                "Give frame_interval_s=, one number or one for each stimulus.",
+            )
+        return unit
+    if framed:
+        return "frame"
+    said = said_time_unit(column) or ("ms" if validation else None)
+    if said is None:
         raise FormatError(
             path,
             f"the time column '{column}' does not say its unit",
-            "Say time_unit='s', 'ms', 'us', 'ns' or '100ns'.",
+            "Say time_unit='s', 'ms', 'us', 'ns' or '100ns', as an option or in dataset.toml.",
         )
-    return unit
+    return said
 
 
 def _gaze_unit(
@@ -260,13 +320,12 @@ def _gaze_unit(
     if validation:
         return "px-centred"
     columns = [roles[r] for r in GAZE_ROLES if r in roles]
-    units = {_GAZE_UNITS.get(split_unit(c)[1]) for c in columns}
-    unit = units.pop() if len(units) == 1 else None
+    unit = said_gaze_unit(columns)
     if unit is None:
         raise FormatError(
             path,
             f"the gaze columns {', '.join(repr(c) for c in columns)} do not say their unit",
-            f"Say unit= one of: {', '.join(UNITS)}.",
+            f"Say unit= one of: {', '.join(UNITS)}, as an option or in dataset.toml.",
         )
     return unit
 

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from gazeveil import checks
 from gazeveil.errors import DataError, FormatError, ParameterError
-from gazeveil.gaze.cohort import Attributes, Cohort, Handle, Skipped, natural
+from gazeveil.gaze.cohort import Attributes, Cohort, Handle, Skipped
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.registry import WITHOUT_READER, Format, get, names, sniff
-from gazeveil.io.source import Head
+from gazeveil.io.description.doubts import doubts_about_names, doubts_about_units
+from gazeveil.io.description.toml_file import beside, read_dataset_file
+from gazeveil.io.folder import EXPECTED, Found, scan_file, scan_folder
+from gazeveil.io.registry import WITHOUT_READER, Format, get
+from gazeveil.io.source import stem
 
 #: Options `read` itself understands; the others go to the format.
 COMMON_OPTIONS = frozenset({"people", "clash"})
 
-# Files that belong to a folder of recordings without being one.
-_NOT_DATA = frozenset(
-    [
-        "readme",
-        "readme.md",
-        "readme.txt",
-        "license",
-        "license.txt",
-        "license.md",
-        "citation.cff",
-        ".ds_store",
-        "thumbs.db",
-    ]
-)
+#: Files that a sentence names; `cohort.skipped` has them all.
+_MOST_NAMED = 8
+
+
+class ReadingWarning(UserWarning):
+    """Something was guessed, looks wrong or is left out."""
 
 
 def read(
@@ -55,7 +52,15 @@ def read(
     **options
         Options of the format; and `people`, a mapping or a CSV/TSV file of attributes, and
         `clash="error" | "session"`: what to do with two recordings of one person, stimulus, session
-        and task ("session" numbers them).
+        and task ("session" numbers them), and `dataset`, the path of a `dataset.toml`; one that
+        lies in the folder, or beside the file, is read anyway (False: not). What is said here goes
+        before what it says.
+
+    Warns
+    -----
+    ReadingWarning
+        Of columns and units that were guessed, of people or units that look wrong, and of files
+        that are left out.
 
     Raises
     ------
@@ -65,20 +70,16 @@ def read(
     place = Path(path)
     if not place.exists():
         raise FormatError(place, "there is no such file or folder", "Check the path.")
+    format, options = _with_dataset_file(place, format, options)  # noqa: A001
     if isinstance(format, str) and format in WITHOUT_READER:
         raise FormatError(place, *WITHOUT_READER[format])
     common = {k: options.pop(k) for k in COMMON_OPTIONS & options.keys()}
     clash = checks.one_of("read", "clash", common.get("clash", "error"), ("error", "session"))
     chosen = get(format) if isinstance(format, str) else format
-    if place.is_dir():
-        chosen, handles, skipped = _scan_folder(place, chosen, options)
-    else:
-        chosen = chosen or sniff(place)
-        if chosen is None:
-            raise _unknown(place)
-        checks.known_options(f"Format {chosen.name}", options, chosen.options)
-        handles, skipped = list(chosen.scan(place, place.parent, **options)), []
+    found = (scan_folder if place.is_dir() else scan_file)(place, chosen, options)
     root = place if place.is_dir() else place.parent
+    _point_out(found, root)
+    handles, chosen = list(found.handles), found.format
     files = dict.fromkeys(Path(h.source) for h in handles if h.source)
     people: dict[str, Attributes] = (
         dict(chosen.people(root, files)) if chosen.people is not None else {}
@@ -90,170 +91,77 @@ def read(
         people = {**people, **_people(common["people"], recorded)}
     if clash == "session":
         handles = _number_sessions(handles)
-    return Cohort(handles, people, skipped, name=place.stem if place.is_file() else place.name)
+    name = place.stem if place.is_file() else place.name
+    return Cohort(handles, people, found.skipped, name=name)
 
 
-def _scan_folder(
-    folder: Path, chosen: Format | None, options: Mapping[str, object]
-) -> tuple[Format, list[Handle], list[Skipped]]:
-    """The format of a folder, its recordings, and what is left out."""
-    owner = _sniffed(folder, chosen)
-    if owner is not None:
-        checks.known_options(f"Format {owner.name}", options, owner.options)
-        handles = list(owner.scan(folder, folder, **options))
-        return owner, handles, _foreign(owner, folder)
-    candidates, skipped = _candidates(folder, chosen)
-    votes = Counter(f.name for _, f in candidates if f is not None)
-    if not votes:
-        raise _nothing_found(folder, chosen, [p for p, _ in candidates])
-    most = votes.most_common(1)[0][0]
-    main = next(f for _, f in candidates if f is not None and f.name == most)
-    checks.known_options(f"Format {main.name}", options, main.options)
-    handles = []
-    for place, of_place in candidates:
-        if of_place is None or of_place.name != main.name:
-            skipped.append(Skipped(str(place), _why_not(place, main, of_place)))
-        else:
-            handles += main.scan(place, folder, **options)
-            skipped += _foreign(main, place) if place.is_dir() else []
-    return main, handles, skipped
+def _with_dataset_file(
+    place: Path, chosen: str | Format | None, options: Mapping[str, object]
+) -> tuple[str | Format | None, dict[str, object]]:
+    """Format and options, with what the dataset.toml says where the call does not."""
+    said = {k: v for k, v in options.items() if k != "dataset"}
+    option = options.get("dataset", True)
+    if option is False:
+        return chosen, said
+    if option is not True and not isinstance(option, str | os.PathLike):
+        checks.refuse("read", "dataset", "the path of a dataset.toml, or False", option)
+    path = beside(place) if option is True else Path(option)
+    if path is None:
+        return chosen, said
+    file = read_dataset_file(path)
+    if chosen is not None and file.format not in (None, getattr(chosen, "name", chosen)):
+        return chosen, said  # what the file says is about another format
+    merged = {**file.options, **said}
+    for name in ("columns",):
+        inner = [o[name] for o in (file.options, said) if isinstance(o.get(name), Mapping)]
+        if len(inner) == 2:
+            merged[name] = {**inner[0], **inner[1]}  # type: ignore[dict-item]
+    if chosen is None and file.format is None and "columns" in merged:
+        return "csv", merged
+    return chosen or file.format, merged
 
 
-def _foreign(owner: Format, folder: Path) -> list[Skipped]:
-    """Files of a folder that a format owns and that are no part of it."""
-    places = () if owner.foreign_files is None else owner.foreign_files(folder)
-    return [Skipped(str(place), f"not part of the {owner.name} folder") for place in places]
-
-
-def _sniffed(place: Path, chosen: Format | None) -> Format | None:
-    """The format of a file or folder: the chosen one, or any where none is chosen."""
-    if chosen is None:
-        return sniff(place)
-    return chosen if chosen.knows(place) else None
-
-
-def _candidates(
-    folder: Path, chosen: Format | None
-) -> tuple[list[tuple[Path, Format | None]], list[Skipped]]:
-    """Files and folders that may be recordings with their format, and what is left out.
-
-    Folders that are one recording each (Glasses 3, Pupil exports) are taken whole, files one by
-    one.
-    """
-    candidates: list[tuple[Path, Format | None]] = []
-    skipped: list[Skipped] = []
-    owned: list[Path] = []
-    places = sorted(_walk(folder), key=lambda p: natural(p[0].relative_to(folder).as_posix()))
-    for place, refused in places:
-        if any(o in place.parents for o in owned):
-            continue
-        if refused or (place.name.lower() in _NOT_DATA and not place.is_dir()):
-            skipped.append(Skipped(str(place), refused or "not a recording"))
-            continue
-        of_place = _sniffed(place, chosen)
-        if not place.is_dir():
-            candidates.append((place, of_place))
-        elif of_place is not None:
-            owned.append(place)
-            candidates.append((place, of_place))
-    return candidates, skipped
-
-
-def _nothing_found(folder: Path, chosen: Format | None, files: list[Path]) -> FormatError:
-    # A folder of EDF files or archives gets the sentence that one of them would get.
-    unread = next((p for p in files if _remedy(p)), None)
-    if chosen is None or (chosen.dataset is None and unread is not None):
-        return _unknown(unread or folder)
-    remedy = (
-        "Check the path and the format name."
-        if chosen.dataset is None
-        else f"Expected layout of {chosen.dataset.title}: {chosen.dataset.layout}."
-    )
-    return FormatError(folder, f"no file here looks like {chosen.name}", remedy)
-
-
-def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Everything in a folder, with the reason for what is not looked at; links to folders are
-    followed, each folder once.
-    """
-    visited = {os.path.realpath(folder)}
-    top = os.path.realpath(folder)
-    pending = [folder]
-    while pending:
-        current = pending.pop()
-        try:
-            entries = list(current.iterdir())
-        except OSError as error:
-            raise FormatError(
-                current, f"the folder cannot be opened ({error.strerror})", "Check the permissions."
-            ) from error
-        for place in entries:
-            if place.name.startswith("."):
-                yield place, "hidden"
-            elif place.is_dir():
-                real = os.path.realpath(place)
-                if place.is_symlink() and (real in visited or Path(top) in Path(real).parents):
-                    yield place, "a link to a folder that is read in its own place"
-                elif real not in visited:
-                    visited.add(real)
-                    pending.append(place)
-                    yield place, ""
-            elif place.is_file():
-                yield place, ""
-            else:
-                link = place.is_symlink()
-                yield place, "a link that leads nowhere" if link else "not a regular file"
-
-
-def _why_not(place: Path, main: Format, of_place: Format | None) -> str:
-    """Why a file is no part of the cohort."""
-    if of_place is not None:
-        return f"not {main.name} but {of_place.name}"
-    if place.is_file() and place.stat().st_size == 0:
-        return "the file is empty"
-    remedy = _remedy(place)
-    return f"{remedy[0]}: {remedy[1]}" if remedy else f"not {main.name}"
-
-
-def _remedy(place: Path) -> tuple[str, str] | None:
-    """What a file is and what to do with it, for the kinds that are often met
-    and cannot be read.
-    """
-    if not place.is_file():
-        return None
-    head = Head.of(place)
-    if head.name.endswith(".edf") or head.data.startswith(b"SR_RESEARCH"):
-        return (
-            "EyeLink EDF is a closed binary format",
-            "Convert it with SR Research's edf2asc, then read the .asc file it writes.",
+def _point_out(found: Found, root: Path) -> None:
+    """Warn of what was guessed, looks wrong or is left out."""
+    if multiprocessing.parent_process() is not None:
+        return  # the process that was started by a person says it once
+    sentences = list(found.guesses)
+    said = {"pattern", "person"} & found.options.keys()
+    columns = found.options.get("columns")
+    named = isinstance(columns, Mapping) and "person" in columns
+    if found.format.name == "csv":
+        files = dict.fromkeys(Path(h.source) for h in found.handles if h.source)
+        sentences += doubts_about_units(files, found.options)
+        # Where rows name the person, the path does not.
+        named = named or any(h.person not in _place_names(h) for h in found.handles)
+    if "pattern" in found.format.options and not said and not named:
+        sentences += doubts_about_names(found.handles, root)
+    if sentences and found.guesses:
+        sentences.append(
+            "Write what is right into a dataset.toml (`gazeveil inspect PATH --write-dataset`)."
         )
-    if head.data.startswith(
-        (b"PK\x03\x04", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
-    ) or head.name.endswith((".tar", ".tgz")):
-        return "it is an archive of another kind than gzip", "Unpack it and read the files in it."
-    return None
+    surprising = [s for s in found.skipped if s.reason not in EXPECTED]
+    if surprising:
+        sentences.append(left_out(surprising, root))
+    for sentence in sentences:
+        warnings.warn(sentence, ReadingWarning, stacklevel=3)
 
 
-def _unknown(place: Path) -> FormatError:
-    if place.is_dir():
-        return FormatError(
-            place,
-            "no file in this folder looks like a known recording",
-            "See `gazeveil datasets` for the layouts, or name one (format= in Python, --format on"
-            " the command line).",
-        )
-    if place.stat().st_size == 0:
-        return FormatError(
-            place, "the file is empty", "Copy it again from the tracker or the archive."
-        )
-    remedy = _remedy(place)
-    if remedy is not None:
-        return FormatError(place, *remedy)
-    return FormatError(
-        place,
-        "its format is not known",
-        f"Name it (format= in Python, --format on the command line), one of: {', '.join(names())}.",
-    )
+def _place_names(handle: Handle) -> tuple[str, ...]:
+    path = Path(handle.source)
+    return stem(path), path.parent.name
+
+
+def left_out(skipped: Sequence[Skipped], root: Path) -> str:
+    """The sentence that names skipped files."""
+    shown = []
+    for s in skipped[:_MOST_NAMED]:
+        place = Path(s.path)
+        name = place.relative_to(root).as_posix() if place.is_relative_to(root) else s.path
+        shown.append(f"{name} ({s.reason})")
+    more = len(skipped) - _MOST_NAMED
+    files = "1 file was" if len(skipped) == 1 else f"{len(skipped)} files were"
+    return f"{files} left out: {', '.join(shown)}" + (f" and {more} more." if more > 0 else ".")
 
 
 def _people(people: object, recorded: set[str]) -> dict[str, Attributes]:

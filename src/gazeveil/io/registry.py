@@ -7,9 +7,10 @@ loading samples; its `sniff` answers from the path and the first bytes whether a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.io.source import Head
@@ -64,6 +65,18 @@ WITHOUT_READER: dict[str, tuple[str, str]] = {
 }
 
 
+class Completion(Protocol):
+    """Options that a format guessed, and the sentences that say so."""
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """What was guessed."""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The guesses in words."""
+
+
 @dataclass(frozen=True)
 class Dataset:
     """What `gazeveil datasets` tells about a public dataset."""
@@ -103,6 +116,12 @@ class Format:
     foreign_files : callable, optional
         `foreign_files(folder) -> iterable of files` that lie in a folder the format owns but are no
         part of it.
+    why_not : callable, optional
+        `why_not(head, options, guessing) -> str`: why a file is not of this format under these
+        options, empty where it is; for formats whose columns are said or guessed.
+    complete : callable, optional
+        `complete(files, options)`: options that were not said and can be guessed, as a value with
+        `options` and `sentences`.
     sample : callable, optional
         `sample(folder) -> path`: writes a small file or folder of this format, for
         `gazeveil check`.
@@ -118,6 +137,10 @@ class Format:
     people: Callable[[Path, Iterable[Path]], Mapping[str, Attributes]] | None = field(default=None)
     foreign_files: Callable[[Path], Iterable[Path]] | None = field(default=None)
     sample: Callable[[Path], Path] | None = field(default=None)
+    why_not: Callable[[Head, Mapping[str, object], bool], str] | None = field(default=None)
+    complete: Callable[[Sequence[Path], Mapping[str, object]], Completion] | None = field(
+        default=None
+    )
 
     def knows(self, path: Path, head: Head | None = None) -> bool:
         """Whether a file, or a folder that is one recording or dataset, is of this format."""

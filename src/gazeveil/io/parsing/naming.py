@@ -25,6 +25,10 @@ OPTIONS = frozenset({"person", "stimulus", "session", "task", "pattern"})
 _FIELD = re.compile(r"\{(person|stimulus|session|task|)\}")
 
 
+class PatternError(FormatError):
+    """A path that does not fit the pattern."""
+
+
 @dataclass(frozen=True)
 class Names:
     """Person, stimulus, session and task of one recording."""
@@ -93,7 +97,7 @@ class NamingOptions:
 
         Raises
         ------
-        FormatError
+        PatternError
             Where the path does not fit the pattern.
         """
         from_path = (
@@ -133,7 +137,7 @@ class NamingOptions:
             match = re.search(f"(?:^|/){expression}$", text)
             if match is not None:
                 return match.groupdict()
-        raise FormatError(
+        raise PatternError(
             path,
             f"its path does not fit the pattern '{self.pattern}'",
             "Change the pattern, or leave it out and give person= and stimulus=.",

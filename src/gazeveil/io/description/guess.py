@@ -1,0 +1,312 @@
+"""A guess at the layout of delimited files whose columns have their own names.
+
+Nothing is guessed that the values leave open: the unit of time is taken where one unit alone gives
+a rate that trackers have (4 to 2,500 Hz spans less than the factor of 1,000 between units), pixels
+where gaze runs far beyond degrees, fractions where it stays within 0 and 1, degrees where it lies
+on both sides of 0. Every guess comes with the sentence that says it, and whoever reads gets that
+sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from gazeveil.arrays import Floats
+from gazeveil.gaze.geometry import Screen
+from gazeveil.io.csv_layout import (
+    GAZE_ROLES,
+    has_gaze,
+    is_validation,
+    recognise,
+    said_gaze_unit,
+    said_time_unit,
+)
+from gazeveil.io.description.peek import LEAST_ROWS, FirstRows
+from gazeveil.io.source import Head
+
+#: Rates in hertz that trackers and webcams have.
+SLOWEST_HZ, FASTEST_HZ = 4.0, 2500.0
+_UNIT_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_MOST_FILES = 5
+
+_TIME_WORDS = re.compile(r"time|stamp|clock|zeit|temps|tiempo|tempo|^t$|^ts|_ms$|_s$|ticks", re.I)
+_COUNTER_WORDS = re.compile(r"frame|index|sample|row|count|number|^n$|^id$|^i$", re.I)
+#: What a pair of columns called <word>x, <word>y holds, and how likely that is gaze.
+_WORTH = (
+    (re.compile(r"gaze|po[rg]|look|blick", re.I), 4),
+    (re.compile(r"eye|auge|^g[xy]|^fix", re.I), 2),
+    # Gazepoint's best point of gaze is a sample; its point of fixation is not.
+    (re.compile(r"bpog", re.I), 1),
+    (re.compile(r"screen|pos|smooth|aver|mean|avg|cyclop", re.I), 1),
+    (re.compile(r"head|mouse|cursor|origin|cornea|camera|cam_|accel|gyro|quat|rot", re.I), -9),
+    (re.compile(r"target|^tar|stim|vel|speed|pupil|size|dev|std|var|raw|res|fov", re.I), -6),
+)
+_LEFT, _RIGHT = (
+    re.compile(r"left|(?:^|[^a-z])l(?:[^a-z]|$)|^l(?=[^a-z]|por|g|e)", re.I),
+    re.compile(r"right|(?:^|[^a-z])r(?:[^a-z]|$)|^r(?=[^a-z]|por|g|e)", re.I),
+)
+_SWAPS = (("x", "y"), ("horizontal", "vertical"), ("hor", "ver"), ("h", "v"), ("lon", "lat"))
+
+#: Usual screens, width and height in pixels, from small to large.
+_RESOLUTIONS = (
+    (800, 600),
+    (1024, 768),
+    (1280, 720),
+    (1280, 800),
+    (1366, 768),
+    (1280, 1024),
+    (1440, 900),
+    (1600, 900),
+    (1680, 1050),
+    (1920, 1080),
+    (1920, 1200),
+    (2560, 1440),
+    (2560, 1600),
+    (3840, 2160),
+)
+# A 24-inch screen at a desk: what is taken where nobody says size and distance.
+_DIAGONAL_MM, _DISTANCE_MM = 610.0, 650.0
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Options that were guessed, and the sentences that say so."""
+
+    options: Mapping[str, object] = field(default_factory=dict)
+    sentences: tuple[str, ...] = ()
+
+
+def guess_columns(rows: FirstRows, known: Mapping[str, str], timed: bool) -> dict[str, str]:
+    """Columns of time and gaze that `known` does not have; fewer than needed where the names leave
+    it open.
+
+    Parameters
+    ----------
+    rows : FirstRows
+        The file.
+    known : mapping of role to column
+        What was said or recognised.
+    timed : bool
+        Whether times come from a rate, so that no column needs to hold them.
+    """
+    if not rows.is_headed or len(rows.cells) < LEAST_ROWS:
+        return {}
+    taken = set(known.values())
+    free = [n for n in dict.fromkeys(rows.names) if n and n not in taken]
+    numeric = {n: v for n in free if np.isfinite(v := rows.numbers(n)).mean() > 0.2}
+    found: dict[str, str] = {}
+    if "t" not in known and not timed:
+        time = _time_column(numeric)
+        if time is not None:
+            found["t"] = time
+    if not has_gaze(known):
+        found |= _gaze_columns([n for n in numeric if n != found.get("t")])
+    return found
+
+
+def _time_column(numeric: Mapping[str, Floats]) -> str | None:
+    rising = [n for n, v in numeric.items() if _rises(v) and not _COUNTER_WORDS.search(n)]
+    named = [n for n in rising if _TIME_WORDS.search(n)]
+    timed = [n for n in named or rising if time_unit_of(numeric[n]) is not None]
+    return timed[0] if named and timed else (timed[0] if len(timed) == 1 else None)
+
+
+def _rises(values: Floats) -> bool:
+    if not np.isfinite(values).all():
+        return False
+    steps = np.diff(values)
+    return bool((steps >= 0).mean() > 0.98 and (steps > 0).mean() > 0.4)
+
+
+def _gaze_columns(names: Sequence[str]) -> dict[str, str]:
+    pairs = {(a, b): _worth(a) for a in names for b in names if _is_pair(a, b)}
+    pairs = {pair: worth for pair, worth in pairs.items() if worth >= 0}
+    eyes: dict[str, str] = {}
+    for side, expression in (("left", _LEFT), ("right", _RIGHT)):
+        of_side = _best({p: w for p, w in pairs.items() if expression.search(p[0])})
+        if of_side is not None:
+            eyes |= {f"{side}_x": of_side[0], f"{side}_y": of_side[1]}
+    both = {p: w for p, w in pairs.items() if p[0] not in eyes.values()}
+    best = _best(both)
+    if best is not None and (not eyes or both[best] > 0):
+        return {"x": best[0], "y": best[1]}
+    return eyes if best is None or eyes else {}
+
+
+def _best(pairs: Mapping[tuple[str, str], int]) -> tuple[str, str] | None:
+    """The pair that is worth most, None where several are."""
+    top = [p for p, w in pairs.items() if w == max(pairs.values())]
+    return top[0] if len(top) == 1 else None
+
+
+def _is_pair(a: str, b: str) -> bool:
+    """Whether b is a with its word for x replaced by that for y."""
+    low_a, low_b = a.lower(), b.lower()
+    return low_a != low_b and any(
+        low_a[: at.start()] + second + low_a[at.end() :] == low_b
+        for first, second in _SWAPS
+        for at in re.finditer(first, low_a)
+    )
+
+
+def _worth(name: str) -> int:
+    return sum(worth for expression, worth in _WORTH if expression.search(name))
+
+
+def time_unit_of(ticks: Floats) -> str | None:
+    """The one unit in which these times have a tracker's rate; None where there is none."""
+    steps = np.diff(ticks[np.isfinite(ticks)])
+    steps = steps[steps > 0]
+    if len(steps) < LEAST_ROWS // 2:
+        return None
+    step = float(np.median(steps))
+    fits = [u for u, s in _UNIT_S.items() if SLOWEST_HZ <= 1 / (step * s) <= FASTEST_HZ]
+    return fits[0] if len(fits) == 1 else None
+
+
+def gaze_unit_of(x: Floats, y: Floats) -> str | None:
+    """`px`, `px-centred`, `fraction` or `deg` where the values allow no other; else None."""
+    seen = np.isfinite(x) & np.isfinite(y) & ~((x == 0) & (y == 0))
+    if np.count_nonzero(seen) < LEAST_ROWS:
+        return None
+    values = np.stack((x[seen], y[seen]))
+    low, high = np.percentile(values, 2, axis=1), np.percentile(values, 98, axis=1)
+    if (high > 200).any():
+        return "px-centred" if (low < -90).all() else "px"
+    if (low >= 0).all() and (high <= 1.05).all() and float((high - low).max()) > 0.05:
+        return "fraction"
+    whole = float((values == np.round(values)).mean())
+    both_sides = (low < 0).any() and (low > -60).all() and (high < 60).all()
+    return "deg" if both_sides and whole < 0.9 and (high - low).max() > 1.5 else None
+
+
+def guess_screen(x: Floats, y: Floats, unit: str) -> Screen:
+    """A usual screen that holds these pixels, at a desk."""
+    centred = 2.0 if unit == "px-centred" else 1.0
+    seen = np.isfinite(x) & np.isfinite(y)
+    wide, high = (centred * float(np.percentile(np.abs(v[seen]), 98)) for v in (x, y))
+    size = next((r for r in _RESOLUTIONS if r[0] >= wide and r[1] >= high), _RESOLUTIONS[-1])
+    width_px, height_px = (1920, 1080) if unit == "fraction" else size
+    scale = _DIAGONAL_MM / float(np.hypot(width_px, height_px))
+    return Screen(
+        width_px, height_px, round(scale * width_px), round(scale * height_px), _DISTANCE_MM
+    )
+
+
+def guess_layout(files: Sequence[Path], options: Mapping[str, object]) -> Guess:
+    """What the options and the column names leave open, as far as the values decide it.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        Files of one layout; the first five are looked at.
+    options : mapping
+        What was said.
+    """
+    looked = [FirstRows.of(Head.of(p), options) for p in files[:_MOST_FILES]]
+    looked = [rows for rows in looked if rows.is_headed and len(rows.cells) >= LEAST_ROWS]
+    if not looked or is_validation(looked[0].names):
+        return Guess()
+    first = looked[0]
+    said = _mapping(options.get("columns"))
+    roles = {**recognise(first.names), **said}
+    columns = guess_columns(first, roles, options.get("rate_hz") is not None)
+    roles |= columns
+    guessed: dict[str, object] = {"columns": {**said, **columns}} if columns else {}
+    sentences = [
+        "Guessed from names and values: " + ", ".join(f"{r} is '{c}'" for r, c in columns.items())
+    ] * bool(columns)
+    for part in (_guess_time(looked, roles, options), _guess_gaze(looked, roles, options)):
+        guessed |= part.options
+        sentences += part.sentences
+    return Guess(guessed, tuple(s.rstrip(".") + "." for s in sentences))
+
+
+def _mapping(value: object) -> dict[str, str]:
+    return {str(k): str(v) for k, v in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _guess_time(
+    looked: Sequence[FirstRows], roles: Mapping[str, str], options: Mapping[str, object]
+) -> Guess:
+    column = roles.get("t")
+    said = {"time_unit", "frame_interval_s"} & options.keys()
+    if column is None or said or said_time_unit(column):
+        return Guess()
+    ticks = [rows.numbers(column) for rows in looked if column in rows.names]
+    units = {time_unit_of(t) for t in ticks}
+    unit = units.pop() if len(units) == 1 else None
+    if unit is None:
+        return Guess()
+    steps = np.diff(ticks[0])
+    step = float(np.median(steps[steps > 0]))
+    sentence = (
+        f"Guessed from the steps of {step:g} between times: '{column}' counts {unit}"
+        f" ({1 / (step * _UNIT_S[unit]):.4g} Hz)"
+    )
+    if step == 1:
+        sentence += "; if it counts samples, say rate_hz= instead"
+    return Guess({"time_unit": unit}, (sentence,))
+
+
+def _guess_gaze(
+    looked: Sequence[FirstRows], roles: Mapping[str, str], options: Mapping[str, object]
+) -> Guess:
+    columns = [roles[r] for r in GAZE_ROLES if r in roles]
+    pairs = [
+        (roles[f"{eye}x"], roles[f"{eye}y"])
+        for eye in ("", "left_", "right_")
+        if {f"{eye}x", f"{eye}y"} <= roles.keys()
+    ]
+    if not pairs:
+        return Guess()
+    values = [
+        (rows.numbers(x), rows.numbers(y))
+        for rows in looked
+        for x, y in pairs
+        if {x, y} <= set(rows.names)
+    ]
+    x, y = (np.concatenate([v[i] for v in values]) for i in (0, 1))
+    missing = _missing(options)
+    x, y = (np.where(np.isin(v, missing), np.nan, v) for v in (x, y))
+    said = options.get("unit") or said_gaze_unit(columns)
+    unit = said if isinstance(said, str) else gaze_unit_of(x, y)
+    if unit is None:
+        return Guess()
+    found: dict[str, object] = {} if said else {"unit": unit}
+    sentences = []
+    if not said:
+        low, high = (f(np.stack((x, y)), axis=1) for f in (np.nanmin, np.nanmax))
+        sentences.append(
+            f"Guessed from gaze of {low[0]:g} to {high[0]:g} (x) and {low[1]:g} to {high[1]:g} (y):"
+            f" '{pairs[0][0]}' and '{pairs[0][1]}' are {_UNIT_WORDS[unit]}"
+        )
+    needs_screen = unit in ("px", "px-centred", "fraction") and np.isfinite(x).sum() >= LEAST_ROWS
+    if needs_screen and options.get("screen") is None and options.get("space") is None:
+        screen = guess_screen(x, y, unit)
+        found |= {"screen": screen, "assumed": True}
+        sentences.append(
+            f"Assumed a screen of {screen.width_px:g} x {screen.height_px:g} px,"
+            f" {screen.width_mm:g} x {screen.height_mm:g} mm, {screen.distance_mm:g} mm away:"
+            " measure yours and say it, because degrees depend on it"
+        )
+    return Guess(found, tuple(sentences))
+
+
+_UNIT_WORDS = {
+    "px": "pixels from the top left corner",
+    "px-centred": "pixels from the centre of the screen",
+    "fraction": "fractions of the screen",
+    "deg": "degrees",
+}
+
+
+def _missing(options: Mapping[str, object]) -> list[float]:
+    said = options.get("missing", ())
+    values = said if isinstance(said, list | tuple) else [said]
+    return [float(v) for v in values if isinstance(v, int | float)]

@@ -1,0 +1,224 @@
+"""`dataset.toml`: how the recordings beside it are laid out, said once for every verb.
+
+::
+
+    format = "csv"
+    pattern = "{person}/{stimulus}.csv"
+    rate_hz = 250
+    people = "people.csv"
+
+    [columns]
+    t = "Clock"
+    x = "GX"
+    y = "GY"
+
+    [units]
+    time = "ms"
+    gaze = "px"
+
+    [screen]
+    width_px = 1280
+    height_px = 720
+    width_mm = 400
+    height_mm = 225
+    distance_mm = 450
+
+Every key is optional. Options of a call go before the file; a key that nobody reads is an error,
+never ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gazeveil import checks
+from gazeveil.errors import FormatError, ParameterError
+from gazeveil.gaze.geometry import Screen
+
+#: Name of the file that is looked for beside the recordings.
+FILE_NAME = "dataset.toml"
+
+_SCREEN_KEYS = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
+#: Key of `[units]` -> option of the reader.
+_UNITS = {"time": "time_unit", "gaze": "unit", "y_axis": "y_axis", "missing": "missing"}
+#: Keys of the file that are options of the reader under the same name.
+_SAME = (
+    "pattern",
+    "person",
+    "stimulus",
+    "session",
+    "task",
+    "rate_hz",
+    "space",
+    "panorama",
+    "separator",
+    "decimal",
+    "comment",
+    "clash",
+)
+_KEYS = ("format", "people", "columns", "units", "screen", "frame_interval_s", "options", *_SAME)
+
+
+@dataclass(frozen=True)
+class DatasetFile:
+    """What a `dataset.toml` says.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    format : str, optional
+        A name from `gazeveil formats`.
+    options : mapping of str to object
+        Options of :func:`gazeveil.read`.
+    """
+
+    path: Path
+    format: str | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+def beside(place: Path) -> Path | None:
+    """The `dataset.toml` of a folder, or of the folder a file lies in; None where there is none."""
+    path = (place if place.is_dir() else place.parent) / FILE_NAME
+    return path if path.is_file() else None
+
+
+def read_dataset_file(path: Path) -> DatasetFile:
+    """Read a `dataset.toml`.
+
+    Raises
+    ------
+    FormatError
+        For text that is not TOML, a key that nobody reads, or a value of the wrong kind.
+    """
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise FormatError(
+            path, f"cannot be opened ({error.strerror})", "Check the path and the permissions."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FormatError(
+            path, f"it is not TOML ({error})", "Mend the line; text stands in quotes."
+        ) from error
+    try:
+        return _described(path, content)
+    except ParameterError as error:
+        raise FormatError(path, str(error).rstrip("."), "Mend the file.") from error
+
+
+def _described(path: Path, content: Mapping[str, object]) -> DatasetFile:
+    checks.known_options(FILE_NAME, content, _KEYS)
+    options: dict[str, object] = {k: content[k] for k in _SAME if k in content}
+    if "columns" in content:
+        options["columns"] = _section(content, "columns")
+    units = _section(content, "units")
+    checks.known_options(f"[units] of {FILE_NAME}", units, _UNITS)
+    options |= {_UNITS[k]: v for k, v in units.items()}
+    if "screen" in content:
+        options |= _screen(_section(content, "screen"))
+    for key in ("people", "frame_interval_s"):
+        if key in content:
+            value = content[key]
+            # A path is relative to the file that names it, wherever the program runs.
+            options[key] = str(path.parent / value) if isinstance(value, str) else value
+    options |= _section(content, "options")
+    name = content.get("format")
+    if name is not None and not isinstance(name, str):
+        checks.refuse(FILE_NAME, "format", "the name of a format", name)
+    return DatasetFile(path, name, options)
+
+
+def _section(content: Mapping[str, object], name: str) -> dict[str, object]:
+    section = content.get(name, {})
+    if not isinstance(section, Mapping):
+        checks.refuse(FILE_NAME, name, f"a table, as in [{name}]", section)
+    return dict(section)
+
+
+def _screen(section: Mapping[str, object]) -> dict[str, object]:
+    checks.known_options(f"[screen] of {FILE_NAME}", section, (*_SCREEN_KEYS, "assumed"))
+    for key in _SCREEN_KEYS:
+        if key not in section:
+            checks.refuse(
+                FILE_NAME, "screen", f"a table with {', '.join(_SCREEN_KEYS)}", sorted(section)
+            )
+    screen = Screen(*(checks.positive(FILE_NAME, k, section[k]) for k in _SCREEN_KEYS))
+    return {"screen": screen, **({"assumed": True} if section.get("assumed") else {})}
+
+
+def dataset_toml(format_name: str, options: Mapping[str, object], notes: tuple[str, ...]) -> str:
+    """The text of a `dataset.toml`.
+
+    Parameters
+    ----------
+    format_name : str
+        The format.
+    options : mapping
+        Options of the reader; a Screen, a mapping, a list, a number or a text each.
+    notes : tuple of str
+        Sentences that stand above as comments: what was guessed, and what should be checked.
+    """
+    lines = [
+        "# How the recordings in this folder are laid out. Every verb of Gazeveil reads this file.",
+        *(f"# {line}" for note in notes for line in note.splitlines()),
+        f"format = {_value(format_name)}",
+    ]
+    lines += [f"{k} = {_value(options[k])}" for k in ("people", *_SAME) if k in options]
+    interval = options.get("frame_interval_s")
+    if interval is not None and not isinstance(interval, Mapping):
+        lines.append(f"frame_interval_s = {_value(interval)}")
+    sections: dict[str, Mapping[str, object]] = {
+        "columns": _mapping(options.get("columns")),
+        "units": {k: options[o] for k, o in _UNITS.items() if o in options},
+        "screen": _screen_out(options),
+        "frame_interval_s": _mapping(interval),
+        "options": {
+            k: v
+            for k, v in options.items()
+            if k not in (*_KEYS, *_UNITS.values(), "assumed", "screen")
+        },
+    }
+    for name, section in sections.items():
+        if section:
+            lines += ["", f"[{name}]", *(f"{_key(k)} = {_value(v)}" for k, v in section.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return {str(k): v for k, v in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _screen_out(options: Mapping[str, object]) -> dict[str, object]:
+    screen = options.get("screen")
+    if not isinstance(screen, Screen):
+        return {}
+    assumed = {"assumed": True} if options.get("assumed") else {}
+    return {**{k: getattr(screen, k) for k in _SCREEN_KEYS}, **assumed}
+
+
+def _key(name: str) -> str:
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else _value(name)
+
+
+def _value(value: object) -> str:
+    """A value as TOML writes it; JSON's texts are TOML's basic strings."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(v) for v in value) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(str(k))} = {_value(v)}" for k, v in value.items()) + "}"
+    text = os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,151 @@
+"""Write a `dataset.toml` for recordings: what was said and guessed, or a form to fill in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from gazeveil.errors import DataError, FormatError
+from gazeveil.gaze.cohort import Handle
+from gazeveil.io.description.doubts import doubts_about_names, doubts_about_units, suggest_pattern
+from gazeveil.io.description.peek import FirstRows
+from gazeveil.io.description.toml_file import FILE_NAME, dataset_toml
+from gazeveil.io.folder import Found, scan_file, scan_folder
+from gazeveil.io.people import read_people
+from gazeveil.io.registry import Format, get
+from gazeveil.io.source import Head
+
+_FORM = """\
+# How the recordings in this folder are laid out. Every verb of Gazeveil reads this file.
+# Not all of it could be guessed: take the # away and fill in.
+# {problem}
+format = "csv"
+# pattern = "{{person}}/{{stimulus}}.csv"   # where the path says who looked at what
+# rate_hz = 250                            # where no column has times
+# people = "people.csv"                    # a table with a column 'person'
+
+[columns]                                  # columns of {file}:
+{columns}
+# t = ""
+# x = ""
+# y = ""
+
+[units]
+# time = "ms"                              # s, ms, us, ns, 100ns or frame
+# gaze = "px"                              # deg, rad, lonlat, px, px-centred, fraction, equirect
+
+# [screen]                                 # for px, px-centred and fraction
+# width_px = 1920
+# height_px = 1080
+# width_mm = 531
+# height_mm = 299
+# distance_mm = 650
+"""
+
+
+def write_dataset_file(
+    path: str | os.PathLike[str],
+    format: str | Format | None = None,  # noqa: A002 - as read has it
+    **options: object,
+) -> Path:
+    """Write the `dataset.toml` of a folder, or of the folder a file lies in.
+
+    Parameters
+    ----------
+    path, format, **options
+        As in :func:`gazeveil.read`.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    DataError
+        If there is one already, which a person may have written.
+    FormatError
+        Where the layout cannot be guessed: a form to fill in is written.
+    """
+    place = Path(path)
+    if not place.exists():
+        raise FormatError(place, "there is no such file or folder", "Check the path.")
+    root = place if place.is_dir() else place.parent
+    target = root / FILE_NAME
+    if target.exists():
+        raise DataError(f"{target} exists already. Edit it, or remove it to have it written anew.")
+    chosen = get(format) if isinstance(format, str) else format
+    reading = {k: v for k, v in options.items() if k not in ("people", "clash", "dataset")}
+    try:
+        found = (scan_folder if place.is_dir() else scan_file)(place, chosen, reading)
+    except FormatError as error:
+        if not _write_form(place, target, error):
+            raise
+        raise FormatError(
+            target, f"a form to fill in was written ({error.problem})", "Fill it in and try again."
+        ) from error
+    common = {k: v for k, v in options.items() if k in ("people", "clash")}
+    target.write_text(_text(found, root, common), encoding="utf-8")
+    return target
+
+
+def _text(found: Found, root: Path, common: Mapping[str, object]) -> str:
+    options = {**common, **found.options}
+    notes = list(found.guesses)
+    columns = options.get("columns")
+    named = isinstance(columns, Mapping) and "person" in columns
+    files = [Path(h.source) for h in found.handles if h.source]
+    by_place = "pattern" in found.format.options and not named
+    if by_place and not {"pattern", "person"} & options.keys():
+        pattern = suggest_pattern(files, root)
+        doubts = doubts_about_names(found.handles, root)
+        notes += doubts
+        if pattern is not None and doubts:
+            options["pattern"] = pattern
+            found = replace(found, handles=tuple(_renamed(found, options, root)))
+    if "people" not in options and (table := _people_table(found)) is not None:
+        options["people"] = table.relative_to(root).as_posix()
+        notes.append(f"{options['people']} names some of the people: it is taken for their table.")
+    if found.format.name == "csv":
+        notes += doubts_about_units(dict.fromkeys(files), options)
+    return dataset_toml(found.format.name, options, tuple(notes))
+
+
+def _renamed(found: Found, options: Mapping[str, object], root: Path) -> Iterator[Handle]:
+    """The recordings under a pattern."""
+    reading = {k: v for k, v in options.items() if k in found.format.options}
+    for file in dict.fromkeys(Path(h.source) for h in found.handles):
+        yield from found.format.scan(file, root, **reading)
+
+
+def _people_table(found: Found) -> Path | None:
+    """A table of people among the files that are no recordings; None where there is none."""
+    recorded = {h.person for h in found.handles}
+    for skipped in found.skipped:
+        path = Path(skipped.path)
+        if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():
+            continue
+        try:
+            people = read_people(path)
+        except FormatError:
+            continue
+        if recorded & people.keys():
+            return path
+    return None
+
+
+def _write_form(place: Path, target: Path, error: FormatError) -> bool:
+    """Write a form for the first table of a place; False where there is none."""
+    files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
+    tables = (FirstRows.of(Head.of(p), {}) for p in files)
+    first = next((t for t in tables if t.is_headed), None)
+    if first is None:
+        return False
+    columns = "\n".join(f"#   {name}" for name in first.names)
+    problem = " ".join(error.problem.split())
+    target.write_text(
+        _FORM.format(problem=problem, file=first.path.name, columns=columns), encoding="utf-8"
+    )
+    return True

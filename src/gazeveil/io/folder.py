@@ -1,0 +1,323 @@
+"""The recordings in a folder: which files are of one format, which are left out, and why."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gazeveil import checks
+from gazeveil.errors import FormatError
+from gazeveil.gaze.cohort import Handle, Skipped, natural
+from gazeveil.io.description.toml_file import FILE_NAME
+from gazeveil.io.parsing.naming import PatternError
+from gazeveil.io.registry import Format, get, names, sniff
+from gazeveil.io.source import Head
+
+# Files that belong to a folder of recordings without being one.
+_NOT_DATA = frozenset(
+    [
+        "readme",
+        "readme.md",
+        "readme.txt",
+        "license",
+        "license.txt",
+        "license.md",
+        "citation.cff",
+        ".ds_store",
+        "thumbs.db",
+        FILE_NAME,
+    ]
+)
+
+
+#: Suffixes of tables whose first line is the header, and nothing below it a file without rows.
+_TABLES = (".csv", ".tsv", ".txt")
+
+#: Reasons of skipped files that are no surprise to anybody.
+EXPECTED = ("hidden", "not a recording")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found in a place.
+
+    Parameters
+    ----------
+    format : Format
+        The format that most files have.
+    handles : tuple of Handle
+        The recordings.
+    skipped : tuple of Skipped
+        What is left out, and why.
+    options : mapping
+        The options with what was guessed.
+    guesses : tuple of str
+        The guesses in words.
+    """
+
+    format: Format
+    handles: tuple[Handle, ...]
+    skipped: tuple[Skipped, ...]
+    options: Mapping[str, object]
+    guesses: tuple[str, ...] = ()
+
+
+def scan_file(place: Path, chosen: Format | None, options: Mapping[str, object]) -> Found:
+    """The recordings of one file.
+
+    Raises
+    ------
+    FormatError
+        Where its format is not known.
+    """
+    chosen = chosen or sniff(place) or _own_columns([place], options)
+    if chosen is None:
+        raise unknown(place)
+    checks.known_options(f"Format {chosen.name}", options, chosen.options)
+    options, guesses = _completed(chosen, [place], options)
+    handles = tuple(chosen.scan(place, place.parent, **options))
+    return Found(chosen, handles, (), options, guesses)
+
+
+def scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, object]) -> Found:
+    """The format of a folder, its recordings, and what is left out."""
+    owner = _sniffed(folder, chosen)
+    if owner is not None:
+        checks.known_options(f"Format {owner.name}", options, owner.options)
+        owned = tuple(owner.scan(folder, folder, **options))
+        return Found(owner, owned, tuple(_foreign(owner, folder)), options)
+    if chosen is not None:
+        checks.known_options(f"Format {chosen.name}", options, chosen.options)
+    candidates, skipped = _candidates(folder, chosen, options)
+    if not any(f is not None for _, f in candidates):
+        files = [p for p, _ in candidates if p.is_file()]
+        own = _own_columns(files, options) if chosen in (None, get("csv")) else None
+        if own is None:
+            raise _nothing_found(folder, chosen, [p for p, _ in candidates])
+        candidates = [(p, own if not _misfit(own, p, options, True) else None) for p in files]
+    main = _most(candidates)
+    checks.known_options(f"Format {main.name}", options, main.options)
+    of_main = [p for p, f in candidates if f is not None and f.name == main.name]
+    options, guesses = _completed(main, [p for p in of_main if not _no_rows(p)], options)
+    handles: list[Handle] = []
+    misfits: list[PatternError] = []
+    for place, of_place in candidates:
+        reason = _why_not(place, main, of_place, options)
+        if not reason:
+            try:
+                found = list(main.scan(place, folder, **options))
+            except PatternError as error:
+                misfits.append(error)
+                skipped.append(Skipped(str(place), error.problem))
+                continue
+            handles += found
+            reason = "" if found else "no recording in it"
+            skipped += _foreign(main, place) if place.is_dir() else []
+        if reason:
+            skipped.append(Skipped(str(place), reason))
+    if not handles:
+        raise (
+            misfits[0]
+            if misfits
+            else FormatError(
+                folder, f"no file of format {main.name} here has any rows", "Check the files."
+            )
+        )
+    return Found(main, tuple(handles), tuple(skipped), options, guesses)
+
+
+def _most(candidates: list[tuple[Path, Format | None]]) -> Format:
+    """The format that most files have."""
+    votes = Counter(f.name for _, f in candidates if f is not None)
+    most = votes.most_common(1)[0][0]
+    return next(f for _, f in candidates if f is not None and f.name == most)
+
+
+def _own_columns(files: list[Path], options: Mapping[str, object]) -> Format | None:
+    """Plain CSV, where some file of own columns can be read as it; None where none can."""
+    csv = get("csv")
+    return csv if any(not _misfit(csv, p, options, True) for p in files) else None
+
+
+def _misfit(chosen: Format, place: Path, options: Mapping[str, object], guessing: bool) -> str:
+    """Why a file is not of a format under these options; empty where it is or nobody can say."""
+    return "" if chosen.why_not is None else chosen.why_not(Head.of(place), options, guessing)
+
+
+def _completed(
+    chosen: Format, files: list[Path], options: Mapping[str, object]
+) -> tuple[Mapping[str, object], tuple[str, ...]]:
+    """The options with what the format guesses, and the guesses in words."""
+    if chosen.complete is None:
+        return options, ()
+    guess = chosen.complete(files, options)
+    return {**options, **guess.options}, guess.sentences
+
+
+def _no_rows(place: Path) -> bool:
+    """Whether a file is a table without any row."""
+    if not place.is_file():
+        return False
+    head = Head.of(place)
+    if head.name.endswith(".arff"):
+        return head.text.rstrip().lower().endswith("@data")
+    lines = [t for t in head.lines if t.strip() and not t.startswith("#")]
+    return head.name.endswith(_TABLES) and len(lines) == 1 and len(head.data) < 1 << 15
+
+
+def _foreign(owner: Format, folder: Path) -> list[Skipped]:
+    """Files of a folder that a format owns and that are no part of it."""
+    places = () if owner.foreign_files is None else owner.foreign_files(folder)
+    return [Skipped(str(place), f"not part of the {owner.name} folder") for place in places]
+
+
+def _sniffed(
+    place: Path, chosen: Format | None, options: Mapping[str, object] | None = None
+) -> Format | None:
+    """The format of a file or folder: the chosen one, or any where none is chosen."""
+    if chosen is None:
+        return sniff(place)
+    if chosen.why_not is not None and options and place.is_file():
+        return None if chosen.why_not(Head.of(place), options, False) else chosen
+    return chosen if chosen.knows(place) else None
+
+
+def _candidates(
+    folder: Path, chosen: Format | None, options: Mapping[str, object]
+) -> tuple[list[tuple[Path, Format | None]], list[Skipped]]:
+    """Files and folders that may be recordings with their format, and what is left out.
+
+    Folders that are one recording each (Glasses 3, Pupil exports) are taken whole, files one by
+    one.
+    """
+    candidates: list[tuple[Path, Format | None]] = []
+    skipped: list[Skipped] = []
+    owned: list[Path] = []
+    places = sorted(_walk(folder), key=lambda p: natural(p[0].relative_to(folder).as_posix()))
+    for place, refused in places:
+        if any(o in place.parents for o in owned):
+            continue
+        if refused or (place.name.lower() in _NOT_DATA and not place.is_dir()):
+            skipped.append(Skipped(str(place), refused or "not a recording"))
+            continue
+        of_place = _sniffed(place, chosen, options)
+        if not place.is_dir():
+            candidates.append((place, of_place))
+        elif of_place is not None:
+            owned.append(place)
+            candidates.append((place, of_place))
+    return candidates, skipped
+
+
+def _nothing_found(folder: Path, chosen: Format | None, files: list[Path]) -> FormatError:
+    # A folder of EDF files or archives gets the sentence that one of them would get.
+    unread = next((p for p in files if _remedy(p)), None)
+    if chosen is None or (chosen.dataset is None and unread is not None):
+        return unknown(unread or folder)
+    remedy = (
+        "Check the path and the format name."
+        if chosen.dataset is None
+        else f"Expected layout of {chosen.dataset.title}: {chosen.dataset.layout}."
+    )
+    return FormatError(folder, f"no file here looks like {chosen.name}", remedy)
+
+
+def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Everything in a folder, with the reason for what is not looked at; links to folders are
+    followed, each folder once.
+    """
+    visited = {os.path.realpath(folder)}
+    top = os.path.realpath(folder)
+    pending = [folder]
+    while pending:
+        current = pending.pop()
+        try:
+            entries = list(current.iterdir())
+        except OSError as error:
+            raise FormatError(
+                current, f"the folder cannot be opened ({error.strerror})", "Check the permissions."
+            ) from error
+        for place in entries:
+            if place.name.startswith("."):
+                yield place, "hidden"
+            elif place.is_dir():
+                real = os.path.realpath(place)
+                if place.is_symlink() and (real in visited or Path(top) in Path(real).parents):
+                    yield place, "a link to a folder that is read in its own place"
+                elif real not in visited:
+                    visited.add(real)
+                    pending.append(place)
+                    yield place, ""
+            elif place.is_file():
+                yield place, ""
+            else:
+                link = place.is_symlink()
+                yield place, "a link that leads nowhere" if link else "not a regular file"
+
+
+def _why_not(
+    place: Path, main: Format, of_place: Format | None, options: Mapping[str, object]
+) -> str:
+    """Why a file is no part of the cohort; an empty text where it is."""
+    if of_place is not None and of_place.name == main.name:
+        if _no_rows(place):
+            return "no rows below its header"
+        return _misfit(main, place, options, False) if place.is_file() else ""
+    if of_place is not None:
+        return f"not {main.name} but {of_place.name}"
+    if place.is_file() and place.stat().st_size == 0:
+        return "the file is empty"
+    if _no_rows(place):
+        return "no rows below its header"
+    remedy = _remedy(place)
+    misfit = _misfit(main, place, options, False) if place.is_file() else ""
+    return (
+        f"{remedy[0]}: {remedy[1]}"
+        if remedy
+        else f"not {main.name}" + (f": {misfit}" if misfit and options else "")
+    )
+
+
+def _remedy(place: Path) -> tuple[str, str] | None:
+    """What a file is and what to do with it, for the kinds that are often met
+    and cannot be read.
+    """
+    if not place.is_file():
+        return None
+    head = Head.of(place)
+    if head.name.endswith(".edf") or head.data.startswith(b"SR_RESEARCH"):
+        return (
+            "EyeLink EDF is a closed binary format",
+            "Convert it with SR Research's edf2asc, then read the .asc file it writes.",
+        )
+    if head.data.startswith(
+        (b"PK\x03\x04", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
+    ) or head.name.endswith((".tar", ".tgz")):
+        return "it is an archive of another kind than gzip", "Unpack it and read the files in it."
+    return None
+
+
+def unknown(place: Path) -> FormatError:
+    """The error for a file or folder of no known format."""
+    if place.is_dir():
+        return FormatError(
+            place,
+            "no file in this folder looks like a known recording",
+            "See `gazeveil datasets` for the layouts, name a format (format= in Python, --format on"
+            " the command line), or say the columns in a dataset.toml.",
+        )
+    if place.stat().st_size == 0:
+        return FormatError(
+            place, "the file is empty", "Copy it again from the tracker or the archive."
+        )
+    remedy = _remedy(place)
+    if remedy is not None:
+        return FormatError(place, *remedy)
+    return FormatError(
+        place,
+        "its format is not known",
+        f"Name it (format= in Python, --format on the command line), one of: {', '.join(names())}.",
+    )

@@ -1,0 +1,396 @@
+"""`dataset.toml`, folders of CSVs with own columns, guesses that are said, doubts and skipped
+files.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.errors import DataError, FormatError
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.gaze.summary import summarise
+from gazeveil.io.description.toml_file import dataset_toml, read_dataset_file
+from gazeveil.io.description.writing import write_dataset_file
+from gazeveil.io.reading import ReadingWarning
+from tests.support.recordings import real
+
+SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
+SECTION = (
+    "[screen]\nwidth_px = 1280\nheight_px = 720\nwidth_mm = 400\nheight_mm = 225\n"
+    "distance_mm = 450\n"
+)
+
+
+def gaze_px(rows: int = 100, seed: int = 0) -> np.ndarray:
+    """A walk around the centre of the screen, in pixels."""
+    return np.random.default_rng(seed).normal((640, 360), 60, (rows, 2))
+
+
+def table(path: Path, header: str, columns: list[np.ndarray], separator: str = ",") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = zip(*(c.tolist() for c in columns), strict=True)
+    lines = [separator.join(f"{v:.9g}" for v in row) for row in rows]
+    path.write_text("\n".join([header.replace(",", separator), *lines]) + "\n", "utf-8")
+    return path
+
+
+def own_columns(
+    folder: Path, names: tuple[str, ...] = ("anna_sea.csv", "anna_city.csv", "ben_sea.csv")
+) -> Path:
+    for number, name in enumerate(names):
+        gaze = gaze_px(seed=number)
+        ticks = np.arange(len(gaze)) * 4.0
+        table(
+            folder / name, "Uhr,Blick_X,Blick_Y,Lux", [ticks, gaze[:, 0], gaze[:, 1], 0 * ticks + 5]
+        )
+    return folder
+
+
+def heard(path: Path, *arguments: object, **options: object) -> tuple[Cohort, list[str]]:
+    """A cohort and what was said while it was read."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cohort = gazeveil.read(path, *arguments, **options)  # type: ignore[arg-type]
+    return cohort, [str(w.message) for w in caught if issubclass(w.category, ReadingWarning)]
+
+
+@pytest.mark.parametrize("format_name", [None, "csv"])
+def test_a_folder_of_own_columns_reads_and_the_guess_is_said(
+    tmp_path: Path, format_name: str | None
+) -> None:
+    cohort, said = heard(own_columns(tmp_path), format_name)
+    assert len(cohort) == 3
+    for recording in cohort:
+        assert recording.rate_hz == 250
+        assert isinstance(recording.space, Screen)
+        assert recording.metadata["assumed_geometry"] is True
+    text = " ".join(said)
+    assert "t is 'Uhr', x is 'Blick_X', y is 'Blick_Y'" in text
+    assert "'Uhr' counts ms (250 Hz)" in text
+    assert "are pixels from the top left corner" in text
+    assert "Assumed a screen of" in text
+    assert "--write-dataset" in text
+
+
+def test_columns_that_are_said_find_their_files_in_a_folder(tmp_path: Path) -> None:
+    own_columns(tmp_path)
+    (tmp_path / "weather.csv").write_text("day,rain\n1,2\n", "utf-8")
+    cohort, said = heard(
+        tmp_path,
+        "csv",
+        columns={"t": "Uhr", "x": "Blick_X", "y": "Blick_Y"},
+        time_unit="ms",
+        unit="px",
+        screen=SCREEN,
+        pattern="{person}_{stimulus}.csv",
+    )
+    assert sorted(cohort.people) == ["anna", "ben"]
+    assert cohort.stimuli == ("city", "sea")
+    assert said == ["1 file was left out: weather.csv (not csv: there is no column 'Uhr')."]
+    assert "assumed_geometry" not in cohort[0].metadata
+
+
+def test_a_dataset_file_says_everything_once(tmp_path: Path) -> None:
+    own_columns(tmp_path)
+    (tmp_path / "who.csv").write_text("person,age\nanna,31\nben,29\n", "utf-8")
+    (tmp_path / "dataset.toml").write_text(
+        'format = "csv"\npattern = "{person}_{stimulus}.csv"\npeople = "who.csv"\n'
+        '[columns]\nt = "Uhr"\nx = "Blick_X"\ny = "Blick_Y"\n'
+        '[units]\ntime = "ms"\ngaze = "px"\n' + SECTION,
+        "utf-8",
+    )
+    cohort, said = heard(tmp_path)
+    assert [k[:2] for k in cohort.keys] == [("anna", "city"), ("anna", "sea"), ("ben", "sea")]
+    assert cohort.people["anna"]["age"] == 31
+    assert cohort[0].space == SCREEN
+    assert said == ["1 file was left out: who.csv (not csv: there is no column 'Uhr')."]
+    expected = SCREEN.from_px(*gaze_px(seed=1).T)
+    np.testing.assert_allclose(cohort[0].x_deg, expected[0], atol=1e-6)
+    # One file of the folder is read by it too, and an option goes before it.
+    (one,) = gazeveil.read(tmp_path / "ben_sea.csv", time_unit="us")
+    assert (one.person, one.rate_hz) == ("ben", 250_000)
+    with pytest.raises(FormatError):
+        gazeveil.read(tmp_path / "ben_sea.csv", "csv", dataset=False, unit="deg", time_unit="s")[0]
+
+
+def test_a_dataset_file_may_lie_elsewhere(tmp_path: Path) -> None:
+    own_columns(tmp_path / "data")
+    file = tmp_path / "other.toml"
+    file.write_text('pattern = "{person}_{stimulus}.csv"\n' + SECTION, "utf-8")
+    assert sorted(heard(tmp_path / "data", dataset=file)[0].people) == ["anna", "ben"]
+
+
+def test_it_serves_formats_that_are_recognised(tmp_path: Path) -> None:
+    for person, clip in (("p1", "a"), ("p2", "a")):
+        gaze = np.abs(gaze_px()) / 1280
+        folder = tmp_path / person
+        folder.mkdir()
+        lines = [
+            f"frame,{i + 1},forward,0.5,0.5,eye,{x:.6f},{y:.6f}" for i, (x, y) in enumerate(gaze)
+        ]
+        (folder / f"{clip}._2017-10-13_ori_0.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    (tmp_path / "dataset.toml").write_text(
+        'format = "vr-eyetracking"\n[frame_interval_s]\na = 0.04\n', "utf-8"
+    )
+    cohort = gazeveil.read(tmp_path)
+    assert cohort[0].rate_hz == pytest.approx(25)
+
+
+def test_a_rate_gives_times_and_frames_have_lengths_by_stimulus(tmp_path: Path) -> None:
+    gaze = gaze_px(30)
+    table(tmp_path / "p1" / "a.csv", "gx,gy", [gaze[:, 0], gaze[:, 1]])
+    (tmp_path / "dataset.toml").write_text(
+        'format = "csv"\nrate_hz = 120\n[columns]\nx = "gx"\ny = "gy"\n[units]\ngaze = "px"\n'
+        + SECTION,
+        "utf-8",
+    )
+    (recording,) = gazeveil.read(tmp_path)
+    assert recording.rate_hz == 120
+    assert recording.t_ns[:3].tolist() == [0, 8333333, 16666667]
+    (tmp_path / "dataset.toml").unlink()
+    frames = np.arange(1.0, 31.0)
+    for stimulus in ("a", "b"):
+        table(
+            tmp_path / "p1" / f"{stimulus}.csv", "no,gx_px,gy_px", [frames, gaze[:, 0], gaze[:, 1]]
+        )
+    (tmp_path / "frames.json").write_text('{"a": 0.04, "b": 0.02}', "utf-8")
+    (tmp_path / "dataset.toml").write_text(
+        'format = "csv"\nframe_interval_s = "frames.json"\n[columns]\nt = "no"\nx = "gx_px"\n'
+        'y = "gy_px"\n' + SECTION,
+        "utf-8",
+    )
+    assert [r.rate_hz for r in gazeveil.read(tmp_path)] == [25, 50]
+
+
+def test_a_dataset_file_that_was_written_reads_the_same(tmp_path: Path) -> None:
+    own_columns(tmp_path)
+    (tmp_path / "who.csv").write_text("person,age\nanna,31\nben,29\n", "utf-8")
+    path = write_dataset_file(tmp_path)
+    text = path.read_text("utf-8")
+    assert 'pattern = "{person}_{stimulus}.csv"' in text
+    assert 'people = "who.csv"' in text
+    assert "assumed = true" in text
+    cohort, said = heard(tmp_path)
+    assert sorted(cohort.people) == ["anna", "ben"]
+    assert cohort.people["ben"]["age"] == 29
+    assert not any("Guessed" in s for s in said)
+    with pytest.raises(DataError, match="exists already"):
+        write_dataset_file(tmp_path)
+
+
+def test_what_cannot_be_guessed_becomes_a_form(tmp_path: Path) -> None:
+    values = np.arange(40.0)
+    table(tmp_path / "a.csv", "alpha,beta,gamma", [values, values * 2, values * 3])
+    with pytest.raises(FormatError, match="a form to fill in was written"):
+        write_dataset_file(tmp_path)
+    text = (tmp_path / "dataset.toml").read_text("utf-8")
+    assert "#   beta" in text
+    filled = text.replace('# t = ""', 't = "alpha"').replace('# x = ""', 'x = "beta"')
+    filled = filled.replace('# y = ""', 'y = "gamma"').replace("# time", "time")
+    filled = filled.replace("# gaze", "gaze").replace("# [screen]", "[screen]")
+    for name in ("width_px", "height_px", "width_mm", "height_mm", "distance_mm"):
+        filled = filled.replace(f"# {name}", name)
+    (tmp_path / "dataset.toml").write_text(filled, "utf-8")
+    (recording,) = gazeveil.read(tmp_path)
+    assert recording.rate_hz == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("format = csv\n", "it is not TOML"),
+        ('colums = "x"\n', "no option 'colums'. Did you mean 'columns'"),
+        ('columns = "x"\n', r"'columns' parameter of dataset.toml must be a table"),
+        ("[units]\ntme = 's'\n", "no option 'tme'. Did you mean 'time'"),
+        ("[screen]\nwidth_px = 3\n", "'screen' parameter of dataset.toml"),
+        ("format = 3\n", "'format' parameter"),
+    ],
+)
+def test_a_wrong_dataset_file_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    own_columns(tmp_path)
+    (tmp_path / "dataset.toml").write_text(text, "utf-8")
+    with pytest.raises(FormatError, match=message) as caught:
+        gazeveil.read(tmp_path)
+    assert "dataset.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_options_survive_being_written(tmp_path: Path) -> None:
+    options = {
+        "columns": {"t": 'a "b"', "x": "gaze [x]", "y": "ü\\y"},
+        "time_unit": "ms",
+        "unit": "px",
+        "missing": [-1, 0.5],
+        "screen": SCREEN,
+        "assumed": True,
+        "pattern": "{person}/{stimulus}.csv",
+        "rate_hz": 59.94,
+        "frame_interval_s": {"a b": 0.04},
+        "surface": "wall",
+    }
+    path = tmp_path / "dataset.toml"
+    path.write_text(dataset_toml("csv", options, ("A note.",)), "utf-8")
+    back = read_dataset_file(path)
+    assert back.format == "csv"
+    assert back.options == options
+
+
+def test_every_file_its_own_person_is_pointed_out(tmp_path: Path) -> None:
+    said = heard(own_columns(tmp_path), screen=SCREEN)[1]
+    doubt = next(s for s in said if "person of its own" in s)
+    assert "pattern='{person}_{stimulus}.csv'" in doubt
+    said = heard(tmp_path, screen=SCREEN, pattern="{person}_{stimulus}.csv")[1]
+    assert not any("person of its own" in s for s in said)
+
+
+def test_trackers_taken_for_people_are_pointed_out(tmp_path: Path) -> None:
+    names = tuple(f"{t}/{p}_sea.csv" for t in ("tobii", "EyeLink 1000") for p in ("p01", "p02"))
+    said = heard(own_columns(tmp_path, names))[1]
+    doubt = next(s for s in said if "like trackers" in s)
+    assert "'EyeLink 1000', 'tobii'" in doubt
+
+
+@pytest.mark.data
+def test_recordings_that_are_named_after_trackers_are_pointed_out() -> None:
+    said = heard(real("vendor_samples", "tsv_multi"))[1]
+    assert any("'EyeLink_1000+_binocular_1000Hz'" in s and "like trackers" in s for s in said)
+
+
+def test_clips_taken_for_people_are_pointed_out(tmp_path: Path) -> None:
+    names = tuple(f"{c}/{p}.csv" for c in ("sea", "city") for p in ("obs01", "obs02"))
+    said = heard(own_columns(tmp_path, names))[1]
+    assert any("pattern='{stimulus}/{person}.csv'" in s for s in said)
+    cohort, said = heard(tmp_path, pattern="{stimulus}/{person}.csv")
+    assert sorted(cohort.people) == ["obs01", "obs02"]
+    assert not any("pattern=" in s for s in said)
+
+
+def test_people_in_folders_raise_no_doubt(tmp_path: Path) -> None:
+    names = tuple(f"{p}/{c}.csv" for c in ("sea", "city") for p in ("anna", "ben"))
+    said = heard(own_columns(tmp_path, names))[1]
+    assert not any("people were taken" in s or "of its own" in s for s in said)
+
+
+def test_milliseconds_called_seconds_are_pointed_out(tmp_path: Path) -> None:
+    gaze = gaze_px()
+    ticks = np.arange(len(gaze)) * 4.0
+    table(tmp_path / "a.csv", "t_s,x_px,y_px", [ticks, gaze[:, 0], gaze[:, 1]])
+    cohort, said = heard(tmp_path, "csv", screen=SCREEN)
+    assert any("makes 0.25 Hz: they look like ms. Say time_unit='ms'" in s for s in said)
+    assert any("rate that no tracker has" in w for w in summarise(cohort).warnings())
+    assert heard(tmp_path, "csv", screen=SCREEN, time_unit="ms")[1] == []
+
+
+def test_pixels_called_degrees_are_pointed_out(tmp_path: Path) -> None:
+    gaze = np.round(gaze_px() - [640, 360]).clip(-85, 85)
+    ticks = np.arange(len(gaze)) * 4.0
+    table(tmp_path / "a.csv", "t_ms,x_deg,y_deg", [ticks, gaze[:, 0], gaze[:, 1]])
+    cohort, said = heard(tmp_path, screen=Screen(1280, 720, 400.0, 225.0, 900.0))
+    assert any("all values are whole numbers: these look like pixels" in s for s in said)
+    assert any("most gaze lies beside the screen" in w for w in summarise(cohort).warnings())
+
+
+def test_a_rate_that_the_times_deny_is_pointed_out(tmp_path: Path) -> None:
+    gaze = gaze_px()
+    ticks = np.arange(len(gaze)) * 4.0
+    table(tmp_path / "a.csv", "t_ms,x_px,y_px", [ticks, gaze[:, 0], gaze[:, 1]])
+    said = heard(tmp_path, rate_hz=1000, screen=SCREEN)[1]
+    assert any("rate_hz=1000 was said" in s and "250 Hz" in s for s in said)
+
+
+@pytest.mark.parametrize(
+    ("x", "unit"), [("fraction", "fractions of the screen"), ("centred", "from the centre")]
+)
+def test_other_units_are_guessed_by_their_values(tmp_path: Path, x: str, unit: str) -> None:
+    gaze = gaze_px(200)
+    gaze = gaze / [1280, 720] if x == "fraction" else (gaze - [640, 360]) * 4
+    seconds = 1_600_000_000 + np.arange(len(gaze)) / 60
+    path = tmp_path / "a.csv"
+    rows = [f"{t:.4f},{a:.6f},{b:.6f}" for t, (a, b) in zip(seconds, gaze, strict=True)]
+    path.write_text("\n".join(["stamp,eye_x,eye_y", *rows]) + "\n", "utf-8")
+    cohort, said = heard(path)
+    assert any(unit in s for s in said)
+    assert cohort[0].rate_hz == 60
+    assert abs(float(cohort[0].x_deg.mean())) < 3
+
+
+def test_values_that_leave_a_unit_open_are_asked_for(tmp_path: Path) -> None:
+    gaze = np.random.default_rng(0).uniform(2, 80, (100, 2))
+    ticks = np.arange(100) * 4.0
+    table(tmp_path / "a.csv", "t,x,y", [ticks, gaze[:, 0], gaze[:, 1]])
+    with pytest.raises(FormatError, match="do not say their unit"):
+        gazeveil.read(tmp_path)
+
+
+def test_degrees_of_a_sphere_are_not_taken_for_a_screen(tmp_path: Path) -> None:
+    gaze = np.random.default_rng(0).normal((180, 90), 5, (100, 2))
+    ticks = np.arange(100) * 4.0
+    table(tmp_path / "a.csv", "t_ms,x_deg,y_deg", [ticks, gaze[:, 0], gaze[:, 1]])
+    assert isinstance(gazeveil.read(tmp_path)[0].space, Sphere)
+
+
+def test_a_file_without_rows_does_not_block_a_folder(tmp_path: Path) -> None:
+    own_columns(tmp_path, ("anna/sea.csv", "ben/sea.csv"))
+    (tmp_path / "anna" / "city.csv").write_text("Uhr,Blick_X,Blick_Y,Lux\n", "utf-8")
+    (tmp_path / "ben" / "city.csv").write_text("", "utf-8")
+    cohort, said = heard(tmp_path)
+    assert [k[:2] for k in cohort.keys] == [("anna", "sea"), ("ben", "sea")]
+    assert said[-1] == (
+        "2 files were left out: anna/city.csv (no rows below its header), ben/city.csv (the file is"
+        " empty)."
+    )
+    assert {Path(s.path).name for s in cohort.skipped} == {"city.csv"}
+
+
+def test_a_zero_row_file_of_a_known_format_is_skipped_too(tmp_path: Path) -> None:
+    header = "@RELATION g\n@ATTRIBUTE time NUMERIC\n@ATTRIBUTE x NUMERIC\n@ATTRIBUTE y NUMERIC\n"
+    header += "%@METADATA width_px 1280\n%@METADATA height_px 720\n%@METADATA width_mm 400\n"
+    header += "%@METADATA height_mm 225\n%@METADATA distance_mm 450\n@DATA\n"
+    (tmp_path / "p1").mkdir()
+    rows = "".join(f"{4000 * i},640,{360 + i}\n" for i in range(30))
+    (tmp_path / "p1" / "a.arff").write_text(header + rows, "utf-8")
+    (tmp_path / "p1" / "b.arff").write_text(header, "utf-8")
+    cohort, said = heard(tmp_path)
+    assert len(cohort) == 1
+    assert said == ["1 file was left out: p1/b.arff (no rows below its header)."]
+
+
+def test_a_file_that_does_not_fit_the_pattern_is_named_not_fatal(tmp_path: Path) -> None:
+    own_columns(tmp_path, ("anna_sea.csv", "ben_sea.csv", "calibration.csv"))
+    cohort, said = heard(tmp_path, pattern="{person}_{stimulus}.csv")
+    assert sorted(cohort.people) == ["anna", "ben"]
+    assert "calibration.csv (its path does not fit the pattern" in said[-1]
+    with pytest.raises(FormatError, match="does not fit the pattern"):
+        gazeveil.read(tmp_path, pattern="{person}-{stimulus}.tsv")
+
+
+def test_every_verb_reads_it_and_names_what_it_leaves_out(tmp_path: Path) -> None:
+    own_columns(tmp_path)
+    (tmp_path / "void.csv").write_text("Uhr,Blick_X,Blick_Y,Lux\n", "utf-8")
+    program = [sys.executable, "-m", "gazeveil.cli.main"]
+    done = subprocess.run(
+        [*program, "inspect", str(tmp_path), "--write-dataset"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (tmp_path / "dataset.toml").is_file()
+    assert done.stderr.count("void.csv (no rows below its header)") == 1
+    out = tmp_path.parent / "table.parquet"
+    done = subprocess.run(
+        [*program, "features", str(tmp_path), "--out", str(out), "--json", f"{out}.json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("void.csv (no rows below its header)") == 1
+    assert "Guessed" not in done.stderr
