@@ -29,7 +29,7 @@ from gazeveil.papers.figure import (
     same,
     same_text,
 )
-from gazeveil.papers.parts import Part
+from gazeveil.papers.parts import StudyPart
 from gazeveil.papers.published import paper_module
 from gazeveil.privacy.registry import mechanism, mechanisms
 from tests.support.recordings import real
@@ -38,7 +38,7 @@ STUDIES = sorted(p for p in FOLDER.rglob("*.toml"))
 EMPTY = Results(frame_of([]), outcomes_of(()))
 
 
-def parts_of(paper: str) -> list[Part]:
+def parts_of(paper: str) -> list[StudyPart]:
     return [
         part
         for path in STUDIES
@@ -81,7 +81,7 @@ def test_every_name_and_parameter_of_a_study_is_known(path: Path, quick: bool) -
         assert all(m.partition(":")[0] in RESERVED for m in part.missing)
 
 
-def answers(part: Part, cell: CellQuery) -> bool:
+def answers(part: StudyPart, cell: CellQuery) -> bool:
     """Whether a part computes a cell."""
     if part.label != cell.cohort:
         return False

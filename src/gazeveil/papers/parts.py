@@ -44,7 +44,7 @@ _JOINS = ("tasks", "datasets")
 
 
 @dataclass(frozen=True)
-class Part:
+class StudyPart:
     """One study of several.
 
     Parameters
@@ -184,7 +184,7 @@ class MultiPartStudy:
     paper: str
     figure: str
     quick: bool
-    parts: tuple[Part, ...]
+    parts: tuple[StudyPart, ...]
 
 
 def tables_in(value: object) -> list[dict[str, Any]]:

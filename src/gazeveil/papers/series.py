@@ -18,7 +18,7 @@ from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import run as run_one
 from gazeveil.evaluation.sources import opened
 from gazeveil.evaluation.study import Study
-from gazeveil.papers.parts import TEXTS, MultiPartStudy, Part
+from gazeveil.papers.parts import TEXTS, MultiPartStudy, StudyPart
 from gazeveil.papers.published import compare, paper_module
 from gazeveil.papers.study_file import read
 
@@ -67,7 +67,7 @@ def run(
         If no part could be computed.
     """
     held = plan if isinstance(plan, MultiPartStudy) else read(plan, quick)
-    done: list[tuple[Part, Results]] = []
+    done: list[tuple[StudyPart, Results]] = []
     curves: dict[str, object] = {}
     failures: list[dict[str, str]] = []
     for part in held.parts:
@@ -161,7 +161,7 @@ def folder_name(label: str) -> str:
 
 def together(
     plan: MultiPartStudy,
-    done: Sequence[tuple[Part, Results]],
+    done: Sequence[tuple[StudyPart, Results]],
     failures: Sequence[dict[str, str]],
     curves: Mapping[str, object],
 ) -> Results:
@@ -196,7 +196,7 @@ def together(
     return Results(*tables, tuple(guarantees.values()), first.examples, study)
 
 
-def _part_entry(part: Part, results: Results) -> dict[str, object]:
+def _part_entry(part: StudyPart, results: Results) -> dict[str, object]:
     """What `parts` of a study says of one: its dataset, its size and its protocol."""
     cohort = results.study.get("cohort", {})
     shape = {k: cohort.get(k) for k in _SHAPE} if isinstance(cohort, Mapping) else {}
@@ -205,11 +205,11 @@ def _part_entry(part: Part, results: Results) -> dict[str, object]:
     return {**named, **shape, **protocol}
 
 
-def _failures(part: Part, results: Results) -> list[dict[str, str]]:
+def _failures(part: StudyPart, results: Results) -> list[dict[str, str]]:
     return [{**f, "cell": f"{part.label}: {f['cell']}"} for f in results.failures]
 
 
-def _left_out(part: Part, results: Results) -> list[str]:
+def _left_out(part: StudyPart, results: Results) -> list[str]:
     return [
         *(f"{part.label}: {t}" for t in _texts(results.study.get("left_out"))),
         *(

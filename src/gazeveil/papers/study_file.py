@@ -40,7 +40,7 @@ from gazeveil.evaluation.study import find_path, read_toml
 from gazeveil.papers.catalogue import name_of
 from gazeveil.papers.citations import FORMER, check_key
 from gazeveil.papers.figure import RESERVED
-from gazeveil.papers.parts import TEXTS, MultiPartStudy, Part, tables_in
+from gazeveil.papers.parts import TEXTS, MultiPartStudy, StudyPart, tables_in
 from gazeveil.privacy.registry import mechanisms as known_mechanisms
 
 #: Keys of a file that are no part's.
@@ -148,7 +148,7 @@ def _fewer(wanted: object, most: int) -> object:
     return wanted[:most] if isinstance(wanted, list) else min(int(str(wanted)), most)
 
 
-def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
+def _part(own: Mapping[str, Any], here: Path, quick: bool) -> StudyPart:
     part = dict(own)
     for kind in TEXTS:
         part[kind] = list(
@@ -181,7 +181,7 @@ def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
     # baseline is left.
     if not part["mechanisms"]:
         part["scenarios"] = ["raw/raw"]
-    return Part(str(part["label"]), part, real, tuple(unavailable), here, tuple(left))
+    return StudyPart(str(part["label"]), part, real, tuple(unavailable), here, tuple(left))
 
 
 def _patterns(part: Mapping[str, Any], kind: str) -> list[Any]:

@@ -27,7 +27,8 @@ from gazeveil.privacy.publication.identities.names import (
     public_names,
 )
 from gazeveil.privacy.publication.identities.people_table import PeopleTable, people_table
-from gazeveil.privacy.publication.outputs.output import Output, output
+from gazeveil.privacy.publication.outputs.output import Output
+from gazeveil.privacy.publication.outputs.registry import output
 from gazeveil.privacy.publication.part import Part, PartSummary
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.statement import check_keep, published_promise

@@ -1,4 +1,4 @@
-"""Formats of a release: what each has to do, and which there are.
+"""Formats of a release: what each has to do.
 
 A format writes one recording at a time into a folder, and the files that speak of all recordings at
 the end. It invents no names: people, stimuli and sessions have their published names already, the
@@ -7,13 +7,10 @@ number of a recording says nothing, and nothing of the input's own files is know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from gazeveil import checks
 from gazeveil.gaze.recording import Recording
 
 if TYPE_CHECKING:
@@ -75,32 +72,3 @@ class Output(Protocol):
             What the certificate will say.
         """
         ...
-
-
-# Module and class of each format; loaded when it is asked for, because some need polars.
-_HOME: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "parquet": ("gazeveil.privacy.publication.outputs.parquet", "ParquetOutput"),
-        "csv": ("gazeveil.privacy.publication.outputs.csv", "CsvOutput"),
-        "bids": ("gazeveil.privacy.publication.outputs.bids", "BidsOutput"),
-        "same": ("gazeveil.privacy.publication.outputs.same", "SameOutput"),
-    }
-)
-
-OUTPUTS = tuple(_HOME)
-
-
-def output(name: str, source_format: str = "") -> Output:
-    """A format by its name.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`OUTPUTS`.
-    source_format : str
-        What the input was read as; `same` writes that where it can.
-    """
-    checks.one_of("publication", "to", name, OUTPUTS)
-    module, kind = _HOME[name]
-    make: Callable[..., Output] = getattr(import_module(module), kind)
-    return make(source_format) if name == "same" else make()
