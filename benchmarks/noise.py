@@ -15,11 +15,13 @@ import os
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
+from gazeveil.privacy.noise.blocks import gaussian_by_blocks
 from gazeveil.privacy.noise.exact import discrete_gaussian, discrete_laplace
 from gazeveil.privacy.noise.knorm import knorm
 from gazeveil.privacy.noise.local import ORACLES
@@ -98,6 +100,26 @@ def bench_gaussian(lines: Lines, draws: int, peer_draws: int) -> None:
     )
 
 
+def _drawn(sampler: Callable[[int, int, Words], object], sigma: int, draws: int) -> None:
+    sampler(sigma, draws, Words(source(None)))
+
+
+def bench_blocks(lines: Lines, draws: int) -> None:
+    """Gaussians by blocks beside those by rejection from Laplace, the same exact law."""
+    for sigma in (100, 1024, 10_240, 1 << 20):
+        gaussian_by_blocks(sigma, 10, Words(source(None)))
+        rejection = best_s(partial(_drawn, discrete_gaussian, sigma, draws)) / draws
+        blocks = best_s(partial(_drawn, gaussian_by_blocks, sigma, draws)) / draws
+        lines.add(
+            f"exact discrete Gaussian by blocks, sigma {sigma}",
+            5.0,
+            rejection / blocks,
+            "times rejection from Laplace",
+            ours_ns=round(blocks * 1e9, 1),
+            rejection_ns=round(rejection * 1e9, 1),
+        )
+
+
 def bench_others(lines: Lines, draws: int) -> None:
     """What OpenDP has no vectorised sampler for."""
     truth = np.arange(draws // 10) % 100
@@ -155,6 +177,7 @@ def main() -> None:
     for scale in SCALES:
         bench_scale(lines, scale, arguments.draws, arguments.peer_draws)
     bench_gaussian(lines, arguments.draws, arguments.peer_draws)
+    bench_blocks(lines, arguments.draws)
     bench_others(lines, arguments.draws)
     if not lines.close():
         sys.exit("a floor was missed")

