@@ -52,6 +52,12 @@ def named(cohort: gazeveil.Cohort) -> gazeveil.Cohort:
     return gazeveil.Cohort(recordings, people)
 
 
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main([str(a) for a in arguments])
+    return int(ended.value.code or 0)
+
+
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("raw") / "recordings"
@@ -62,7 +68,7 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def published(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("published") / "out"
-    gazeveil.protect(gazeveil.read(raw), MECHANISM).write(folder)
+    assert run("protect", raw, folder, "--mechanism", MECHANISM) == 0
     return folder
 
 
@@ -149,6 +155,22 @@ def test_an_edited_promise_is_red_even_where_page_and_hashes_are_made_anew(
     if "mechanism" in certificate:
         certified_anew(out)
         assert red(verify(out)) == ["promise"]
+
+
+def test_a_sum_over_a_person_follows_from_the_recordings_that_were_protected(
+    raw: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    gazeveil.protect(gazeveil.read(raw), MECHANISM).write(folder, rate_hz=60)  # aligned afterwards
+    assert "--against" in verify(folder).checks[4].note
+    assert verify(folder, raw).passed
+
+    def less(certificate: dict[str, Any]) -> None:
+        certificate["guarantee"]["user"]["epsilon"] = "1"
+        certificate["per_person"]["numbers"]["epsilon"] = "1"
+
+    certified_anew(folder, less)
+    assert red(verify(folder, raw)) == ["promise"]
 
 
 def test_an_edited_page_is_red(out: Path) -> None:
@@ -295,12 +317,6 @@ def test_signatures(out: Path, tmp_path: Path) -> None:
 def test_a_folder_without_a_certificate_is_bad_input(raw: Path) -> None:
     with pytest.raises(FormatError, match="there is no certificate"):
         verify(raw)
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main([str(a) for a in arguments])
-    return int(ended.value.code or 0)
 
 
 def test_the_verb(out: Path, raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,11 @@ class Publication:
         What is published about people.
     output : Output
         The format.
+    measure : callable, optional
+        Attacks what was written and gives `attack` and `utility` for the certificate; called when
+        all parts are there.
+    texts : mapping of str to str
+        Further files of the release, by name.
     """
 
     release: Release[Any] = field(repr=False)
@@ -65,6 +70,8 @@ class Publication:
     names: PublicNames = field(repr=False)
     table: PeopleTable = field(repr=False)
     output: Output = field(repr=False)
+    measure: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False)
+    texts: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -110,6 +117,7 @@ class Publication:
             kept=tuple(dict.fromkeys((*self.release.kept, *keep))),
             alignment={
                 **self.alignment.to_dict(),
+                "before_protection": self.aligned_first,
                 "pseudonyms": "kept" if "person" in keep else "random",
                 "sessions": "kept" if "session" in keep else "numbered in random order",
             },
@@ -140,16 +148,20 @@ class Publication:
         summaries : sequence of PartSummary
             What they returned, in any order.
         measured : mapping, optional
-            `attack` and `utility` for the certificate.
+            `attack` and `utility` for the certificate; left out, :attr:`measure` is asked.
         signing_key : SigningKey, optional
             Signs the certificate.
         """
         ordered = sorted(summaries, key=lambda s: s.number)
+        if measured is None and self.measure is not None:
+            measured = self.measure()
         description = self.description(ordered, measured)
         people = {
             public: dict(self.table.rows.get(raw, {})) for raw, public in self.names.people.items()
         }
         self.output.finish(folder, [s.row for s in ordered], people, description)
+        for name, text in self.texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
         write_certificate(folder, description, signing_key)
         if self.choices.key_file is not None:
             write_key(self.choices.key_file, self.names)

@@ -8,7 +8,7 @@ are parameters are compared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -24,8 +24,9 @@ from gazeveil.release.verify.outcome import VerifyCheck
 
 _NAME = "promise"
 
-#: What a guarantee says that follows from the mechanism and the recordings alone.
-_DERIVED = ("definition", "unit", "neighbours", "numbers", "user", "losses", "also", "status")
+#: What a guarantee says that follows from the mechanism alone, and from the recordings besides.
+_OF_MECHANISM = ("definition", "unit", "neighbours", "numbers", "status")
+_OF_RECORDINGS = (*_OF_MECHANISM, "user", "losses", "also")
 
 _UNSET = "None"
 
@@ -44,33 +45,60 @@ def certified_mechanism(certificate: Mapping[str, Any]) -> Mechanism[Any]:
     return mechanism(f"{made['name']}:{text}")
 
 
-def check_budget(certificate: Mapping[str, Any], released: Cohort | None) -> VerifyCheck:
-    """Work the promise out again and compare."""
+def check_budget(
+    certificate: Mapping[str, Any], released: Cohort | None, raw: Cohort | None = None
+) -> VerifyCheck:
+    """Work the promise out again and compare.
+
+    Parameters
+    ----------
+    certificate : mapping
+        Of the release.
+    released : Cohort, optional
+        Its recordings; None where they cannot be read.
+    raw : Cohort, optional
+        The recordings behind it: where they were put on the public clock after the protection,
+        what a person adds up to follows from them.
+    """
     try:
         chosen = certified_mechanism(certificate)
     except GazeveilError as error:
         return VerifyCheck(_NAME, (f"The certificate's mechanism cannot be made: {error}",))
     except (KeyError, TypeError, AttributeError):
         return VerifyCheck(_NAME, ("The certificate does not name its mechanism as it must.",))
-    claimed = certificate["guarantee"]
     if not (isinstance(chosen, StreamMechanism) and chosen.stride == 1):
         return _by_parameters(certificate, chosen)
-    if released is None:
+    before = certificate.get("alignment", {}).get("before_protection", True)
+    protected = released if before else raw
+    shapes = released if protected is None else protected
+    if shapes is None:
         return VerifyCheck(_NAME, note="not worked out again: the recordings cannot be read")
-    expected = _expected(chosen, certificate, released)
-    failures = [
-        f"The certificate's '{name}' is {_short(claimed.get(name))}, and its mechanism and"
-        f" recordings give {_short(value)}."
-        for name, value in expected.to_dict().items()
-        if name in _DERIVED and claimed.get(name) != value
-    ]
+    expected = _expected(chosen, certificate, shapes)
+    failures = _differences(certificate, expected, whole=protected is not None)
+    note = "worked out again from mechanism and recordings"
+    if protected is None:
+        note += "; what a person adds up to follows from those behind the release (--against)"
+    return VerifyCheck(_NAME, tuple(failures), note)
+
+
+def _differences(certificate: Mapping[str, Any], expected: Guarantee, whole: bool) -> Iterator[str]:
+    """Where the certificate says something else than the promise that was worked out."""
+    claimed, derived = certificate["guarantee"], expected.to_dict()
+    same = True
+    for name in _OF_RECORDINGS if whole else _OF_MECHANISM:
+        if claimed.get(name) != derived[name]:
+            same = False
+            yield (
+                f"The certificate's '{name}' is {_short(claimed.get(name))}, and its mechanism and"
+                f" recordings give {_short(derived[name])}."
+            )
+    if not whole:
+        return
     if certificate.get("per_person") != per_person(expected):
-        failures.append(
-            "What one person adds up to is not what the mechanism and the recordings give."
-        )
-    if not failures and certificate.get("sentence") != _sentence(expected, claimed):
-        failures.append("The sentence of the certificate is not that of its guarantee.")
-    return VerifyCheck(_NAME, tuple(failures), "worked out again from mechanism and recordings")
+        same = False
+        yield "What one person adds up to is not what the mechanism and the recordings give."
+    if same and certificate.get("sentence") != _sentence(expected, claimed):
+        yield "The sentence of the certificate is not that of its guarantee."
 
 
 def _expected(

@@ -76,7 +76,7 @@ def verify(
     released, problem = _released(place)
     raw = _raw(against)
     try:
-        found += _inside(certificate, released, problem, progress)
+        found += _inside(certificate, released, problem, raw, progress)
         if raw is not None:
             where = source if isinstance(against, Cohort) else against
             files = None if where is None else Path(where)
@@ -105,7 +105,11 @@ def _raw(against: str | Path | Cohort | None) -> Cohort | None:
 
 
 def _inside(
-    certificate: Mapping[str, Any], released: Cohort | None, problem: str, progress: Progress
+    certificate: Mapping[str, Any],
+    released: Cohort | None,
+    problem: str,
+    raw: Cohort | None,
+    progress: Progress,
 ) -> list[VerifyCheck]:
     """What the release itself shows."""
     if released is None:
@@ -116,7 +120,7 @@ def _inside(
         return [VerifyCheck("recordings", (str(error),)), check_budget(certificate, None)]
     return [
         check_contents(certificate, recordings),
-        check_budget(certificate, released),
+        check_budget(certificate, released, raw),
         check_groups(certificate, recordings),
         check_table(certificate, released.people),
     ]
