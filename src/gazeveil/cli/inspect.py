@@ -25,6 +25,7 @@ from gazeveil.cli.arguments import (
     say,
     write_json,
 )
+from gazeveil.cli.certificate_summary import show_certificate
 from gazeveil.cli.inventory_table import show_inventory
 from gazeveil.cli.progress import track
 from gazeveil.gaze.cohort import Cohort
@@ -79,6 +80,7 @@ def command(
         say(f"Written: {file}. Check it; every verb reads it from now on.")
     cohort = read_cohort(path, format_name, settings, screen)
     summary = show(cohort, rows=rows)
+    certificate = show_certificate(path)
     found = inventory(
         path,
         all_text,
@@ -91,7 +93,8 @@ def command(
 
         draw_overview(cohort, summary, plot)
         say(f"Picture: {plot}")
-    write_json(json_file, {**figures(summary), "inventory": found.to_dict()})
+    shown = {**figures(summary), "certificate": certificate, "inventory": found.to_dict()}
+    write_json(json_file, shown)
 
 
 def show(cohort: Cohort, rows: int = 10) -> CohortSummary:

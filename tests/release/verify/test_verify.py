@@ -334,3 +334,17 @@ def test_the_verb(out: Path, raw: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert run("verify", out, "--key", "short") == 2
     assert run("verify", "--new-key", tmp_path / "a.key") == 0
     assert run("verify", "--new-key", tmp_path / "a.key") == 2
+
+
+def test_inspect_shows_the_certificate_of_a_release_and_of_nothing_else(
+    out: Path, raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = tmp_path / "figures.json"
+    assert run("inspect", out, "--json", figures) == 0
+    told = capsys.readouterr().out
+    assert "Made by kaleido (corrected)." in told
+    assert "makes neither more than 2.72 times as likely" in told
+    shown = json.loads(figures.read_text("utf-8"))["certificate"]
+    assert shown["guarantee"]["numbers"]["epsilon"] == "1"
+    assert run("inspect", raw) == 0
+    assert "Certificate" not in capsys.readouterr().out

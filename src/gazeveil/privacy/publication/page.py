@@ -51,6 +51,20 @@ def warning(certificate: Certificate) -> str:
     return " ".join(_warnings(certificate))
 
 
+def summary(certificate: Certificate) -> list[str]:
+    """The page in a few lines, for a terminal."""
+    mechanism, guarantee = _part(certificate, "mechanism"), _part(certificate, "guarantee")
+    kept = ", ".join(_texts(certificate, "kept"))
+    lines = [*_warnings(certificate), f"Made by {mechanism['name']} ({mechanism['reading']})."]
+    lines.append(promise_in_words(guarantee, _part(certificate, "alignment").get("rate_hz")))
+    if guarantee["definition"] != "none" and guarantee["status"] != "refuted":
+        lines.append(person_in_words(_part(certificate, "per_person"), guarantee))
+    lines.append(f"Not covered: {'; '.join(_texts(certificate, 'not_covered'))}.")
+    if kept:
+        lines.append(f"Kept as recorded: {kept}.")
+    return [*lines, *_attacked(certificate)]
+
+
 def _warnings(certificate: Certificate) -> list[str]:
     guarantee = _part(certificate, "guarantee")
     found = [_SEEDED] if certificate.get("seeded") else []

@@ -1,0 +1,20 @@
+"""What `gazeveil inspect` prints about a folder that has a certificate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gazeveil.cli.arguments import say
+from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
+from gazeveil.privacy.publication.page import summary
+
+
+def show_certificate(path: Path) -> dict[str, object] | None:
+    """Print what the certificate of a release says, and return it; nothing where there is none."""
+    if not path.is_dir() or not has_certificate(path):
+        return None
+    certificate = read_certificate(path)
+    say("Certificate, as it stands there; `gazeveil verify` checks it:")
+    for line in summary(certificate):
+        say(f"  {line}")
+    return certificate
