@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gazeveil.errors import FormatError
+from gazeveil.errors import FormatError, GazeveilError
+from gazeveil.io.reading import read
 from gazeveil.io.source import Head
 from gazeveil.release.inventory import binary, documents, eyelink, tables
 from gazeveil.release.inventory.finding import Finding, Inventory, shorten
@@ -19,7 +21,7 @@ from gazeveil.release.inventory.sampling import Sampled, sampled
 def inventory(
     path: str | os.PathLike[str],
     all_text: bool = False,
-    people: Iterable[str] = (),
+    people: Iterable[str] | None = None,
     progress: Callable[[list[Path]], Iterable[Path]] = lambda files: files,
 ) -> Inventory:
     """Find dates, clocks, serial numbers, names, paths, free text, rates, attributes, eye distance,
@@ -33,7 +35,8 @@ def inventory(
         Look at every line. Otherwise headers and samples of the bodies are looked at, and
         `lines` of the result says how many lines these were.
     people : iterable of str
-        Names to look for beside those that the files' own fields give.
+        Names to look for beside those that the files' own fields give; the people that `read` finds
+        there if not given.
     progress : callable
         Wraps the list of files, for a progress bar.
 
@@ -60,10 +63,21 @@ def inventory(
             unread.append(of_file.file)
         _place(file, of_file)
         notes.append(of_file)
-    names = {name for of_file in notes for name in of_file.names} | set(people)
+    names = {name for of_file in notes for name in of_file.names}
+    names |= set(_people(place) if people is None else people)
     _look_for_names(files, notes, names, all_text)
     findings = tuple(finding for of_file in notes for finding in of_file.findings())
     return Inventory(findings, len(files), lines, all_text, tuple(unread))
+
+
+def _people(place: Path) -> tuple[str, ...]:
+    """The people of recordings, as their reader names them; none where nothing can be read."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the reader's notes are for who reads
+            return tuple(key[0] for key in read(place, clash="session").keys)
+    except GazeveilError:
+        return ()
 
 
 def files_below(place: Path) -> list[Path]:

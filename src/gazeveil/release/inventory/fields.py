@@ -17,7 +17,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("eye distance", r"^[lr]eyepos|eyecenter\d?3d|basep(oin)?t|^gazepos[xyz]|convergencedistance"),
     (
         "attribute",
-        r"^age(years)?$|(participant|subject|worker|user)age$|years?old|gender|^sex$|handed|dominan(t|ce)|birth|^dob$|ethnic",
+        r"^age(years)?$|(participant|subject|worker|user|variable)age$|years?old|gender|^sex$|handed|dominan(t|ce)|birth|^dob$|ethnic",
     ),
     ("attribute", r"^race$|national|education|occupation|diagnos|medica|weight|^iq$|country|city$"),
     ("attribute", r"vision|acuity|glasses(worn)?$|lenses|lang(uage)?s?$|fluency|mothertongue"),

@@ -7,13 +7,16 @@ from collections.abc import Iterable
 
 _SHORTEST = 3
 _PART = re.compile(r"[^\W\d_]{4,}")
+#: Two or three words with capitals: first name and surname.
+_FULL_NAME = re.compile(r"[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){1,2}")
+_COMMON = frozenset({"recording", "study", "project", "test", "image", "gaze", "labor", "trial"})
 
 
 def name_pattern(names: Iterable[str]) -> re.Pattern[str] | None:
     """A pattern that finds any of some names as a word of its own, or None without names.
 
     Names of fewer than three characters and bare numbers would be found everywhere and are left
-    out. Of a name of several words, each word of at least four letters is looked for as well.
+    out. Of a first name and a surname, each of at least four letters is looked for as well.
 
     Examples
     --------
@@ -26,10 +29,20 @@ def name_pattern(names: Iterable[str]) -> re.Pattern[str] | None:
         plain = name.strip()
         if len(plain) >= _SHORTEST and re.search(r"[^\W\d_]", plain):
             words.add(plain)
-            if len(plain.split()) > 1:
+            if _is_full_name(plain):
                 words.update(_PART.findall(plain))
     if not words:
         return None
     longest_first = sorted(words, key=lambda w: (-len(w), w))
-    inside = "|".join(re.escape(word) for word in longest_first)
+    # A blank of a name is often gone or another sign in file names.
+    inside = "|".join(r"[\W_]{0,2}".join(map(re.escape, word.split())) for word in longest_first)
     return re.compile(rf"(?<![^\W_])(?:{inside})(?![^\W_])", re.IGNORECASE)
+
+
+def _is_full_name(text: str) -> bool:
+    words = text.split()
+    return (
+        _FULL_NAME.fullmatch(text) is not None
+        and all(word[0].isupper() for word in words)
+        and not any(word.lower() in _COMMON for word in words)
+    )

@@ -44,6 +44,16 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     *(("date", re.compile(shape)) for shape in _DATES),
     ("clock", re.compile(rf"(?<![\d:.]){_OF_DAY}(?![\d:])")),
     (
+        "attribute",
+        re.compile(
+            r"(?<![a-z])aged?\W{1,3}\d{1,3}(?:\.\d+)?|\b\d{1,3}(?:\.\d+)?[- ]years?\b", re.I
+        ),
+    ),
+    (
+        "eye distance",
+        re.compile(r"(?<![a-z])(?:ipd|interpupillary distance)\D{1,6}\d+(?:\.\d+)?", re.IGNORECASE),
+    ),
+    (
         "serial",
         re.compile(
             # UUID; MAC; CLU-DBC07, TG03B-080200004381; licence of Experiment Builder; 16 hex digits

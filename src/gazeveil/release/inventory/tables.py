@@ -30,6 +30,10 @@ class _Body:
 def look(sampled: Sampled, notes: FileNotes) -> None:
     """Note what comments, column names and cells say."""
     body = _split(sampled, notes)
+    if [name.lower() for name in body.columns] == ["key", "value"]:
+        for row in body.rows:
+            notes.value(row[0], ", ".join(row[1:]))
+        return
     for index, name in enumerate(body.columns):
         cells = [row[index].strip() for row in body.rows if index < len(row)]
         _column(name, cells, notes)

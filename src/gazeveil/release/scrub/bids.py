@@ -83,7 +83,7 @@ def public_name(part: str, job: ScrubJob) -> str:
             return f"{name}-{job.label(value)}"
         return f"{name}-{value if job.is_harmless(value) else job.label(value)}"
 
-    return re.sub(r"\b([a-z]+)-([A-Za-z0-9+]+)", entity, part)
+    return re.sub(r"(?<![A-Za-z0-9])([a-z]+)-([A-Za-z0-9+]+)", entity, part)
 
 
 def scrubbed_description(path: Path, job: ScrubJob) -> list[str]:
