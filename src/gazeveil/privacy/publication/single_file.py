@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import numpy as np
@@ -38,6 +38,9 @@ from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.statement import ALWAYS, check_keep
 from gazeveil.privacy.release import Release
 
+#: Writes the file to a place that is given.
+Writer: TypeAlias = Callable[[Path], object]
+
 
 def write_file(
     release: Release[Any],
@@ -46,7 +49,7 @@ def write_file(
     seed: int | None = None,
     signing_key: SigningKey | None = None,
 ) -> Description:
-    """Publish a feature table, maps or a table of people.
+    """Publish a feature table, maps or a table of people as a file with a certificate beside it.
 
     Parameters
     ----------
@@ -76,6 +79,19 @@ def write_file(
         raise DataError(f"{path} exists already. Name another file.")
     if choices.key_file is not None:
         check_key_file(choices.key_file, path)
+    write, names, description = described_file(release, choices, seed)
+    _staged(path, write, description, signing_key)
+    if choices.key_file is not None:
+        write_key(choices.key_file, names)
+    return description
+
+
+def described_file(
+    release: Release[Any], choices: PublicationChoices, seed: int | None = None
+) -> tuple[Writer, PublicNames, Description]:
+    """What writes the file, the names in it, and what its certificate says; parameters as of
+    :func:`write_file`.
+    """
     check_keep(choices, (), {})
     if isinstance(release.data, FeatureTable):
         write, names, contents = _table(release.data, choices, seed)
@@ -86,11 +102,8 @@ def write_file(
     else:
         write, names, contents = _people(release.data, choices, seed)
         shown = tuple(c for c in _kept(choices) if c.startswith(FIELDS["person"]))
-    description = _described(release, release.guarantee.with_not_covered(*shown), choices, contents)
-    _staged(path, write, description, signing_key)
-    if choices.key_file is not None:
-        write_key(choices.key_file, names)
-    return description
+    promise = release.guarantee.with_not_covered(*shown)
+    return write, names, _described(release, promise, choices, contents)
 
 
 def _kept(choices: PublicationChoices) -> tuple[str, ...]:
@@ -121,10 +134,7 @@ def _described(
 
 
 def _staged(
-    path: Path,
-    write: Callable[[Path], object],
-    description: Description,
-    signing_key: SigningKey | None,
+    path: Path, write: Writer, description: Description, signing_key: SigningKey | None
 ) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     staging = path.parent / f".{path.name}.{uuid4().hex[:8]}"
@@ -140,7 +150,7 @@ def _staged(
 
 def _table(
     table: FeatureTable, choices: PublicationChoices, seed: int | None
-) -> tuple[Callable[[Path], object], PublicNames, dict[str, object]]:
+) -> tuple[Writer, PublicNames, dict[str, object]]:
     """A table with published names, recordings in a random order."""
     columns = [
         table.keys[n].astype(str).tolist() for n in ("person", "stimulus", "session", "task")
@@ -170,7 +180,7 @@ def _table(
 
 def _maps(
     maps: Mapping[str, HeatMap], choices: PublicationChoices, seed: int | None
-) -> tuple[Callable[[Path], object], PublicNames, dict[str, object]]:
+) -> tuple[Writer, PublicNames, dict[str, object]]:
     """Maps under published names of stimuli; maps are of no person."""
     if choices.stimuli is None and "stimulus" not in choices.keep:
         passed = tuple(s for s in maps if not tells(s, ()))
@@ -189,7 +199,7 @@ def _maps(
 
 def _people(
     people: Mapping[str, Mapping[str, object]], choices: PublicationChoices, seed: int | None
-) -> tuple[Callable[[Path], object], PublicNames, dict[str, object]]:
+) -> tuple[Writer, PublicNames, dict[str, object]]:
     """A table of people under pseudonyms, in a random order."""
     source = chance(seed)
     named = {p: p for p in people} if "person" in choices.keep else pseudonyms(list(people), source)

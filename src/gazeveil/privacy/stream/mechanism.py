@@ -89,6 +89,7 @@ class StreamMechanism(Mechanism[Any]):
     """
 
     fills: ClassVar[str] = ""
+    noise_unit: ClassVar[str] = "recording"
 
     losses: str | None = field(default=None, kw_only=True)
     duration_s: Number | None = field(default=None, kw_only=True)
@@ -276,14 +277,14 @@ class StreamMechanism(Mechanism[Any]):
         made = self.for_recordings(kept)
         if isinstance(data, Recording):
             out = made.protected(data, Bits(None if seed is None else (seed,)), kept)
-            promise = made._released([(data.person, *made.shape(data))], kept, seed)
+            promise = made.joint_promise([(data.person, *made.shape(data))], kept, seed)
             return Release(out, promise, made.provenance(seed), kept=kept)
         if not isinstance(data, Cohort):
             checks.refuse(self.name, "data", "a Recording or a Cohort", data)
         result, shapes = protect_cohort(partial(made.protected, kept=kept), data, seed, made.shape)
 
         def promised() -> Guarantee:
-            return made._released(shapes.all(), kept, seed).with_not_covered(
+            return made.joint_promise(shapes.all(), kept, seed).with_not_covered(
                 "the attributes of people", "who saw what"
             )
 
@@ -307,14 +308,22 @@ class StreamMechanism(Mechanism[Any]):
     def _duration(self) -> Fraction | None:
         return None if self.duration_s is None else Fraction(self.duration_s)
 
-    def _released(
+    def joint_promise(
         self,
         recordings: Iterable[tuple[str, float, Space, int]],
         kept: tuple[str, ...],
         seed: int | None,
     ) -> Guarantee:
-        """What recordings of those people, rates, spaces and lengths are promised together: their
-        maps merged, each with noise of its own.
+        """What recordings are promised together: their maps merged, each with noise of its own.
+
+        Parameters
+        ----------
+        recordings : iterable of (person, rate_hz, space, samples)
+            Rates in Hz.
+        kept : names of :data:`KEEPABLE`
+            What is passed on.
+        seed : int or None
+            The test stream, if there is one.
         """
         promises: dict[tuple[float, Space], Guarantee] = {}
         merged: list[tuple[str, StreamMap, int]] = []

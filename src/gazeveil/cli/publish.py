@@ -1,0 +1,218 @@
+"""`gazeveil publish`: from a folder of recordings to a release that can be uploaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gazeveil.cli.arguments import (
+    SEEDED,
+    FormatOption,
+    JsonOption,
+    ScreenOption,
+    SetOption,
+    TestSeedOption,
+    read_cohort,
+    say,
+    write_json,
+)
+from gazeveil.cli.progress import bar, track
+from gazeveil.cli.publication_options import (
+    DurationsOption,
+    KeepOption,
+    KeyFileOption,
+    RateOption,
+    ToOption,
+    publication_choices,
+)
+from gazeveil.errors import ParameterError
+from gazeveil.io.staging import free
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from gazeveil.release.road import Watcher
+
+NAME = "publish"
+HELP = """Publish recordings: inventory, plan, scrub, align, protect, attack, certify.
+
+Example: `gazeveil publish recordings/ published/ -m gaussian:sigma_deg=3`
+
+Example: `gazeveil publish recordings/ published/ --preset public-maps --plan`
+
+What is written can be uploaded: people have fresh pseudonyms, times begin at zero, all recordings
+have one public rate and recordings of one stimulus one length, and PRIVACY.md says what is
+promised, what is not, and what attackers still got. --plan says what will be released, at which
+cost, and who is left out, and stops. Every choice is written to published.publish.toml, and
+`gazeveil publish --from published.publish.toml again/` makes them again."""
+
+
+def command(
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="IN", help="A file or a folder of recordings; not with --from."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Argument(metavar="OUT", help="Folder to write; must not exist or be empty."),
+    ] = None,
+    mechanism_text: Annotated[
+        str | None,
+        typer.Option(
+            "--mechanism",
+            "-m",
+            metavar="NAME:PARAMETER=VALUE,...",
+            help="See `gazeveil mechanisms`.",
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            metavar="NAME",
+            help="A mechanism that was measured: public-maps, public-events, public-samples or"
+            " public-features.",
+        ),
+    ] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--plan", help="Say what will be done, and stop.")
+    ] = False,
+    recipe_file: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Choices of an earlier publication."),
+    ] = None,
+    battery: Annotated[
+        str,
+        typer.Option("--attacks", metavar="quick|strong|all|none", help="Who attacks the release."),
+    ] = "quick",
+    no_attack: Annotated[
+        bool, typer.Option("--no-attack", help="Nobody attacks; the certificate says so.")
+    ] = False,
+    repetitions: Annotated[
+        int, typer.Option("--repetitions", "-r", help="Draws of split and noise of the attack.")
+    ] = 3,
+    k: Annotated[
+        int, typer.Option("--k", help="People who share each row of the people's table.")
+    ] = 4,
+    stimuli: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stimulus",
+            metavar="NAME",
+            help="A name of a stimulus or task that may be published; all others become numbers."
+            " May be repeated.",
+        ),
+    ] = None,
+    table: Annotated[
+        str, typer.Option("--table", help="What mechanisms on tables protect: events or windows.")
+    ] = "events",
+    keep: KeepOption = None,
+    to: ToOption = "parquet",
+    rate_hz: RateOption = None,
+    durations: DurationsOption = None,
+    key_file: KeyFileOption = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            "--sign",
+            metavar="KEYFILE",
+            help="Sign the certificate with a key of `gazeveil verify --new-key`.",
+        ),
+    ] = None,
+    format_name: FormatOption = None,
+    settings: SetOption = None,
+    screen: ScreenOption = None,
+    seed: TestSeedOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Publish recordings."""
+    from gazeveil.privacy.publication.signing import read_key
+    from gazeveil.release.recipe import Recipe, read_recipe, with_choices
+    from gazeveil.release.road import planned, publish
+
+    if recipe_file is not None:
+        _refuse_both(recipe_file, mechanism_text, preset, out)
+        recipe, target = read_recipe(recipe_file), path
+        if key_file is not None:
+            recipe = with_choices(recipe, key_file=key_file)
+    else:
+        if path is None:
+            raise ParameterError("Name the recordings: `gazeveil publish IN OUT`.", name="IN")
+        choices = publication_choices(keep, to, rate_hz, durations, key_file, default="common")
+        allowed = None if stimuli is None else tuple(stimuli)
+        if "times" in choices.keep and durations is None:
+            choices = replace(choices, durations="keep")
+        recipe = Recipe(
+            path,
+            _mechanism(mechanism_text, preset),
+            replace(choices, k=k, stimuli=allowed),
+            format_name,
+            tuple(settings or ()),
+            screen,
+            table,
+            "none" if no_attack else battery,
+            repetitions,
+        )
+        target = out
+    if target is None and not plan_only:
+        raise ParameterError("Name the folder to write: `gazeveil publish IN OUT`.", name="OUT")
+    if target is not None:
+        free(target)
+    key = None if sign is None else read_key(sign)
+    cohort = read_cohort(recipe.source, recipe.format, list(recipe.settings), recipe.screen)
+    watcher = _watcher()
+    if plan_only or target is None:
+        plan = planned(recipe, cohort, watcher)
+        write_json(json_file, {"plan": [list(line) for line in plan.lines]})
+        return
+    done = publish(recipe, cohort, target, watcher, seed, key)
+    if seed is not None:
+        say(f"{SEEDED} Never publish it.")
+    say(f"Check it: `gazeveil verify {target} --against {recipe.source}`")
+    measured = {n: done.measured.get(n) for n in ("attack", "utility")}
+    write_json(json_file, {**done.description.to_dict(), **measured})
+
+
+def _mechanism(text: str | None, preset: str | None) -> str:
+    if (text is None) == (preset is None):
+        raise ParameterError(
+            "Say how recordings are protected, once: --mechanism NAME:PARAMETER=VALUE,... or"
+            " --preset NAME. `gazeveil advise` compares them.",
+            name="--mechanism",
+            got=text,
+        )
+    if text is not None:
+        return text
+    from gazeveil.release.presets import preset_mechanism
+
+    return preset_mechanism(str(preset))
+
+
+def _refuse_both(
+    recipe_file: Path, mechanism_text: str | None, preset: str | None, out: Path | None
+) -> None:
+    given = {"--mechanism": mechanism_text, "--preset": preset, "OUT after IN": out}
+    for name, value in given.items():
+        if value is not None:
+            raise ParameterError(
+                f"{recipe_file} holds every choice, so {name} is one too many. Write `gazeveil"
+                f" publish --from {recipe_file} OUT`.",
+                name=name,
+                got=str(value),
+            )
+
+
+def _watcher() -> Watcher:
+    from gazeveil.release.road import Watcher
+
+    def tell(step: str, sentence: str) -> None:
+        say(f"{step:>9}  {sentence}")
+
+    def each(items: Sequence[Any], words: str) -> Iterable[Any]:
+        return track(items, len(items), words)
+
+    return Watcher(tell, each, bar)

@@ -1,0 +1,157 @@
+"""The attack step: what attackers still get from such a release, and what analysts keep.
+
+The mechanism makes releases of its own for it, from the aligned recordings, with the same
+parameters; what is published is not drawn again and again for the sake of a figure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from gazeveil.attacks.battery import NOBODY
+from gazeveil.errors import GazeveilError
+from gazeveil.evaluation.api import evaluate
+from gazeveil.evaluation.report.findings import Findings, Measure, ReleaseFindings
+from gazeveil.evaluation.run import Progress
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.privacy.mechanism import Mechanism
+
+#: Analyses that are tried unless others are named.
+USUAL_UTILITIES = ("density", "signal", "events")
+
+# Figures for the certificate: utility, metric -> words and unit.
+_WORDS = {
+    ("density", "jsd"): (
+        "where people look, as a map of all of them",
+        "Jensen-Shannon distance",
+        "of 1",
+    ),
+    ("signal", "rmse_deg"): ("where one person looks at one moment", "error", "degrees"),
+    ("events", "fixation_duration_wasserstein_s"): ("how long fixations last", "error", "s"),
+    ("events", "saccade_amplitude_wasserstein_deg"): ("how long saccades are", "error", "degrees"),
+}
+
+
+def measure(
+    cohort: Cohort,
+    mechanism: Mechanism[Any],
+    battery: str,
+    utilities: Sequence[str] = USUAL_UTILITIES,
+    repetitions: int = 3,
+    tables: str = "events",
+    progress: Progress | None = None,
+    executor: int | str | None = None,
+) -> dict[str, Any]:
+    """Attack releases of a mechanism.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        Aligned raw recordings, under raw names.
+    mechanism : Mechanism
+        With the parameters of the release.
+    battery : str
+        Who attacks.
+    utilities : sequence of str
+        Which analyses are tried.
+    repetitions : int
+        Draws of split and noise.
+    tables : str
+        What a mechanism of the kind table protects.
+    progress : callable, optional
+        Called with cells done and all cells.
+    executor : int or str, optional
+        Processes, or a cluster.
+
+    Returns
+    -------
+    dict
+        `attack` and `utility` for the certificate, each None where it could not be computed, and
+        `said`, sentences for the screen.
+    """
+    if mechanism.kind in ("map", "people"):
+        why = "Nobody attacks: maps hold no recording of a single person."
+        return {"attack": None, "utility": None, "said": (why,)}
+    try:
+        results = evaluate(
+            cohort,
+            [mechanism],
+            battery,
+            () if mechanism.kind == "table" else tuple(utilities),
+            ("raw/private", "private/private"),
+            repetitions,
+            executor=executor,
+            progress=progress,
+            split="stimulus" if len(cohort.stimuli) > 1 else "halves",
+            tables=tables,
+        )
+    except GazeveilError as error:
+        return {"attack": None, "utility": None, "said": (f"Not measured: {error}",)}
+    found = Findings(results).protected
+    failures = tuple(dict.fromkeys(f"Not computed: {f['sentence']}" for f in results.failures))
+    if not found:
+        return {"attack": None, "utility": None, "said": failures or ("Nothing was measured.",)}
+    attack = None if battery == NOBODY else _attack(found[0], battery, repetitions)
+    utility = _utility(found[0].measures)
+    return {"attack": attack, "utility": utility, "said": (*_said(attack, utility), *failures)}
+
+
+def _attack(release: ReleaseFindings, battery: str, repetitions: int) -> dict[str, object] | None:
+    worst = release.worst
+    if worst is None:
+        return None
+    scenario = {
+        "raw/private": "it had other, raw recordings of these people",
+        "private/private": "it had another release of other recordings of these people",
+    }[worst.scenario]
+    return {
+        "attacker": worst.attack,
+        "people": worst.n,
+        "found": worst.found,
+        "guessing": max(1, round(worst.chance * worst.n)),
+        "rate": round(worst.value, 4),
+        "low": round(worst.low, 4),
+        "high": round(worst.high, 4),
+        "chance": round(worst.chance, 4),
+        "scenario": worst.scenario,
+        "battery": battery,
+        "tried": release.tried,
+        "repetitions": repetitions,
+        "protocol": f"{scenario}; the {battery} battery, mean of {repetitions} draws",
+    }
+
+
+def _utility(measures: Sequence[Measure]) -> dict[str, object] | None:
+    rows = []
+    for m in measures:
+        words = _WORDS.get((m.utility, m.metric))
+        if words is None or not math.isfinite(m.value):
+            continue
+        reference = round(m.chance, 3) if math.isfinite(m.chance) else None
+        rows.append(
+            {
+                "analysis": words[0],
+                "metric": words[1],
+                "value": round(m.value, 3),
+                "unit": words[2],
+                "reference": reference,
+            }
+        )
+    return {"analyses": rows} if rows else None
+
+
+def _said(attack: dict[str, object] | None, utility: dict[str, object] | None) -> tuple[str, ...]:
+    said = []
+    if attack is not None:
+        said.append(
+            f"{attack['attacker']}, the strongest of {attack['tried']} attackers"
+            f" ({attack['battery']} battery), recognised {attack['found']} of {attack['people']}"
+            f" people; guessing finds {attack['guessing']}."
+        )
+    rows: Any = [] if utility is None else utility["analyses"]
+    for row in rows:
+        reference = "" if row["reference"] is None else f" (without the data {row['reference']})"
+        said.append(f"{row['analysis']}: {row['metric']} {row['value']} {row['unit']}{reference}.")
+    return tuple(said)

@@ -1,0 +1,262 @@
+"""What a publication will do, said before it is done: what is released, at which cost, how long it
+takes, which fields are dropped and who is left out.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.recording import RecordingKey
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.publication.alignment import Alignment
+from gazeveil.privacy.publication.certificate import per_person
+from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.identities.people_table import people_table
+from gazeveil.privacy.publication.plain_words import person_in_words, promise_in_words
+from gazeveil.privacy.publication.protecting import channels_of
+from gazeveil.privacy.publication.survey import Look, public_alignment
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """What will be released.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The recordings that take part.
+    looks : tuple of Look
+        What was seen of them.
+    alignment : Alignment
+        What they will have in common.
+    left_out : tuple of str
+        Sentences about who and what is left out.
+    lines : tuple of (str, str)
+        The plan in words: a heading and a sentence each.
+    """
+
+    cohort: Cohort = field(repr=False)
+    looks: tuple[Look, ...] = field(repr=False)
+    alignment: Alignment = field(repr=False)
+    left_out: tuple[str, ...]
+    lines: tuple[tuple[str, str], ...]
+
+
+def plan_of(
+    cohort: Cohort,
+    looks: Sequence[Look],
+    mechanism: Mechanism[Any],
+    choices: PublicationChoices,
+    battery: str,
+) -> ReleasePlan:
+    """Plan a publication.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        Raw recordings.
+    looks : sequence of Look
+        At all of them.
+    mechanism : Mechanism
+        Of the kind stream, cohort, map or table.
+    choices : PublicationChoices
+        How they are published.
+    battery : str
+        Who attacks.
+
+    Raises
+    ------
+    DataError
+        If nobody is left.
+    ParameterError
+        For a mechanism on tables of people, which every publication has anyway.
+    """
+    if mechanism.kind == "people":
+        raise ParameterError(
+            f"'{mechanism.name}' protects what is known about people, which is part of every"
+            " publication: choose a mechanism for gaze, and k with --k.",
+            name="mechanism",
+            got=str(mechanism),
+        )
+    kept, left_out = _taking_part(cohort, looks, mechanism)
+    seen = tuple(look for look in looks if look.key in set(kept.keys))
+    alignment = public_alignment(seen, choices)
+    lines = [
+        ("release", _what(kept, seen, mechanism, alignment, choices)),
+        ("mechanism", str(mechanism)),
+        *_cost(mechanism, kept, seen, alignment, choices),
+        ("dropped", _dropped(kept, mechanism, choices)),
+        ("people", _people(kept, choices)),
+        ("left out", " ".join(left_out) or "nobody and nothing."),
+        ("lengths", _lengths(seen, alignment)),
+        ("time", _time(kept, seen, mechanism, alignment, battery)),
+    ]
+    return ReleasePlan(kept, seen, alignment, left_out, tuple(lines))
+
+
+def _taking_part(
+    cohort: Cohort, looks: Sequence[Look], mechanism: Mechanism[Any]
+) -> tuple[Cohort, tuple[str, ...]]:
+    """The recordings that take part, and who does not."""
+    said = []
+    empty = {look.key for look in looks if not look.valid or math.isnan(look.rate_hz)}
+    items = [item for item in cohort.items if item.key not in empty]
+    if empty:
+        said.append(f"{len(empty)} recordings without gaze or without a known rate.")
+    people = {item.person for item in items}
+    gone = sorted({look.key[0] for look in looks} - people)
+    if gone:
+        said.append(f"{len(gone)} people of whom nothing is left: {', '.join(gone[:5])}.")
+    if not items:
+        raise DataError(
+            "No recording has gaze and a known rate, so there is nothing to publish. Look at them"
+            " with `gazeveil inspect`."
+        )
+    k = getattr(mechanism, "k", None)
+    if mechanism.kind == "cohort" and isinstance(k, int):
+        said += _rare(items, k)
+    kept = Cohort(
+        items, {p: a for p, a in cohort.people.items() if p in people}, cohort.skipped, cohort.name
+    )
+    return kept, tuple(said)
+
+
+def _rare(items: Iterable[Any], k: int) -> list[str]:
+    seen: dict[str, set[str]] = {}
+    for item in items:
+        seen.setdefault(item.stimulus, set()).add(item.person)
+    rare = sorted(s for s, who in seen.items() if len(who) < k)
+    if not rare:
+        return []
+    shown = ", ".join(rare[:5]) + (" and others" if len(rare) > 5 else "")
+    return [f"{len(rare)} stimuli that fewer than k = {k} people saw: {shown}."]
+
+
+def _what(
+    cohort: Cohort,
+    looks: Sequence[Look],
+    mechanism: Mechanism[Any],
+    alignment: Alignment,
+    choices: PublicationChoices,
+) -> str:
+    people, stimuli = len({k[0] for k in cohort.keys}), len(cohort.stimuli)
+    of = f"{people} people, {stimuli} stimuli"
+    if mechanism.kind == "map":
+        return f"heat maps of {stimuli} stimuli, each of all its viewers, as Parquet"
+    if mechanism.kind == "table":
+        return f"a table of features of {len(cohort)} recordings of {of}, as Parquet"
+    samples = sum(look.samples for look in looks)
+    rate = "their own rates" if alignment.rate_hz is None else f"{float(alignment.rate_hz):g} Hz"
+    return (
+        f"{len(cohort)} recordings of {of}, {samples:,} samples as recorded, at {rate}, as"
+        f" {choices.to}"
+    )
+
+
+def _cost(
+    mechanism: Mechanism[Any],
+    cohort: Cohort,
+    looks: Sequence[Look],
+    alignment: Alignment,
+    choices: PublicationChoices,
+) -> list[tuple[str, str]]:
+    promise = planned_promise(mechanism, looks, alignment, choices)
+    if promise is None:
+        claim = mechanism.claim
+        detail = f" ({claim.detail})" if claim.detail else ""
+        return [("promise", f"{claim.definition} for a {claim.unit}, {claim.status}{detail}")]
+    told = promise.to_dict()
+    return [
+        ("promise", promise_in_words(told, alignment.rate_hz)),
+        ("per person", person_in_words(per_person(promise), told)),
+    ]
+
+
+def planned_promise(
+    mechanism: Mechanism[Any],
+    looks: Sequence[Look],
+    alignment: Alignment,
+    choices: PublicationChoices,
+) -> Guarantee | None:
+    """What recordings that were looked at will be promised; None where that is known after the
+    protection alone.
+    """
+    if not isinstance(mechanism, StreamMechanism):
+        return None
+    kept = channels_of(choices, mechanism.kind)
+    shapes = []
+    for look in looks:
+        rate = look.rate_hz if alignment.rate_hz is None else float(alignment.rate_hz)
+        own = alignment.lengths_s.get(look.key[1])
+        seconds = look.duration_s + 1 / look.rate_hz if own is None else float(own)
+        samples = max(1, math.ceil(round(seconds * rate, 6)))
+        shapes.append((look.key[0], rate, alignment.public_space(look.space), samples))
+    return mechanism.for_recordings(kept).joint_promise(shapes, kept, None)
+
+
+def _dropped(cohort: Cohort, mechanism: Mechanism[Any], choices: PublicationChoices) -> str:
+    replaced = {
+        "person": "names of people",
+        "session": "names of sessions",
+        "times": "times of the tracker",
+    }
+    fields = [words for name, words in replaced.items() if name not in choices.keep]
+    dropped = "messages, labels, metadata, file names, devices"
+    text = f"{', '.join(fields)} replaced; {dropped} dropped" if fields else f"{dropped} dropped"
+    if choices.keep:
+        text += f"; kept as they are, and not covered: {', '.join(choices.keep)}"
+    return text
+
+
+def _people(cohort: Cohort, choices: PublicationChoices) -> str:
+    table = people_table(cohort.people, choices)
+    columns = list(dict.fromkeys(n for row in table.rows.values() for n in row))
+    if not columns:
+        return " ".join(("no table of people.", *table.notes))
+    return " ".join(
+        (f"a table with {', '.join(columns)} in groups of at least {choices.k}.", *table.notes)
+    )
+
+
+def _lengths(looks: Sequence[Look], alignment: Alignment) -> str:
+    if not alignment.lengths_s:
+        return "each recording keeps its own, which is not covered"
+    cut = filled = 0
+    for look in looks:
+        public = alignment.lengths_s.get(look.key[1])
+        if public is not None:
+            own = look.duration_s + 1 / look.rate_hz
+            cut += own > float(public) + 0.05
+            filled += own < float(public) - 0.05
+    lengths = sorted(float(d) for d in set(alignment.lengths_s.values()))
+    span = f"{lengths[0]:g} s" if len(lengths) == 1 else f"{lengths[0]:g} to {lengths[-1]:g} s"
+    return f"one for each stimulus, {span}: {cut} recordings cut, {filled} filled up"
+
+
+def _time(
+    cohort: Cohort,
+    looks: Sequence[Look],
+    mechanism: Mechanism[Any],
+    alignment: Alignment,
+    battery: str,
+) -> str:
+    attack = "nobody attacks" if battery == "none" else f"then the {battery} battery attacks"
+    if not isinstance(mechanism, StreamMechanism):
+        return f"not known before a first run for {mechanism.name}; {attack}"
+    middle = sorted(looks, key=lambda look: look.samples)[len(looks) // 2]
+    places: dict[RecordingKey, int] = {key: i for i, key in enumerate(cohort.keys)}
+    for _ in range(2):  # the first run compiles
+        began = time.perf_counter()
+        mechanism.release(alignment.applied(cohort[places[middle.key]]))
+        took_s = time.perf_counter() - began
+    total_s = took_s * sum(look.samples for look in looks) / max(1, middle.samples)
+    words = f"{total_s:.0f} s" if total_s < 100 else f"{total_s / 60:.0f} minutes"
+    return f"about {words} to protect with one process; {attack}"
