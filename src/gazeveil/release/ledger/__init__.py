@@ -1,0 +1,16 @@
+"""What a data holder has released of whom, so that a second release adds up or is refused."""
+
+from gazeveil.release.ledger.charge import ReleaseCharge, charge_of
+from gazeveil.release.ledger.fingerprint import PersonPrint, people_prints, prints_of
+from gazeveil.release.ledger.ledger import LedgerAnswer, ReleaseLedger, default_ledger
+
+__all__ = [
+    "LedgerAnswer",
+    "PersonPrint",
+    "ReleaseCharge",
+    "ReleaseLedger",
+    "charge_of",
+    "default_ledger",
+    "people_prints",
+    "prints_of",
+]

@@ -1,0 +1,315 @@
+"""The ledger of a data holder: what was released of whom, and whether one more release may follow.
+
+A release is charged before anything of it is written, under an id of its own. A crash between the
+charge and the end leaves the charge: `--resume` finds it under the same id and pays nothing again.
+So a release is never counted twice, and never left out.
+
+Rules, for every person who is in two releases (:mod:`gazeveil.privacy.composition`):
+
+1. Losses add up, exactly; the sum must stay within the budget, where one is given.
+2. Promises about groups (k-anonymity, plausible deniability) do not add up with anything.
+3. What has no bound for a whole person has no sum.
+4. Two tables of attributes must be of the same people: what differs between them singles out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+from gazeveil.errors import DataError
+from gazeveil.privacy.composition import BudgetError
+from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.promise.sentence import amounts
+from gazeveil.privacy.rational import Number, exact, format_exact
+from gazeveil.release.ledger import ledger_file
+from gazeveil.release.ledger.charge import ReleaseCharge
+from gazeveil.release.ledger.fingerprint import PersonPrint, same_person
+
+
+def default_ledger() -> Path:
+    """`$GAZEVEIL_HOME/releases.json`, or the same in `~/.gazeveil`."""
+    home = Path(os.environ.get("GAZEVEIL_HOME") or Path.home() / ".gazeveil")
+    return home / "releases.json"
+
+
+@dataclass(frozen=True)
+class LedgerAnswer:
+    """What the ledger says to a release that it allows.
+
+    Parameters
+    ----------
+    earlier : int
+        How many earlier releases share people with it.
+    people : int
+        How many of its people are in earlier ones.
+    together : Loss, optional
+        What the worst of its people have lost then, this release included; None where it has no
+        bound and shares nobody.
+    resumed : bool
+        Whether it was charged before, so that nothing was added now.
+    """
+
+    earlier: int
+    people: int
+    together: Loss | None
+    resumed: bool = False
+
+    def __str__(self) -> str:
+        if not self.earlier:
+            return "None of these people is in an earlier release of this ledger."
+        assert self.together is not None
+        releases = "1 earlier release" if self.earlier == 1 else f"{self.earlier} earlier releases"
+        return (
+            f"{self.people} of these people are in {releases}: together, everything of one person"
+            f" loses at most {amounts(self.together)}."
+        )
+
+
+class ReleaseLedger:
+    """A ledger in a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    FormatError
+        If it is missing or damaged.
+
+    Examples
+    --------
+    >>> import tempfile, gazeveil
+    >>> from gazeveil.release.ledger import charge_of, people_prints
+    >>> ledger = ReleaseLedger.create(Path(tempfile.mkdtemp()) / "releases.json")
+    >>> cohort = gazeveil.simulate(2, 1, 2, 60, seed=1)
+    >>> g = gazeveil.protect(cohort, "kaleido:epsilon=1,w=30,r_deg=2").guarantee
+    >>> people = people_prints(cohort, ledger.key)
+    >>> print(ledger.charge("first", charge_of(g), people))
+    None of these people is in an earlier release of this ledger.
+    >>> print(ledger.charge("second", charge_of(g), people))
+    2 of these people are in 1 earlier release: together, everything of one person loses at most
+    epsilon = 720.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        stored = ledger_file.load(path)
+        self.key = bytes.fromhex(str(stored.get("key", "")))
+
+    @classmethod
+    def create(cls, path: Path) -> ReleaseLedger:
+        """Begin a new ledger.
+
+        Raises
+        ------
+        DataError
+            If the file exists.
+        """
+        ledger_file.create(path)
+        return cls(path)
+
+    @classmethod
+    def at(cls, path: Path | None = None) -> ReleaseLedger:
+        """The ledger at a path, or the holder's own, which begins with its first release."""
+        if path is not None:
+            return cls(path)
+        own = default_ledger()
+        if not own.exists():
+            return cls.create(own)
+        return cls(own)
+
+    @property
+    def releases(self) -> list[dict[str, Any]]:
+        """Everything that was charged, in order."""
+        return list(ledger_file.load(self.path)["releases"])
+
+    def ask(
+        self,
+        charge: ReleaseCharge,
+        people: Mapping[str, PersonPrint],
+        budget: Number | None = None,
+        besides: str = "",
+    ) -> LedgerAnswer:
+        """Whether a release may follow what was released before; nothing is noted.
+
+        Parameters
+        ----------
+        charge : ReleaseCharge
+            Its cost.
+        people : mapping of name to PersonPrint
+            Who is in it; names are not stored.
+        budget : number, optional
+            The largest epsilon that everything of one person may have lost, all releases together;
+            rho where noise is Gaussian.
+        besides : str
+            Id of a release that does not count: itself.
+
+        Raises
+        ------
+        BudgetError
+            If it may not, with the reason.
+        """
+        earlier = [r for r in self.releases if r["id"] != besides and r["state"] != "cancelled"]
+        return _answer(charge, people, earlier, budget)
+
+    def charge(
+        self,
+        release_id: str,
+        charge: ReleaseCharge,
+        people: Mapping[str, PersonPrint],
+        budget: Number | None = None,
+    ) -> LedgerAnswer:
+        """Note a release before anything of it is written.
+
+        Raises
+        ------
+        BudgetError
+            If it may not be made; nothing is noted.
+        DataError
+            If another release has the same id.
+        """
+        with ledger_file.locked(self.path):
+            stored = ledger_file.load(self.path)
+            prints = sorted(sorted(p) for p in people.values())
+            for entry in stored["releases"]:
+                if entry["id"] == release_id and entry["state"] != "cancelled":
+                    if entry["charge"] != charge.to_dict() or entry["people"] != prints:
+                        raise DataError(
+                            f"The ledger {self.path} has another release under the id"
+                            f" '{release_id}'. Begin anew instead of resuming."
+                        )
+                    answer = self.ask(charge, people, budget, besides=release_id)
+                    return LedgerAnswer(answer.earlier, answer.people, answer.together, True)
+            answer = self.ask(charge, people, budget)
+            stored["releases"].append(
+                {
+                    "id": release_id,
+                    "state": "charged",
+                    "charge": charge.to_dict(),
+                    "people": prints,
+                    "certificate": None,
+                }
+            )
+            ledger_file.store(self.path, stored)
+        return answer
+
+    def finish(self, release_id: str, certificate_sha256: str) -> None:
+        """Note that a release is whole, and which certificate it has."""
+        self._set(release_id, "finished", certificate_sha256)
+
+    def cancel(self, release_id: str) -> None:
+        """Take a charge back; only where nothing of the release ever left the work folder."""
+        self._set(release_id, "cancelled", None)
+
+    def _set(self, release_id: str, state: str, certificate: str | None) -> None:
+        with ledger_file.locked(self.path):
+            stored = ledger_file.load(self.path)
+            for entry in stored["releases"]:
+                if entry["id"] == release_id and entry["state"] == "charged":
+                    entry["state"], entry["certificate"] = state, certificate
+                    ledger_file.store(self.path, stored)
+                    return
+                if entry["id"] == release_id and entry["state"] == state:
+                    return
+        raise DataError(f"The ledger {self.path} has no open release '{release_id}'.")
+
+
+def _answer(
+    charge: ReleaseCharge,
+    people: Mapping[str, PersonPrint],
+    earlier: list[dict[str, Any]],
+    budget: Number | None,
+) -> LedgerAnswer:
+    before = [(ReleaseCharge.from_dict(r["charge"]), _prints(r)) for r in earlier]
+    worst, met, shared = charge.loss, set(), 0
+    for person in people.values():
+        mine = [i for i, (_, prints) in enumerate(before) if _is_in(person, prints)]
+        if not mine:
+            continue
+        shared += 1
+        met.update(mine)
+        together = _together(charge, [before[i][0] for i in mine])
+        worst = together if worst is None else _larger(worst, together)
+    for i in met:
+        _check_tables(charge, people, *before[i])
+    if budget is not None:
+        _within(worst, charge, exact("ledger", "budget", budget, above=0))
+    return LedgerAnswer(len(met), shared, worst)
+
+
+def _prints(entry: Mapping[str, Any]) -> list[PersonPrint]:
+    return [frozenset(p) for p in entry["people"]]
+
+
+def _is_in(person: PersonPrint, others: list[PersonPrint]) -> bool:
+    return any(same_person(person, other) for other in others)
+
+
+def _together(charge: ReleaseCharge, earlier: list[ReleaseCharge]) -> Loss:
+    """The sum for a person who is in all of these."""
+    for one, which in [(charge, "This release"), *((e, "An earlier release") for e in earlier)]:
+        if one.groups:
+            raise BudgetError(
+                f"Refused: people of this release are in an earlier one. {which}"
+                f" ({one.mechanism}) promises {one.definition}, which does not add up: two releases"
+                " about the same people can single them out together. Publish people who are in no"
+                " earlier release, or leave it at the one there is."
+            )
+        if one.loss is None:
+            raise BudgetError(
+                f"Refused: people of this release are in an earlier one, and {which.lower()} has no"
+                f" bound for a whole person, so there is no sum: {one.reason}. Publish people who"
+                " are in no earlier release, or choose a mechanism whose promise adds up."
+            )
+    try:
+        return reduce(add, [c.loss for c in (charge, *earlier) if c.loss is not None])
+    except PromiseError as error:
+        raise BudgetError(
+            f"Refused: the promises of these releases do not add up. {error}"
+        ) from None
+
+
+def _larger(a: Loss, b: Loss) -> Loss:
+    """The larger of two losses about one release and sums with it."""
+    if a.measure == b.measure:
+        return max(a, b, key=lambda loss: (loss.amount, loss.delta))
+    # A sum of pure losses with a rho is a rho; the pure one is part of it.
+    return b if b.measure == "concentrated" else a
+
+
+def _check_tables(
+    charge: ReleaseCharge,
+    people: Mapping[str, PersonPrint],
+    earlier: ReleaseCharge,
+    prints: list[PersonPrint],
+) -> None:
+    if not (charge.table and earlier.table):
+        return
+    same = len(prints) == len(people) and all(_is_in(p, prints) for p in people.values())
+    if not same:
+        raise BudgetError(
+            "Refused: an earlier release has a table of attributes of some of these people, and"
+            " what differs between two tables singles people out. Publish the same people, or"
+            " leave the table out."
+        )
+
+
+def _within(worst: Loss | None, charge: ReleaseCharge, budget: Fraction) -> None:
+    if worst is None:
+        raise BudgetError(
+            f"Refused: a budget was given, and this release has no bound: {charge.reason}."
+        )
+    if worst.amount > budget:
+        raise BudgetError(
+            f"Refused: everything of one person would have lost {amounts(worst)}, all releases"
+            f" together, and the budget is {format_exact(budget)}. Nothing was released."
+        )

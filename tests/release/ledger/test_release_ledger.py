@@ -1,0 +1,314 @@
+"""A second release of the same people adds up or is refused, whatever they are called now, and
+nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import stat
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.errors import DataError, FormatError
+from gazeveil.privacy.composition import BudgetError
+from gazeveil.release.ledger import (
+    PersonPrint,
+    ReleaseCharge,
+    ReleaseLedger,
+    charge_of,
+    default_ledger,
+    people_prints,
+)
+
+KALEIDO = "kaleido:epsilon=1,w=30,r_deg=2"
+
+
+@pytest.fixture(scope="module")
+def cohort() -> gazeveil.Cohort:
+    return gazeveil.simulate(4, 2, 3.0, 60.0, seed=1)
+
+
+@pytest.fixture(scope="module")
+def strangers() -> gazeveil.Cohort:
+    return gazeveil.simulate(4, 2, 3.0, 60.0, seed=2)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> ReleaseLedger:
+    return ReleaseLedger.create(tmp_path / "releases.json")
+
+
+def charged(
+    cohort: gazeveil.Cohort, mechanism: str = KALEIDO, table: bool = False
+) -> ReleaseCharge:
+    return charge_of(gazeveil.protect(cohort, mechanism).guarantee, table)
+
+
+def prints(cohort: gazeveil.Cohort, ledger: ReleaseLedger) -> dict[str, PersonPrint]:
+    return people_prints(cohort, ledger.key)
+
+
+def disguised(cohort: gazeveil.Cohort, how: str) -> gazeveil.Cohort:
+    """The same gaze that looks like another dataset."""
+    recordings = list(cohort)
+    if how == "renamed":
+        recordings = [r.with_(person=f"x{r.person}", session="9") for r in reversed(recordings)]
+    elif how == "one recording each":
+        recordings = [r for r in recordings if r.stimulus == recordings[0].stimulus]
+    elif how == "cut":
+        part = slice(40, 150)
+        recordings = [
+            gazeveil.Recording(
+                r.person,
+                r.stimulus,
+                t_ns=r.t_ns[part],
+                x_deg=r.x_deg[part],
+                y_deg=r.y_deg[part],
+                valid=r.valid[part],
+                rate_hz=r.rate_hz,
+                space=r.space,
+            )
+            for r in recordings
+        ]
+    elif how == "rounded":
+        recordings = [
+            r.with_(x_deg=np.round(r.x_deg, 6), y_deg=np.round(r.y_deg, 6)) for r in recordings
+        ]
+    elif how == "other times":
+        recordings = [r.with_(t_ns=r.t_ns * 2, rate_hz=30.0) for r in recordings]
+    return gazeveil.Cohort(recordings)
+
+
+@pytest.mark.parametrize(
+    "how", ["as it was", "renamed", "one recording each", "cut", "rounded", "other times"]
+)
+def test_people_are_recognised_by_their_gaze(
+    how: str, cohort: gazeveil.Cohort, ledger: ReleaseLedger
+) -> None:
+    charge = charged(cohort)
+    assert charge.loss is not None
+    ledger.charge("a", charge, prints(cohort, ledger))
+    answer = ledger.charge("b", charge, prints(disguised(cohort, how), ledger))
+    assert (answer.earlier, answer.people) == (1, 4)
+    assert answer.together is not None
+    assert answer.together.amount == 2 * charge.loss.amount
+    third = ledger.charge("c", charge, prints(cohort, ledger))
+    assert third.together is not None
+    assert third.together.amount == 3 * charge.loss.amount
+
+
+def test_other_people_add_nothing(
+    cohort: gazeveil.Cohort, strangers: gazeveil.Cohort, ledger: ReleaseLedger
+) -> None:
+    ledger.charge("a", charged(cohort), prints(cohort, ledger))
+    answer = ledger.charge("b", charged(strangers), prints(strangers, ledger))
+    assert (answer.earlier, answer.people) == (0, 0)
+    assert answer.together == charged(strangers).loss
+
+
+def test_who_is_in_both_pays_for_both(
+    cohort: gazeveil.Cohort, strangers: gazeveil.Cohort, ledger: ReleaseLedger
+) -> None:
+    known, new = cohort[0], strangers[0].with_(person="new")
+    mixed = gazeveil.Cohort([known, new])
+    ledger.charge("a", charged(cohort), prints(cohort, ledger))
+    answer = ledger.charge("b", charged(mixed), prints(mixed, ledger))
+    assert answer.people == 1
+
+
+def test_epsilon_and_rho_add_up_exactly(cohort: gazeveil.Cohort, ledger: ReleaseLedger) -> None:
+    pure, gaussian = charged(cohort), charged(cohort, "gaussian:sigma_deg=5")
+    assert pure.loss is not None
+    assert gaussian.loss is not None
+    people = prints(cohort, ledger)
+    ledger.charge("a", pure, people)
+    together = ledger.charge("b", gaussian, people).together
+    assert together is not None
+    assert together.rho == gaussian.loss.amount + pure.loss.amount**2 / 2
+    assert isinstance(together.amount, Fraction)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("k-same-synth:k=2", "k-same-synth:k=2"),
+        ("k-same-synth:k=2", KALEIDO),
+        (KALEIDO, "k-same-synth:k=2"),
+        ("event-synth-pd:k=2,gamma=4", "k-same-synth:k=2"),
+    ],
+)
+def test_groups_do_not_add_up(
+    first: str, second: str, cohort: gazeveil.Cohort, ledger: ReleaseLedger
+) -> None:
+    people = prints(cohort, ledger)
+    ledger.charge("a", charged(cohort, first), people)
+    with pytest.raises(BudgetError, match="does not add up: two releases about the same people"):
+        ledger.charge("b", charged(cohort, second), people)
+    assert len(ledger.releases) == 1
+
+
+def test_what_has_no_bound_has_no_sum(cohort: gazeveil.Cohort, ledger: ReleaseLedger) -> None:
+    people = prints(cohort, ledger)
+    ledger.charge("a", charged(cohort), people)
+    for mechanism, why in (
+        ("spatial:L=64", "rounding is not random"),
+        ("gaussian-place:sigma_deg=2", "This promise is about a place"),
+        ("kaleido:epsilon=1,w=30,r_deg=2,reading=published", "refuted"),
+    ):
+        with pytest.raises(BudgetError, match=f"has no bound.*{why}"):
+            ledger.charge("b", charged(cohort, mechanism), people)
+
+
+def test_a_budget_is_kept(cohort: gazeveil.Cohort, ledger: ReleaseLedger) -> None:
+    charge, people = charged(cohort), prints(cohort, ledger)
+    assert charge.loss is not None
+    twice = 2 * charge.loss.amount
+    ledger.charge("a", charge, people, budget=twice)
+    ledger.charge("b", charge, people, budget=twice)
+    with pytest.raises(BudgetError, match=f"epsilon = {3 * charge.loss.amount}.*budget is {twice}"):
+        ledger.charge("c", charge, people, budget=twice)
+    with pytest.raises(BudgetError, match="has no bound"):
+        ledger.charge("d", charged(cohort, "spatial:L=64"), {}, budget=1)
+
+
+def test_two_tables_must_be_of_the_same_people(
+    cohort: gazeveil.Cohort, ledger: ReleaseLedger
+) -> None:
+    charge, people = charged(cohort, table=True), prints(cohort, ledger)
+    ledger.charge("a", charge, people)
+    ledger.charge("b", charge, people)
+    fewer = dict(list(people.items())[1:])
+    with pytest.raises(BudgetError, match="what differs between two tables"):
+        ledger.charge("c", charge, fewer)
+    ledger.charge("d", charged(cohort), fewer)
+
+
+def test_a_crash_is_not_counted_twice(cohort: gazeveil.Cohort, ledger: ReleaseLedger) -> None:
+    charge, people = charged(cohort), prints(cohort, ledger)
+    assert charge.loss is not None
+    ledger.charge("a", charge, people)
+    again = ReleaseLedger(ledger.path).charge("a", charge, people)  # resumed after a crash
+    assert again.resumed
+    assert again.together == charge.loss
+    ledger.finish("a", "00")
+    ledger.finish("a", "00")
+    assert [r["state"] for r in ledger.releases] == ["finished"]
+    answer = ledger.charge("b", charge, people)
+    assert answer.together is not None
+    assert answer.together.amount == 2 * charge.loss.amount
+    with pytest.raises(DataError, match="another release under the id"):
+        ledger.charge("b", charged(cohort, "gaussian:sigma_deg=5"), people)
+
+
+def test_only_an_open_charge_can_be_taken_back(
+    cohort: gazeveil.Cohort, ledger: ReleaseLedger
+) -> None:
+    charge, people = charged(cohort), prints(cohort, ledger)
+    ledger.charge("a", charge, people)
+    ledger.cancel("a")
+    assert ledger.charge("b", charge, people).earlier == 0
+    ledger.finish("b", "00")
+    with pytest.raises(DataError, match="no open release"):
+        ledger.cancel("b")
+    with pytest.raises(DataError, match="no open release"):
+        ledger.finish("c", "00")
+
+
+def _charge_many(path: Path, name: str, charge: ReleaseCharge) -> None:
+    ledger = ReleaseLedger(path)
+    for i in range(10_000):
+        ledger.charge(f"{name}{i}", charge, {"p": frozenset({1, 2, 3, 4})})
+
+
+def _charge_ten(path: Path, name: str, charge: ReleaseCharge) -> None:
+    ledger = ReleaseLedger(path)
+    for i in range(10):
+        ledger.charge(f"{name}{i}", charge, {"p": frozenset({1, 2, 3, 4})})
+
+
+def test_two_processes_charge_one_after_the_other(
+    cohort: gazeveil.Cohort, ledger: ReleaseLedger
+) -> None:
+    charge = charged(cohort)
+    context = multiprocessing.get_context("fork")
+    workers = [
+        context.Process(target=_charge_ten, args=(ledger.path, name, charge)) for name in "ab"
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(ledger.releases) == 20
+
+
+def test_a_killed_process_leaves_a_whole_ledger(
+    cohort: gazeveil.Cohort, ledger: ReleaseLedger
+) -> None:
+    charge = charged(cohort)
+    context = multiprocessing.get_context("fork")
+    for n in range(5):
+        before = len(ledger.releases)
+        worker = context.Process(target=_charge_many, args=(ledger.path, f"k{n}-", charge))
+        worker.start()
+        worker.join(0.05 + 0.02 * n)
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join()
+        entries = ledger.releases
+        assert len(entries) >= before
+        ids = [e["id"] for e in entries]
+        assert len(set(ids)) == len(ids)
+        ledger.charge(f"after{n}", charge, {"p": frozenset({9, 8, 7})})  # the lock is free again
+
+
+def test_the_file_is_the_owners_alone_and_names_nobody(
+    cohort: gazeveil.Cohort, ledger: ReleaseLedger
+) -> None:
+    named = gazeveil.Cohort([r.with_(person=f"anna-{r.person}") for r in cohort])
+    ledger.charge("a", charged(named), prints(named, ledger))
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+    assert "anna" not in ledger.path.read_text("utf-8")
+
+
+def test_another_key_gives_other_prints(cohort: gazeveil.Cohort) -> None:
+    one, other = people_prints(cohort, b"1" * 32), people_prints(cohort, b"2" * 32)
+    for person in one:
+        assert one[person]
+        assert not one[person] & other[person]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "x"}'])
+def test_a_damaged_ledger_refuses(text: str, ledger: ReleaseLedger) -> None:
+    ledger.path.write_text(text, "utf-8")
+    with pytest.raises(FormatError, match=r"damaged|not a ledger"):
+        ReleaseLedger(ledger.path)
+
+
+def test_an_entry_that_is_not_whole_refuses(cohort: gazeveil.Cohort, ledger: ReleaseLedger) -> None:
+    ledger.charge("a", charged(cohort), prints(cohort, ledger))
+    stored = json.loads(ledger.path.read_text("utf-8"))
+    stored["releases"][0]["charge"]["loss"]["amount"] = "-1"
+    ledger.path.write_text(json.dumps(stored), "utf-8")
+    with pytest.raises(FormatError, match="not whole"):
+        ledger.charge("b", charged(cohort), prints(cohort, ledger))
+
+
+def test_a_ledger_is_never_overwritten(ledger: ReleaseLedger, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="exists already"):
+        ReleaseLedger.create(ledger.path)
+    with pytest.raises(FormatError, match="there is no ledger"):
+        ReleaseLedger(tmp_path / "none.json")
+
+
+def test_the_own_ledger_begins_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GAZEVEIL_HOME", str(tmp_path / "home"))
+    assert default_ledger() == tmp_path / "home" / "releases.json"
+    assert ReleaseLedger.at().releases == []
+    assert ReleaseLedger.at().key == ReleaseLedger(default_ledger()).key
