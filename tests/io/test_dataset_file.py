@@ -111,7 +111,9 @@ def test_a_dataset_file_says_everything_once(tmp_path: Path) -> None:
     assert [k[:2] for k in cohort.keys] == [("anna", "city"), ("anna", "sea"), ("ben", "sea")]
     assert cohort.people["anna"]["age"] == 31
     assert cohort[0].space == SCREEN
-    assert said == ["1 file was left out: who.csv (not csv: there is no column 'Uhr')."]
+    assert said == []
+    assert cohort.read_as is not None
+    assert cohort.read_as.options["columns"] == {"t": "Uhr", "x": "Blick_X", "y": "Blick_Y"}
     expected = SCREEN.from_px(*gaze_px(seed=1).T)
     np.testing.assert_allclose(cohort[0].x_deg, expected[0], atol=1e-6)
     # One file of the folder is read by it too, and an option goes before it.
@@ -201,6 +203,27 @@ def test_what_cannot_be_guessed_becomes_a_form(tmp_path: Path) -> None:
     (tmp_path / "dataset.toml").write_text(filled, "utf-8")
     (recording,) = gazeveil.read(tmp_path)
     assert recording.rate_hz == 1000
+
+
+def test_an_index_says_whose_each_file_is(tmp_path: Path) -> None:
+    own_columns(tmp_path, ("1.csv", "2.csv", "3.csv"))
+    (tmp_path / "list.csv").write_text(
+        "file,person,stimulus,session,width_px,height_px,width_mm,height_mm,distance_mm\n"
+        "1.csv,anna,sea,1,1280,720,400,225,450\n2.csv,anna,sea,2,1280,720,400,225,900\n",
+        "utf-8",
+    )
+    cohort, said = heard(tmp_path, index=tmp_path / "list.csv")
+    assert [k[:3] for k in cohort.keys] == [("anna", "sea", "1"), ("anna", "sea", "2")]
+    assert [r.space.distance_mm for r in cohort] == [450, 900]  # type: ignore[union-attr]
+    assert said[-1] == "1 file was left out: 3.csv (not in the index)."
+    for line, message in (
+        ("../x.csv,a,b", "outside the folder"),
+        ("9.csv,a,b", "there is no file '9.csv'"),
+        ("1.csv,a,b\n1.csv,a,c", "listed twice"),
+    ):
+        (tmp_path / "list.csv").write_text(f"file,person,stimulus\n{line}\n", "utf-8")
+        with pytest.raises(FormatError, match=message):
+            gazeveil.read(tmp_path, index=tmp_path / "list.csv")
 
 
 @pytest.mark.parametrize(

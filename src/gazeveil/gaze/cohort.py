@@ -8,7 +8,7 @@ never open a file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias, overload
@@ -61,6 +61,22 @@ class Skipped:
     reason: str
 
 
+@dataclass(frozen=True)
+class ReadAs:
+    """What recordings were read as.
+
+    Parameters
+    ----------
+    format : str
+        Name of the format.
+    options : mapping of str to object
+        Options of the reader, with what was guessed.
+    """
+
+    format: str
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
 class Cohort:
     """Recordings plus what is known about the people.
 
@@ -74,6 +90,8 @@ class Cohort:
         Files that were found but are not part of the cohort.
     name : str
         A name for tables and messages.
+    read_as : ReadAs, optional
+        How the files were laid out, where they came from files.
 
     Raises
     ------
@@ -87,6 +105,7 @@ class Cohort:
         people: Mapping[str, Attributes] | None = None,
         skipped: Iterable[Skipped] = (),
         name: str = "",
+        read_as: ReadAs | None = None,
     ) -> None:
         if not isinstance(recordings, Iterable):
             checks.refuse("Cohort", "recordings", "an iterable of recordings", recordings)
@@ -105,6 +124,7 @@ class Cohort:
         )
         self.skipped = tuple(skipped)
         self.name = name
+        self.read_as = read_as
 
     def _refuse_clashes(self) -> None:
         first: dict[tuple[str, str, str, str], int] = {}
@@ -127,6 +147,7 @@ class Cohort:
             {p: dict(a) for p, a in self._people.items()},
             self.skipped,
             self.name,
+            self.read_as,
         )
 
     def __len__(self) -> int:
@@ -195,12 +216,16 @@ class Cohort:
         kept = tuple(items)
         remaining = {item.person for item in kept}
         return Cohort(
-            kept, {p: a for p, a in self.people.items() if p in remaining}, self.skipped, self.name
+            kept,
+            {p: a for p, a in self.people.items() if p in remaining},
+            self.skipped,
+            self.name,
+            self.read_as,
         )
 
     def load(self) -> Cohort:
         """The same cohort with every recording in memory."""
-        return Cohort(list(self), self.people, self.skipped, self.name)
+        return Cohort(list(self), self.people, self.skipped, self.name, self.read_as)
 
     def write(self, path: str | Path) -> Path:
         """Write the cohort as a canonical Parquet folder, one recording at a time."""

@@ -106,6 +106,18 @@ def complete(files: Sequence[Path], options: Mapping[str, object]) -> Guess:
     return guess_layout(files, options)
 
 
+def describe(path: Path, options: Mapping[str, object]) -> dict[str, object]:
+    """Columns, units and separator of a file, from the options and its own names."""
+    rows = FirstRows.of(Head.of(path), options)
+    layout = plan_layout(path, _column_names(path, options), options)
+    return {
+        "columns": dict(layout.columns),
+        "time_unit": layout.time_unit,
+        "unit": layout.unit,
+        "separator": rows.separator,
+    }
+
+
 @lru_cache(maxsize=1)
 def _open(
     path: Path, _stamp: tuple[int, int], layout: Layout
@@ -163,4 +175,5 @@ FORMAT = Format(
     LAYOUT_OPTIONS | OPTIONS,
     why_not=why_not,
     complete=complete,
+    describe=describe,
 )

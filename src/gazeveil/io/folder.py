@@ -11,6 +11,7 @@ from pathlib import Path
 from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle, Skipped, natural
+from gazeveil.io.description.index_file import read_index
 from gazeveil.io.description.toml_file import FILE_NAME
 from gazeveil.io.parsing.naming import PatternError
 from gazeveil.io.registry import Format, get, names, sniff
@@ -29,6 +30,12 @@ _NOT_DATA = frozenset(
         ".ds_store",
         "thumbs.db",
         FILE_NAME,
+        # What a release has beside its recordings.
+        "privacy.json",
+        "privacy.md",
+        "privacy.sig",
+        "data.md",
+        "data_dictionary.json",
     ]
 )
 
@@ -127,6 +134,33 @@ def scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, objec
             )
         )
     return Found(main, tuple(handles), tuple(skipped), options, guesses)
+
+
+def scan_index(
+    folder: Path, index: Path, chosen: Format | None, options: Mapping[str, object]
+) -> Found:
+    """The recordings that an index lists."""
+    chosen = chosen or get("csv")
+    files = read_index(index)
+    checks.known_options(f"Format {chosen.name}", options, chosen.options)
+    rowed = [f for f in files if not _no_rows(f)]
+    options, guesses = _completed(chosen, rowed, {**options, **(files[rowed[0]] if rowed else {})})
+    own = {n for o in files.values() for n in o}
+    options = {k: v for k, v in options.items() if k not in own}
+    handles: list[Handle] = []
+    for file in rowed:
+        handles += chosen.scan(file, folder, **options, **files[file])
+    skipped = [Skipped(str(f), "no rows below its header") for f in files if f not in rowed]
+    for place, refused in sorted(_walk(folder)):
+        if place not in files and not place.is_dir():
+            reason = refused or ("not a recording" if _is_aside(place) else "")
+            skipped.append(Skipped(str(place), reason or "not in the index"))
+    return Found(chosen, tuple(handles), tuple(skipped), options, guesses)
+
+
+def _is_aside(place: Path) -> bool:
+    """Whether a file belongs to a folder of recordings without being one."""
+    return place.name.lower() in _NOT_DATA or place.suffix.lower() in (".md", ".toml", ".json")
 
 
 def _most(candidates: list[tuple[Path, Format | None]]) -> Format:

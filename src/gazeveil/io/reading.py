@@ -6,23 +6,23 @@ import multiprocessing
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from gazeveil import checks
 from gazeveil.errors import DataError, FormatError, ParameterError
-from gazeveil.gaze.cohort import Attributes, Cohort, Handle, Skipped
+from gazeveil.gaze.cohort import Attributes, Cohort, Handle, ReadAs, Skipped
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.description.doubts import doubts_about_names, doubts_about_units
 from gazeveil.io.description.toml_file import beside, read_dataset_file
-from gazeveil.io.folder import EXPECTED, Found, scan_file, scan_folder
+from gazeveil.io.folder import EXPECTED, Found, scan_file, scan_folder, scan_index
 from gazeveil.io.registry import WITHOUT_READER, Format, get
 from gazeveil.io.source import stem
 
 #: Options `read` itself understands; the others go to the format.
-COMMON_OPTIONS = frozenset({"people", "clash"})
+COMMON_OPTIONS = frozenset({"people", "clash", "index"})
 
 #: Files that a sentence names; `cohort.skipped` has them all.
 _MOST_NAMED = 8
@@ -50,7 +50,8 @@ def read(
     format : str or Format, optional
         A name from `gazeveil.io.registry.names()`; found by looking at the files if not given.
     **options
-        Options of the format; and `people`, a mapping or a CSV/TSV file of attributes, and
+        Options of the format; and `people`, a mapping or a CSV/TSV file of attributes, `index`, a
+        table that says whose each file is (:mod:`gazeveil.io.description.index_file`), and
         `clash="error" | "session"`: what to do with two recordings of one person, stimulus, session
         and task ("session" numbers them), and `dataset`, the path of a `dataset.toml`; one that
         lies in the folder, or beside the file, is read anyway (False: not). What is said here goes
@@ -76,9 +77,9 @@ def read(
     common = {k: options.pop(k) for k in COMMON_OPTIONS & options.keys()}
     clash = checks.one_of("read", "clash", common.get("clash", "error"), ("error", "session"))
     chosen = get(format) if isinstance(format, str) else format
-    found = (scan_folder if place.is_dir() else scan_file)(place, chosen, options)
+    found = _found(place, chosen, options, common)
     root = place if place.is_dir() else place.parent
-    _point_out(found, root)
+    _point_out(found, root, common)
     handles, chosen = list(found.handles), found.format
     files = dict.fromkeys(Path(h.source) for h in handles if h.source)
     people: dict[str, Attributes] = (
@@ -92,7 +93,40 @@ def read(
     if clash == "session":
         handles = _number_sessions(handles)
     name = place.stem if place.is_file() else place.name
-    return Cohort(handles, people, found.skipped, name=name)
+    read_as = ReadAs(chosen.name, _layout(found))
+    return Cohort(handles, people, found.skipped, name, read_as)
+
+
+def _layout(found: Found) -> dict[str, object]:
+    """The options that a recording of this layout is written with."""
+    describe, files = found.format.describe, [h.source for h in found.handles if h.source]
+    if describe is None or not files:
+        return dict(found.options)
+    return {**found.options, **describe(Path(files[0]), found.options)}
+
+
+def _found(
+    place: Path, chosen: Format | None, options: Mapping[str, object], common: Mapping[str, object]
+) -> Found:
+    """The recordings in a place; what is named beside them is none of them."""
+    if not place.is_dir():
+        return scan_file(place, chosen, options)
+    beside_them = [
+        Path(p).resolve()
+        for n in ("people", "index")
+        if isinstance(p := common.get(n), str | os.PathLike)
+    ]
+    index = common.get("index")
+    found = (
+        scan_folder(place, chosen, options)
+        if index is None
+        else scan_index(place, Path(str(index)), chosen, options)
+    )
+    skipped = tuple(
+        Skipped(s.path, "not a recording") if Path(s.path).resolve() in beside_them else s
+        for s in found.skipped
+    )
+    return replace(found, skipped=skipped)
 
 
 def _with_dataset_file(
@@ -121,12 +155,12 @@ def _with_dataset_file(
     return chosen or file.format, merged
 
 
-def _point_out(found: Found, root: Path) -> None:
+def _point_out(found: Found, root: Path, common: Iterable[str]) -> None:
     """Warn of what was guessed, looks wrong or is left out."""
     if multiprocessing.parent_process() is not None:
         return  # the process that was started by a person says it once
     sentences = list(found.guesses)
-    said = {"pattern", "person"} & found.options.keys()
+    said = {"pattern", "person", "index"} & {*found.options, *common}
     columns = found.options.get("columns")
     named = isinstance(columns, Mapping) and "person" in columns
     if found.format.name == "csv":

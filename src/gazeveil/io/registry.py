@@ -122,6 +122,8 @@ class Format:
     complete : callable, optional
         `complete(files, options)`: options that were not said and can be guessed, as a value with
         `options` and `sentences`.
+    describe : callable, optional
+        `describe(file, options)`: the options in full, with what the file's own names say.
     sample : callable, optional
         `sample(folder) -> path`: writes a small file or folder of this format, for
         `gazeveil check`.
@@ -139,6 +141,9 @@ class Format:
     sample: Callable[[Path], Path] | None = field(default=None)
     why_not: Callable[[Head, Mapping[str, object], bool], str] | None = field(default=None)
     complete: Callable[[Sequence[Path], Mapping[str, object]], Completion] | None = field(
+        default=None
+    )
+    describe: Callable[[Path, Mapping[str, object]], Mapping[str, object]] | None = field(
         default=None
     )
 

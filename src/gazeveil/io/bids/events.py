@@ -16,7 +16,8 @@ from gazeveil.arrays import Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.events import KINDS, WORD, Events
 from gazeveil.gaze.recording import Message
-from gazeveil.io.bids.layout import Name, sidecar
+from gazeveil.io.bids.cells import unescaped
+from gazeveil.io.bids.layout import OWN, Name, sidecar
 from gazeveil.io.bids.write import LABEL
 from gazeveil.io.parsing.table import Table, parse_table
 from gazeveil.io.source import Head, read_text
@@ -71,13 +72,21 @@ def read_events(
             )
         if not Head.of(path).data.strip():
             return None, {}, ()  # an archive of nothing: no events
+        quoted = not _has_escapes(about)
+        header = [str(c) for c in columns]
         return _event_rows(
-            parse_table(path, read_text(path), "\t", header=[str(c) for c in columns]),
+            parse_table(path, read_text(path), "\t", header=header, quoted=quoted),
             about,
             sidecar(name, root),
             t_ns,
         )
     return None, {}, ()
+
+
+def _has_escapes(about: Mapping[str, object]) -> bool:
+    """Whether Gazeveil wrote the file, with backslashes for what a cell cannot hold."""
+    own = about.get(OWN)
+    return isinstance(own, Mapping) and own.get("Escapes") == "backslash"
 
 
 def _event_rows(
@@ -88,6 +97,8 @@ def _event_rows(
         texts(table, c) if table.has(c) else [""] * len(table)
         for c in ("trial_type", "secondary", "source", "message")
     )
+    if _has_escapes(about):
+        source, message = [unescaped(w) for w in source], [unescaped(w) for w in message]
     messages = tuple(Message(int(t), m) for t, m in zip(onset.tolist(), message, strict=True) if m)
     if table.has("first_sample", "last_sample"):
         first, last = (

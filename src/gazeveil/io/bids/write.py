@@ -24,7 +24,6 @@ head, eye in head, confidence, events, labels and messages read back bit for bit
 from __future__ import annotations
 
 import gzip
-import io
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple
@@ -40,6 +39,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording
+from gazeveil.io.bids.cells import ESCAPES, escaped, one_line, tsv
 from gazeveil.io.bids.layout import OWN, VERSION, labels
 from gazeveil.io.staging import staged
 
@@ -87,7 +87,7 @@ def write(
     )
     with staged(path) as folder:
         for recording in progress(cohort):
-            _write_recording(
+            write_run(
                 recording,
                 folder,
                 people[recording.person],
@@ -100,37 +100,79 @@ def write(
 
 
 def _write_dataset(cohort: Cohort, root: Path, people: Mapping[str, str]) -> None:
-    _json(
+    write_json(
         root / "dataset_description.json",
         {"Name": cohort.name or "Gaze recordings", "BIDSVersion": VERSION, "DatasetType": "raw"},
     )
     (root / "README").write_text(_README, encoding="utf-8")
-    known = [p for p in cohort.people if p in people]
-    fields = list(
-        dict.fromkeys(
-            f for p in known for f in cohort.people[p] if f not in ("participant_id", "name")
-        )
-    )
+    rows = {
+        people[p]: {"name": p, **{k: v for k, v in attributes.items() if k != "name"}}
+        for p, attributes in cohort.people.items()
+        if p in people
+    }
+    about = {"name": "name of the person before it became a label"}
+    write_participants(root, rows, about)
+
+
+def write_participants(
+    root: Path, people: Mapping[str, Mapping[str, object]], about: Mapping[str, str]
+) -> None:
+    """Write `participants.tsv` and `participants.json`.
+
+    Parameters
+    ----------
+    root : Path
+        Root of the dataset.
+    people : mapping of label to attributes
+        Everybody, in the order of the rows.
+    about : mapping of attribute to description
+        What a column holds, where its name does not say it.
+    """
+    fields = list(dict.fromkeys(f for a in people.values() for f in a if f != "participant_id"))
     rows = [
         {
-            "participant_id": f"sub-{people[p]}",
-            "name": p,
-            **{f: None if (v := cohort.people[p].get(f)) is None else str(v) for f in fields},
+            "participant_id": f"sub-{label}",
+            **{
+                one_line(f): None if (v := attributes.get(f)) is None else one_line(str(v))
+                for f in fields
+            },
         }
-        for p in known
+        for label, attributes in people.items()
     ]
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(("participant_id", "name", *fields), pl.String))
-    (root / "participants.tsv").write_bytes(_tsv(frame, header=True))
-    about = {
-        "participant_id": {"Description": "label of the person"},
-        "name": {"Description": "name of the person before it became a label"},
-    }
-    _json(root / "participants.json", {**about, **{f: {"Description": f} for f in fields}})
+    names = [one_line(f) for f in fields]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(("participant_id", *names), pl.String))
+    (root / "participants.tsv").write_bytes(tsv(frame, header=True))
+    described = {one_line(f): {"Description": about.get(f, f)} for f in fields}
+    write_json(
+        root / "participants.json",
+        {"participant_id": {"Description": "label of the person"}, **described},
+    )
 
 
-def _write_recording(
+def write_run(
     recording: Recording, root: Path, person: str, session: str, task: str, stimulus: str
-) -> None:
+) -> str:
+    """Write the files of one recording.
+
+    Parameters
+    ----------
+    recording : Recording
+        What to write.
+    root : Path
+        Root of the dataset.
+    person, session, task, stimulus : str
+        Labels of letters and digits; no other recording has all four.
+
+    Returns
+    -------
+    str
+        The file of the line of sight, relative to the root.
+
+    Raises
+    ------
+    DataError
+        If it has no samples or no rate.
+    """
     if len(recording) == 0 or not recording.rate_hz > 0:
         raise DataError(
             f"{recording.title} has no samples or no known rate, and BIDS needs both. Leave it out"
@@ -157,14 +199,19 @@ def _write_recording(
                 {"x_coordinate": values[:, 0], "y_coordinate": values[:, 1]},
                 {**shared, "RecordedEye": eye, **own},
             )
-    _json(
+    write_json(
         folder / f"{stem}_events.json",
-        {"TaskName": task_name, "StimulusPresentation": _presentation(recording.space)},
+        {
+            "Description": "The stimulus, from the first sample to the last",
+            "TaskName": task_name,
+            "StimulusPresentation": _presentation(recording.space),
+        },
     )
     (folder / f"{stem}_events.tsv").write_text(
         f"onset\tduration\ttrial_type\n0\t{recording.duration_s!r}\tstimulus\n", encoding="utf-8"
     )
     _physioevents(recording, folder / f"{stem}_recording-eye3_physioevents")
+    return (folder / f"{stem}_recording-eye3_physio.tsv.gz").relative_to(root).as_posix()
 
 
 def _sidecar(recording: Recording) -> dict[str, object]:
@@ -174,6 +221,7 @@ def _sidecar(recording: Recording) -> dict[str, object]:
     if not on_screen:
         x, y = "longitude in [0, 360)", "angle from the zenith"
     return {
+        "Description": "Gaze of one person looking at one stimulus",
         "PhysioType": "eyetrack",
         "SamplingFrequency": recording.rate_hz,
         "StartTime": 0,
@@ -243,7 +291,7 @@ def _physio(
 ) -> None:
     frame = pl.DataFrame({"timestamp": t_ns, **columns})
     _gzip(stem, frame)
-    _json(stem.with_name(stem.name + ".json"), {"Columns": frame.columns, **about})
+    write_json(stem.with_name(stem.name + ".json"), {"Columns": frame.columns, **about})
 
 
 def _physioevents(recording: Recording, stem: Path) -> None:
@@ -265,7 +313,7 @@ def _physioevents(recording: Recording, stem: Path) -> None:
                 "secondary": (
                     np.full(len(e), "") if e.secondary is None else e.secondary.astype(np.str_)
                 ),
-                "source": np.full(len(e), source),
+                "source": np.full(len(e), escaped(source)),
                 "first_sample": e.onset,
                 "last_sample": e.offset,
             },
@@ -276,7 +324,7 @@ def _physioevents(recording: Recording, stem: Path) -> None:
     if recording.messages:
         text = {
             "onset": [m.t_ns for m in recording.messages],
-            "message": [m.text for m in recording.messages],
+            "message": [escaped(m.text) for m in recording.messages],
         }
         frames.append(pl.DataFrame(text, schema={"onset": pl.Int64, "message": pl.String}))
     frame = pl.concat(frames, how="diagonal")
@@ -287,14 +335,19 @@ def _physioevents(recording: Recording, stem: Path) -> None:
         "Columns": frame.columns,
         "Description": "Events and labels of the recording, and messages of the experiment",
         "OnsetSource": "timestamp",
+        "message": {"Description": f"what the experiment wrote; {ESCAPES}"},
+        OWN: {"Escapes": "backslash"},
         "duration": {"Description": "time from the first to the last sample", "Units": "ns"},
+        "secondary": {"Description": "what is under way beside the event"},
+        "first_sample": {"Description": "row of the recording where it begins, from 0"},
+        "last_sample": {"Description": "row of the recording where it ends, from 0"},
         "source": {
             "Description": (
                 f"who says so; {LABEL}<name> is a run of equal words in that label column"
             )
         },
     }
-    _json(stem.with_name(stem.name + ".json"), about)
+    write_json(stem.with_name(stem.name + ".json"), about)
 
 
 def _gzip(stem: Path, frame: pl.DataFrame) -> None:
@@ -303,19 +356,11 @@ def _gzip(stem: Path, frame: pl.DataFrame) -> None:
         stem.with_name(stem.name + ".tsv.gz").open("wb") as file,
         gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as archive,
     ):
-        archive.write(_tsv(frame, header=False))
+        archive.write(tsv(frame, header=False))
 
 
-def _tsv(frame: pl.DataFrame, header: bool) -> bytes:
-    buffer = io.BytesIO()
-    plain = frame.with_columns(
-        pl.selectors.float().fill_nan(None), pl.selectors.string().replace("", None)
-    )
-    plain.write_csv(buffer, separator="\t", include_header=header, null_value="n/a")
-    return buffer.getvalue()
-
-
-def _json(path: Path, content: Mapping[str, object]) -> None:
+def write_json(path: Path, content: Mapping[str, object]) -> None:
+    """Write a sidecar or another JSON file of a dataset."""
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

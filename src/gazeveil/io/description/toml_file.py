@@ -61,7 +61,17 @@ _SAME = (
     "comment",
     "clash",
 )
-_KEYS = ("format", "people", "columns", "units", "screen", "frame_interval_s", "options", *_SAME)
+_KEYS = (
+    "format",
+    "people",
+    "index",
+    "columns",
+    "units",
+    "screen",
+    "frame_interval_s",
+    "options",
+    *_SAME,
+)
 
 
 @dataclass(frozen=True)
@@ -123,7 +133,7 @@ def _described(path: Path, content: Mapping[str, object]) -> DatasetFile:
     options |= {_UNITS[k]: v for k, v in units.items()}
     if "screen" in content:
         options |= _screen(_section(content, "screen"))
-    for key in ("people", "frame_interval_s"):
+    for key in _PATHS:
         if key in content:
             value = content[key]
             # A path is relative to the file that names it, wherever the program runs.
@@ -170,7 +180,7 @@ def dataset_toml(format_name: str, options: Mapping[str, object], notes: tuple[s
         *(f"# {line}" for note in notes for line in note.splitlines()),
         f"format = {_value(format_name)}",
     ]
-    lines += [f"{k} = {_value(options[k])}" for k in ("people", *_SAME) if k in options]
+    lines += [f"{k} = {_value(options[k])}" for k in ("people", "index", *_SAME) if k in options]
     interval = options.get("frame_interval_s")
     if interval is not None and not isinstance(interval, Mapping):
         lines.append(f"frame_interval_s = {_value(interval)}")
