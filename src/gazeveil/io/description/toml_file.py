@@ -43,8 +43,7 @@ from gazeveil.gaze.geometry import Screen
 #: Name of the file that is looked for beside the recordings.
 FILE_NAME = "dataset.toml"
 
-_SCREEN_PATHS = ("people", "index", "frame_interval_s")
-_KEYS = ("format", *_PATHS, "columns", "units", "screen", "options", *_SAME)
+_SCREEN_KEYS = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
 #: Key of `[units]` -> option of the reader.
 _UNITS = {"time": "time_unit", "gaze": "unit", "y_axis": "y_axis", "missing": "missing"}
 #: Keys of the file that are options of the reader under the same name.
@@ -62,17 +61,8 @@ _SAME = (
     "comment",
     "clash",
 )
-_KEYS = (
-    "format",
-    "people",
-    "index",
-    "columns",
-    "units",
-    "screen",
-    "frame_interval_s",
-    "options",
-    *_SAME,
-)
+_PATHS = ("people", "index", "frame_interval_s")
+_KEYS = ("format", *_PATHS, "columns", "units", "screen", "options", *_SAME)
 
 
 @dataclass(frozen=True)
