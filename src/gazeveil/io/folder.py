@@ -155,7 +155,9 @@ def scan_index(
         if place not in files and not place.is_dir():
             reason = refused or ("not a recording" if _is_aside(place) else "")
             skipped.append(Skipped(str(place), reason or "not in the index"))
-    return Found(chosen, tuple(handles), tuple(skipped), options, guesses)
+    first = files[rowed[0]] if rowed else {}
+    shown = {k: v for k, v in first.items() if k in ("screen", "space")}
+    return Found(chosen, tuple(handles), tuple(skipped), {**options, **shown}, guesses)
 
 
 def _is_aside(place: Path) -> bool:
