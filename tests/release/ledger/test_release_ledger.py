@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import stat
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -275,6 +276,29 @@ def test_the_file_is_the_owners_alone_and_names_nobody(
     ledger.charge("a", charged(named), prints(named, ledger))
     assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
     assert "anna" not in ledger.path.read_text("utf-8")
+
+
+def test_a_dataset_of_fixations_alone_is_recognised(
+    cohort: gazeveil.Cohort, ledger: ReleaseLedger
+) -> None:
+    def fixations(r: gazeveil.Recording) -> gazeveil.Recording:
+        found = gazeveil.detect(r).of("fixation")
+        middle = (found.onset + found.offset) // 2
+        empty = np.empty(0)
+        return gazeveil.Recording(
+            r.person,
+            r.stimulus,
+            t_ns=empty.astype(np.int64),
+            x_deg=empty,
+            y_deg=empty,
+            valid=empty.astype(bool),
+            events=replace(found, x_deg=r.x_deg[middle], y_deg=r.y_deg[middle]),
+        )
+
+    alone = people_prints([fixations(r) for r in cohort], ledger.key)
+    assert all(alone.values())
+    ledger.charge("a", charged(cohort), alone)
+    assert ledger.charge("b", charged(cohort), alone).people == len(alone)
 
 
 def test_another_key_gives_other_prints(cohort: gazeveil.Cohort) -> None:

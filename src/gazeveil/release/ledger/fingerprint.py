@@ -32,6 +32,10 @@ _STEP, _ROUNDED_DEG = 4, 1e-3
 def prints_of(recording: Recording, key: bytes) -> PersonPrint:
     """The hashes of one recording; empty where it has no gaze."""
     x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
+    events = recording.events
+    if not len(x) and events is not None and events.x_deg is not None and events.y_deg is not None:
+        known = np.isfinite(events.x_deg) & np.isfinite(events.y_deg)
+        x, y = events.x_deg[known], events.y_deg[known]  # a dataset of fixations alone
     places = np.stack(
         [np.rint(x / _ROUNDED_DEG).astype(np.int64), np.rint(y / _ROUNDED_DEG).astype(np.int64)], 1
     )
