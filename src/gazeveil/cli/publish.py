@@ -187,9 +187,9 @@ def _mechanism(text: str | None, preset: str | None) -> str:
         )
     if text is not None:
         return text
-    from gazeveil.release.presets import preset_mechanism
+    from gazeveil.release.presets import preset as preset_named
 
-    return preset_mechanism(str(preset))
+    return preset_named(str(preset)).mechanism
 
 
 def _refuse_both(

@@ -1,12 +1,13 @@
 """Times from zero, one public rate, public lengths and one public screen: what a recording's clock
 and geometry would tell is taken away before gaze is protected.
 
-Step k of the public clock is at k / rate seconds. Samples take steps one after the other, as
-:mod:`gazeveil.privacy.stream.losses.public_clock` says: jitter moves nothing, a pause becomes lost
-samples, and where the tracker is faster than the clock samples are left out. Where it is slower,
-the steps until the next sample repeat the last one, if there is no pause and no loss between them.
-So a regular recording of the public rate passes bit for bit, and one sample of the tracker reaches
-only the steps before the next one.
+Step k of the public clock is at k / rate seconds. Where the tracker has about the same rate,
+samples take steps one after the other, as :mod:`gazeveil.privacy.stream.losses.public_clock` says:
+jitter moves nothing, a pause becomes lost samples, and a step that is left over between two samples
+repeats the earlier one. Where it has another rate, a step takes the last sample that comes before
+the middle to the next step, and is lost where that is old or a loss came after it. So a regular
+recording of the public rate passes bit for bit, and one sample of the tracker reaches only the
+steps before the next one.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ ScreenSize: TypeAlias = tuple[float, float, float, float]
 
 #: Longest step between two samples of the tracker that is no pause, in its own periods.
 LONGEST_STEP = 1.5
+
+#: Rates that differ by at most this share go step by step.
+SAME_RATE = 0.02
 
 _CHANNELS = ("left_deg", "right_deg", "head_deg", "eye_in_head_deg", "pupil", "confidence")
 
@@ -103,8 +107,10 @@ class Alignment:
         """How many steps one sample of the tracker reaches at most."""
         if self.rate_hz is None or math.isnan(self.slowest_hz):
             return 1
-        # A step within a period of the next sample's may already be taken by it.
-        return max(1, math.ceil(LONGEST_STEP * float(self.rate_hz) / self.slowest_hz - 0.5))
+        ratio = float(self.rate_hz) / self.slowest_hz
+        if ratio == 1.0:
+            return 1
+        return 2 if abs(ratio - 1.0) <= SAME_RATE else math.floor(LONGEST_STEP * ratio + 0.5) + 1
 
     def to_dict(self) -> dict[str, object]:
         """The alignment as a certificate has it."""
@@ -139,35 +145,75 @@ def screen_size(screen: Screen) -> ScreenSize:
 
 def sources_of_steps(recording: Recording, rate_hz: float) -> Ints:
     """The sample that each step of the public clock takes, -1 where there is no gaze."""
+    rows = np.flatnonzero(recording.valid)
+    ratio = rate_hz / recording.rate_hz
+    if not len(rows):
+        return np.full(max(1, round(len(recording) * ratio)), -1, dtype=np.int64)
+    seconds = float(recording.t_ns[rows[-1]] - recording.t_ns[rows[0]]) / 1e9
+    if seconds * rate_hz > MOST_STEPS:
+        raise DataError(
+            f"The times of {recording.title} take more than {MOST_STEPS} samples at"
+            f" {rate_hz:g} Hz, because of a pause or of a wrong time. Cut it, or keep its times."
+        )
+    return (
+        _in_turn(recording, rate_hz)
+        if abs(ratio - 1) <= SAME_RATE
+        else _latest(recording, rate_hz, rows)
+    )
+
+
+def _in_turn(recording: Recording, rate_hz: float) -> Ints:
+    """Samples step by step."""
     steps = np.empty(len(recording), dtype=np.int64)
-    sphere = isinstance(recording.space, Sphere)
     count = take_steps(
         recording.t_ns,
         recording.x_deg,
         recording.y_deg,
         recording.valid,
-        sphere,
+        isinstance(recording.space, Sphere),
         1e9 / rate_hz,
-        MOST_STEPS,
+        1 << 62,
         steps,
     )
-    if count < 0:
-        raise DataError(
-            f"The times of {recording.title} take more than {MOST_STEPS} samples at"
-            f" {rate_hz:g} Hz, because of a pause or of a wrong time. Cut it, or keep its times."
-        )
     taken = np.flatnonzero(steps >= 0)
-    if not len(taken):
-        return np.full(max(1, round(count * rate_hz / recording.rate_hz)), -1, dtype=np.int64)
     sources = np.full(count, -1, dtype=np.int64)
     sources[steps[taken]] = taken
     longest_ns = LONGEST_STEP * 1e9 / recording.rate_hz
     # Neighbours without a pause, whose steps are apart: the earlier one is repeated.
     near = (np.diff(taken) == 1) & (np.diff(recording.t_ns[taken]) <= longest_ns)
-    apart = np.diff(steps[taken]) > 1
-    for i in np.flatnonzero(near & apart):
+    for i in np.flatnonzero(near & (np.diff(steps[taken]) > 1)):
         sources[steps[taken[i]] + 1 : steps[taken[i + 1]]] = taken[i]
     return sources
+
+
+def _latest(recording: Recording, rate_hz: float, rows: Ints) -> Ints:
+    """For each step the last good sample before the middle to the next step.
+
+    Parameters
+    ----------
+    recording : Recording
+        Raw gaze.
+    rate_hz : float
+        Of the clock.
+    rows : array of int
+        Samples with gaze.
+    """
+    own_s, period_s = 1 / recording.rate_hz, 1 / rate_hz
+    t_s = (recording.t_ns - recording.t_ns[rows[0]]).astype(np.float64) / 1e9
+    before_s = int(rows[0]) * own_s  # lost samples at the beginning and at the end have time too
+    after_s = (len(recording) - 1 - int(rows[-1])) * own_s
+    last_s = float(t_s[rows[-1]])
+    count = math.floor((before_s + last_s + after_s) * rate_hz + 0.5) + 1
+    at_s = np.arange(count) * period_s - before_s
+    middle_s = at_s + period_s / 2
+    latest = np.searchsorted(t_s[rows], middle_s, side="right") - 1
+    source = rows[np.maximum(latest, 0)]
+    following = np.minimum(source + 1, len(recording) - 1)
+    lost_s = np.where(t_s[following] > t_s[source], t_s[following], t_s[source] + own_s)
+    cut_off = (following != source) & ~recording.valid[following] & (middle_s >= lost_s)
+    old = at_s - t_s[source] > LONGEST_STEP * own_s
+    beyond = at_s > last_s + own_s / 2 + period_s / 2
+    return np.where((latest < 0) | cut_off | old | beyond, -1, source)
 
 
 def _of_length(sources: Ints, steps: int) -> Ints:

@@ -1,0 +1,183 @@
+"""What a tracker's clock and a head's place would tell is gone before gaze is protected."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from gazeveil import Cohort, Recording, Screen, simulate
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.privacy.publication.alignment import Alignment, aligned, sources_of_steps
+from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.survey import look_at, public_alignment, usual_rate_hz
+
+UNIX_NS = 1_629_390_345_000_000_000
+
+
+def recording(t_s: list[float], rate_hz: float, **changes: object) -> Recording:
+    t_ns = UNIX_NS + np.rint(np.array(t_s) * 1e9).astype(np.int64)
+    numbers = np.arange(len(t_s), dtype=np.float64)
+    return Recording("p", "s", t_ns, 100 + numbers / 10, 90 + numbers / 20, rate_hz=rate_hz).with_(
+        **changes
+    )
+
+
+def test_a_regular_recording_of_the_public_rate_passes_bit_for_bit_with_times_from_zero() -> None:
+    own = recording([i / 250 for i in range(500)], 250.0, pupil=np.linspace(2, 4, 500))
+    made = Alignment(Fraction(250)).applied(own)
+    np.testing.assert_array_equal(made.x_deg, own.x_deg)
+    np.testing.assert_array_equal(made.y_deg, own.y_deg)
+    assert made.pupil is not None
+    np.testing.assert_array_equal(made.pupil, own.pupil)
+    np.testing.assert_array_equal(made.t_ns, np.arange(500) * 4_000_000)
+    again = Alignment(Fraction(250)).applied(made)
+    np.testing.assert_array_equal(again.x_deg, made.x_deg)
+
+
+def test_jitter_moves_no_sample_and_leaves_no_trace_in_times() -> None:
+    rng = np.random.default_rng(1)
+    jittered = [i / 100 + rng.uniform(-0.003, 0.003) for i in range(1, 400)]
+    made = Alignment(Fraction(100)).applied(recording(jittered, 100.0))
+    assert made.valid.all()
+    np.testing.assert_array_equal(made.x_deg, 100 + np.arange(399) / 10)
+    assert set(np.diff(made.t_ns).tolist()) == {10_000_000}
+
+
+def test_a_slower_tracker_repeats_samples_and_a_faster_one_leaves_some_out() -> None:
+    slow = recording([i / 60 for i in range(60)], 60.0)
+    up = sources_of_steps(slow, 90.0)
+    assert (up >= 0).all()
+    assert np.isin(np.arange(60), up).all()
+    assert set(np.bincount(up).tolist()) == {1, 2}
+    assert (np.diff(up) >= 0).all()
+    assert Alignment(Fraction(90), slowest_hz=60.0).most_steps >= 2
+    down = sources_of_steps(recording([i / 120 for i in range(120)], 120.0), 60.0)
+    assert len(down) == pytest.approx(60, abs=2)
+    assert len(set(down.tolist())) == len(down)
+    assert (np.diff(down) > 0).all()
+
+
+def test_a_pause_and_a_lost_sample_are_lost_and_never_repeated() -> None:
+    times = [i / 100 for i in range(50)] + [1 + i / 100 for i in range(50)]
+    own = recording(times, 100.0)
+    valid = np.ones(100, dtype=bool)
+    valid[10] = False
+    made = Alignment(Fraction(100)).applied(own.with_(valid=valid))
+    assert len(made) == 150
+    assert not made.valid[50:100].any()
+    assert not made.valid[10]
+    assert math.isnan(made.x_deg[10])
+    assert made.valid.sum() == 99
+
+
+@pytest.mark.parametrize("rate_hz", [60, 90, 100, 101, 250])
+def test_losses_and_pauses_stay_where_they_were_at_any_rate(rate_hz: int) -> None:
+    times = [i / 100 for i in range(50)] + [1 + i / 100 for i in range(50)]
+    valid = np.ones(100, dtype=bool)
+    valid[:5] = valid[20:30] = valid[-10:] = False
+    own = recording(times, 100.0).with_(valid=valid)
+    made = Alignment(Fraction(rate_hz), slowest_hz=100.0).applied(own)
+    at_s = made.t_ns / 1e9
+    assert made.duration_s == pytest.approx(own.duration_s, abs=2.1 / min(rate_hz, 100))
+    slack = 1.6 / min(rate_hz, 100)
+    for begin, end in ((0.0, 0.05), (0.2, 0.3), (0.5, 1.0), (1.4, 1.5)):
+        inner = (at_s > begin + slack) & (at_s < end - slack)
+        assert not made.valid[inner].any()
+    for begin, end in ((0.05, 0.2), (0.3, 0.5), (1.0, 1.4)):
+        inner = (at_s > begin + slack) & (at_s < end - slack)
+        assert made.valid[inner].all()
+        # No value comes from a sample that is far from its step.
+        sample_s = np.interp(made.x_deg[inner], own.x_deg, np.array(times))
+        assert np.abs(sample_s - at_s[inner]).max() < slack
+    runs = np.diff(np.flatnonzero(np.diff(made.x_deg[made.valid]) != 0))
+    most = Alignment(Fraction(rate_hz), slowest_hz=100.0).most_steps
+    assert runs.max(initial=1) <= most
+
+
+def test_lengths_are_cut_and_filled_up_with_lost_samples() -> None:
+    own = recording([i / 100 for i in range(100)], 100.0)
+    short = Alignment(Fraction(100), lengths_s={"s": Fraction(1, 2)}).applied(own)
+    assert (len(short), int(short.valid.sum())) == (50, 50)
+    long = Alignment(Fraction(100), lengths_s={"s": Fraction(3, 2)}).applied(own)
+    assert (len(long), int(long.valid.sum())) == (150, 100)
+    assert not long.valid[100:].any()
+
+
+def test_the_public_rate_is_the_usual_one_next_to_the_median() -> None:
+    cohort = Cohort(
+        [
+            recording([i / r for i in range(200)], r).with_(person=str(r))
+            for r in (71.912345678912, 72.0345, 71.5)
+        ]
+    )
+    alignment = public_alignment(look_at(cohort, True), PublicationChoices())
+    assert alignment.rate_hz == 72
+    assert {r.rate_hz for r in aligned(cohort, alignment)} == {72.0}
+    assert usual_rate_hz(89.0) == 90
+
+
+def test_the_distance_of_the_eyes_becomes_one_for_all() -> None:
+    screens = [Screen(1920, 1080, 531.0, 299.0, d) for d in (603.7, 638.4719, 655.1)]
+    cohort = Cohort(
+        [
+            Recording(
+                f"p{i}", "s", np.arange(100) * 10_000_000, np.zeros(100), np.ones(100), space=s
+            )
+            for i, s in enumerate(screens)
+        ]
+    )
+    alignment = public_alignment(look_at(cohort, True), PublicationChoices())
+    spaces = {r.space for r in aligned(cohort, alignment)}
+    assert spaces == {Screen(1920, 1080, 531.0, 299.0, 640.0)}
+
+
+def test_kept_times_and_kept_rates_are_kept() -> None:
+    own = recording([i / 71.9 for i in range(100)], 71.9)
+    times = public_alignment(look_at(Cohort([own]), True), PublicationChoices(("times",)))
+    np.testing.assert_array_equal(times.applied(own).t_ns, own.t_ns)
+    rates = public_alignment(look_at(Cohort([own]), True), PublicationChoices(("rate",)))
+    made = rates.applied(own)
+    assert made.rate_hz == 71.9
+    assert made.t_ns[0] == 0
+
+
+def test_files_are_aligned_when_they_are_loaded_and_can_be_sent(tmp_path: object) -> None:
+    from pathlib import Path
+
+    from gazeveil import read
+
+    folder = simulate(2, 1, 2.0, 100.0, seed=1).write(Path(str(tmp_path)) / "raw")
+    lazy = aligned(read(folder), Alignment(Fraction(50)))
+    sent = pickle.loads(pickle.dumps(lazy))
+    assert {r.rate_hz for r in sent} == {50.0}
+
+
+def test_a_recording_without_a_rate_or_with_a_pause_of_years_is_refused_in_one_sentence() -> None:
+    own = recording([0.0], 100.0).with_(rate_hz=math.nan)
+    with pytest.raises(DataError, match=r"rate of recording .* is not known"):
+        Alignment(Fraction(100)).applied(own)
+    with pytest.raises(DataError, match="keep its times"):
+        Alignment(Fraction(100)).applied(recording([0.0, 1e7], 100.0))
+    with pytest.raises(DataError, match="None of these recordings says its rate"):
+        public_alignment(look_at(Cohort([own]), True), PublicationChoices())
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        ({"to": "xml"}, "to"),
+        ({"rate_hz": 0}, "rate_hz"),
+        ({"rate_hz": 90, "keep": ("rate",)}, "left out where 'rate' is kept"),
+        ({"durations": "some"}, "durations"),
+        ({"durations": {"s": -1}}, "durations"),
+        ({"durations": "common", "keep": ("times",)}, "keep where times are kept"),
+        ({"k": 1}, "k"),
+    ],
+)
+def test_choices_that_make_no_sense_are_refused(choices: dict[str, object], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        PublicationChoices(**choices)  # type: ignore[arg-type]

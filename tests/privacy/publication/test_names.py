@@ -1,0 +1,140 @@
+"""Pseudonyms, sessions, stimuli and the key that tells who is who."""
+
+from __future__ import annotations
+
+import stat
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gazeveil import Cohort, read, simulate
+from gazeveil.errors import DataError, FormatError, ParameterError
+from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.identities.key_file import (
+    check_key_file,
+    raw_names,
+    read_key,
+    write_key,
+)
+from gazeveil.privacy.publication.identities.names import (
+    PublicNames,
+    chance,
+    check_names,
+    public_names,
+    tells,
+)
+
+KEYS = [
+    (person, stimulus, session, "")
+    for person in ("anna", "bert", "carl")
+    for stimulus in ("clip", f"trip_{person}", "2021-08-19")
+    for session in ("2017-10-13-10-27", "2017-10-14-09-02")
+]
+
+
+def named(seed: int | None = None, **choices: object) -> PublicNames:
+    return public_names(KEYS, PublicationChoices(**choices), chance(seed))  # type: ignore[arg-type]
+
+
+def test_no_name_of_a_person_a_session_or_a_day_passes() -> None:
+    names = named()
+    assert set(names.recordings) == set(KEYS)
+    public = list(names.recordings.values())
+    assert len(set(public)) == len(KEYS)
+    text = repr(public)
+    for secret in ("anna", "bert", "carl", "2017", "2021", "trip"):
+        assert secret not in text
+    assert {k[2] for k in public} == {"1", "2"}
+    assert {k[1] for k in public} == {"clip", *(f"stimulus-00{i}" for i in (1, 2, 3, 4))}
+    assert all(
+        len({p[0] for r, p in names.recordings.items() if r[0] == n}) == 1
+        for n in "abc"
+        if any(k[0] == n for k in KEYS)
+    )
+
+
+def test_names_and_order_are_drawn_anew_each_time_and_repeat_only_under_a_seed() -> None:
+    assert named().people != named().people
+    assert named(3) == named(3)
+    assert list(named(3).recordings) != list(named(4).recordings)
+
+
+def test_the_order_of_recordings_and_of_sessions_tells_nothing() -> None:
+    first, sessions = Counter[str](), Counter[str]()
+    for seed in range(300):
+        names = named(seed)
+        first[next(iter(names.recordings))[0]] += 1
+        raw = ("anna", "clip", "2017-10-13-10-27", "")
+        sessions[names.recordings[raw][2]] += 1
+    # 300 draws of 1/3 and of 1/2: within 6 standard deviations.
+    assert all(abs(first[p] - 100) < 50 for p in ("anna", "bert", "carl"))
+    assert abs(sessions["1"] - 150) < 52
+
+
+def test_what_is_kept_or_allowed_passes() -> None:
+    kept = named(keep=("person", "session", "stimulus"))
+    assert all(raw == public for raw, public in kept.recordings.items())
+    allowed = named(stimuli=("2021-08-19",))
+    assert {p[1] for p in allowed.recordings.values()} & {"clip", "2021-08-19"} == {"2021-08-19"}
+    with pytest.raises(ParameterError, match="Did you mean 'clip'"):
+        check_names(PublicationChoices(stimuli=("clipp",)), KEYS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "2021-08-19",
+        "rec_20210819",
+        "19.08.2021",
+        "trip 16:25",
+        "1629390345",
+        "1629390345123456789",
+        "a@b.de",
+        "C:\\data",
+        "home/anna",
+        "for-anna",
+    ],
+)
+def test_dates_clocks_paths_and_people_are_recognised_in_names(name: str) -> None:
+    assert tells(name, {"anna"})
+
+
+@pytest.mark.parametrize("name", ["golf", "video_07", "1", "bridge_1", "n_back-2", "IMG1003.png"])
+def test_usual_names_of_stimuli_pass(name: str) -> None:
+    assert not tells(name, {"anna", "1", "07"})
+
+
+def test_the_key_is_for_its_owner_alone_and_never_overwritten(tmp_path: Path) -> None:
+    names, key = named(), tmp_path / "keys" / "key.json"
+    write_key(key, names)
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert read_key(key) == names
+    with pytest.raises(DataError, match="never overwritten"):
+        write_key(key, named())
+    with pytest.raises(DataError, match="never overwritten"):
+        check_key_file(key, tmp_path / "out")
+    with pytest.raises(DataError, match="inside the release"):
+        check_key_file(tmp_path / "out" / "deep" / "key.json", tmp_path / "out")
+    (tmp_path / "other.json").write_text('{"format": "gazeveil-pseudonym-key"}')
+    with pytest.raises(FormatError, match="not a key of pseudonyms"):
+        read_key(tmp_path / "other.json")
+
+
+def test_the_key_gives_a_copy_its_names_back(tmp_path: Path) -> None:
+    raw = simulate(2, 2, 1.0, 100.0, seed=1)
+    names = public_names(raw.keys, PublicationChoices(), chance(1))
+    public = Cohort(
+        [
+            r.with_(person=k[0], stimulus=k[1], session=k[2], task=k[3])
+            for r in raw
+            for k in [names.recordings[r.key]]
+        ]
+    )
+    for copy in (public, read(public.write(tmp_path / "copy"))):
+        back = raw_names(copy, names, raw.people)
+        assert set(back.keys) == set(raw.keys)
+        assert {r.key for r in back} == set(raw.keys)
+        assert dict(back.people) == dict(raw.people)
+    with pytest.raises(DataError, match="belongs to another release"):
+        raw_names(raw, names, {})
