@@ -384,7 +384,7 @@ def bids(folder: Path) -> set[str]:
     )
     recordings = [
         r.with_(
-            person=NAME if i < 2 else "P02",
+            person=NAME if i < 2 else "Z02",
             session=DATE,
             t_ns=r.t_ns + CLOCK_S * 1_000_000_000,
             truth=None,
@@ -395,7 +395,7 @@ def bids(folder: Path) -> set[str]:
 
     people = {
         NAME: {"age": AGE, "sex": "f", "ipd_mm": EYE_DISTANCE, "e-mail": EMAIL},
-        "P02": {"age": 30, "sex": "m", "ipd_mm": 60.0, "e-mail": ""},
+        "Z02": {"age": 30, "sex": "m", "ipd_mm": 60.0, "e-mail": ""},
     }
     target = folder / "dataset"
     write_bids(gazeveil.Cohort(recordings, people), target)

@@ -24,7 +24,7 @@ _KINDS = {
 }
 #: Messages that the tracker and its software write themselves; the rest is text of the experiment.
 TRACKER_MESSAGE = re.compile(
-    r"^(?:!CAL\b|!MODE RECORD\b|RECCFG\b|ELCLCFG\b|ELCL_|GAZE_COORDS\b|DISPLAY_COORDS\b"
+    r"^(?:!CAL\b|!MODE\s+RECORD\b|RECCFG\b|ELCLCFG\b|ELCL_|GAZE_COORDS\b|DISPLAY_COORDS\b"
     r"|THRESHOLDS\b|CAMERA_LENS_FOCAL_LENGTH\b|PUPIL_DATA_TYPE\b|VALIDATE\b|RETRACE_INTERVAL\b"
     r"|DRIFTCORRECT\b|SYNCTIME$|TRIAL OK$|TRIAL_RESULT\s+-?\d{1,4}$)"
 )

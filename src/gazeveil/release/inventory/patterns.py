@@ -66,7 +66,8 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
 )
 
-_DIGITS = re.compile(r"(?<![\w.])\d{9,19}(?:\.\d+)?(?![\w])")
+# A sign is no part of a clock; a dash between a word and a clock is no sign.
+_DIGITS = re.compile(r"(?<![\w.])(?<!(?<!\w)-)\d{9,19}(?:\.\d+)?(?![\w])")
 #: Digits before the point -> (from, to): the years 2000 to 2040 in seconds, ms, us and ns since
 #: 1970; milliseconds and 100 ns since the year 1 (.NET, Unity); 100 ns since 1601 (Windows).
 _CLOCKS = (

@@ -146,8 +146,12 @@ def _text(text: str, job: ScrubJob) -> str:
     if trial is not None:
         number = re.fullmatch(r"\d{1,4}", trial[1])
         return f"TRIALID {trial[1] if number else job.label(trial[1])}"
-    result = re.match(r"TRIAL_RESULT\b", text)
-    return "TRIAL_RESULT 0" if result is not None else f"message_{job.label(text)}"
+    if re.match(r"TRIAL_RESULT\b", text):
+        return "TRIAL_RESULT 0"
+    # Commands of SR Research's software are no messages of the experiment, and readers skip them.
+    command = re.match(r"!(?:V|CMD) ", text)
+    before = command[0] if command else (";" if ";" in text else "message_")
+    return f"{before}{job.label(text)}"
 
 
 def _event(line: str, offset: Decimal, job: ScrubJob) -> Iterator[str]:

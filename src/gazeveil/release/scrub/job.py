@@ -12,7 +12,7 @@ from gazeveil.release.inventory.names import name_pattern
 from gazeveil.release.inventory.notes import PLAIN
 from gazeveil.release.inventory.patterns import spots
 
-_SAFE = re.compile(r"[A-Za-z0-9][\w .,+/()#%\[\]-]{0,60}")
+_SAFE = re.compile(r"[A-Za-z0-9#][\w .,+/()#%°²µ\[\]-]{0,60}")
 _LABEL_BYTES = 4
 
 

@@ -95,7 +95,9 @@ def scrubbed_table(
     if offset is None:
         offsets = _beginnings(rows(), [c.index for c in columns if c.action == "shift"])
     if names is None:
-        yield _line([job.word(c.name) for c in columns], separator)
+        # The rules know these names; only one that also holds an identifier becomes a label.
+        known = [c.name if job.is_harmless(c.name) else job.label(c.name) for c in columns]
+        yield _line(known, separator)
     for cells in rows():
         yield _line(_row(cells, columns, rules, offsets, job), separator)
 

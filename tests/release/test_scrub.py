@@ -1,0 +1,371 @@
+"""Scrubbed copies: no identifier is left, gaze is what it was, and other packages still read it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import stat
+import warnings
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import gazeveil
+from gazeveil.cli.main import app
+from gazeveil.errors import DataError, FormatError, ParameterError
+from gazeveil.gaze.recording import Recording
+from gazeveil.release.inventory import inventory
+from gazeveil.release.scrub import PAGE, scrub
+from gazeveil.release.scrub.source_text import NEUTRAL_S
+from tests.support import identifiers
+from tests.support.identifiers import NAME, SCRUBBED, WORD, plant, traces_in, write
+from tests.support.recordings import real
+
+#: Readers take seconds since 1970 as 64-bit floats, which round to half a microsecond.
+ROUNDING_NS = 600
+
+
+def recordings(folder: Path) -> list[Recording]:
+    """What a folder holds, in an order that labels do not change."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = list(gazeveil.read(folder))
+    return sorted(found, key=lambda r: (len(r), np.nansum(r.x_deg).round(), int(r.valid.sum())))
+
+
+@pytest.mark.parametrize("format_name", list(SCRUBBED))
+def test_no_planted_identifier_is_left_in_bytes_names_or_times(
+    format_name: str, tmp_path: Path
+) -> None:
+    planted = plant(format_name, tmp_path / "in")
+    held = {
+        word for trace in traces_in(tmp_path / "in") for word in planted if f" {word} " in trace
+    }
+    assert held == planted, "the search finds what was planted"
+    scrub(tmp_path / "in", tmp_path / "out")
+    assert traces_in(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("format_name", list(SCRUBBED))
+def test_gaze_is_what_it_was_and_times_begin_at_zero(format_name: str, tmp_path: Path) -> None:
+    plant(format_name, tmp_path / "in")
+    scrub(tmp_path / "in", tmp_path / "out")
+    before, after = recordings(tmp_path / "in"), recordings(tmp_path / "out")
+    assert len(before) == len(after) > 0
+    # Both eyes of the TX300 get one place, so that the measured distance of the screen moves.
+    close = 0.05 if format_name == "tobii-tx300" else 0.0
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_array_equal(old.valid, new.valid)
+        np.testing.assert_allclose(new.x_deg, old.x_deg, rtol=0, atol=close)
+        np.testing.assert_allclose(new.y_deg, old.y_deg, rtol=0, atol=close)
+        steps = np.diff(old.t_ns) - np.diff(new.t_ns)
+        assert len(steps) == 0 or np.abs(steps).max() <= ROUNDING_NS
+        assert new.rate_hz == old.rate_hz
+    assert min(int(r.t_ns[0]) for r in after if len(r)) < 1e9 * 3600
+
+
+@pytest.mark.parametrize("format_name", list(SCRUBBED))
+def test_people_and_stimuli_stay_apart_and_together(format_name: str, tmp_path: Path) -> None:
+    plant(format_name, tmp_path / "in")
+    scrub(tmp_path / "in", tmp_path / "out")
+    before, after = recordings(tmp_path / "in"), recordings(tmp_path / "out")
+    assert len({r.person for r in before}) == len({r.person for r in after}) == 2
+    assert len({r.stimulus for r in before}) == len({r.stimulus for r in after})
+    assert {r.person for r in before} & {r.person for r in after} == set()
+
+
+def test_every_time_of_a_copy_is_the_same(tmp_path: Path) -> None:
+    plant("pupil-invisible", tmp_path / "in")
+    scrub(tmp_path / "in", tmp_path / "out")
+    places = [tmp_path / "out", *(tmp_path / "out").rglob("*")]
+    assert {int(p.stat().st_mtime) for p in places} == {NEUTRAL_S}
+    archive = next((tmp_path / "out").rglob("gaze.csv.gz")).read_bytes()
+    assert archive[4:8] == b"\0\0\0\0"  # the archive's own time
+    assert not archive[3] & 0x08  # and no file name in it
+
+
+def test_the_distance_between_the_eyes_is_gone(tmp_path: Path) -> None:
+    plant("pupil-neon", tmp_path / "in")
+    scrub(tmp_path / "in", tmp_path / "out")
+    states = pl.read_csv(next((tmp_path / "out").rglob("3d_eye_states.csv")))
+    left, right = (states[f"eyeball center {side} x [mm]"] for side in ("left", "right"))
+    assert (left == right).all()
+    assert "ipd [mm]" not in states.columns
+
+
+def test_labels_are_new_in_every_run_and_the_key_is_for_its_owner(tmp_path: Path) -> None:
+    plant("smi", tmp_path / "in")
+    scrub(tmp_path / "in", tmp_path / "one", key_file=tmp_path / "keys" / "one.json")
+    scrub(tmp_path / "in", tmp_path / "two")
+    one, two = ({r.person for r in recordings(tmp_path / n)} for n in ("one", "two"))
+    assert not one & two
+    key = tmp_path / "keys" / "one.json"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert json.loads(key.read_text("utf-8"))["labels"][NAME] in one
+    with pytest.raises(DataError, match="never overwritten"):
+        scrub(tmp_path / "in", tmp_path / "three", key_file=key)
+    with pytest.raises(DataError, match="who is who"):
+        scrub(tmp_path / "in", tmp_path / "three", key_file=tmp_path / "three" / "key.json")
+    assert not (tmp_path / "three").exists()
+
+
+# --- Other packages
+
+
+def test_mne_reads_eyelink_files_with_the_neutral_date_and_the_same_gaze(tmp_path: Path) -> None:
+    import mne
+
+    source = real("vendor_samples", "eyelink_asc", "pymovements_eyelink_binocular_example.asc")
+    scrub(source, tmp_path / "out")
+    (copy,) = (tmp_path / "out").glob("*.asc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        old, new = (mne.io.read_raw_eyelink(p, verbose="error") for p in (source, copy))
+    assert new.info["meas_date"].isoformat() == "2000-01-01T00:00:00+00:00"
+    assert old.ch_names == new.ch_names
+    assert old.info["sfreq"] == new.info["sfreq"]
+    np.testing.assert_array_equal(old.get_data(), new.get_data())
+    assert len(old.annotations) == len(new.annotations)
+    np.testing.assert_allclose(old.annotations.onset, new.annotations.onset, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pymovements_eyelink_binocular_example",
+        "pymovements_eyelink_monocular_2khz_example",
+        "pymovements_eyelink_monocular_example",
+        "pymovements_eyelink_monocular_no_dummy_example",
+        "pymovements_raccoons",
+    ],
+)
+def test_pymovements_reads_eyelink_files_with_the_same_gaze(name: str, tmp_path: Path) -> None:
+    from pymovements.gaze import from_asc
+
+    source = real("vendor_samples", "eyelink_asc", f"{name}.asc")
+    scrub(source, tmp_path / "out")
+    (copy,) = (tmp_path / "out").glob("*.asc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        old = from_asc(source, encoding="utf-8").samples
+        new = from_asc(copy, encoding="ascii").samples
+    columns = [c for c in old.columns if c != "time"]
+    assert old.select(columns).equals(new.select(columns))
+    assert (old["time"] - new["time"]).n_unique() == 1
+
+
+def test_pymovements_reads_begaze_files_with_the_same_gaze(tmp_path: Path) -> None:
+    from pymovements.gaze import from_begaze
+
+    plant("smi", tmp_path / "in")
+    scrub(tmp_path / "in", tmp_path / "out")
+    source, copy = (next((tmp_path / n).glob("*.txt")) for n in ("in", "out"))
+    old, new = (from_begaze(p).samples for p in (source, copy))
+    columns = [c for c in old.columns if c != "time"]
+    assert old.select(columns).equals(new.select(columns))
+    assert (old["time"] - new["time"]).n_unique() == 1
+
+
+# --- Single formats
+
+
+def test_eyelink_messages_of_the_tracker_stay_and_those_of_the_experiment_do_not(
+    tmp_path: Path,
+) -> None:
+    plant("eyelink-asc", tmp_path / "in")
+    scrub(tmp_path / "in", tmp_path / "out", keep_text=[r"SYNCTIME_\w+"])
+    text = next((tmp_path / "out").glob("*.asc")).read_text("ascii")
+    assert "** DATE: Sat Jan  1 00:00:00 2000\n" in text
+    assert re.search(r"^MSG\t\d+ DISPLAY_COORDS 0 0 1279 1023$", text, re.MULTILINE)
+    assert re.search(r"^MSG\t\d+ SYNCTIME_READING$", text, re.MULTILINE)
+    assert re.search(r"^MSG\t\d+ !CAL VALIDATION HV9 L LEFT", text, re.MULTILINE)
+    assert re.search(r"^MSG\t\d+ !V id\w{8}$", text, re.MULTILINE)
+    assert "operator" not in text  # a text that poses as the tracker's
+    assert "SREB" not in text
+
+
+def test_equal_messages_have_equal_labels_in_all_files(tmp_path: Path) -> None:
+    body = "START\t100 \tLEFT\tSAMPLES\nSAMPLES\tGAZE\tLEFT\tRATE\t1000.00\n"
+    for name, said in (("a", "face 3"), ("b", "face 3"), ("c", "house 1")):
+        rows = f"100\t 1.0\t 2.0\t 3.0\t...\nMSG\t101 {said}\nEND\t102\n"
+        write(tmp_path / "in" / f"{name}.asc", f"** DATE: {identifiers.DATE_WORDS}\n{body}{rows}")
+    scrub(tmp_path / "in", tmp_path / "out", key_file=tmp_path / "key.json")
+    key = json.loads((tmp_path / "key.json").read_text("utf-8"))["labels"]
+    said = {
+        n: re.search(r"message_(\w+)", (tmp_path / "out" / f"{key[n]}.asc").read_text())[1]  # type: ignore[index]
+        for n in "abc"
+    }
+    assert said["a"] == said["b"] != said["c"]
+
+
+def test_a_people_table_keeps_what_is_named_and_nothing_else(tmp_path: Path) -> None:
+    plant("people", tmp_path / "in")
+    scrub(tmp_path / "in", tmp_path / "out", keep=["gender"])
+    table = pl.read_csv(tmp_path / "out" / "people.csv")
+    assert table.columns == ["person", "gender"]
+    assert table["gender"].to_list() == ["f", "m"]
+    assert not set(table["person"]) & {WORD, "P02"}
+
+
+def test_bids_copies_have_one_label_per_person_and_no_free_text(tmp_path: Path) -> None:
+    plant("bids", tmp_path / "in")
+    report = scrub(tmp_path / "in" / "dataset", tmp_path / "out")
+    people = pl.read_csv(tmp_path / "out" / "participants.tsv", separator="\t")
+    assert people.columns == ["participant_id"]
+    folders = {p.name for p in (tmp_path / "out").glob("sub-*")}
+    assert folders == set(people["participant_id"])
+    description = json.loads((tmp_path / "out" / "dataset_description.json").read_text())
+    assert set(description) == {"Name", "BIDSVersion", "DatasetType"}
+    assert {"README", "participants.json"} <= set(report.not_copied)
+
+
+def test_unknown_files_are_named_and_not_copied(tmp_path: Path) -> None:
+    plant("pupil-neon", tmp_path / "in")
+    write(tmp_path / "in" / "letter.docx", "Dear Wilhelmina")
+    report = scrub(tmp_path / "in", tmp_path / "out")
+    names = {Path(name).name: reason for name, reason in report.not_copied.items()}
+    assert set(names) == {"letter.docx", "scene_camera.mp4"}
+    assert "may show people" in names["scene_camera.mp4"]
+    copied = {p.name for p in (tmp_path / "out").rglob("*") if p.is_file()}
+    assert copied == {"gaze.csv", "3d_eye_states.csv", "info.json", PAGE}
+
+
+def test_the_page_says_what_is_not_done_and_holds_no_identifier(tmp_path: Path) -> None:
+    plant("tobii-tsv", tmp_path / "in")
+    scrub(tmp_path / "in", tmp_path / "out")
+    text = (tmp_path / "out" / PAGE).read_text("utf-8")
+    assert "This does not protect gaze" in text
+    assert "What a person should still check" in text
+    assert not list(identifiers.hits(text))
+    assert "P02" not in text
+
+
+def test_the_inventory_of_a_copy_finds_no_name_path_or_address(tmp_path: Path) -> None:
+    for format_name in ("eyelink-asc", "smi", "pupil-core"):
+        plant(format_name, tmp_path / "in" / format_name)
+    scrub(tmp_path / "in", tmp_path / "out")
+    found = inventory(tmp_path / "out", all_text=True)
+    assert not found.of("e-mail", "attribute")
+    assert {f.example for f in found.of("path")} == {"recording.edf"}
+    assert all(re.search(r"id[0-9a-f]{8}|removed", f.example) for f in found.of("name"))
+    dates = {f.example for f in found.of("date")}
+    assert dates == {"Sat Jan 1 00:00:00 2000", "01.01.2000 00:00:00", "1 January 2000"}
+
+
+# --- Bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing", "out"], "no such file or folder"),
+        (["in", "full"], "not an empty folder"),
+        (["in", "in/out"], "lies inside"),
+        (["in", "out", "--keep-text", "("], "regular expression"),
+        (["other", "out"], "no file here is of a format"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import subprocess
+    import sys
+
+    plant("smi", tmp_path / "in")
+    write(tmp_path / "full" / "a.txt", "here already")
+    write(tmp_path / "other" / "a.docx", "a letter")
+    done = subprocess.run(
+        [sys.executable, "-m", "gazeveil.cli.main", "scrub", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+def test_a_cut_archive_is_named_and_the_rest_is_copied(tmp_path: Path) -> None:
+    plant("tobii-tx300", tmp_path / "in")
+    place = next((tmp_path / "in" / "P02").rglob("*.gz"))
+    place.write_bytes(place.read_bytes()[:-2000])
+    report = scrub(tmp_path / "in", tmp_path / "out")
+    assert list(report.not_copied) == [place.relative_to(tmp_path / "in").as_posix()]
+    assert report.formats == {"tobii-tx300": 3}
+    assert len(list((tmp_path / "out").rglob("*.tsv*"))) == 3
+
+
+def test_an_identifier_that_the_rules_let_through_stops_the_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gazeveil.release.scrub import eyelink
+
+    plant("eyelink-asc", tmp_path / "in")
+    monkeypatch.setattr(eyelink, "_text", lambda text, job: text)  # a rule that is broken
+    with pytest.raises(DataError, match="Nothing was written"):
+        scrub(tmp_path / "in", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_utf_16_and_latin_1_files_are_read(tmp_path: Path) -> None:
+    plant("tobii-tsv", tmp_path / "made")
+    text = next((tmp_path / "made").glob("P02.tsv")).read_text("utf-8").replace("P02", "Jürgen")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.tsv").write_bytes(text.encode("utf-16"))
+    (tmp_path / "in" / "b.tsv").write_bytes(text.replace("Jürgen", "Özgen").encode("latin-1"))
+    report = scrub(tmp_path / "in", tmp_path / "out")
+    assert report.formats == {"tobii-tsv": 2}
+    assert len(recordings(tmp_path / "out")) == 4
+    for place in (tmp_path / "out").glob("*.tsv"):
+        assert not re.search("rgen|zgen", place.read_text("utf-8"))
+
+
+def test_a_wrong_expression_is_a_parameter_error(tmp_path: Path) -> None:
+    plant("smi", tmp_path / "in")
+    with pytest.raises(ParameterError, match="keep_text"):
+        scrub(tmp_path / "in", tmp_path / "out", keep_text=["["])
+    with pytest.raises(FormatError, match="no such file"):
+        scrub(tmp_path / "gone", tmp_path / "out")
+
+
+def test_the_verb_prints_what_it_did_and_what_to_check(tmp_path: Path) -> None:
+    plant("people", tmp_path / "in")
+    write(tmp_path / "in" / "notes.docx", "x")
+    done = CliRunner().invoke(
+        app,
+        ["scrub", str(tmp_path / "in"), str(tmp_path / "out"), "--json", str(tmp_path / "r.json")],
+    )
+    assert done.exit_code == 0, done.output
+    for text in ("does not protect gaze", "still check", "Not copied: notes.docx", "eyelink-asc"):
+        assert text in done.output, text
+    figures = json.loads((tmp_path / "r.json").read_text("utf-8"))
+    assert figures["protects_gaze"] is False
+    assert figures["formats"] == {"eyelink-asc": 2, "people": 1}
+
+
+@pytest.mark.parametrize(
+    "folder", ["eyelink_asc", "Pupil_Invisible", "Tobii_Pro_Glasses_3", "tobii_tx300_i2mc"]
+)
+def test_every_real_folder_of_its_formats_reads_again(folder: str, tmp_path: Path) -> None:
+    source = real("vendor_samples", folder)
+    report = scrub(source, tmp_path / "out")
+    assert not report.not_copied
+    assert len(recordings(source)) == len(recordings(tmp_path / "out"))
+    for place in source.rglob("*"):
+        if place.is_file() and place.stem not in ("gaze", "blinks", "imu"):
+            data = place.read_bytes()
+            first = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).split(b"\n")[1]
+            assert not any(
+                first in (gzip.decompress(d) if d[:2] == b"\x1f\x8b" else d)
+                for out in (tmp_path / "out").rglob("*")
+                if out.is_file() and (d := out.read_bytes())
+            )
+    assert os.path.isfile(tmp_path / "out" / PAGE)
