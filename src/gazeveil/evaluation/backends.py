@@ -12,9 +12,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import signal
-import sys
-import threading
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -27,11 +24,10 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any, TypeAlias
 
 from gazeveil import __version__, checks
@@ -41,6 +37,7 @@ from gazeveil.evaluation.sources import in_memory, scratch_paths
 from gazeveil.evaluation.store import Content, Store
 from gazeveil.evaluation.worker import Worker, compute
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.processes import no_main, serve_parent
 
 #: How often a batch is given to a worker before its cells are reported as broken.
 ATTEMPTS = 3
@@ -209,7 +206,7 @@ class Processes(Backend):
 
     def _submit(self, batch: CellBatch, folder: Path | None, number: int) -> Future[Answer]:
         assert self._pool is not None
-        with _no_main():
+        with no_main():
             return self._pool.submit(_work_here, batch, folder, number)
 
     def _finished(self) -> Iterator[tuple[int, int]]:
@@ -267,7 +264,7 @@ class ExecutorBackend(Backend):
                 except (RuntimeError, OSError) as error:
                     yield (
                         batch,
-                        FailedBatch(f"The executor takes no more work ({_first_line(error)})."),
+                        FailedBatch(f"The executor takes no more work ({first_line(error)})."),
                     )
             if not flying:
                 return
@@ -285,7 +282,7 @@ class ExecutorBackend(Backend):
                             batch,
                             FailedBatch(
                                 f"The worker that computed it was lost {ATTEMPTS} times"
-                                f" ({_first_line(error)})."
+                                f" ({first_line(error)})."
                             ),
                         )
                     else:
@@ -320,7 +317,7 @@ class Cluster(ExecutorBackend):
             self.client: Any = connect(address, timeout="10s", set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise DataError(
-                f"No Dask scheduler answers at {address} ({_first_line(error)}). Start one with"
+                f"No Dask scheduler answers at {address} ({first_line(error)}). Start one with"
                 " `dask scheduler`, or check the address."
             ) from error
         if not self.client.scheduler_info()["workers"]:
@@ -360,20 +357,7 @@ def _begin(sent: bytes, queue: SimpleQueue[tuple[int, int]]) -> None:
     """A worker process learns its study, and ends when whoever started it does."""
     global _WORKER, _QUEUE
     _WORKER, _QUEUE = pickle.loads(sent), queue
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is for the main process, which then ends its workers
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        # A killed parent cannot end its workers: without this they would wait for work forever.
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-
-
-def _end_with(sentinel: int) -> None:
-    from multiprocessing.connection import wait as wait_for
-
-    wait_for([sentinel])
-    os._exit(1)
+    serve_parent()
 
 
 def _work_here(batch: CellBatch, folder: Path | None, number: int) -> dict[Cell, Content]:
@@ -416,20 +400,6 @@ def _with_recordings(worker: Worker) -> Worker:
     return replace(worker, study=replace(worker.study, source=in_memory(worker.study.source)))
 
 
-@contextmanager
-def _no_main() -> Iterator[None]:
-    """Let new processes start without importing the user's script: it is not needed, and without a
-    guard it would run again in each of them.
-    """
-    own = sys.modules["__main__"]
-    empty: Any = ModuleType("__main__")
-    empty.__spec__ = None
-    sys.modules["__main__"] = empty
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = own
-
-
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says first, without a full stop."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

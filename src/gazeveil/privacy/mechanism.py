@@ -79,6 +79,10 @@ class Mechanism(ABC, Generic[Data]):
         One line of purpose, for lists.
     plot : PlotRecipe
         The picture on its page.
+    noise_unit : str
+        What has noise of its own, so that other processes may draw it and an interrupted release
+        can go on: each `recording`, each `person`, or each recording once the `fit` to all of them
+        is drawn; by default only the whole `release`.
     claims : mapping of reading to Claim
         The readings it offers and what each promises; `reading` must be one of them.
 
@@ -95,6 +99,7 @@ class Mechanism(ABC, Generic[Data]):
     summary: ClassVar[str]
     plot: ClassVar[PlotRecipe]
     claims: ClassVar[Mapping[str, Claim]]
+    noise_unit: ClassVar[str] = "release"
 
     reading: str = field(default="corrected", kw_only=True)
 

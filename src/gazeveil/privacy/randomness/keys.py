@@ -12,6 +12,9 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NoReturn
 
 import numpy as np
@@ -35,12 +38,30 @@ def derived_key(secret: bytes, *labels: str | int) -> bytes:
     ).digest()
 
 
+_DRAWN_ANEW: ContextVar[bool] = ContextVar("drawn_anew", default=False)
+
+
+@contextmanager
+def drawn_anew() -> Iterator[None]:
+    """Let master keys be pickled without their secret: whoever unpickles one draws a new key.
+
+    For work that is handed to other processes and done there once, with noise that no other
+    process needs: the secret itself never travels. All that is pickled together has one new key
+    together.
+    """
+    token = _DRAWN_ANEW.set(True)
+    try:
+        yield
+    finally:
+        _DRAWN_ANEW.reset(token)
+
+
 class MasterKey:
     """The secret that all noise of a release or a session comes from; whoever has it can undo the
     noise.
 
-    It is printed nowhere and cannot be pickled. A copy within the process is the same key: one
-    release has one noise.
+    It is printed nowhere and cannot be pickled (:func:`drawn_anew` sends a blank one). A copy
+    within the process is the same key: one release has one noise.
 
     Parameters
     ----------
@@ -88,8 +109,8 @@ class MasterKey:
     def __deepcopy__(self, memo: object) -> MasterKey:
         return self
 
-    def __reduce__(self) -> tuple[type[MasterKey], tuple[int]]:
-        if self.seed is None:
+    def __reduce__(self) -> tuple[type[MasterKey], tuple[int | None]]:
+        if self.seed is None and not _DRAWN_ANEW.get():
             raise DataError(
                 "A release that is not loaded yet holds the secret keys of its noise and cannot be"
                 " sent elsewhere. Write it, or load it first."

@@ -100,6 +100,7 @@ class Chain(StreamMechanism):
         ),
     )
     kind: ClassVar[str] = "stream"
+    noise_unit: ClassVar[str] = "person"  # one of the stages may need it
     paper: ClassVar[str] = "Composition of stream mechanisms"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim("none", "user", "empirical", "what its stages promise together")

@@ -11,7 +11,7 @@ The key never leaves the process and its children: pickling such a release is re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import TypeAlias
 
@@ -88,9 +88,22 @@ class RecordingShapes:
         self._cohort, self._shape = cohort, shape
         self._seen: dict[Key, tuple[float, Space, int]] = {}
 
+    def __getstate__(self) -> dict[str, object]:
+        # Another process notes what it looks at; the recordings themselves stay where they are.
+        return {"_cohort": Cohort([]), "_shape": self._shape, "_seen": {}}
+
+    def taken(self) -> dict[Key, tuple[float, Space, int]]:
+        """What was noted since this was last asked, for :meth:`learn` elsewhere."""
+        seen, self._seen = self._seen, {}
+        return seen
+
     def note(self, key: Key, recording: Recording) -> None:
         """A recording was looked at."""
         self._seen[key] = self._shape(recording)
+
+    def learn(self, seen: Mapping[Key, tuple[float, Space, int]]) -> None:
+        """Recordings were looked at elsewhere."""
+        self._seen.update(seen)
 
     def all(self) -> Iterator[tuple[str, float, Space, int]]:
         """Person, rate, space and samples of every recording; those that nobody has loaded yet are
@@ -100,6 +113,14 @@ class RecordingShapes:
             if item.key not in self._seen:
                 self.note(item.key, item if isinstance(item, Recording) else item.load())
             yield (item.person, *self._seen[item.key])
+
+
+def shapes_of(load: Callable[[], Recording]) -> RecordingShapes | None:
+    """Where the shape of a recording is noted that is protected when it is loaded; None where none
+    is.
+    """
+    arguments = load.args if isinstance(load, partial) else ()
+    return next((a for a in arguments if isinstance(a, RecordingShapes)), None)
 
 
 def protect_cohort(

@@ -150,6 +150,7 @@ class GaussianPlace(StreamMechanism):
     )
     plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "stream"
+    noise_unit: ClassVar[str] = "person"
     paper: ClassVar[str] = (
         "After David-John et al. 2021, with one draw per place, as permanent randomised responses"
         " have (Erlingsson,"

@@ -78,6 +78,7 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
         "population", (":k=15,epsilon=1000", ":k=15,epsilon=10")
     )
     kind: ClassVar[str] = "cohort"
+    noise_unit: ClassVar[str] = "fit"
     paper: ClassVar[str] = "ours"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim(

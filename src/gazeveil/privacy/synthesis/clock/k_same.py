@@ -75,6 +75,7 @@ class ClockRenderKSame(Mechanism[Cohort]):
     summary: ClassVar[str] = "Renders the same places, at public times, for k people."
     plot: ClassVar[PlotRecipe] = PlotRecipe("population", (":k=4", ":k=15"))
     kind: ClassVar[str] = "cohort"
+    noise_unit: ClassVar[str] = "fit"
     paper: ClassVar[str] = "ours"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim(

@@ -100,6 +100,7 @@ class Synthesis(Mechanism[Cohort]):
     """
 
     kind: ClassVar[str] = "cohort"
+    noise_unit: ClassVar[str] = "fit"
     paper: ClassVar[str] = REN2024
 
     epsilon: Number

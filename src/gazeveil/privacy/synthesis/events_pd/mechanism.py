@@ -160,6 +160,7 @@ class EventSynthPD(Mechanism[Cohort]):
     summary: ClassVar[str] = "Releases synthetic events that k people could have made."
     plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "cohort"
+    noise_unit: ClassVar[str] = "fit"
     paper: ClassVar[str] = (
         "David-John et al., Privacy-preserving datasets of eye-tracking samples (2023)"
     )

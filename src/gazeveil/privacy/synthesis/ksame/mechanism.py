@@ -107,6 +107,7 @@ class KSameSynth(Mechanism[Cohort]):
     summary: ClassVar[str] = "Draws gaze for k people from one model of all of them."
     plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "cohort"
+    noise_unit: ClassVar[str] = "fit"
     paper: ClassVar[str] = (
         "David-John et al., Privacy-preserving datasets of eye-tracking samples (2023)"
     )

@@ -1,0 +1,142 @@
+"""Writing a publication: by one process or many, to the end or not at all, and on from where it was
+interrupted.
+
+::
+
+    names = begun_names(out) if resume else None
+    publication = protected(cohort, mechanism, choices, seed, names=names)
+    run(publication, out, raw=cohort, resume=resume)
+
+Everything happens in a hidden work folder beside the release (:mod:`gazeveil.release.work.folder`).
+When a run is killed, the parts that are finished stay there; the next one says so and goes on with
+`resume`. Parts of mechanisms that draw something for all recordings first (`noise_unit` is `fit` or
+`release`) cannot be continued: their draw starts anew. Nothing of the first one was published.
+"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.io.staging import free
+from gazeveil.privacy.publication.identities.names import PublicNames
+from gazeveil.privacy.publication.publication import Publication
+from gazeveil.privacy.publication.signing import SigningKey
+from gazeveil.processes import cores
+from gazeveil.release.work.folder import WorkFolder, clean
+from gazeveil.release.work.job import Progress, ReleaseJob, RunResult
+from gazeveil.release.work.workers import OnCluster, OwnProcesses, ThisProcess, Workers
+
+__all__ = ["RunResult", "begun_names", "check_out", "clean", "run"]
+
+#: Raw files below this many bytes in all are protected faster than processes start.
+SMALL_BYTES = 1 << 26
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def begun_names(out: Path) -> PublicNames | None:
+    """The names of an interrupted run that can go on; None where there is none.
+
+    Whoever resumes a run prepares the publication with them: the parts that are finished have these
+    names already.
+    """
+    folder = WorkFolder(out)
+    journal = folder.journal() if folder.exists else None
+    return journal.head.names if journal is not None and journal.head.can_go_on else None
+
+
+def check_out(out: Path, resume: bool) -> None:
+    """Refuse a place that is taken, before any work is done.
+
+    Raises
+    ------
+    DataError
+        If there is something else there, or an interrupted run that nobody asked to resume.
+    """
+    folder = WorkFolder(out)
+    if not folder.exists:
+        free(out)
+        return
+    journal = folder.journal()
+    if journal is not None and journal.finished and resume:
+        return
+    free(out)
+    if not resume:
+        done = 0 if journal is None else len(journal.parts)
+        total = "" if journal is None else f" of {len(journal.head.names.recordings)}"
+        raise DataError(
+            f"A run that writes {out} was interrupted: {done}{total} recordings are finished in"
+            f" {folder.path}. Go on with --resume, or remove it with --clean."
+        )
+
+
+def run(
+    publication: Publication,
+    out: Path,
+    *,
+    raw: Cohort | None = None,
+    workers: int | None = None,
+    cluster: str | None = None,
+    resume: bool = False,
+    progress: Progress = lambda done, total: None,
+    signing_key: SigningKey | None = None,
+) -> RunResult:
+    """Write a publication whole, or not at all.
+
+    Parameters
+    ----------
+    publication : Publication
+        What to write. To resume, it was prepared with :func:`begun_names`.
+    out : Path
+        A folder that does not exist yet or is empty.
+    raw : Cohort, optional
+        The raw recordings; with them `resume` sees which of their files have changed.
+    workers : int, optional
+        How many processes protect recordings, each with one in memory. Left out, as many as cores,
+        or this one alone where there is little to do.
+    cluster : str, optional
+        The address of a Dask scheduler, whose workers share this disk, instead.
+    resume : bool
+        Whether to go on with a run that was interrupted.
+    progress : callable
+        Told (parts done, parts in all).
+    signing_key : SigningKey, optional
+        Signs the certificate.
+
+    Raises
+    ------
+    DataError
+        If the place is taken, what is to be resumed was made of something else, a recording cannot
+        be read, or the disk is full. Nothing is released then.
+    """
+    check_out(out, resume)
+    folder = WorkFolder(out)
+    folder.make()
+    try:
+        with folder.locked():
+            job = ReleaseJob(publication, folder, raw, resume)
+            return job.go(_workers(job, workers, cluster), progress, signing_key)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise DataError(
+            f"There is no room for the release on the disk of {folder.path.parent}. Nothing was"
+            " released. Make room and go on with --resume."
+        ) from error
+
+
+def _workers(job: ReleaseJob, workers: int | None, cluster: str | None) -> Workers:
+    if job.complete:
+        return ThisProcess()
+    if cluster is not None:
+        return OnCluster(cluster)
+    tasks = len(job.tasks())
+    if workers is None:
+        small = sum(int(s.partition(":")[0] or 0) for s in job.stamps.values()) < SMALL_BYTES
+        workers = 1 if small else cores()
+    count = min(checks.count("publish", "workers", workers), max(1, tasks))
+    return ThisProcess() if count == 1 else OwnProcesses(count)

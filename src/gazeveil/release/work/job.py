@@ -1,0 +1,228 @@
+"""One run of a release in its work folder: what is there already, what is left, and the end."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.publication.identities.key_file import check_key_file, read_key
+from gazeveil.privacy.publication.part import Part, PartSummary
+from gazeveil.privacy.publication.publication import Publication
+from gazeveil.privacy.publication.signing import SigningKey
+from gazeveil.privacy.registry import get
+from gazeveil.privacy.stream.cohorts import shapes_of
+from gazeveil.release.work.folder import WorkFolder
+from gazeveil.release.work.journal import (
+    Journal,
+    JournalHead,
+    JournalPart,
+    begin_journal,
+    note_finished,
+    note_part,
+)
+from gazeveil.release.work.task import WrittenTask
+from gazeveil.release.work.workers import Workers
+
+#: Told (parts done, parts in all).
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A release that is complete.
+
+    Parameters
+    ----------
+    run : str
+        Names it in ledgers.
+    summaries : tuple of PartSummary
+        What its parts say, by number.
+    resumed : int
+        How many parts were there from a run that was interrupted.
+    notes : tuple of str
+        Sentences for whoever made it.
+    """
+
+    run: str
+    summaries: tuple[PartSummary, ...]
+    resumed: int = 0
+    notes: tuple[str, ...] = ()
+
+
+class ReleaseJob:
+    """One run.
+
+    Parameters
+    ----------
+    publication : Publication
+        What to write.
+    folder : WorkFolder
+        Locked.
+    raw : Cohort, optional
+        The raw recordings, whose files must not have changed.
+    resume : bool
+        Whether to go on with what is there.
+    """
+
+    def __init__(
+        self, publication: Publication, folder: WorkFolder, raw: Cohort | None, resume: bool
+    ) -> None:
+        self.publication, self.folder = publication, folder
+        self.stamps = {} if raw is None else {i.key: _stamp(i) for i in raw.items}
+        self.raw_of = dict(enumerate(publication.names.recordings, start=1))
+        unit = get(publication.release.provenance.mechanism).noise_unit
+        self.head = JournalHead(uuid4().hex, unit, _made(publication), publication.names)
+        self.notes: list[str] = []
+        self.ready: list[JournalPart] = []
+        self.complete = False
+        self._shapes = {p.number: shapes_of(p.load) for p in publication.parts}
+        journal = folder.journal()
+        if journal is not None and resume:
+            self._resume(journal)
+        elif resume:
+            self.notes.append("There was nothing to resume: the release starts from the beginning.")
+        if not self.ready and not self.complete:
+            folder.empty()
+            folder.make()
+            begin_journal(folder.journal_file, self.head)
+
+    def _resume(self, journal: Journal) -> None:
+        self.head = replace(self.head, run=journal.head.run)
+        if journal.finished and self.folder.out.exists():
+            self.complete, self.ready = True, list(journal.parts)
+            return
+        if not journal.head.can_go_on:
+            self.notes.append(
+                "This mechanism draws something for all recordings first, so the interrupted draw"
+                " cannot go on: all recordings are drawn anew. Nothing of the first draw was"
+                " published."
+            )
+            return
+        self._check_same(journal)
+        whole = [p for p in journal.parts if self.folder.whole(p)]
+        if self.head.noise_unit == "person":
+            whole = self._whole_people(whole)
+        self.folder.keep_only(whole)
+        self.folder.make()
+        self.ready = whole
+        self.notes.append(
+            f"{len(whole)} of {len(self.raw_of)} recordings were finished before the interruption."
+        )
+        for part in whole:
+            self._learn(part.written.summary.number, part)
+
+    def _check_same(self, journal: Journal) -> None:
+        """Refuse to go on with something else."""
+        changed = [n for n, text in self.head.made.items() if journal.head.made.get(n) != text]
+        if journal.head.names.recordings != self.publication.names.recordings:
+            changed.append("the recordings")
+        changed += [
+            f"the file of person '{part.raw[0]}', stimulus '{part.raw[1]}'"
+            for part in journal.parts
+            if part.stamp and self.stamps.get(part.raw, part.stamp) != part.stamp
+        ]
+        if changed:
+            raise DataError(
+                f"The interrupted run in {self.folder.path} cannot go on, because something is no"
+                f" longer the same: {', '.join(changed[:3])}. Restore it, or start again with"
+                " --clean. Nothing was released."
+            )
+
+    def _whole_people(self, parts: list[JournalPart]) -> list[JournalPart]:
+        """Parts of people all of whose parts are there: their noise hangs together."""
+        finished = {p.raw for p in parts}
+        missing = {raw[0] for raw in self.raw_of.values() if raw not in finished}
+        return [p for p in parts if p.raw[0] not in missing]
+
+    def tasks(self) -> list[list[Part]]:
+        """What is left to do: parts, together where they share noise."""
+        finished = {p.written.summary.number for p in self.ready}
+        left = [p for p in self.publication.parts if p.number not in finished]
+        if self.head.noise_unit in ("recording", "fit"):
+            return [[part] for part in left]
+        grouped: dict[str, list[Part]] = {}
+        for part in left:
+            person = self.raw_of[part.number][0] if self.head.noise_unit == "person" else ""
+            grouped.setdefault(person, []).append(part)
+        return list(grouped.values())
+
+    def go(self, workers: Workers, progress: Progress, signing_key: SigningKey | None) -> RunResult:
+        """Write what is missing, then give the release its name."""
+        resumed, total = len(self.ready), len(self.raw_of)
+        if not self.complete:
+            self._check_key()
+            progress(resumed, total)
+            with workers:
+                for task in workers.work(self.tasks(), self.folder.attempts):
+                    self._take(task)
+                    progress(len(self.ready), total)
+            summaries = [p.written.summary for p in self.ready]
+            self.publication.finish(self.folder.release, summaries, signing_key=signing_key)
+            note_finished(self.folder.journal_file)
+            self.folder.publish()
+        self.folder.remove()
+        ordered = sorted((p.written.summary for p in self.ready), key=lambda s: s.number)
+        return RunResult(self.head.run, tuple(ordered), resumed, tuple(self.notes))
+
+    def _take(self, task: WrittenTask) -> None:
+        self.folder.take(task)
+        for written in task.parts:
+            raw = self.raw_of[written.summary.number]
+            part = JournalPart(written, raw, self.stamps.get(raw, ""))
+            note_part(self.folder.journal_file, part)
+            self.ready.append(part)
+            self._learn(written.summary.number, part)
+
+    def _learn(self, number: int, part: JournalPart) -> None:
+        """Tell the promise what a worker saw, so that no file is read again for it."""
+        shapes = self._shapes.get(number)
+        if shapes is not None:
+            shapes.learn(part.written.shapes)
+
+    def _check_key(self) -> None:
+        """Refuse a key file that is taken, unless an interrupted run of this release wrote it."""
+        file = self.publication.choices.key_file
+        if file is None:
+            return
+        if file.is_file() and self.ready:
+            own = read_key(file).recordings == self.publication.names.recordings
+            if own:
+                file.unlink()
+        check_key_file(file, self.folder.out)
+
+
+def _made(publication: Publication) -> dict[str, str]:
+    """Every choice that parts depend on, in words; who resumes a run has to make the same ones."""
+    origin, choices = publication.release.provenance, publication.choices
+    return {
+        "the mechanism": origin.mechanism,
+        "its reading": origin.reading,
+        "its parameters": repr(sorted(origin.parameters.items())),
+        "the seed": repr(origin.seeded),
+        "the version of Gazeveil": repr(sorted(origin.versions.items())),
+        "what is kept": repr(sorted((*publication.release.kept, *choices.keep))),
+        "the alignment": repr(publication.alignment),
+        "the format": publication.output.name,
+    }
+
+
+def _stamp(item: Recording | Handle) -> str:
+    """What tells that a recording has changed: size and time of its file, or its own values."""
+    if isinstance(item, Recording):
+        digest = hashlib.blake2b(digest_size=16)
+        for values in (item.t_ns, item.x_deg, item.y_deg, item.valid):
+            digest.update(np.ascontiguousarray(values).view(np.uint8).data)
+        return f"{item.x_deg.nbytes}:{digest.hexdigest()}"
+    path = Path(item.source) if item.source else None
+    if path is None or not path.is_file():
+        return ""
+    known = path.stat()
+    return f"{known.st_size}:{known.st_mtime_ns}"

@@ -1,0 +1,177 @@
+"""The journal of a release that is being written: what it is made of, and which parts are finished.
+
+One JSON object to a line, the first about the whole release. A line is written when its part lies
+in its place, and is on the disk before the next part begins; a last line that was cut is as if it
+had never been written. The journal knows who is who, so it is for its owner alone and goes when the
+release is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gazeveil.errors import DataError, GazeveilError
+from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.recording import RecordingKey
+from gazeveil.privacy.publication.identities.names import PublicNames
+from gazeveil.privacy.publication.part import PartSummary
+from gazeveil.release.work.task import Shapes, WrittenPart
+
+_FORMAT, _VERSION = "gazeveil-work", 1
+
+_SCREEN = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
+
+
+@dataclass(frozen=True)
+class JournalHead:
+    """What a release is made of.
+
+    Parameters
+    ----------
+    run : str
+        Names this release in ledgers, also after it was interrupted.
+    noise_unit : str
+        What has noise of its own: `recording`, `person`, `fit` or `release`
+        (:class:`gazeveil.privacy.mechanism.Mechanism`).
+    made : mapping of str to str
+        Every choice, in words.
+    names : PublicNames
+        Who is who.
+    """
+
+    run: str
+    noise_unit: str
+    made: Mapping[str, str]
+    names: PublicNames
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether parts that are finished stay as they are when the release is resumed."""
+        return self.noise_unit in ("recording", "person")
+
+
+@dataclass(frozen=True)
+class JournalPart:
+    """A finished part, and the stamp of the file that it was made from."""
+
+    written: WrittenPart
+    raw: RecordingKey
+    stamp: str
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What a journal says.
+
+    Parameters
+    ----------
+    head : JournalHead
+        About the whole release.
+    parts : tuple of JournalPart
+        Finished ones.
+    finished : bool
+        Whether all files of the release are in place.
+    """
+
+    head: JournalHead
+    parts: tuple[JournalPart, ...] = ()
+    finished: bool = False
+
+
+def begin_journal(path: Path, head: JournalHead) -> None:
+    """Begin a journal; it is there whole or not at all."""
+    line = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "run": head.run,
+        "noise_unit": head.noise_unit,
+        "made": dict(head.made),
+        "names": head.names.to_list(),
+    }
+    temporary = path.with_suffix(".new")
+    _append(temporary, line)
+    temporary.replace(path)
+
+
+def note_part(path: Path, part: JournalPart) -> None:
+    """A part lies in its place."""
+    written = part.written
+    _append(
+        path,
+        {
+            "part": written.summary.to_dict(),
+            "hashes": dict(written.hashes),
+            "shapes": [[list(k), r, _space_out(s), n] for k, (r, s, n) in written.shapes.items()],
+            "raw": list(part.raw),
+            "stamp": part.stamp,
+        },
+    )
+
+
+def note_finished(path: Path) -> None:
+    """All files of the release are in place."""
+    _append(path, {"finished": True})
+
+
+def read_journal(path: Path) -> Journal:
+    """Read a journal.
+
+    Raises
+    ------
+    DataError
+        If it is none, or of another version.
+    """
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1].splitlines()
+    try:
+        head, *lines = (json.loads(line) for line in whole)
+        if head["format"] != _FORMAT or head["version"] != _VERSION:
+            raise KeyError("format")
+        return Journal(
+            JournalHead(
+                head["run"], head["noise_unit"], head["made"], PublicNames.from_list(head["names"])
+            ),
+            tuple(_part(line) for line in lines if "part" in line),
+            any(line.get("finished", False) for line in lines),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, GazeveilError):
+            raise
+        raise DataError(
+            f"{path} is damaged or of another version, so the release cannot go on. Remove"
+            f" {path.parent} and start again."
+        ) from error
+
+
+def _part(line: Mapping[str, Any]) -> JournalPart:
+    shapes: Shapes = {_key(k): (float(r), _space_in(s), int(n)) for k, r, s, n in line["shapes"]}
+    summary = PartSummary.from_dict(line["part"])
+    return JournalPart(
+        WrittenPart(summary, dict(line["hashes"]), shapes), _key(line["raw"]), line["stamp"]
+    )
+
+
+def _key(names: Sequence[str]) -> RecordingKey:
+    person, stimulus, session, task = names
+    return person, stimulus, session, task
+
+
+def _append(path: Path, line: Mapping[str, object]) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(descriptor, "ab") as file:
+        file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _space_out(space: Space) -> list[float]:
+    return [] if isinstance(space, Sphere) else [getattr(space, name) for name in _SCREEN]
+
+
+def _space_in(stored: Sequence[float]) -> Space:
+    return Screen(**dict(zip(_SCREEN, stored, strict=True))) if stored else Sphere()

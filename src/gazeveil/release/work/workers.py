@@ -1,0 +1,233 @@
+"""Who writes the parts of a release: this process, processes of its own, or a Dask cluster.
+
+Tasks come back in any order. A worker that is lost (killed, out of memory, its machine gone) loses
+the tasks it had, and they are given out again; nothing of what it wrote was taken.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from pathlib import Path
+from types import TracebackType
+from uuid import uuid4
+
+from gazeveil.errors import DataError, GazeveilError
+from gazeveil.privacy.publication.part import Part
+from gazeveil.processes import no_main, serve_parent
+from gazeveil.release.work.task import WrittenTask, do_packed, do_task, packed
+
+#: How often a task is given to a worker before the release stops.
+ATTEMPTS = 3
+
+#: Recordings that share noise, or just one.
+Parts = Sequence[Part]
+
+
+class Workers(ABC):
+    """Somebody who writes parts; a context manager."""
+
+    @abstractmethod
+    def work(self, tasks: Sequence[Parts], attempts: Path) -> Iterator[WrittenTask]:
+        """Do tasks, in any order.
+
+        Parameters
+        ----------
+        tasks : sequence of sequences of Part
+            What to write.
+        attempts : Path
+            Where each task makes a folder of its own.
+        """
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
+class ThisProcess(Workers):
+    """One task after the other, here."""
+
+    def work(self, tasks: Sequence[Parts], attempts: Path) -> Iterator[WrittenTask]:
+        """See :class:`Workers`."""
+        for parts in tasks:
+            yield do_task(parts, attempts)
+
+
+class OwnProcesses(Workers):
+    """New processes on this machine, each with one recording in memory.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._pool: ProcessPoolExecutor | None = None
+
+    def work(self, tasks: Sequence[Parts], attempts: Path) -> Iterator[WrittenTask]:
+        """See :class:`Workers`."""
+        waiting, alone = deque(range(len(tasks))), deque[int]()
+        tries: Counter[int] = Counter()
+        while waiting or alone:
+            # One of the tasks in flight took the others with it: after a second loss each is tried
+            # alone, to find out which.
+            queue, count = (waiting, self.count) if waiting else (alone, 1)
+            pool = self._start(count)
+            lost = yield from _flights(pool, tasks, queue, count, attempts)
+            self._stop()
+            for number in lost:
+                tries[number] += 1
+                if tries[number] >= ATTEMPTS:
+                    raise DataError(
+                        f"The process that protects recording {tasks[number][0].number} ended"
+                        f" {ATTEMPTS} times without an answer: killed, or out of memory. Use"
+                        " fewer workers. Nothing was released."
+                    )
+                (alone if tries[number] == ATTEMPTS - 1 else waiting).append(number)
+
+    def _start(self, count: int) -> ProcessPoolExecutor:
+        self._pool = ProcessPoolExecutor(
+            count,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_begin,
+            initargs=(str(max(1, (os.cpu_count() or 1) // count)),),
+        )
+        return self._pool
+
+    def _stop(self) -> None:
+        if self._pool is None:
+            return
+        # A worker in the midst of a recording would be waited for.
+        for process in list((getattr(self._pool, "_processes", None) or {}).values()):
+            process.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+
+def _begin(threads: str) -> None:
+    """A worker process shares the cores with its siblings, and ends with its parent."""
+    os.environ.setdefault("POLARS_MAX_THREADS", threads)
+    serve_parent()
+
+
+def _flights(
+    pool: Executor, tasks: Sequence[Parts], queue: deque[int], most: int, attempts: Path
+) -> Generator[WrittenTask, None, list[int]]:
+    """Results until the queue is empty or the pool breaks; returns the tasks that were lost."""
+    flying: dict[Future[WrittenTask], int] = {}
+    lost: list[int] = []
+    while (queue or flying) and not lost:
+        try:
+            # No more in flight than work at a time: what is sent waits in this process's memory.
+            while queue and len(flying) < most + 1:
+                number = queue.popleft()
+                lost.append(number)
+                with no_main():
+                    flying[pool.submit(do_packed, packed(tasks[number]), attempts)] = number
+                lost.pop()
+            done, _ = wait(flying, return_when=FIRST_COMPLETED)
+        except BrokenExecutor:
+            break
+        for future in done:
+            number = flying.pop(future)
+            try:
+                yield future.result()
+            except BrokenExecutor:
+                lost.append(number)
+    return [*lost, *flying.values()]
+
+
+class OnCluster(Workers):
+    """A Dask cluster whose workers see the disk that the release is written to.
+
+    Parameters
+    ----------
+    address : str
+        Of its scheduler, for example `tcp://10.0.0.1:8786`.
+    """
+
+    def __init__(self, address: str) -> None:
+        from gazeveil.evaluation.backends import Cluster  # Dask is known there alone
+
+        self.address, self.cluster = address, Cluster(address)
+
+    def work(self, tasks: Sequence[Parts], attempts: Path) -> Iterator[WrittenTask]:
+        """See :class:`Workers`."""
+        self._check_disk(attempts)
+        waiting, tries = deque(range(len(tasks))), Counter[int]()
+        flying: dict[Future[WrittenTask], int] = {}
+        while waiting or flying:
+            while waiting and len(flying) < 2 * self._workers():
+                number = waiting.popleft()
+                sent = packed(tasks[number])
+                flying[self.cluster.executor.submit(do_packed, sent, attempts)] = number
+            done, _ = wait(flying, return_when=FIRST_COMPLETED)
+            for future in done:
+                number = flying.pop(future)
+                try:
+                    written = future.result()
+                except (GazeveilError, OSError):
+                    raise
+                except Exception as error:  # whatever Dask says of a worker that is gone
+                    tries[number] += 1
+                    if tries[number] >= ATTEMPTS:
+                        raise DataError(
+                            f"Recording {tasks[number][0].number} lost its worker on"
+                            f" {self.address} {ATTEMPTS} times. Nothing was released."
+                        ) from error
+                    waiting.append(number)
+                    continue
+                yield written
+
+    def _workers(self) -> int:
+        return max(1, len(self.cluster.client.scheduler_info()["workers"]))
+
+    def _check_disk(self, attempts: Path) -> None:
+        mark = attempts / f"{uuid4().hex}.mark"
+        mark.touch()
+        if not all(self.cluster.client.run(_sees, str(mark)).values()):
+            raise DataError(
+                f"Workers of {self.address} do not see {attempts.parent.parent}. Name a folder on"
+                " a disk that all of them share. Nothing was released."
+            )
+        mark.unlink()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.cluster.__exit__(kind, error, trace)
+
+
+def _sees(path: str) -> bool:
+    return os.path.exists(path) and os.access(os.path.dirname(path), os.W_OK)
