@@ -27,6 +27,7 @@ VERBS = [
     "features",
     "mechanisms",
     "protect",
+    "scrub",
     "attack",
     "evaluate",
     "audit",
