@@ -49,3 +49,16 @@ def no_main() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = own
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let new processes start deaf to Ctrl-C, which is for this one: it comes when they run."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

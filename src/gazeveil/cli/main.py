@@ -139,8 +139,8 @@ def main(arguments: list[str] | None = None) -> None:
     except _USAGE as error:
         message = error.format_message() if hasattr(error, "format_message") else str(error)
         _say(message.rstrip(".") + ". See --help.")
-    except (typer.Abort, KeyboardInterrupt):
-        _say("Stopped.")
+    except (typer.Abort, KeyboardInterrupt) as error:
+        _say(str(error) or "Stopped.")
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)

@@ -4,8 +4,8 @@ interrupted.
 ::
 
     names = begun_names(out) if resume else None
-    publication = protected(cohort, mechanism, choices, seed, names=names)
-    run(publication, out, raw=cohort, resume=resume)
+    publication = protected(cohort, mechanism, choices, names=names)
+    run(publication, out, raw=cohort, workers=8, resume=resume)
 
 Everything happens in a hidden work folder beside the release (:mod:`gazeveil.release.work.folder`).
 When a run is killed, the parts that are finished stay there; the next one says so and goes on with
@@ -19,7 +19,7 @@ import errno
 from pathlib import Path
 
 from gazeveil import checks
-from gazeveil.errors import DataError
+from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.staging import free
 from gazeveil.privacy.publication.identities.names import PublicNames
@@ -116,17 +116,36 @@ def run(
     check_out(out, resume)
     folder = WorkFolder(out)
     folder.make()
-    try:
-        with folder.locked():
+    with folder.locked():
+        try:
             job = ReleaseJob(publication, folder, raw, resume)
             return job.go(_workers(job, workers, cluster), progress, signing_key)
-    except OSError as error:
-        if error.errno not in _FULL:
+        except GazeveilError as error:
+            left = _left(folder)
+            if left and not isinstance(error, ParameterError):
+                raise DataError(f"{error} {left}") from error
             raise
-        raise DataError(
-            f"There is no room for the release on the disk of {folder.path.parent}. Nothing was"
-            " released. Make room and go on with --resume."
-        ) from error
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"Stopped, nothing was released. {_left(folder)}") from None
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            raise DataError(
+                f"There is no room for the release on the disk of {folder.path.parent}. Nothing"
+                f" was released. {_left(folder)}"
+            ) from error
+
+
+def _left(folder: WorkFolder) -> str:
+    """What an interrupted run leaves; a folder without a finished part is removed at once."""
+    journal = folder.journal()
+    if journal is None or not journal.parts or not journal.head.can_go_on:
+        folder.remove()
+        return ""
+    return (
+        f"{len(journal.parts)} of {len(journal.head.names.recordings)} recordings are finished: go"
+        " on with --resume, or remove them with --clean."
+    )
 
 
 def _workers(job: ReleaseJob, workers: int | None, cluster: str | None) -> Workers:

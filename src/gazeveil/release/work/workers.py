@@ -25,7 +25,7 @@ from uuid import uuid4
 
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.privacy.publication.part import Part
-from gazeveil.processes import no_main, serve_parent
+from gazeveil.processes import no_main, serve_parent, undisturbed
 from gazeveil.release.work.task import WrittenTask, do_packed, do_task, packed
 
 #: How often a task is given to a worker before the release stops.
@@ -150,7 +150,7 @@ def _flights(
             while queue and len(flying) < most + 1:
                 number = queue.popleft()
                 lost.append(number)
-                with no_main():
+                with no_main(), undisturbed():
                     flying[pool.submit(do_packed, packed(tasks[number]), attempts)] = number
                 lost.pop()
             done, _ = wait(flying, return_when=FIRST_COMPLETED)
