@@ -162,7 +162,10 @@ def scan_index(
 
 def _is_aside(place: Path) -> bool:
     """Whether a file belongs to a folder of recordings without being one."""
-    return place.name.lower() in _NOT_DATA or place.suffix.lower() in (".md", ".toml", ".json")
+    name = place.name.lower()
+    return name in _NOT_DATA or name.endswith(
+        (".md", ".toml", ".json", ".events.csv", ".messages.csv")
+    )
 
 
 def _most(candidates: list[tuple[Path, Format | None]]) -> Format:

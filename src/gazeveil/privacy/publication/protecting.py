@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.cohort import Cohort, ReadAs
 from gazeveil.privacy.api import protect
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.publication.alignment import aligned
@@ -33,7 +33,7 @@ def protected(
     choices: PublicationChoices,
     seed: int | None = None,
     looks: Sequence[Look] | None = None,
-    source_format: str = "",
+    source_format: ReadAs | str = "",
     names: PublicNames | None = None,
 ) -> Publication:
     """Recordings, protected by a mechanism of the kind stream or cohort, ready to be written.
@@ -50,8 +50,8 @@ def protected(
         For tests: noise, names and order follow from it.
     looks : sequence of Look, optional
         What was seen of the recordings already.
-    source_format : str
-        What they were read as.
+    source_format : ReadAs or str
+        What they were read as; left out, what the cohort says.
     names : PublicNames, optional
         Of a publication that was begun and goes on.
     """
@@ -62,4 +62,5 @@ def protected(
         looks = look_at(cohort, needs_every(choices))
     alignment = public_alignment(looks, choices)
     release = protect(aligned(cohort, alignment), mechanism, seed, channels)
-    return prepare(release, choices, seed, alignment, source_format, names)
+    source = source_format or cohort.read_as or ""
+    return prepare(release, choices, seed, alignment, source, names)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.cohort import Cohort, Handle, ReadAs
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import Description, write_certificate
@@ -172,7 +172,7 @@ def prepare(
     choices: PublicationChoices | None = None,
     seed: int | None = None,
     alignment: Alignment | None = None,
-    source_format: str = "",
+    source_format: ReadAs | str = "",
     names: PublicNames | None = None,
 ) -> Publication:
     """Decide what is published under which names.
@@ -188,8 +188,8 @@ def prepare(
     alignment : Alignment, optional
         That of the recordings before they were protected. Left out, they are aligned as they are
         written.
-    source_format : str
-        What the input was read as, for `to="same"`.
+    source_format : ReadAs or str
+        What the input was read as, for `to="same"`; left out, what the release's recordings say.
     names : PublicNames, optional
         Of a publication that was begun and goes on.
     """
@@ -204,7 +204,7 @@ def prepare(
         names = public_names(cohort.keys, chosen, chance(seed))
     recorded = names.people
     table = people_table({p: a for p, a in cohort.people.items() if p in recorded}, chosen)
-    made = output(chosen.to, source_format)
+    made = output(chosen.to, source_format or cohort.read_as or "")
     return Publication(release, chosen, alignment, first, names, table, made)
 
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from types import MappingProxyType
 
 from gazeveil import checks
+from gazeveil.gaze.cohort import ReadAs
 from gazeveil.privacy.publication.outputs.output import Output
 
 # Module and class of each format; loaded when it is asked for, because some need polars.
@@ -22,14 +23,14 @@ _HOME: Mapping[str, tuple[str, str]] = MappingProxyType(
 OUTPUTS = tuple(_HOME)
 
 
-def output(name: str, source_format: str = "") -> Output:
+def output(name: str, source_format: ReadAs | str = "") -> Output:
     """A format by its name.
 
     Parameters
     ----------
     name : str
         One of :data:`OUTPUTS`.
-    source_format : str
+    source_format : ReadAs or str
         What the input was read as; `same` writes that where it can.
     """
     checks.one_of("publication", "to", name, OUTPUTS)
