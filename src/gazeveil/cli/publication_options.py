@@ -69,12 +69,11 @@ def publication_choices(
     default : str
         What holds for lengths where nothing is said.
     """
+    kept = tuple(keep or ())
+    # Where the tracker's own times are kept, so are lengths.
+    usual = "keep" if {"times", "t_ns"}.intersection(kept) else default
     return PublicationChoices(
-        tuple(keep or ()),
-        to,
-        rate_hz,
-        durations_of(durations) if durations else default,
-        key_file=key_file,
+        kept, to, rate_hz, durations_of(durations) if durations else usual, key_file=key_file
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,13 +28,19 @@ from gazeveil.cli.publication_options import (
     ToOption,
     publication_choices,
 )
+from gazeveil.cli.running_options import (
+    CleanOption,
+    ClusterOption,
+    ResumeOption,
+    WorkersOption,
+    running_of,
+)
 from gazeveil.errors import ParameterError
-from gazeveil.io.staging import free
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
 
+    from gazeveil.release.charging import Charging
     from gazeveil.release.road import Watcher
 
 NAME = "publish"
@@ -108,8 +114,8 @@ def command(
         ),
     ] = None,
     table: Annotated[
-        str, typer.Option("--table", help="What mechanisms on tables protect: events or windows.")
-    ] = "events",
+        str, typer.Option("--table", help="What mechanisms on tables protect: windows or events.")
+    ] = "windows",
     keep: KeepOption = None,
     to: ToOption = "parquet",
     rate_hz: RateOption = None,
@@ -123,6 +129,33 @@ def command(
             help="Sign the certificate with a key of `gazeveil verify --new-key`.",
         ),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            "--ledger",
+            metavar="FILE",
+            help="What you released before; your own under $GAZEVEIL_HOME if not given.",
+        ),
+    ] = None,
+    new_ledger: Annotated[
+        Path | None,
+        typer.Option("--new-ledger", metavar="FILE", help="Begin a ledger with this release."),
+    ] = None,
+    no_ledger: Annotated[
+        bool, typer.Option("--no-ledger", help="Add nothing up over releases.")
+    ] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="EPSILON",
+            help="The most that one person may lose over all releases of the ledger.",
+        ),
+    ] = None,
+    workers: WorkersOption = None,
+    cluster: ClusterOption = None,
+    resume: ResumeOption = False,
+    clean_first: CleanOption = False,
     format_name: FormatOption = None,
     settings: SetOption = None,
     screen: ScreenOption = None,
@@ -132,6 +165,7 @@ def command(
     """Publish recordings."""
     from gazeveil.privacy.publication.signing import read_key
     from gazeveil.release.recipe import Recipe, read_recipe, with_choices
+    from gazeveil.release.resuming import interrupted_names
     from gazeveil.release.road import planned, publish
 
     if recipe_file is not None:
@@ -144,8 +178,6 @@ def command(
             raise ParameterError("Name the recordings: `gazeveil publish IN OUT`.", name="IN")
         choices = publication_choices(keep, to, rate_hz, durations, key_file, default="common")
         allowed = None if stimuli is None else tuple(stimuli)
-        if "times" in choices.keep and durations is None:
-            choices = replace(choices, durations="keep")
         recipe = Recipe(
             path,
             _mechanism(mechanism_text, preset),
@@ -160,21 +192,40 @@ def command(
         target = out
     if target is None and not plan_only:
         raise ParameterError("Name the folder to write: `gazeveil publish IN OUT`.", name="OUT")
-    if target is not None:
-        free(target)
-    key = None if sign is None else read_key(sign)
+    left = interrupted_names(target) if target is not None and clean_first else None
+    running = running_of(target, workers, cluster, resume, clean_first)
     cohort = read_cohort(recipe.source, recipe.format, list(recipe.settings), recipe.screen)
     watcher = _watcher()
     if plan_only or target is None:
         plan = planned(recipe, cohort, watcher)
         write_json(json_file, {"plan": [list(line) for line in plan.lines]})
         return
-    done = publish(recipe, cohort, target, watcher, seed, key)
+    key = None if sign is None else read_key(sign)
+    charging = None
+    if seed is None and not no_ledger:
+        charging = _charging(ledger, new_ledger, budget)
+        if left is not None:
+            charging.cancel(left)
+    done = publish(recipe, cohort, target, watcher, seed, key, charging, running)
     if seed is not None:
         say(f"{SEEDED} Never publish it.")
     say(f"Check it: `gazeveil verify {target} --against {recipe.source}`")
-    measured = {n: done.measured.get(n) for n in ("attack", "utility")}
-    write_json(json_file, {**done.description.to_dict(), **measured})
+    write_json(json_file, done.description.to_dict())
+
+
+def _charging(ledger: Path | None, new_ledger: Path | None, budget: str | None) -> Charging:
+    """The ledger of this release."""
+    from gazeveil.release.charging import Charging
+    from gazeveil.release.ledger import ReleaseLedger
+
+    if ledger is not None and new_ledger is not None:
+        raise ParameterError(
+            "--ledger goes on with a ledger and --new-ledger begins one. Leave one of them out.",
+            name="--ledger",
+            got=str(ledger),
+        )
+    book = ReleaseLedger.at(ledger) if new_ledger is None else ReleaseLedger.create(new_ledger)
+    return Charging(book, budget)
 
 
 def _mechanism(text: str | None, preset: str | None) -> str:

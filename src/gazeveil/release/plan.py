@@ -123,9 +123,8 @@ def _taking_part(
     k = getattr(mechanism, "k", None)
     if mechanism.kind == "cohort" and isinstance(k, int):
         said += _rare(items, k)
-    kept = Cohort(
-        items, {p: a for p, a in cohort.people.items() if p in people}, cohort.skipped, cohort.name
-    )
+    attributes = {p: a for p, a in cohort.people.items() if p in people}
+    kept = Cohort(items, attributes, cohort.skipped, cohort.name, cohort.read_as)
     return kept, tuple(said)
 
 

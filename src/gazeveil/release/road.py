@@ -11,31 +11,33 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gazeveil.features import event_features, window_features
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.io.staging import free, staged
+from gazeveil.io.staging import staged
 from gazeveil.privacy.api import protect
+from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.publication.alignment import aligned
 from gazeveil.privacy.publication.certificate import Description, write_certificate
 from gazeveil.privacy.publication.identities.key_file import check_key_file, write_key
-from gazeveil.privacy.publication.part import Part, PartSummary
+from gazeveil.privacy.publication.identities.names import PublicNames
 from gazeveil.privacy.publication.protecting import channels_of, protected
 from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.single_file import described_file
 from gazeveil.privacy.publication.statement import check_keep
 from gazeveil.privacy.publication.survey import look_at
-from gazeveil.privacy.publication.writing import write_publication
 from gazeveil.privacy.registry import mechanism as mechanism_named
+from gazeveil.release.charging import Charging
 from gazeveil.release.inventory import inventory
 from gazeveil.release.measuring import USUAL_UTILITIES, measure
-from gazeveil.release.plan import ReleasePlan, plan_of
+from gazeveil.release.plan import ReleasePlan, plan_of, planned_promise
 from gazeveil.release.recipe import Recipe, with_choices
+from gazeveil.release.resuming import Running, begun, interrupted_names
+from gazeveil.release.run import RunResult, run
 
 #: The steps, in their order.
 STEPS = ("inventory", "plan", "scrub", "align", "protect", "attack", "certify")
@@ -82,7 +84,9 @@ class Published:
     measured: Mapping[str, Any] = field(default_factory=dict)
 
 
-def planned(recipe: Recipe, cohort: Cohort, watcher: Watcher) -> ReleasePlan:
+def planned(
+    recipe: Recipe, cohort: Cohort, watcher: Watcher, charging: Charging | None = None
+) -> ReleasePlan:
     """The first two steps: what is in the input, and what will be done with it."""
     chosen = mechanism_named(recipe.mechanism)
     check_keep(recipe.choices, channels_of(recipe.choices, chosen.kind), cohort.people)
@@ -94,7 +98,12 @@ def planned(recipe: Recipe, cohort: Cohort, watcher: Watcher) -> ReleasePlan:
     kinds = Counter(f.kind for f in found.findings)
     shown = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
     watcher.say("inventory", f"{found.sentence()} {shown}".strip())
-    looks = look_at(cohort, True, lambda numbers: watcher.track(numbers, "Looking at recordings"))
+    looks = look_at(
+        cohort,
+        True,
+        lambda numbers: watcher.track(numbers, "Looking at recordings"),
+        charging.note if charging is not None else lambda recording: None,
+    )
     plan = plan_of(cohort, looks, chosen, recipe.choices, recipe.battery)
     for heading, sentence in plan.lines:
         watcher.say("plan", f"{heading}: {sentence}")
@@ -108,7 +117,8 @@ def publish(
     watcher: Watcher | None = None,
     seed: int | None = None,
     signing_key: SigningKey | None = None,
-    writer: Callable[[Publication], list[PartSummary]] | None = None,
+    charging: Charging | None = None,
+    running: Running | None = None,
 ) -> Published:
     """Publish recordings.
 
@@ -126,14 +136,13 @@ def publish(
         For tests: noise, names and order follow from it.
     signing_key : SigningKey, optional
         Signs the certificate.
-    writer : callable, optional
-        Writes a publication of recordings; left out, this process does.
+    charging : Charging, optional
+        The ledger that this release is charged to.
+    running : Running, optional
+        Who works, and whether a run that was interrupted goes on.
     """
     told = Watcher() if watcher is None else watcher
-    free(out)
-    if recipe.choices.key_file is not None:
-        check_key_file(recipe.choices.key_file, out)
-    plan = planned(recipe, cohort, told)
+    plan = planned(recipe, cohort, told, charging)
     recipe = with_choices(
         recipe,
         rate_hz=plan.alignment.rate_hz,
@@ -142,11 +151,11 @@ def publish(
     told.say("scrub", "only gaze goes on; nothing else of the files is copied.")
     told.say("align", _aligned(plan, recipe))
     chosen = mechanism_named(recipe.mechanism)
-    attack = partial(_attack, recipe, plan, chosen, told)
-    if chosen.kind in ("stream", "cohort"):
-        published = _recordings(recipe, plan, chosen, out, told, seed, signing_key, writer, attack)
-    else:
-        published = _file(recipe, plan, chosen, out, told, seed, signing_key, attack)
+    job = _Job(recipe, plan, chosen, out, told, seed, signing_key, charging)
+    of_recordings = chosen.kind in ("stream", "cohort")
+    published = job.recordings(running or Running()) if of_recordings else job.file()
+    if charging is not None:
+        charging.finish(out)
     beside = out.with_name(out.name + ".publish.toml")
     beside.write_text(recipe.text(inside=False), encoding="utf-8", newline="\n")
     told.say("certify", f"{out}/PRIVACY.md; the choices are in {beside}")
@@ -170,90 +179,119 @@ def _aligned(plan: ReleasePlan, recipe: Recipe) -> str:
     return ", ".join(parts) + "."
 
 
-def _attack(
-    recipe: Recipe, plan: ReleasePlan, chosen: Mechanism[Any], told: Watcher
-) -> dict[str, Any]:
-    """The attack step; called when everything is written."""
-    utilities = USUAL_UTILITIES if recipe.utilities is None else recipe.utilities
-    with told.cells("Attacking") as progress:
-        found = measure(
-            aligned(plan.cohort, plan.alignment),
-            chosen,
-            recipe.battery,
-            utilities,
-            recipe.repetitions,
-            recipe.table,
-            progress,
+@dataclass(frozen=True)
+class _Job:
+    """What remains to be done once everything is decided."""
+
+    recipe: Recipe
+    plan: ReleasePlan
+    chosen: Mechanism[Any]
+    out: Path
+    told: Watcher
+    seed: int | None
+    signing_key: SigningKey | None
+    charging: Charging | None
+
+    def attack(self) -> dict[str, Any]:
+        """The attack step; done when everything is written and nothing is certified."""
+        recipe = self.recipe
+        if recipe.battery == "none" and not recipe.utilities:
+            self.told.say("attack", "nobody attacked, as you asked; the certificate says so.")
+            return {}
+        with self.told.cells("Attacking") as progress:
+            found = measure(
+                aligned(self.plan.cohort, self.plan.alignment),
+                self.chosen,
+                recipe.battery,
+                USUAL_UTILITIES if recipe.utilities is None else recipe.utilities,
+                recipe.repetitions,
+                recipe.table,
+                progress,
+            )
+        for sentence in found["said"]:
+            self.told.say("attack", sentence)
+        return found
+
+    def charge(self, names: PublicNames, promise: Guarantee, table: bool) -> None:
+        """Charge the ledger, before anything is written."""
+        if self.charging is not None:
+            self.told.say("protect", f"ledger: {self.charging.charge(names, promise, table)}")
+
+    def recordings(self, running: Running) -> Published:
+        """A release of recordings."""
+        recipe, plan = self.recipe, self.plan
+        names = begun(self.out, running.resume, self.charging)
+        publication = protected(
+            plan.cohort, self.chosen, recipe.choices, self.seed, plan.looks, names=names
         )
-    for sentence in found["said"]:
-        told.say("attack", sentence)
-    return found
+        promise = planned_promise(self.chosen, plan.looks, plan.alignment, recipe.choices)
+        table = bool(publication.table.rows)
+        self.charge(publication.names, promise or publication.release.guarantee, table)
+        measured: dict[str, Any] = {}
 
+        def after() -> Mapping[str, Any]:
+            self.told.say("protect", f"{len(publication.parts)} recordings by {self.chosen.name}.")
+            for note in publication.notes:
+                self.told.say("protect", note)
+            measured.update(self.attack())
+            return measured
 
-def _recordings(
-    recipe: Recipe,
-    plan: ReleasePlan,
-    chosen: Mechanism[Any],
-    out: Path,
-    told: Watcher,
-    seed: int | None,
-    signing_key: SigningKey | None,
-    writer: Callable[[Publication], list[PartSummary]] | None,
-    attack: Callable[[], dict[str, Any]],
-) -> Published:
-    publication = protected(
-        plan.cohort, chosen, recipe.choices, seed, plan.looks, recipe.format or ""
-    )
-    measured: dict[str, Any] = {}
+        texts = {RECIPE_NAME: recipe.text(inside=True)}
+        publication = replace(publication, measure=after, texts=texts)
+        done = self.write(publication, running)
+        for note in done.notes:
+            self.told.say("protect", note)
+        return Published(self.out, publication.description(done.summaries, measured), measured)
 
-    def after() -> Mapping[str, Any]:
-        told.say("protect", f"{len(publication.parts)} recordings by {chosen.name}.")
-        if recipe.battery != "none" or recipe.utilities:
-            measured.update(attack())
-        else:
-            told.say("attack", "nobody attacked: it was asked so.")
-        return measured
+    def write(self, publication: Publication, running: Running) -> RunResult:
+        """Write a publication; where nothing of it is left to go on with, its charge is taken
+        back.
+        """
+        try:
+            with self.told.cells("Protecting") as progress:
+                return run(
+                    publication,
+                    self.out,
+                    raw=self.plan.cohort,
+                    workers=running.workers,
+                    cluster=running.cluster,
+                    resume=running.resume,
+                    progress=progress or (lambda done, total: None),
+                    signing_key=self.signing_key,
+                )
+        except BaseException:
+            if self.charging is not None and interrupted_names(self.out) is None:
+                self.charging.cancel()
+            raise
 
-    publication = replace(publication, measure=after, texts={RECIPE_NAME: recipe.text(inside=True)})
-
-    def each(parts: Sequence[Part]) -> Iterable[Part]:
-        return told.track(parts, "Protecting")
-
-    if writer is not None:
-        summaries = writer(publication)
-    else:
-        summaries = write_publication(publication, out, each, signing_key=signing_key)
-    for note in publication.notes:
-        told.say("protect", note)
-    return Published(out, publication.description(summaries, measured), measured)
-
-
-def _file(
-    recipe: Recipe,
-    plan: ReleasePlan,
-    chosen: Mechanism[Any],
-    out: Path,
-    told: Watcher,
-    seed: int | None,
-    signing_key: SigningKey | None,
-    attack: Callable[[], dict[str, Any]],
-) -> Published:
-    """A release of maps or of a feature table: one file in a certified folder."""
-    data: Any = aligned(plan.cohort, plan.alignment)
-    if chosen.kind == "table":
-        data = event_features(data) if recipe.table == "events" else window_features(data)
-    release = protect(data, chosen, seed)
-    write, names, description = described_file(release, recipe.choices, seed)
-    noun = "maps" if chosen.kind == "map" else "features"
-    with staged(out) as folder:
-        write(folder / f"{noun}.parquet")
-        (folder / RECIPE_NAME).write_text(recipe.text(inside=True), encoding="utf-8", newline="\n")
-        told.say("protect", f"{len(release.data)} {noun} by {chosen.name}.")
-        measured = attack() if recipe.battery != "none" else {}
-        description = replace(
-            description, attack=measured.get("attack"), utility=measured.get("utility")
-        )
-        write_certificate(folder, description, signing_key)
-    if recipe.choices.key_file is not None:
-        write_key(recipe.choices.key_file, names)
-    return Published(out, description, measured)
+    def file(self) -> Published:
+        """A release of maps or of a feature table: one file in a certified folder."""
+        recipe, chosen = self.recipe, self.chosen
+        if recipe.choices.key_file is not None:
+            check_key_file(recipe.choices.key_file, self.out)
+        data: Any = aligned(self.plan.cohort, self.plan.alignment)
+        if chosen.kind == "table":
+            data = event_features(data) if recipe.table == "events" else window_features(data)
+        release = protect(data, chosen, self.seed)
+        write, names, description = described_file(release, recipe.choices, self.seed)
+        noun = "maps" if chosen.kind == "map" else "features"
+        self.charge(names, release.guarantee, False)
+        try:
+            with staged(self.out) as folder:
+                write(folder / f"{noun}.parquet")
+                text = recipe.text(inside=True)
+                (folder / RECIPE_NAME).write_text(text, encoding="utf-8", newline="\n")
+                rows = "maps" if chosen.kind == "map" else "rows of features"
+                self.told.say("protect", f"{len(release.data):,} {rows} by {chosen.name}.")
+                measured = self.attack()
+                description = replace(
+                    description, attack=measured.get("attack"), utility=measured.get("utility")
+                )
+                write_certificate(folder, description, self.signing_key)
+        except BaseException:
+            if self.charging is not None:
+                self.charging.cancel()
+            raise
+        if recipe.choices.key_file is not None:
+            write_key(recipe.choices.key_file, names)
+        return Published(self.out, description, measured)

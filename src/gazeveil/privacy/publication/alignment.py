@@ -131,7 +131,7 @@ def aligned(cohort: Cohort, alignment: Alignment) -> Cohort:
         else:
             load = partial(_load, item.load, alignment)
             items.append(replace(item, load=load, chunks=None))
-    return Cohort(items, cohort.people, cohort.skipped, cohort.name)
+    return Cohort(items, cohort.people, cohort.skipped, cohort.name, cohort.read_as)
 
 
 def _load(load: Any, alignment: Alignment) -> Recording:

@@ -44,7 +44,10 @@ class Look:
 
 
 def look_at(
-    cohort: Cohort, every: bool, progress: Progress = lambda numbers: numbers
+    cohort: Cohort,
+    every: bool,
+    progress: Progress = lambda numbers: numbers,
+    also: Callable[[Recording], object] = lambda recording: None,
 ) -> tuple[Look, ...]:
     """Look at recordings, one in memory at a time.
 
@@ -57,11 +60,18 @@ def look_at(
         memory is always looked at.
     progress : callable
         Wraps the loop over files.
+    also : callable
+        Shown every recording that is looked at, while it is in memory.
     """
     files = [i for i, item in enumerate(cohort.items) if not isinstance(item, Recording)]
     stride = 1 if every else max(1, math.ceil(len(files) / ENOUGH))
     chosen = [i for i, item in enumerate(cohort.items) if isinstance(item, Recording)]
-    return tuple(_look(cohort[i]) for i in progress(sorted([*chosen, *files[::stride]])))
+    looks = []
+    for i in progress(sorted([*chosen, *files[::stride]])):
+        recording = cohort[i]
+        also(recording)
+        looks.append(_look(recording))
+    return tuple(looks)
 
 
 def _look(recording: Recording) -> Look:

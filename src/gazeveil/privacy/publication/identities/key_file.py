@@ -105,7 +105,7 @@ def raw_names(copy: Cohort, names: PublicNames, people: Mapping[str, Attributes]
     items = [_renamed(item, back[item.key]) for item in copy.items]
     recorded = {item.person for item in items}
     attributes = {p: a for p, a in people.items() if p in recorded}
-    return Cohort(items, attributes, copy.skipped, copy.name)
+    return Cohort(items, attributes, copy.skipped, copy.name, copy.read_as)
 
 
 def _renamed(item: Recording | Handle, key: tuple[str, str, str, str]) -> Recording | Handle:

@@ -1,0 +1,79 @@
+"""The ledger's part of a publication: people are recognised while recordings are looked at, the
+release is charged before anything is written, and noted as finished when it stands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from gazeveil.errors import DataError
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.publication.certificate import JSON_NAME
+from gazeveil.privacy.publication.identities.names import PublicNames
+from gazeveil.privacy.rational import Number
+from gazeveil.release.ledger import PersonPrint, ReleaseLedger, charge_of, prints_of
+
+
+class Charging:
+    """One release and the ledger of its holder.
+
+    Parameters
+    ----------
+    ledger : ReleaseLedger
+        What was released before.
+    budget : number, optional
+        The most that everything of one person may lose, all releases together.
+    """
+
+    def __init__(self, ledger: ReleaseLedger, budget: Number | None = None) -> None:
+        self.ledger, self.budget = ledger, budget
+        self.people: dict[str, PersonPrint] = {}
+        self._open = ""
+
+    def note(self, recording: Recording) -> None:
+        """A recording that was looked at."""
+        prints = prints_of(recording, self.ledger.key)
+        self.people[recording.person] = self.people.get(recording.person, frozenset()) | prints
+
+    def charge(self, names: PublicNames, guarantee: Guarantee, table: bool) -> str:
+        """Charge the release that has these names; what the ledger says.
+
+        Raises
+        ------
+        BudgetError
+            If it may not be made.
+        """
+        people = {p: self.people[p] for p in names.people if p in self.people} or self.people
+        charge = charge_of(guarantee, table)
+        release = release_id(names)
+        answer = self.ledger.charge(release, charge, people, self.budget)
+        self._open = release
+        return str(answer)
+
+    def finish(self, out: Path) -> None:
+        """The release stands."""
+        with (out / JSON_NAME).open("rb") as file:
+            self.ledger.finish(self._open, hashlib.file_digest(file, "sha256").hexdigest())
+
+    def cancel(self, names: PublicNames | None = None) -> None:
+        """Take a charge back whose release never left its work folder.
+
+        Parameters
+        ----------
+        names : PublicNames, optional
+            Of an earlier run; left out, this one.
+        """
+        release = self._open if names is None else release_id(names)
+        if release:
+            with suppress(DataError):  # it was never charged
+                self.ledger.cancel(release)
+
+
+def release_id(names: PublicNames) -> str:
+    """What names a release in a ledger: fresh names make another one, a resumed run the same."""
+    text = json.dumps(names.to_list(), sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
