@@ -11,6 +11,7 @@ import gazeveil
 from gazeveil.attacks import kernel_ridge, score_fusion
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.held_out import held_out_scores
+from gazeveil.attacks.identify import steps
 from gazeveil.attacks.identify.steps import LEARNERS, match_steps
 from gazeveil.attacks.matching import matching_credit
 from gazeveil.attacks.registry import attack
@@ -281,12 +282,44 @@ def test_held_out_decisions_ask_about_stimuli_that_were_not_learnt():
         known = tuple(sorted(set(gallery.persons.tolist())))
         return Scores(known, known, np.eye(len(known)))
 
-    held_out, own = held_out_scores([vectors], [matcher])
+    held_out, own = held_out_scores(vectors, matcher)
     assert all(not (learnt & asked) for learnt, asked in seen)
     assert set.union(*(asked for _, asked in seen)) == {f"s{j}" for j in range(5)}
-    assert (held_out[0].argmax(axis=1) == own).all()
+    assert (held_out.argmax(axis=1) == own).all()
     single = vectors.where(vectors.stimuli == "s0")
-    assert held_out_scores([single], [matcher])[1].size == 0
+    assert held_out_scores(single, matcher)[1].size == 0
+
+    def blind(gallery, probe):
+        raise DataError("nothing known")
+
+    knows_nobody, same = held_out_scores(vectors, blind)
+    assert (knows_nobody == 0.0).all()
+    assert (same == own).all()
+
+
+def test_fusion_asks_steps_and_rocket_for_what_they_have_worked_out(monkeypatch):
+    cohort = gazeveil.simulate(4, 3, 6.0, 60.0, seed=5)
+    recordings = RecordingSet(cohort)
+    gallery = recordings.where(lambda key: key[1] != cohort.stimuli[0])
+    probe = recordings.where(lambda key: key[1] == cohort.stimuli[0])
+    calls = []
+    match = steps.match_steps
+    monkeypatch.setattr(
+        steps, "match_steps", lambda *sides, **how: calls.append(1) or match(*sides, **how)
+    )
+    alone = attack("steps").identify(gallery, probe, 1)
+    before = len(calls)
+    attack("fusion").identify(gallery, probe, 1)
+    held_out = 2  # two stimuli of the gallery, each once held out
+    assert before == 1
+    assert len(calls) == before + held_out
+    again = RecordingSet(cohort)
+    fresh = attack("steps").identify(
+        again.where(lambda key: key[1] != cohort.stimuli[0]),
+        again.where(lambda key: key[1] == cohort.stimuli[0]),
+        1,
+    )
+    assert (fresh.values == alone.values).all()
 
 
 def test_person_means_leave_out_who_is_not_asked_for():

@@ -4,13 +4,14 @@ without the probe, how far to trust each kind of evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.denoiser import standardised_scores
+from gazeveil.errors import DataError
 from gazeveil.features.recordings import RecordingVectors
 
 #: From vectors of a gallery and of a probe to scores of people.
@@ -23,48 +24,46 @@ PARTS = 4
 MOST_PEOPLE = 60
 
 
-def held_out_scores(
-    galleries: Sequence[RecordingVectors], matchers: Sequence[Matcher]
-) -> tuple[list[Floats], Ints]:
-    """Standardised scores of held-out decisions for each kind of evidence.
+def held_out_scores(gallery: RecordingVectors, matcher: Matcher) -> tuple[Floats, Ints]:
+    """Standardised scores of held-out decisions by one kind of evidence.
 
     Parameters
     ----------
-    galleries : sequence of RecordingVectors
-        Vectors of the same recordings, one kind each.
-    matchers : sequence of callables
-        What judges each kind.
+    gallery : RecordingVectors
+        Of one kind. Decisions follow from the keys, so that those of several kinds are the same.
+    matcher : callable
+        What judges vectors of this kind.
 
     Returns
     -------
-    held_out : list of arrays of float64, shape (decisions, people)
-        One per kind; empty where the gallery has one stimulus or fewer than three people.
+    scores : array of float64, shape (decisions, people)
+        Empty where the gallery has one stimulus or fewer than three people.
     own : array of int64, shape (decisions,)
         The right person of each decision.
     """
-    everybody = sorted(set(galleries[0].persons.tolist()))[:MOST_PEOPLE]
-    used = np.isin(galleries[0].persons, everybody)
-    stimuli = np.unique(galleries[0].stimuli, return_inverse=True)[1]
-    part = stimuli % PARTS
-    held_out: list[list[Floats]] = [[] for _ in galleries]
+    everybody = sorted(set(gallery.persons.tolist()))[:MOST_PEOPLE]
+    used = np.isin(gallery.persons, everybody)
+    part = np.unique(gallery.stimuli, return_inverse=True)[1] % PARTS
+    held_out: list[Floats] = []
     own: list[Ints] = []
     for k in np.unique(part[used]):
         asked, learnt = used & (part == k), used & (part != k)
-        persons = galleries[0].persons
+        persons = gallery.persons
         both = sorted(set(persons[asked].tolist()) & set(persons[learnt].tolist()))
         if len(both) < 3:
             continue
         rows = np.isin(persons, both)
-        for kind, (vectors, matcher) in enumerate(zip(galleries, matchers, strict=True)):
-            scores = matcher(vectors.where(learnt & rows), vectors.where(asked & rows))
-            wide = np.zeros((len(both), len(everybody)))
-            columns = np.searchsorted(everybody, both)
+        columns = np.searchsorted(everybody, both)
+        # Somebody who cannot be chosen must not be: far below everybody.
+        wide = np.full((len(both), len(everybody)), -10.0)
+        try:
+            scores = matcher(gallery.where(learnt & rows), gallery.where(asked & rows))
             wide[:, columns] = standardised_scores(scores.values)
-            # Somebody who cannot be chosen must not be: far below everybody.
-            absent = np.setdiff1d(np.arange(len(everybody)), columns)
-            wide[:, absent] = -10.0
-            held_out[kind].append(wide)
-        own.append(np.searchsorted(everybody, both))
+        except DataError:
+            # Evidence that these stimuli do not carry knows nobody.
+            wide[:, columns] = 0.0
+        held_out.append(wide)
+        own.append(columns)
     if not own:
-        return [np.zeros((0, len(everybody))) for _ in galleries], np.empty(0, dtype=np.int64)
-    return [np.concatenate(h) for h in held_out], np.concatenate(own).astype(np.int64)
+        return np.zeros((0, len(everybody))), np.empty(0, dtype=np.int64)
+    return np.concatenate(held_out), np.concatenate(own).astype(np.int64)

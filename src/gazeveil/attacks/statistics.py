@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints
+from gazeveil.compiled import compiled
 
 #: Smallest value of which a logarithm is taken, in degrees or deg/s: far below what trackers
 #: resolve.
@@ -69,12 +72,32 @@ def correlation(a: Floats, b: Floats) -> float:
     """Correlation over the pairs that are both known; NaN for fewer than three pairs, 0 where one
     does not vary.
     """
-    both = np.isfinite(a) & np.isfinite(b)
-    if np.count_nonzero(both) < 3:
-        return float("nan")
-    x, y = a[both] - a[both].mean(), b[both] - b[both].mean()
-    scale = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / scale if scale > 1e-12 else 0.0
+    return pair_correlation(a, b, 3)
+
+
+@compiled
+def pair_correlation(a: Floats, b: Floats, least: int) -> float:
+    """Correlation over the pairs that are both known; NaN for fewer than `least` pairs, 0 where one
+    does not vary.
+    """
+    n, sum_a, sum_b = 0, 0.0, 0.0
+    for i in range(len(a)):
+        if math.isfinite(a[i]) and math.isfinite(b[i]):
+            n += 1
+            sum_a += a[i]
+            sum_b += b[i]
+    if n < least:
+        return math.nan
+    mean_a, mean_b = sum_a / n, sum_b / n
+    aa, bb, ab = 0.0, 0.0, 0.0
+    for i in range(len(a)):
+        if math.isfinite(a[i]) and math.isfinite(b[i]):
+            u, v = a[i] - mean_a, b[i] - mean_b
+            aa += u * u
+            bb += v * v
+            ab += u * v
+    scale = math.sqrt(aa * bb)
+    return ab / scale if scale > 1e-12 else 0.0
 
 
 def line(x: Floats, y: Floats) -> tuple[float, float, float]:

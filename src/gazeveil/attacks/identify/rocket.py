@@ -10,16 +10,16 @@ saccades, where there is little noise; coarse ones by where they go.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.held_out import held_out_scores
+from gazeveil.attacks.evidence import Evidence, weighed_sum
 from gazeveil.attacks.kernel_ridge import TrainingLabels, fold_of, ridge_scores
-from gazeveil.attacks.score_fusion import fused, fusion_weights
-from gazeveil.attacks.vectors.convolutions import convolution_vectors
+from gazeveil.attacks.vectors.convolutions import KINDS, convolution_vectors
 from gazeveil.attacks.vectors.deviations import (
     between_share,
     person_means,
@@ -42,37 +42,36 @@ class Rocket(Attack):
         """Weighed sums of standardised scores; nothing is random."""
         if gallery.cohort is None or probe.cohort is None:
             raise DataError("Rocket needs samples on both sides, and one side holds tables only.")
-        return match_convolutions(*convolution_vectors(gallery, probe))
-
-
-def match_convolutions(gallery: RecordingVectors, probe: RecordingVectors) -> Scores:
-    """Scores of the people of the probe against those of the gallery."""
-    kinds = [
-        kind
-        for kind in dict.fromkeys(gallery.blocks)
-        if _known(gallery.of_block(kind)) and _known(probe.of_block(kind))
-    ]
-    if not kinds:
-        raise DataError(
+        return weighed_sum(
+            convolution_evidence(gallery, probe),
             "Rocket needs recordings on both sides that are long enough for its filters: two"
-            " seconds or more with some gaze in them."
+            " seconds or more with some gaze in them.",
         )
-    pairs = [(gallery.of_block(kind), probe.of_block(kind)) for kind in kinds]
-    scores = [match_kind(*pair) for pair in pairs]
-    weights = np.ones(1)
-    if len(pairs) > 1:
-        held_out, own = held_out_scores([g for g, _ in pairs], [match_kind] * len(pairs))
-        weights = fusion_weights(held_out, own)
-    values = fused([s.values for s in scores], weights)
-    return Scores(scores[0].known, scores[0].probes, values.round(9))
 
 
-def _known(vectors: RecordingVectors) -> bool:
-    return bool(np.isfinite(vectors.values).any())
+def convolution_evidence(gallery: RecordingSet, probe: RecordingSet) -> list[Evidence]:
+    """Evidence by fine and by coarse convolutions."""
+
+    def vectors(kind: str) -> tuple[RecordingVectors, RecordingVectors]:
+        first, second = convolution_vectors(gallery, probe)
+        return first.of_block(kind), second.of_block(kind)
+
+    return [
+        Evidence(f"{kind} convolutions", gallery, probe, partial(vectors, kind), match_kind)
+        for kind in KINDS
+    ]
 
 
 def match_kind(gallery: RecordingVectors, probe: RecordingVectors) -> Scores:
-    """Scores by the convolutions of one kind."""
+    """Scores by the convolutions of one kind.
+
+    Raises
+    ------
+    DataError
+        If no recording of a side is long enough.
+    """
+    if not (np.isfinite(gallery.values).any() and np.isfinite(probe.values).any()):
+        raise DataError("No recording is long enough for these convolutions.")
     known = tuple(sorted(set(gallery.persons.tolist())))
     probes = tuple(sorted(set(probe.persons.tolist())))
     g = standardised_deviations(gallery, gallery)

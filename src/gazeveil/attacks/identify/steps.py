@@ -11,6 +11,7 @@ standardised scores are added. Penalties are chosen on the gallery alone
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import standardised_scores
+from gazeveil.attacks.evidence import Evidence
 from gazeveil.attacks.kernel_ridge import TrainingLabels, fold_of, kernel_features, ridge_scores
 from gazeveil.attacks.vectors.deviations import (
     between_share,
@@ -69,12 +71,17 @@ class StepsAttack(Attack):
         """Sums of standardised scores; the seed only matters in galleries whose kernel is
         approximated.
         """
-        return match_steps(
-            recording_vectors(gallery, "steps"),
-            recording_vectors(probe, "steps"),
-            self.learner,
-            seed,
-        )
+        return step_evidence(gallery, probe, self.learner, seed).scores()
+
+
+def step_evidence(gallery: RecordingSet, probe: RecordingSet, learner: str, seed: int) -> Evidence:
+    """Evidence by steps, as judged by one of the learners."""
+
+    def vectors() -> tuple[RecordingVectors, RecordingVectors]:
+        return recording_vectors(gallery, "steps"), recording_vectors(probe, "steps")
+
+    matcher = partial(match_steps, learner=learner, seed=seed)
+    return Evidence(f"steps {learner} {seed}", gallery, probe, vectors, matcher)
 
 
 def match_steps(

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gazeveil.arrays import Floats, Ints
+from gazeveil.arrays import Floats, Ints, Singles
 from gazeveil.attacks.vectors.paths import Path, paths, sample_weights
 from gazeveil.compiled import compiled
 from gazeveil.features.recording_set import RecordingSet
@@ -26,6 +26,9 @@ FINE_S, COARSE_S = 0.008, 0.2
 
 _TAPS = 9
 _HEAVY = np.array(list(combinations(range(_TAPS), 3)), dtype=np.int64)
+#: Kinds of vectors: blocks of the columns.
+KINDS = ("fine", "coarse")
+
 _DILATIONS = {"fine": (1, 2, 4, 8), "coarse": (1, 2, 4)}
 _LEVELS = 3
 
@@ -57,7 +60,7 @@ def _make(gallery: RecordingSet, probe: RecordingSet) -> _Pair:
     sides: list[list[Floats]] = [[], []]
     names: list[str] = []
     blocks: list[str] = []
-    for kind, slot_s in (("fine", fine_s), ("coarse", COARSE_S)):
+    for kind, slot_s in zip(KINDS, (fine_s, COARSE_S), strict=True):
         learnt, asked = (
             [_series(r, kind, slot_s, side) for r in side.cohort or ()] for side in (gallery, probe)
         )
@@ -114,9 +117,10 @@ def _shares(series: list[Floats], dilation: int, levels: Floats) -> Floats:
     recordings that are too short.
     """
     out = np.full((len(series), *levels.shape), np.nan)
+    thresholds = levels.astype(np.float32)
     for i, channels in enumerate(series):
         if channels.shape[1] > _TAPS * dilation:
-            _above(channels, dilation, _HEAVY, levels, out[i])
+            _above(channels.astype(np.float32), dilation, _HEAVY, thresholds, out[i])
     return out.reshape(len(series), -1)
 
 
@@ -140,24 +144,34 @@ def _some_values(series: Floats, dilation: int, heavy: Ints, wanted: int) -> Flo
 
 
 @compiled
-def _above(series: Floats, dilation: int, heavy: Ints, levels: Floats, out: Floats) -> None:
-    """Share of time at which each filter gives more than each threshold."""
+def _above(series: Singles, dilation: int, heavy: Ints, levels: Singles, out: Floats) -> None:
+    """Share of time at which each filter gives more than each of three thresholds.
+
+    Single precision, and all thresholds in one pass: this loop is what the attack costs.
+    """
     times = series.shape[1] - (_TAPS - 1) * dilation
-    light, value = np.empty(times), np.empty(times)
+    three = np.float32(3.0)
+    light = np.empty(times, dtype=np.float32)
     for c in range(series.shape[0]):
         row = series[c]
         for t in range(times):
-            total = 0.0
+            total = np.float32(0.0)
             for tap in range(_TAPS):
                 total += row[t + tap * dilation]
             light[t] = total
         for k in range(len(heavy)):
-            a, b, d = heavy[k, 0] * dilation, heavy[k, 1] * dilation, heavy[k, 2] * dilation
+            first = row[heavy[k, 0] * dilation :]
+            second = row[heavy[k, 1] * dilation :]
+            third = row[heavy[k, 2] * dilation :]
+            low, middle, high = levels[c, k, 0], levels[c, k, 1], levels[c, k, 2]
+            # Counters as wide as the values (a plain sum of them would be wider): the compiler then
+            # handles several times at once.
+            over_low, over_middle, over_high = np.int32(0), np.int32(0), np.int32(0)
             for t in range(times):
-                value[t] = 3.0 * (row[t + a] + row[t + b] + row[t + d]) - light[t]
-            for level in range(levels.shape[2]):
-                threshold = levels[c, k, level]
-                above = 0
-                for t in range(times):
-                    above += value[t] > threshold
-                out[c, k, level] = above / times
+                value = three * (first[t] + second[t] + third[t]) - light[t]
+                over_low = np.int32(over_low + np.int32(value > low))
+                over_middle = np.int32(over_middle + np.int32(value > middle))
+                over_high = np.int32(over_high + np.int32(value > high))
+            out[c, k, 0] = over_low / times
+            out[c, k, 1] = over_middle / times
+            out[c, k, 2] = over_high / times

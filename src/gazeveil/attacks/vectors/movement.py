@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from gazeveil.arrays import Floats
+from gazeveil.attacks.statistics import pair_correlation
 from gazeveil.compiled import compiled
 
 #: Quantiles of the length of steps, and of the change from one step to the next.
@@ -23,6 +24,9 @@ _HARMONICS = (1, 2, 3)
 #: Below this, in degrees, lengths count as equal: trackers do not resolve them.
 _LEAST_DEG = 0.01
 _BLUR_DEG = 0.05
+
+# Fewer pairs of steps show no correlation.
+_LEAST_PAIRS = 4
 
 
 def _names() -> tuple[str, ...]:
@@ -71,29 +75,6 @@ def _quantiles(values: Floats, at: Floats, out: Floats) -> None:
 
 
 @compiled
-def _correlation(a: Floats, b: Floats) -> float:
-    """Correlation over the pairs that are both known; NaN for fewer than four pairs."""
-    n, sa, sb = 0, 0.0, 0.0
-    for i in range(len(a)):
-        if math.isfinite(a[i]) and math.isfinite(b[i]):
-            n += 1
-            sa += a[i]
-            sb += b[i]
-    if n < 4:
-        return math.nan
-    ma, mb = sa / n, sb / n
-    aa, bb, ab = 0.0, 0.0, 0.0
-    for i in range(len(a)):
-        if math.isfinite(a[i]) and math.isfinite(b[i]):
-            u, v = a[i] - ma, b[i] - mb
-            aa += u * u
-            bb += v * v
-            ab += u * v
-    scale = math.sqrt(aa * bb)
-    return ab / scale if scale > 1e-12 else 0.0
-
-
-@compiled
 def _lengths(length: Floats, at: Floats, out: Floats) -> None:
     """Quantiles of the lengths, their root mean square, and mean and deviation of logarithms."""
     _quantiles(length, at, out)
@@ -134,7 +115,7 @@ def _axis(values: Floats, out: Floats) -> None:
     out[2] = cube / n / (sd * sd * sd) if sd > 1e-9 else 0.0
     for i in range(3):
         lag = i + 1
-        out[3 + i] = _correlation(values[:-lag], values[lag:])
+        out[3 + i] = pair_correlation(values[:-lag], values[lag:], _LEAST_PAIRS)
 
 
 @compiled
@@ -179,9 +160,9 @@ def _statistics(steps: Floats, lengths: Floats, changes: Floats, out: Floats) ->
     _lengths(length, lengths, out[:8])
     _axis(dx, out[8:14])
     _axis(dy, out[14:20])
-    out[20] = _correlation(np.abs(dx), np.abs(dy))
-    out[21] = _correlation(dx, dy)
-    out[22] = _correlation(length[:-1], length[1:])
+    out[20] = pair_correlation(np.abs(dx), np.abs(dy), _LEAST_PAIRS)
+    out[21] = pair_correlation(dx, dy, _LEAST_PAIRS)
+    out[22] = pair_correlation(length[:-1], length[1:], _LEAST_PAIRS)
     out[23] = math.log(out[8] + _LEAST_DEG) - math.log(out[14] + _LEAST_DEG)
     _directions(dx, dy, length, out[24:40])
     _turns(dx, dy, length, out[40:46])

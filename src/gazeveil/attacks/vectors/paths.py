@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -40,18 +41,25 @@ class Path:
     space: Space
     vectors: Floats
 
+    @cached_property
+    def degrees(self) -> tuple[Floats, Floats]:
+        """Right and down in the degrees of the space, worked out once."""
+        return self.space.degrees(self.vectors)
+
     def offsets_deg(self, other: Floats) -> Floats:
         """Degrees right and down from other directions to these, shape (slots, 2).
 
         On a sphere along its arcs.
         """
-        x, y = self.space.degrees(self.vectors)
-        from_x, from_y = self.space.degrees(other)
-        return _offsets(self.space, x, y, from_x, from_y)
+        return self.offsets_from(Path(self.space, other))
+
+    def offsets_from(self, other: Path) -> Floats:
+        """Degrees right and down from another path, or one place, to this one."""
+        return _offsets(self.space, *self.degrees, *other.degrees)
 
     def steps_deg(self) -> Floats:
         """Degrees right and down from each slot to the next, shape (slots - 1, 2)."""
-        x, y = self.space.degrees(self.vectors)
+        x, y = self.degrees
         return _offsets(self.space, x[1:], y[1:], x[:-1], y[:-1])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from gazeveil.arrays import Floats
-from gazeveil.attacks.statistics import correlation, deviation, known, log_quantiles
+from gazeveil.attacks.statistics import correlation, deviation, known, log_quantiles, quantiles
 from gazeveil.attacks.vectors.paths import Path, mean_direction
 
 #: Edges of the bands in Hz.
@@ -103,22 +103,23 @@ def beside_crowd(own: Path, crowd: Floats) -> Floats:
     crowd : array of float64, shape (slots, 3)
         Directions of the others.
     """
-    off = own.offsets_deg(crowd)
-    middle = mean_direction(crowd)
-    here, there = own.offsets_deg(middle), Path(own.space, crowd).offsets_deg(middle)
+    others = Path(own.space, crowd)
+    off = own.offsets_from(others)
+    middle = Path(own.space, mean_direction(crowd))
+    here, there = own.offsets_from(middle), others.offsets_from(middle)
     numbers: list[float] = []
     for axis in range(2):
         values = off[:, axis]
         some = known(values)
         numbers.append(float(some.mean()) if len(some) else np.nan)
-        numbers += np.quantile(some, _OFFSETS).tolist() if len(some) else [np.nan] * len(_OFFSETS)
+        numbers += quantiles(some, _OFFSETS).tolist()
         numbers += [correlation(values[:-lag], values[lag:]) for lag in _LAGS]
         numbers.append(correlation(here[:, axis], there[:, axis]))
         numbers += [deviation(values), deviation(here[:, axis])]
     numbers += log_quantiles(np.hypot(off[:, 0], off[:, 1]), _OFFSETS).tolist()
-    steps, others = own.steps_deg(), Path(own.space, crowd).steps_deg()
+    own_steps, their_steps = own.steps_deg(), others.steps_deg()
     for behind in _BEHIND:
-        late, early = (steps, others) if behind >= 0 else (others, steps)
+        late, early = (own_steps, their_steps) if behind >= 0 else (their_steps, own_steps)
         by = abs(behind)
         numbers.append(correlation(late[by:].ravel(), early[: max(len(early) - by, 0)].ravel()))
     return np.array(numbers)
