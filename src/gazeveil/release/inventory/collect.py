@@ -82,11 +82,19 @@ def _people(place: Path) -> tuple[str, ...]:
 
 def files_below(place: Path) -> list[Path]:
     """The file itself, or all regular files of a folder in order; hidden ones too, because they
-    would be uploaded.
+    would be uploaded. Links to folders are followed, each folder once, as `read` follows them.
     """
     if place.is_file():
         return [place]
-    return sorted(p for p in place.rglob("*") if p.is_file() and not p.is_symlink())
+    files, visited = [], set()
+    for folder, folders, names in os.walk(place, followlinks=True):
+        real = os.path.realpath(folder)
+        if real in visited:  # a link back to a folder that was looked at
+            folders.clear()
+            continue
+        visited.add(real)
+        files += [p for name in names if (p := Path(folder, name)).is_file()]
+    return sorted(files)
 
 
 def _look(file: Path, notes: FileNotes, all_text: bool) -> int:

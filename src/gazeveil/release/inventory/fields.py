@@ -17,7 +17,8 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("eye distance", r"^[lr]eyepos|eyecenter\d?3d|basep(oin)?t|^gazepos[xyz]|convergencedistance"),
     (
         "attribute",
-        r"^age(years)?$|(participant|subject|worker|user|variable)age$|years?old|gender|^sex$|handed|dominan(t|ce)|birth|^dob$|ethnic",
+        r"^age(years)?$|(participant|subject|worker|user|variable)age$|years?old|gender|^sex$"
+        r"|handed|dominan(t|ce)|birth|^dob$|ethnic",
     ),
     ("attribute", r"^race$|national|education|occupation|diagnos|medica|weight|^iq$|country|city$"),
     ("attribute", r"vision|acuity|glasses(worn)?$|lenses|lang(uage)?s?$|fluency|mothertongue"),
@@ -32,7 +33,8 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("path", r"path|folder|directory|(file|media)name$|convertedfrom|^file$|sourcefile|^url$"),
     (
         "name",
-        r"participant(?!type|group)|subject|wearer|person|observer|^user|username|operator|experimenter",
+        r"participant(?!type|group)|subject|wearer|person|observer|^user|username|operator"
+        r"|experimenter",
     ),
     ("name", r"recordedby|author|firstname|lastname|surname|fullname|researcher|moderator|owner"),
     ("name", r"institution|project(name)?$|contact|investigator|^name$|recordingname|worker"),

@@ -15,7 +15,7 @@ PLAIN = frozenset(
     """true false yes no valid invalid partial fixation saccade unclassified undefined blink noise
     eyesnotfound pursuit smoothpursuit left right both none null nan na n/a - . eye tracker unknown
     mouse gyro accelerometer ok cyclopean smp fix sacc stimulus world head pass removed gaze imu
-    syncport in out recording.begin recording.end recording""".split()  # noqa: SIM905 - a list of words reads as words
+    syncport in out recording.begin recording.end recording""".split()  # noqa: SIM905 - words
 )
 
 

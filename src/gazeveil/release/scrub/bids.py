@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from pathlib import Path
 
 from gazeveil.io.bids.layout import OWN, Name, sidecar
@@ -12,7 +11,14 @@ from gazeveil.io.parsing.delimited import key
 from gazeveil.release.inventory.fields import kind_of
 from gazeveil.release.scrub.documents import dump_json, kept, load_json, scrubbed_document
 from gazeveil.release.scrub.job import ScrubJob
-from gazeveil.release.scrub.tables import Lines, TableRules, beginning, column_names, scrubbed_table
+from gazeveil.release.scrub.tables import (
+    Beginnings,
+    Lines,
+    TableRules,
+    beginnings,
+    column_names,
+    scrubbed_table,
+)
 
 #: Folders of a dataset that are not copied, because anything may lie in them.
 ASIDE = frozenset({"derivatives", "sourcedata", "code", "stimuli", "phenotype"})
@@ -109,19 +115,19 @@ def scrubbed_sidecar(path: Path, job: ScrubJob) -> list[str]:
     return dump_json(about)
 
 
-def run_beginning(name: Name, root: Path, lines: Lines) -> Decimal | None:
+def run_beginning(name: Name, root: Path, lines: Lines) -> Beginnings:
     """When the clock of a physio file begins."""
     columns = _columns(name, root)
-    return beginning(lines, _rules(columns), columns) if columns else None
+    return beginnings(lines, _rules(columns), columns) if columns else {}
 
 
 def scrubbed_samples(
-    name: Name, root: Path, lines: Lines, job: ScrubJob, offset: Decimal | None
+    name: Name, root: Path, lines: Lines, job: ScrubJob, clock: Beginnings | None
 ) -> Iterator[str]:
     """Rows of a physio or physioevents file, which has no line of column names."""
     columns = _columns(name, root)
     rules = _rules(columns)
-    yield from scrubbed_table(lines, rules, job, offset, columns)
+    yield from scrubbed_table(lines, rules, job, clock, columns)
 
 
 def scrubbed_events(lines: Lines, job: ScrubJob) -> Iterator[str]:

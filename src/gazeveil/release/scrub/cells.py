@@ -62,8 +62,7 @@ def midpoint(left: str, right: str) -> tuple[str, str]:
     if values[0] in _LOST or values[1] in _LOST:
         lost = left if values[0] in _LOST else right
         return lost, lost
-    digits = min(int(v.as_tuple().exponent) for v in values if v is not None)
-    middle = ((values[0] + values[1]) / 2).quantize(Decimal(1).scaleb(digits))
-    text = f"{middle:f}"
+    digits = max(len(cell.strip().replace(",", ".").partition(".")[2]) for cell in (left, right))
+    text = f"{(values[0] + values[1]) / 2:.{digits}f}"
     text = text.replace(".", ",") if "," in left else text
     return text, text

@@ -144,7 +144,7 @@ def _text(text: str, job: ScrubJob) -> str:
         return text
     trial = re.fullmatch(r"TRIALID\s+(.*)", text)
     if trial is not None:
-        number = re.fullmatch(r"\d{1,4}", trial[1])
+        number = re.fullmatch(r"\d{1,3}", trial[1])
         return f"TRIALID {trial[1] if number else job.label(trial[1])}"
     if re.match(r"TRIAL_RESULT\b", text):
         return "TRIAL_RESULT 0"

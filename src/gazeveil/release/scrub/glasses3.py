@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from gazeveil.errors import FormatError
 from gazeveil.release.scrub.cells import decimal
@@ -76,8 +77,8 @@ def _between(eyes: list[object]) -> list[float] | None:
     origins = [eye.get("gazeorigin") if isinstance(eye, dict) else None for eye in eyes]
     if not all(isinstance(o, list) and len(o) == 3 for o in origins):
         return None
-    left, right = origins
-    return [round((float(a) + float(b)) / 2, 6) for a, b in zip(left, right, strict=True)]  # type: ignore[arg-type]
+    both: Any = origins
+    return [round((float(a) + float(b)) / 2, 6) for a, b in zip(*both, strict=True)]
 
 
 def _records(lines: Iterable[str]) -> Iterator[dict[str, object]]:

@@ -25,7 +25,13 @@ from gazeveil.release.scrub.eyelink import scrubbed_asc
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.smi import scrubbed_smi
 from gazeveil.release.scrub.source_text import lines_of
-from gazeveil.release.scrub.tables import TableRules, beginning, scrubbed_table
+from gazeveil.release.scrub.tables import (
+    Beginnings,
+    TableRules,
+    beginnings,
+    earliest,
+    scrubbed_table,
+)
 
 _SUFFIX = re.compile(r"(?:\.(?:asc|txt|tsv|csv|json))?(?:\.gz)?$", re.IGNORECASE)
 _FOLDERS = frozenset({"exports", "meta", "surfaces", "beh", "eeg", "meg", "func", "ieeg", "nirs"})
@@ -69,7 +75,8 @@ class Recogniser:
         self.files = list(files)
         self.job = job
         self._kinds: dict[Path, str] = {}
-        self._offsets: dict[object, Decimal | None] = {}
+        self._clocks: dict[object, Beginnings | None] = {}
+        self._offsets_s: dict[Path, Decimal] = {}
 
     def recognise(self, file: Path) -> FileCopy | LeftOut:
         """What a file is."""
@@ -154,12 +161,11 @@ class Recogniser:
     ) -> FileCopy:
         """A table that shares its clock with others of the same folder."""
         folder = file.parents[up]
-        if folder not in self._offsets:
+        if folder not in self._clocks:
             beside = [f for f in self.files if f.parent == folder and Head(f, b"").name in names]
-            found = [beginning(partial(lines_of, f), rules) for f in beside]
-            self._offsets[folder] = min((t for t in found if t is not None), default=None)
+            self._clocks[folder] = earliest(beginnings(partial(lines_of, f), rules) for f in beside)
         make = partial(
-            scrubbed_table, partial(lines_of, file), rules, self.job, self._offsets[folder]
+            scrubbed_table, partial(lines_of, file), rules, self.job, self._clocks[folder]
         )
         return FileCopy(file, self._target(file, name), kind, make)
 
@@ -168,14 +174,15 @@ class Recogniser:
         stem = plain.removesuffix(".json")
         if stem in glasses3.STREAMS:
             folder = file.parent
-            if folder not in self._offsets:
+            if folder not in self._offsets_s:
                 beside = [f for f in self.files if f.parent == folder]
                 streams = [
                     f for f in beside if Head(f, b"").name.removesuffix(".json") in glasses3.STREAMS
                 ]
                 found = [glasses3.first_time_s(lines_of(f)) for f in streams]
-                self._offsets[folder] = min((t for t in found if t is not None), default=None)
-            offset = self._offsets[folder] or Decimal(0)
+                times = [t for t in found if t is not None]
+                self._offsets_s[folder] = min(times, default=Decimal(0))
+            offset = self._offsets_s[folder]
             make = partial(glasses3.scrubbed_stream, partial(lines_of, file), self.job, offset)
             return FileCopy(file, self._target(file, name), kind, make)
         if plain in ("recording.g3", "participant"):
@@ -226,18 +233,18 @@ class Recogniser:
             if name.suffix in ("physio", "events", "physioevents", "eyetrack"):
                 make = partial(bids.scrubbed_sidecar, file, self.job)
         elif name is not None and name.suffix in ("physio", "physioevents"):
-            offset = self._run_offset(name, dataset)
-            make = partial(bids.scrubbed_samples, name, dataset, lines, self.job, offset)
+            clock = self._run_clock(name, dataset)
+            make = partial(bids.scrubbed_samples, name, dataset, lines, self.job, clock)
         elif name is not None and name.suffix == "events":
             make = partial(bids.scrubbed_events, lines, self.job)
         if make is None:
             return LeftOut(file, "free text or a kind of file that scrub does not know")
         return FileCopy(file, target, "bids", make)
 
-    def _run_offset(self, name: Name, dataset: Path) -> Decimal | None:
+    def _run_clock(self, name: Name, dataset: Path) -> Beginnings | None:
         """Where the clock of a run begins: one for the samples of both eyes and their events."""
         run = (name.path.parent, name.group())
-        if run not in self._offsets:
+        if run not in self._clocks:
             found = []
             for file in self.files:
                 other = Name.of(file) if file.parent == name.path.parent else None
@@ -248,5 +255,5 @@ class Recogniser:
                     and file.suffix != ".json"
                 ):
                     found.append(bids.run_beginning(other, dataset, partial(lines_of, file)))
-            self._offsets[run] = min((t for t in found if t is not None), default=None)
-        return self._offsets[run]
+            self._clocks[run] = earliest(found)
+        return self._clocks[run]

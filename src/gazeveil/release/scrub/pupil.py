@@ -31,6 +31,7 @@ CLOUD = TableRules(
     label=r"(section|recording)id",
     event=r"name$",
     midpoint=r"eyeballcenter(left|right)",
+    group=r"recordingid",
     words=frozenset({"recording.begin", "recording.end", "recording", "user", "cloud"}),
 )
 

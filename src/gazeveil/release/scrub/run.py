@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from gazeveil.release.scrub.places import FileCopy, LeftOut, Recogniser
 from gazeveil.release.scrub.source_text import forget_times, lines_of, write_lines
 
 _SHORTEST = 4
+_LETTERS = re.compile(r"[^\W\d_]{2}").search
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ def _refuse_leaks(staging: Path, copy: FileCopy, job: ScrubJob) -> None:
     found = job.leak(names)
     for line in () if found else lines_of(staging / copy.target):
         # Rows of numbers hold no names; looking at them would take most of the time.
-        if any(c.isalpha() for c in line) and (found := job.leak(line)) is not None:
+        if _LETTERS(line) and (found := job.leak(line)) is not None:
             break
     if found is not None:
         raise DataError(

@@ -65,7 +65,7 @@ def scrubbed_smi(lines: Lines, job: ScrubJob) -> Iterator[str]:
         yield names
         yield from body(False)
 
-    table = scrubbed_table(samples, RULES, job, offset)
+    table = scrubbed_table(samples, RULES, job, {(): offset})
     yield next(table)
     # Samples and messages in the order they have in the file.
     messages = body(True)

@@ -14,6 +14,11 @@ from gazeveil.release.scrub.cells import checked, decimal, midpoint, shifted
 from gazeveil.release.scrub.job import ScrubJob
 
 Lines = Callable[[], Iterable[str]]
+#: Recording of a table -> when its clock begins, in the file's unit.
+Beginnings = Mapping[tuple[str, ...], Decimal]
+
+# Most cells are such numbers; the rest is looked at more closely.
+_SHORT_NUMBER = re.compile(r"-?\d{1,9}(?:\.\d+)?").fullmatch
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class TableRules:
         Places of the left and of the right eye.
     empty : str
         Columns that stay in place without their values.
+    group : str
+        Columns that tell recordings of one table apart: each has a clock that begins at zero.
     words : frozenset of str
         Words that may stay, in lower case.
     missing : str
@@ -47,6 +54,7 @@ class TableRules:
     event: str = "$^"
     midpoint: str = "$^"
     empty: str = "$^"
+    group: str = "$^"
     words: frozenset[str] = field(default=frozenset())
     missing: str = ""
 
@@ -67,11 +75,52 @@ class _Column:
     partner: int = -1
 
 
+class _Sheet:
+    """A table with its columns planned.
+
+    Parameters
+    ----------
+    lines : callable
+        Gives the lines from the beginning, each time it is called.
+    rules : TableRules
+        What happens to the columns.
+    names : sequence of str or None
+        Column names of a table that has no line of them.
+    """
+
+    def __init__(self, lines: Lines, rules: TableRules, names: Sequence[str] | None) -> None:
+        first = next((line for line in lines() if line.strip()), "")
+        self._lines, self._named = lines, names is None
+        self.separator = find_separator(first)
+        own = list(names) if names is not None else _cells(first, self.separator)
+        self.columns = _planned(own, rules)
+        self.times = [c.index for c in self.columns if c.action == "shift"]
+        self._groups = [i for i, n in enumerate(own) if re.match(rules.group, key(n))]
+
+    def rows(self) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+        """Recording and cells of each row."""
+        source = (line for line in self._lines() if line.strip())
+        if self._named:
+            next(source, None)
+        for cells in _parsed(source, self.separator):
+            yield tuple(cells[i] for i in self._groups if i < len(cells)), cells
+
+    def beginnings(self) -> dict[tuple[tuple[str, ...], int], Decimal]:
+        """Recording and column -> earliest time."""
+        found: dict[tuple[tuple[str, ...], int], Decimal] = {}
+        for group, cells in self.rows() if self.times else ():
+            for i in self.times:
+                time = decimal(cells[i]) if i < len(cells) else None
+                if time is not None and ((group, i) not in found or time < found[group, i]):
+                    found[group, i] = time
+        return found
+
+
 def scrubbed_table(
     lines: Lines,
     rules: TableRules,
     job: ScrubJob,
-    offset: Decimal | None = None,
+    shared: Beginnings | None = None,
     names: Sequence[str] | None = None,
 ) -> Iterator[str]:
     """The table without the columns and cells that no rule keeps.
@@ -84,58 +133,51 @@ def scrubbed_table(
         What happens to the columns.
     job : ScrubJob
         Labels and counts.
-    offset : Decimal, optional
-        Where the clock begins, in the file's unit, for tables that share one; without it each time
+    shared : mapping, optional
+        Where the clock of each recording begins, for tables that share one; without it each time
         column begins at its own first moment.
     names : sequence of str, optional
         Column names of a table that has no line of them; none is written then.
     """
-    separator, columns, rows = _opened(lines, rules, names)
-    offsets = {c.index: offset for c in columns if c.action == "shift" and offset is not None}
-    if offset is None:
-        offsets = _beginnings(rows(), [c.index for c in columns if c.action == "shift"])
+    sheet = _Sheet(lines, rules, names)
+    own = sheet.beginnings() if shared is None else {}
+    first = min(shared.values(), default=Decimal(0)) if shared is not None else Decimal(0)
     if names is None:
         # The rules know these names; only one that also holds an identifier becomes a label.
-        known = [c.name if job.is_harmless(c.name) else job.label(c.name) for c in columns]
-        yield _line(known, separator)
-    for cells in rows():
-        yield _line(_row(cells, columns, rules, offsets, job), separator)
+        known = [c.name if job.is_harmless(c.name) else job.label(c.name) for c in sheet.columns]
+        yield _line(known, sheet.separator)
+    for group, cells in sheet.rows():
+        if shared is not None:
+            begin = shared.get(group, first) if group else first
+            offsets = dict.fromkeys(sheet.times, begin)
+        else:
+            offsets = {i: own.get((group, i), Decimal(0)) for i in sheet.times}
+        yield _line(_row(cells, sheet.columns, rules, offsets, job), sheet.separator)
 
 
-def beginning(
+def beginnings(
     lines: Lines, rules: TableRules, names: Sequence[str] | None = None
-) -> Decimal | None:
-    """The earliest time in any time column, or None."""
-    _, columns, rows = _opened(lines, rules, names)
-    found = _beginnings(rows(), [c.index for c in columns if c.action == "shift"])
-    return min(found.values(), default=None)
+) -> dict[tuple[str, ...], Decimal]:
+    """The earliest time of each recording in any time column."""
+    found: dict[tuple[str, ...], Decimal] = {}
+    for (group, _), time in _Sheet(lines, rules, names).beginnings().items():
+        found[group] = min(time, found.get(group, time))
+    return found
+
+
+def earliest(clocks: Iterable[Beginnings]) -> dict[tuple[str, ...], Decimal] | None:
+    """The earliest time of each recording in several tables; None without any."""
+    merged: dict[tuple[str, ...], Decimal] = {}
+    for clock in clocks:
+        for group, time in clock.items():
+            merged[group] = min(time, merged.get(group, time))
+    return merged or None
 
 
 def column_names(lines: Lines) -> list[str]:
     """The names in the first line that is not empty."""
     first = next((line for line in lines() if line.strip()), "")
     return _cells(first, find_separator(first))
-
-
-def left_out(lines: Lines, rules: TableRules) -> list[str]:
-    """Names of the columns that no rule keeps."""
-    return [name for name in column_names(lines) if rules.action(name) is None]
-
-
-def _opened(
-    lines: Lines, rules: TableRules, names: Sequence[str] | None
-) -> tuple[str, list[_Column], Callable[[], Iterator[list[str]]]]:
-    first = next((line for line in lines() if line.strip()), "")
-    separator = find_separator(first)
-    own = list(names) if names is not None else _cells(first, separator)
-
-    def rows() -> Iterator[list[str]]:
-        source = (line for line in lines() if line.strip())
-        if names is None:
-            next(source, None)
-        return _parsed(source, separator)
-
-    return separator, _planned(own, rules), rows
 
 
 def _planned(names: Sequence[str], rules: TableRules) -> list[_Column]:
@@ -159,18 +201,6 @@ def _other_eye(plain: str) -> str:
     return re.sub(r"([01])(?=3d)", lambda m: "1" if m[1] == "0" else "0", plain)
 
 
-def _beginnings(rows: Iterable[list[str]], indices: list[int]) -> dict[int, Decimal]:
-    found: dict[int, Decimal] = {}
-    if not indices:
-        return found
-    for cells in rows:
-        for i in indices:
-            time = decimal(cells[i]) if i < len(cells) else None
-            if time is not None and (i not in found or time < found[i]):
-                found[i] = time
-    return found
-
-
 def _row(
     cells: list[str],
     columns: list[_Column],
@@ -182,7 +212,9 @@ def _row(
     for column in columns:
         cell = cells[column.index] if column.index < len(cells) else ""
         value: str | None
-        if column.action == "shift":
+        if column.action == "keep":
+            value = cell if _SHORT_NUMBER(cell) else checked(cell, rules.words)
+        elif column.action == "shift":
             value = shifted(cell, offsets.get(column.index, Decimal(0)))
         elif column.action == "label":
             value = job.label(cell)
@@ -191,10 +223,8 @@ def _row(
         elif column.action == "midpoint":
             other = cells[column.partner] if column.partner < len(cells) else ""
             value = midpoint(cell, other)[0]
-        elif column.action == "empty":
-            value = None
         else:
-            value = checked(cell, rules.words)
+            value = None
         if value is None:
             job.done["cells emptied"] += 1
             value = rules.missing

@@ -10,14 +10,15 @@ PRO_LAB = TableRules(
     keep=(
         r"gazepoint|gazedirection|gaze3d|gaze2d|pupil(diameter|size|left|right|position)|validity"
         r"|eyemovement(type|event)|gazeevent(type|duration)|fixation(point|index)|saccade|sensor"
-        r"|mouseposition|gyro|accelerometer|magnetometer|recordingresolution|recordingmonitorlatency"
-        r"|recordingduration|(presented|original)(media|stimulus)(width|height|position)"
-        r"|distance(left|right)|eyeopenness|strictaverage|ungrouped|mappedfixation"
+        r"|mouseposition|gyro|accelerometer|magnetometer|recordingresolution"
+        r"|recordingmonitorlatency|recordingduration"
+        r"|(presented|original)(media|stimulus)(width|height|position)|distance(left|right)|eyeopenness|strictaverage|ungrouped|mappedfixation"
     ),
     shift=r"(recording|computer|eyetracker|local|system|device)?timestamp",
     label=r"participantname|recordingname|(presented)?(media|stimulus)name",
     event=r"event$|eventvalue|studioevent|studioeventdata",
     midpoint=r"eyepos(ition)?(left|right)|gazeorigin(left|right)",
+    group=r"participantname|recordingname",
     words=frozenset(
         [
             "eye tracker",
