@@ -33,7 +33,7 @@ from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, stem
-from gazeveil.io.staging import staged
+from gazeveil.io.staging import plain_os_errors, staged
 
 INDEX = "cohort.json"
 
@@ -151,17 +151,18 @@ def write_recording(recording: Recording, path: Path) -> None:
         "events": recording.events is not None,
     }
     text = json.dumps(header, ensure_ascii=False, default=_plain)
-    pl.DataFrame(columns).write_parquet(
-        path,
-        row_group_size=_ROW_GROUP,
-        metadata={"gazeveil": text},
-        compression="zstd",
-        compression_level=1,
-    )
-    if recording.events is not None:
-        pl.DataFrame(recording.events.columns()).write_parquet(
-            _events_path(path), metadata={"source": recording.events.source}
+    with plain_os_errors(path):
+        pl.DataFrame(columns).write_parquet(
+            path,
+            row_group_size=_ROW_GROUP,
+            metadata={"gazeveil": text},
+            compression="zstd",
+            compression_level=1,
         )
+        if recording.events is not None:
+            pl.DataFrame(recording.events.columns()).write_parquet(
+                _events_path(path), metadata={"source": recording.events.source}
+            )
 
 
 def load(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +28,23 @@ def free(path: str | Path) -> Path:
             f"{target} exists and is not an empty folder. Choose another name or remove it first."
         )
     return target
+
+
+@contextmanager
+def plain_os_errors(path: str | Path) -> Iterator[None]:
+    """Raise what the operating system refused as an OSError about `path`, also where a library says
+    it in words of its own, as polars does of a full disk.
+    """
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        found = re.search(r"\(os error (\d+)\)", str(error))
+        if found is None:
+            raise
+        number = int(found[1])
+        raise OSError(number, os.strerror(number), str(path)) from error
 
 
 @contextmanager

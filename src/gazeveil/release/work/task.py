@@ -20,6 +20,7 @@ from gazeveil import __version__
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import RecordingKey
+from gazeveil.io.staging import plain_os_errors
 from gazeveil.privacy.publication.part import Part, PartSummary
 from gazeveil.privacy.randomness.keys import drawn_anew
 from gazeveil.privacy.stream.cohorts import shapes_of
@@ -84,7 +85,8 @@ def do_task(parts: Sequence[Part], attempts: Path) -> WrittenTask:
     folder.mkdir()
     written = []
     for part in parts:
-        summary = part.write(folder)
+        with plain_os_errors(folder):
+            summary = part.write(folder)
         shapes = shapes_of(part.load)
         seen = {} if shapes is None else shapes.taken()
         hashes = {name: file_hash(folder / name) for name in summary.files}

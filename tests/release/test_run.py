@@ -1,0 +1,449 @@
+"""Releases by many processes, killed, resumed, without room and with files that cannot be read:
+complete and the same bytes, or one sentence and nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.identities.key_file import read_key
+from gazeveil.privacy.publication.protecting import protected
+from gazeveil.privacy.randomness.keys import MasterKey, drawn_anew
+from gazeveil.privacy.registry import mechanism
+from gazeveil.release.run import begun_names, check_out, clean
+from gazeveil.release.work.folder import WorkFolder
+from gazeveil.release.work.task import packed
+from tests.release.running import written
+
+GAUSSIAN = "gaussian:sigma_deg=3"
+PLACE = "gaussian-place:sigma_deg=2"
+KSAME = "k-same-synth:k=3"
+
+RECORDINGS = 12
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("raw") / "in"
+    gazeveil.simulate(6, 2, 8.0, 250.0, seed=3).write(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes]]:
+    """What a run writes that nobody disturbs, by mechanism."""
+    folder = tmp_path_factory.mktemp("whole")
+    found = {}
+    for number, name in enumerate((GAUSSIAN, PLACE, KSAME)):
+        written(raw, folder / str(number), name)
+        found[name] = files(folder / str(number))
+    return found
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()
+    }
+
+
+def nothing_but(folder: Path, *names: str) -> bool:
+    return sorted(p.name for p in folder.iterdir()) == sorted(names)
+
+
+def certified(folder: Path) -> bool:
+    """Whether the certificate lists every file with its hash."""
+    import hashlib
+
+    listed = json.loads((folder / "PRIVACY.json").read_text())["files"]
+    present = {
+        n: hashlib.sha256(b).hexdigest() for n, b in files(folder).items() if n != "PRIVACY.json"
+    }
+    return {n: f["sha256"] for n, f in listed.items()} == present
+
+
+def begun(raw: Path, out: Path, name: str, *more: str) -> subprocess.Popen[str]:
+    """A run in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.release.running", str(raw), str(out), name, *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def lines(out: Path) -> int:
+    """Finished parts, by the journal."""
+    journal = WorkFolder(out).journal_file
+    return max(0, journal.read_bytes().count(b"\n") - 1) if journal.exists() else -1
+
+
+def stop_after(process: subprocess.Popen[str], out: Path, parts: int, kind: signal.Signals) -> bool:
+    """End a run once so many parts are finished; False if it was over before."""
+    while process.poll() is None and lines(out) < parts:
+        time.sleep(0.0005)
+    if process.poll() is not None:
+        return False
+    os.killpg(process.pid, kind)
+    return True
+
+
+# --- the same bytes
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "workers"), [(GAUSSIAN, 2), (GAUSSIAN, 3), (PLACE, 2), (KSAME, 2)]
+)
+def test_any_number_of_workers_writes_the_same_bytes(
+    raw: Path, whole: dict[str, Any], tmp_path: Path, name: str, workers: int
+) -> None:
+    result = written(raw, tmp_path / "out", name, workers)
+    assert [s.number for s in result.summaries] == list(range(1, RECORDINGS + 1))
+    assert files(tmp_path / "out") == whole[name]
+    assert nothing_but(tmp_path, "out")
+    assert certified(tmp_path / "out")
+
+
+def test_a_worker_that_is_killed_changes_nothing(
+    raw: Path, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    out, killed = tmp_path / "out", []
+
+    def kill() -> None:
+        while not killed:
+            children = multiprocessing.active_children()
+            if lines(out) >= 1 and children:
+                os.kill(children[0].pid or 0, signal.SIGKILL)
+                killed.append(children[0].pid)
+            time.sleep(0.0005)
+
+    watcher = threading.Thread(target=kill, daemon=True)
+    watcher.start()
+    written(raw, out, GAUSSIAN, 2)
+    watcher.join(timeout=5)
+    assert killed
+    assert files(out) == whole[GAUSSIAN]
+
+
+def test_dask_writes_the_same_bytes_although_a_worker_is_killed(
+    raw: Path, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    out, killed = tmp_path / "out", []
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+    ) as cluster:
+        with distributed.Client(cluster, set_as_default=False) as client:
+            pids = list(client.run(os.getpid).values())
+
+        def kill() -> None:
+            while lines(out) < 1:
+                time.sleep(0.0005)
+            os.kill(pids[0], signal.SIGKILL)
+            killed.append(pids[0])
+
+        watcher = threading.Thread(target=kill, daemon=True)
+        watcher.start()
+        written(raw, out, GAUSSIAN, None, cluster=cluster.scheduler_address)
+        watcher.join(timeout=5)
+    assert killed
+    assert files(out) == whole[GAUSSIAN]
+
+
+# --- secrets
+# --------------------------------------------------------------------------------------------------
+
+
+def test_what_is_sent_to_workers_holds_no_key(raw: Path) -> None:
+    cohort = gazeveil.read(raw)
+    publication = protected(cohort, mechanism(GAUSSIAN), PublicationChoices())
+    part = publication.parts[0]
+    with pytest.raises(DataError, match="secret keys"):
+        pickle.dumps(part)
+    keys = [a for a in part.load.args if isinstance(a, MasterKey)]  # type: ignore[attr-defined]
+    secret = keys[0]._key
+    assert len(secret) == 64
+    sent = packed([part])
+    assert secret not in sent
+    assert len(sent) < 20_000, "a part must not carry the cohort along"
+    one, two = (pickle.loads(sent)[1][0].recording() for _ in range(2))
+    assert not np.array_equal(one.x_deg, two.x_deg)
+
+
+def test_keys_that_travel_together_are_one_key() -> None:
+    key = MasterKey()
+    with drawn_anew():
+        sent = pickle.dumps((key, key))
+    a, b = pickle.loads(sent)
+    assert a is b
+    assert a.source("x").take(4).tolist() != key.source("x").take(4).tolist()
+    with pytest.raises(DataError, match="secret keys"):
+        pickle.dumps(key)
+
+
+def test_noise_that_a_person_shares_is_shared_across_recordings(raw: Path, tmp_path: Path) -> None:
+    # Places are told anew in each period, and all recordings of a person are one: two workers must
+    # not draw two noises for one person.
+    written(raw, tmp_path / "out", PLACE, 2, None)
+    shown: dict[str, list[set[tuple[float, float]]]] = {}
+    for recording in gazeveil.read(tmp_path / "out"):
+        places = set(zip(recording.x_deg.tolist(), recording.y_deg.tolist(), strict=True))
+        shown.setdefault(recording.person, []).append(places)
+    common = [len(a & b) for a, b in shown.values()]
+    people = list(shown.values())
+    others = [len(a[0] & b[0]) for a, b in pairwise(people)]
+    assert sum(c > 0 for c in common) >= 4
+    assert sum(others) == 0
+
+
+# --- killed
+# --------------------------------------------------------------------------------------------------
+
+
+def killed_and_resumed(raw: Path, out: Path, name: str, workers: str, seed: int) -> bool:
+    """Whether a run was killed before it was over; resumed with another number of workers."""
+    chance = random.Random(seed)
+    process = begun(raw, out, name, workers, "5", "-")
+    parts = chance.randrange(-1, RECORDINGS)
+    time.sleep(chance.random() * 0.01)
+    stopped = stop_after(process, out, parts, signal.SIGKILL)
+    process.communicate()
+    assert not out.exists() or not stopped or certified(out)
+    if stopped:
+        if WorkFolder(out).exists and not out.exists():
+            with pytest.raises(DataError, match=r"was interrupted: .* Go on with --resume"):
+                check_out(out, resume=False)
+        written(raw, out, name, 1, 5, resume=True)
+    return stopped
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "seed"), [(GAUSSIAN, "1", 1), (PLACE, "2", 2), (KSAME, "1", 3)]
+)
+def test_a_killed_run_is_completed(
+    raw: Path, whole: dict[str, Any], tmp_path: Path, name: str, workers: str, seed: int
+) -> None:
+    killed_and_resumed(raw, tmp_path / "out", name, workers, seed)
+    assert files(tmp_path / "out") == whole[name]
+    assert nothing_but(tmp_path, "out")
+
+
+@pytest.mark.heavy
+def test_runs_killed_at_twenty_points_are_completed(
+    raw: Path, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    stopped = 0
+    for seed in range(20):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        name = (GAUSSIAN, PLACE, KSAME)[seed % 3]
+        stopped += killed_and_resumed(raw, folder / "out", name, str(1 + seed % 2), seed)
+        assert files(folder / "out") == whole[name]
+        assert nothing_but(folder, "out")
+    assert stopped >= 15
+
+
+def interrupted(raw: Path, out: Path, name: str = GAUSSIAN) -> None:
+    """A run that is killed with some parts finished."""
+    process = begun(raw, out, name, "1", "5", "-")
+    assert stop_after(process, out, 3, signal.SIGKILL)
+    process.communicate()
+    assert lines(out) >= 3
+
+
+def test_what_is_finished_is_not_done_again(raw: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    interrupted(raw, out)
+    done = lines(out)
+    before = {p: p.stat().st_mtime_ns for p in WorkFolder(out).release.rglob("*.parquet")}
+    result = written(raw, out, GAUSSIAN, 1, resume=True)
+    assert result.resumed == done
+    assert f"{done} of {RECORDINGS} recordings were finished" in result.notes[0]
+    kept = [p for p in before if (out / p.relative_to(WorkFolder(out).release)).exists()]
+    same = [
+        p
+        for p in kept
+        if (out / p.relative_to(WorkFolder(out).release)).stat().st_mtime_ns == before[p]
+    ]
+    assert len(same) >= done
+
+
+def test_a_finished_part_that_is_damaged_is_done_again(
+    raw: Path, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    interrupted(raw, out)
+    journal = WorkFolder(out).journal()
+    assert journal is not None
+    victim = WorkFolder(out).release / journal.parts[0].written.summary.files[0]
+    victim.write_bytes(victim.read_bytes()[:-7])
+    result = written(raw, out, GAUSSIAN, 1, resume=True)
+    assert result.resumed == len(journal.parts) - 1
+    assert files(out) == whole[GAUSSIAN]
+
+
+def test_a_draw_for_all_recordings_starts_anew_and_says_so(raw: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    interrupted(raw, out, KSAME)
+    assert begun_names(out) is None
+    result = written(raw, out, KSAME, 1, None, resume=True)
+    assert result.resumed == 0
+    assert "drawn anew. Nothing of the first draw was published." in result.notes[0]
+    assert certified(out)
+
+
+def test_a_run_killed_after_the_release_stands_is_over(raw: Path, tmp_path: Path) -> None:
+    # Between giving the release its name and removing the work folder.
+    out = tmp_path / "out"
+    interrupted(raw, out)
+    folder = WorkFolder(out)
+    kept = tmp_path / "kept"
+    shutil.copytree(folder.path, kept)
+    written(raw, out, GAUSSIAN, 1, resume=True)
+    before = files(out)
+    shutil.copytree(kept, folder.path)
+    shutil.rmtree(folder.release)
+    with folder.journal_file.open("a") as file:
+        file.write('{"finished": true}\n')
+    with pytest.raises(DataError, match="exists and is not an empty folder"):
+        check_out(out, resume=False)
+    written(raw, out, GAUSSIAN, 1, resume=True)
+    assert files(out) == before
+    assert not folder.exists
+
+
+def test_the_key_file_of_a_killed_run_is_its_own(raw: Path, tmp_path: Path) -> None:
+    out, key = tmp_path / "out", tmp_path / "who.json"
+    choices = PublicationChoices(key_file=key)
+    interrupted(raw, out)
+    written(raw, tmp_path / "other", GAUSSIAN, 1, choices=choices)  # the same seed, the same names
+    written(raw, out, GAUSSIAN, 1, resume=True, choices=choices)
+    assert {p for p, *_ in read_key(key).recordings.values()} == {
+        r.person for r in gazeveil.read(out)
+    }
+    assert key.stat().st_mode & 0o777 == 0o600
+
+
+# --- refused
+# --------------------------------------------------------------------------------------------------
+
+
+def test_another_choice_is_not_mixed_in(raw: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    interrupted(raw, out)
+    with pytest.raises(DataError, match=r"cannot go on.*its parameters.*--clean"):
+        written(raw, out, "gaussian:sigma_deg=4", 1, resume=True)
+    assert lines(out) >= 3, "what is finished stays"
+    assert not out.exists()
+    assert clean(out)
+    assert nothing_but(tmp_path)
+
+
+def test_another_input_is_not_mixed_in(raw: Path, tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    shutil.copytree(raw, source)
+    interrupted(source, out)
+    for file in source.rglob("*.parquet"):
+        os.utime(file, ns=(1, 1))
+    with pytest.raises(DataError, match="no longer the same: the file of person"):
+        written(source, out, GAUSSIAN, 1, resume=True)
+    shutil.rmtree(source)
+    gazeveil.simulate(5, 2, 8.0, 250.0, seed=3).write(source)
+    with pytest.raises((DataError, KeyError)):
+        written(source, out, GAUSSIAN, 1, resume=True)
+    assert not out.exists()
+
+
+def test_a_folder_that_is_not_empty_is_refused(raw: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("keep me")
+    with pytest.raises(DataError, match="exists and is not an empty folder"):
+        written(raw, tmp_path / "out", GAUSSIAN)
+    assert nothing_but(tmp_path, "out")
+    assert (tmp_path / "out" / "mine.txt").read_text() == "keep me"
+
+
+def test_two_runs_do_not_write_one_release(raw: Path, tmp_path: Path) -> None:
+    folder = WorkFolder(tmp_path / "out")
+    folder.make()
+    with folder.locked(), pytest.raises(DataError, match="Another run is writing"):
+        written(raw, tmp_path / "out", GAUSSIAN, resume=True)
+
+
+def test_an_unreadable_file_in_the_middle_releases_nothing(raw: Path, tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    shutil.copytree(raw, source)
+    damaged = sorted((source / "recordings").glob("*.parquet"))[5]
+    original = damaged.read_bytes()
+    cohort = gazeveil.read(source)
+    names = protected(cohort, mechanism(GAUSSIAN), PublicationChoices(), 5).names
+    damaged.write_bytes(original[: len(original) // 2])
+    process = begun(source, out, GAUSSIAN, "1", "5", "-")
+    said, wrong = process.communicate()
+    assert process.returncode == 2
+    assert not said
+    assert str(damaged) in wrong
+    assert "Traceback" not in wrong
+    assert wrong.count("\n") == 1
+    assert not out.exists()
+    assert len(names.recordings) == RECORDINGS
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_full_disk_releases_nothing(raw: Path, tmp_path: Path, workers: str) -> None:
+    out = tmp_path / "out"
+    process = begun(raw, out, GAUSSIAN, workers, "5", "-", "5000")
+    _, wrong = process.communicate()
+    assert process.returncode == 2
+    assert "There is no room for the release" in wrong
+    assert wrong.count("\n") == 1
+    assert nothing_but(tmp_path), "no part was finished, so nothing is left"
+
+
+def test_fewer_people_than_k_release_nothing(raw: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="at least"):
+        written(raw, tmp_path / "out", "k-same-synth:k=40", 1)
+    assert nothing_but(tmp_path)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_releases_nothing_and_says_how_to_go_on(
+    raw: Path, whole: dict[str, Any], tmp_path: Path, workers: str
+) -> None:
+    out = tmp_path / "out"
+    process = begun(raw, out, GAUSSIAN, workers, "5", "-")
+    assert stop_after(process, out, 2, signal.SIGINT)
+    _, wrong = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stopped, nothing was released." in wrong
+    assert "go on with --resume" in wrong
+    assert "Traceback" not in wrong
+    assert not out.exists()
+    written(raw, out, GAUSSIAN, 1, resume=True)
+    assert files(out) == whole[GAUSSIAN]
+
+
+def test_a_number_of_workers_that_is_none_is_refused(raw: Path, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="workers"):
+        written(raw, tmp_path / "out", GAUSSIAN, 0)
+    assert nothing_but(tmp_path)
