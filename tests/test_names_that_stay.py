@@ -43,6 +43,8 @@ VERBS += [
     "attacks",
     "utilities",
     "train",
+    "verify",
+    "advise",
 ]
 
 STREAMS: dict[str, dict[str, object]] = {

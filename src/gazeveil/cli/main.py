@@ -15,6 +15,7 @@ from rich.console import Console
 
 from gazeveil import __version__
 from gazeveil.cli import (
+    advise,
     attack,
     attacks,
     audit,
@@ -63,6 +64,7 @@ for verb in (
     mechanisms,
     attacks,
     utilities,
+    advise,
     protect,
     publish,
     scrub,

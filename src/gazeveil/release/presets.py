@@ -39,10 +39,10 @@ class Preset:
 _ALL = (
     Preset(
         "public-maps",
-        "heatmap-laplace:epsilon=2",
+        "event-synth-pd:k=4,gamma=4",
         "maps",
         8,
-        "heat maps of where everybody looked together; differential privacy of whole people",
+        "drawn recordings whose heat maps are near those of the people",
     ),
     Preset(
         "public-events",
@@ -53,10 +53,10 @@ _ALL = (
     ),
     Preset(
         "public-samples",
-        "k-same-synth:k=4,match=crowd",
+        "clock-render:epsilon=1,r_deg=2,slot_s=1/2,form=offline",
         "samples",
-        8,
-        "drawn recordings that groups of four people share, at the places where they looked",
+        1,
+        "drawn recordings that look every half second near where the person looked",
     ),
     Preset(
         "public-features",
@@ -80,7 +80,7 @@ def preset(name: str) -> Preset:
 
     Examples
     --------
-    >>> preset("public-samples").mechanism
-    'k-same-synth:k=4,match=crowd'
+    >>> preset("public-events").mechanism
+    'event-synth-pd:k=4,gamma=4'
     """
     return PRESETS[checks.one_of("publish", "preset", name, PRESETS)]

@@ -1,0 +1,60 @@
+"""`gazeveil advise`: which mechanism for which purpose, from what was measured."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from gazeveil.cli.arguments import JsonOption, console, say, write_json
+
+NAME = "advise"
+HELP = """Rank mechanisms for a purpose: promise, what is kept, what attackers find, the command.
+
+Example: `gazeveil advise --purpose events --people 24 --kind screen`
+
+Purposes: maps, aoi, events, samples, ml, teaching. The figures were measured on real recordings of
+the same kind (GazeCom for screens, EyeNavGS for headsets): yours differ, so `gazeveil publish`
+attacks your own release. First what keeps the purpose, of that what attackers get least from."""
+
+
+def command(
+    purpose: Annotated[
+        str,
+        typer.Option(
+            "--purpose", "-p", metavar="maps|aoi|events|samples|ml|teaching", help="What for."
+        ),
+    ],
+    people: Annotated[int, typer.Option("--people", "-n", min=1, help="How many people.")],
+    kind: Annotated[
+        str, typer.Option("--kind", "-k", metavar="screen|vr", help="Screens or headsets.")
+    ] = "screen",
+    json_file: JsonOption = None,
+) -> None:
+    """Give advice."""
+    from gazeveil.release.advice import PURPOSES, advise
+    from gazeveil.release.advice.pages import as_dict, attack, kept
+    from gazeveil.release.advice.ranking import command_of
+
+    advice = advise(purpose, people, kind)
+    table = Table(
+        title=f"For {PURPOSES[purpose]}, {people} people", title_justify="left", box=SIMPLE_HEAD
+    )
+    for name in ("", "mechanism", "promise", "what is kept", "strongest attacker"):
+        table.add_column(name, overflow="fold")
+    for rank, row in enumerate(advice.usable, start=1):
+        name = f"{row.mechanism.partition(':')[0]}\n{row.words}"
+        table.add_row(str(rank), name, row.promise, kept(row), attack(row))
+    console().print(table)
+    if not advice.usable:
+        say("Nothing that was measured keeps this purpose with so few people.")
+    for rank, row in enumerate(advice.usable, start=1):
+        say(f"{rank}: {command_of(row)}")
+    if advice.useless:
+        names = ", ".join(row.mechanism for row in advice.useless)
+        say(f"Of no use for this, hardly better than no data: {names}.")
+    for row in advice.too_few:
+        say(f"With at least {row.least_people} people: {row.mechanism}, {kept(row)}.")
+    write_json(json_file, as_dict(advice))

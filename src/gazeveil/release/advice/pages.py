@@ -1,0 +1,108 @@
+"""The table of advice as text: in the terminal and in `docs/howto/choose.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from gazeveil.release.advice.ranking import Advice, advise, command_of
+from gazeveil.release.advice.rows import KINDS, PURPOSES, AdviceRow, advice_rows
+
+BEGIN, END = "<!-- begin advice -->", "<!-- end advice -->"
+
+HEADER = ("rank", "mechanism", "parameters", "promise", "what is kept", "attack", "command")
+
+#: Per cent of people found from which on a release is said to hide hardly anybody.
+_HARDLY_HIDDEN = 50
+
+#: Enough people for everything in the table.
+_EVERYBODY = 1_000_000
+
+
+def cells(row: AdviceRow, rank: str) -> tuple[str, ...]:
+    """One line of the table."""
+    return (
+        rank,
+        row.mechanism.partition(":")[0],
+        row.words + (f"; from {row.least_people} people" if row.least_people > 1 else ""),
+        row.promise,
+        kept(row),
+        attack(row),
+        command_of(row) if rank.isdigit() else "",
+    )
+
+
+def kept(row: AdviceRow) -> str:
+    """What the analyst gets wrong, beside one without the data."""
+    unit = f" {row.unit}" if row.unit else ""
+    return (
+        f"{row.metric} {row.value:.2g}{unit}, without the data {row.reference:.2g}{unit}"
+        f" ({100 * row.share:.0f} %)"
+    )
+
+
+def attack(row: AdviceRow) -> str:
+    """What the strongest attacker found."""
+    if row.found is None:
+        return "not attacked; " + (
+            "the promise is about whole people"
+            if "everything of one person" in row.promise and "adds up" not in row.promise
+            else "the promise is all there is"
+        )
+    words = f"{row.found:g} % of people found ({row.attacker}), guessing {row.guessing:g} %"
+    return words + ("; hides hardly anybody" if row.found >= _HARDLY_HIDDEN else "")
+
+
+def as_dict(advice: Advice) -> dict[str, object]:
+    """The advice as JSON has it."""
+    groups = {"usable": advice.usable, "no_use": advice.useless, "too_few": advice.too_few}
+    return {
+        "purpose": advice.purpose,
+        "kind": advice.kind,
+        "people": advice.people,
+        **{
+            name: [{**asdict(row), "command": command_of(row)} for row in rows]
+            for name, rows in groups.items()
+        },
+    }
+
+
+def lines(advice: Advice) -> Iterator[tuple[str, ...]]:
+    """All lines, with what is of no use and what needs more people at the end."""
+    for rank, row in enumerate(advice.usable, start=1):
+        yield cells(row, str(rank))
+    for row in advice.useless:
+        yield cells(row, "no use")
+    for row in advice.too_few:
+        yield cells(row, f"from {row.least_people} people")
+
+
+def markdown() -> str:
+    """All tables, as the page has them."""
+    parts = []
+    for kind, who in KINDS.items():
+        for purpose, about in PURPOSES.items():
+            advice = advise(purpose, _EVERYBODY, kind)
+            data = sorted({r.data for r in advice_rows() if r.kind == kind})[0].partition(",")[0]
+            parts.append(f"### {purpose}, {kind}: {about}\n")
+            parts.append(f"Measured with {who} ({data}).\n")
+            parts.append(_row(HEADER))
+            parts.append(_row(("---",) * len(HEADER)))
+            for line in lines(advice):
+                *told, command = line
+                parts.append(_row((*told, f"`{command}`" if command else "")))
+            parts.append("")
+    return "\n".join(parts)
+
+
+def _row(values: tuple[str, ...]) -> str:
+    return "| " + " | ".join(values) + " |"
+
+
+def write_page(path: Path) -> None:
+    """Put the tables between the marks of a page."""
+    text = path.read_text("utf-8")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    path.write_text(f"{before}{BEGIN}\n\n{markdown()}\n{END}{after}", "utf-8")

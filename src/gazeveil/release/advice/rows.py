@@ -1,0 +1,120 @@
+"""The measured table behind advice, `advice.csv`: one line for each purpose, kind of recording and
+mechanism. `benchmarks/advice_table.py` makes it from results of studies.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from gazeveil.errors import FormatError
+
+#: Purpose -> what somebody does with the release.
+PURPOSES: Mapping[str, str] = MappingProxyType(
+    {
+        "maps": "heat maps of where people look",
+        "aoi": "how long people look at areas of interest",
+        "events": "statistics of fixations and saccades",
+        "samples": "where somebody looked at a given time",
+        "ml": "features of windows to train models with",
+        "teaching": "traces that look real, for courses and software",
+    }
+)
+
+#: Kind -> the real recordings that its figures come from.
+KINDS: Mapping[str, str] = MappingProxyType(
+    {"screen": "people in front of a screen", "vr": "people in a headset"}
+)
+
+
+@dataclass(frozen=True)
+class AdviceRow:
+    """What was measured of one mechanism for one purpose.
+
+    Parameters
+    ----------
+    purpose, kind : str
+        Keys of :data:`PURPOSES` and :data:`KINDS`.
+    mechanism : str
+        `name:parameter=value,...`, as it was measured.
+    words : str
+        Its parameters for people: windows in seconds too.
+    least_people : int
+        The fewest people it can be used with, or was found usable with.
+    promise : str
+        What it promises, and what that adds up to for one person.
+    metric : str
+        What was measured; smaller is better.
+    value, reference : float
+        The error of an analyst who has the release, and of one who has nothing.
+    unit : str
+        Of both.
+    attacker : str
+        The strongest; empty where nobody attacked.
+    found, guessing : float or None
+        Per cent of people that it found, and that guessing finds.
+    data : str
+        The recordings.
+    source : str
+        Where the figures come from.
+    """
+
+    purpose: str
+    kind: str
+    mechanism: str
+    words: str
+    least_people: int
+    promise: str
+    metric: str
+    value: float
+    reference: float
+    unit: str
+    attacker: str
+    found: float | None
+    guessing: float | None
+    data: str
+    source: str
+
+    @property
+    def share(self) -> float:
+        """The error as a share of that of an analyst who has nothing."""
+        return self.value / self.reference
+
+    @property
+    def usable(self) -> bool:
+        """Whether the release is clearly better than nothing."""
+        return self.share <= LARGEST_SHARE
+
+
+#: A release whose analyst has more than this share of the error of one without it is of no use.
+LARGEST_SHARE = 0.75
+
+
+@cache
+def advice_rows() -> tuple[AdviceRow, ...]:
+    """All lines of the table.
+
+    Raises
+    ------
+    FormatError
+        If the installed table is damaged.
+    """
+    file = files("gazeveil.release.advice") / "advice.csv"
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        return tuple(_row(line) for line in csv.DictReader(lines))
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(str(file), "the table is damaged", "Install Gazeveil again.") from error
+
+
+def _row(line: Mapping[str, str]) -> AdviceRow:
+    numbers = {name: float(line[name]) for name in ("value", "reference")}
+    rates = {n: float(line[n]) if line[n] else None for n in ("found", "guessing")}
+    texts = {f.name: line[f.name] for f in fields(AdviceRow) if f.name not in {**numbers, **rates}}
+    return AdviceRow(
+        **{**texts, **numbers, **rates, "least_people": int(line["least_people"])}  # type: ignore[arg-type]
+    )
