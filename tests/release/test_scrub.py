@@ -23,6 +23,7 @@ from gazeveil.release.inventory import inventory
 from gazeveil.release.scrub import PAGE, scrub
 from gazeveil.release.scrub.source_text import NEUTRAL_S
 from tests.support import identifiers
+from tests.support.bids_validator import errors
 from tests.support.identifiers import NAME, SCRUBBED, WORD, plant, traces_in, write
 from tests.support.recordings import real
 
@@ -221,6 +222,12 @@ def test_bids_copies_have_one_label_per_person_and_no_free_text(tmp_path: Path) 
     description = json.loads((tmp_path / "out" / "dataset_description.json").read_text())
     assert set(description) == {"Name", "BIDSVersion", "DatasetType"}
     assert {"README", "participants.json"} <= set(report.not_copied)
+
+
+def test_the_bids_validator_finds_no_error_in_a_copy(tmp_path: Path) -> None:
+    plant("bids", tmp_path / "in")
+    scrub(tmp_path / "in" / "dataset", tmp_path / "out")
+    assert errors(tmp_path / "out") == []
 
 
 def test_unknown_files_are_named_and_not_copied(tmp_path: Path) -> None:

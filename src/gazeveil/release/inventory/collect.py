@@ -12,7 +12,7 @@ from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.io.reading import read
 from gazeveil.io.source import Head
 from gazeveil.release.inventory import binary, documents, eyelink, tables
-from gazeveil.release.inventory.finding import Finding, Inventory, shorten
+from gazeveil.release.inventory.finding import Finding, Inventory
 from gazeveil.release.inventory.names import name_pattern
 from gazeveil.release.inventory.notes import FileNotes
 from gazeveil.release.inventory.sampling import Sampled, sampled
@@ -104,17 +104,16 @@ def _look(file: Path, notes: FileNotes, all_text: bool) -> int:
         binary.look(file, notes)
         return 0
     if _is_eyelink(text):
-        eyelink.look(text, notes)
-    elif documents.is_json(text.text):
-        # Keys at the end of a document say as much as those at its beginning.
-        text = text if documents.is_lines(text) else (sampled(file, True) or text)
-        documents.look(text, notes, all_text)
-    elif _is_prose(text):
-        for number, line in text.lines:
-            notes.text(f"line {number}" if number else "a line", line)
-    else:
-        tables.look(text, notes)
-    return len(text.lines)
+        return eyelink.look(text, notes)
+    if documents.is_json(text.text):
+        return documents.look(text, notes, all_text)
+    if not _is_prose(text):
+        return tables.look(text, notes)
+    looked = 0
+    for number, line in text.lines:
+        notes.text(f"line {number}" if number else "a line", line)
+        looked += 1
+    return looked
 
 
 def _is_eyelink(text: Sampled) -> bool:
@@ -149,11 +148,13 @@ def _look_for_names(
             text = sampled(file, all_text)
         except (OSError, FormatError):
             continue
-        known = {example for (_, kind), (example, _) in of_file.seen.items() if kind == "name"}
+        known = {
+            v for (_, kind), (values, _) in of_file.seen.items() if kind == "name" for v in values
+        }
         for number, line in text.lines if text is not None else ():
             match = pattern.search(line)
-            if match is not None and shorten(match[0]) not in known:
-                known.add(shorten(match[0]))
+            if match is not None and match[0] not in known:
+                known.add(match[0])
                 of_file.add(f"line {number}" if number else "a line", "name", match[0])
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from gazeveil.errors import FormatError
+from gazeveil.io.source import read_text
 from gazeveil.release.inventory.notes import FileNotes
 from gazeveil.release.inventory.sampling import Sampled
 
@@ -16,10 +18,11 @@ _PAIR = re.compile(r'"([^"\\]{1,80})"\s*:\s*("(?:[^"\\]|\\.)*"|-?[\d.eE+-]+)')
 
 def is_lines(sampled: Sampled) -> bool:
     """Whether each line is a document of its own."""
-    if len(sampled.lines) < 2:
+    first, _, rest = sampled.text.partition("\n")
+    if not rest.strip():
         return False
     try:
-        json.loads(sampled.lines[0][1])
+        json.loads(first)
     except (json.JSONDecodeError, RecursionError):
         return False
     return True
@@ -30,23 +33,38 @@ def is_json(text: str) -> bool:
     return text.lstrip()[:1] in ("{", "[")
 
 
-def look(sampled: Sampled, notes: FileNotes, all_items: bool = False) -> None:
-    """Note every key's value; of a long list the first 20 unless all are asked for."""
-    try:
-        walk("", json.loads(sampled.text), notes, all_items)
-        return
-    except (json.JSONDecodeError, RecursionError):
-        pass
-    whole = 0
+def look(sampled: Sampled, notes: FileNotes, all_items: bool = False) -> int:
+    """Note every key's value; of a long list the first 20 unless all are asked for.
+
+    Returns
+    -------
+    int
+        The number of lines that were looked at.
+    """
+    return (_look_lines if is_lines(sampled) else _look_whole)(sampled, notes, all_items)
+
+
+def _look_lines(sampled: Sampled, notes: FileNotes, all_items: bool) -> int:
+    looked = 0
     for _, line in sampled.lines:
+        looked += 1
         try:
             walk("", json.loads(line), notes, all_items)
-            whole += 1
         except (json.JSONDecodeError, RecursionError):
-            continue
-    if not whole:  # one document, of which only the beginning was read
-        for name, value in _PAIR.findall(sampled.text):
+            notes.text("a line", line)
+    return looked
+
+
+def _look_whole(sampled: Sampled, notes: FileNotes, all_items: bool) -> int:
+    """One document, read whole: keys at its end say as much as those at its beginning."""
+    text = sampled.text
+    try:
+        text = read_text(sampled.path)
+        walk("", json.loads(text), notes, all_items)
+    except (json.JSONDecodeError, RecursionError, FormatError):
+        for name, value in _PAIR.findall(text):
             notes.value(name, value.strip('"'))
+    return text.count("\n") + 1
 
 
 def walk(field: str, value: object, notes: FileNotes, all_items: bool) -> None:

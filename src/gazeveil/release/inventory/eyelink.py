@@ -30,10 +30,17 @@ TRACKER_MESSAGE = re.compile(
 )
 
 
-def look(sampled: Sampled, notes: FileNotes) -> None:
-    """Note the header's fields, the tracker's clock, the rate, and what messages say."""
-    clock = False
+def look(sampled: Sampled, notes: FileNotes) -> int:
+    """Note the header's fields, the tracker's clock, the rate, and what messages say.
+
+    Returns
+    -------
+    int
+        The number of lines that were looked at.
+    """
+    clock, looked = False, 0
     for _, line in sampled.lines:
+        looked += 1
         if line.startswith("**"):
             _header(line, notes)
         elif line.startswith("MSG"):
@@ -45,6 +52,7 @@ def look(sampled: Sampled, notes: FileNotes) -> None:
             rate = re.search(r"RATE\s+([\d.]+)", line)
             if rate is not None:
                 notes.add("RATE", "rate", rate[1])
+    return looked
 
 
 def _header(line: str, notes: FileNotes) -> None:

@@ -54,6 +54,8 @@ class Finding:
         The value, or the first of several; cut after 60 characters.
     count : int
         How often it was seen in the lines looked at.
+    values : tuple of str
+        Distinct values, uncut; the first 1,000 of them.
     kept : bool
         Whether the user has named it to go out as it is.
     """
@@ -63,6 +65,7 @@ class Finding:
     kind: str
     example: str
     count: int = 1
+    values: tuple[str, ...] = ()
     kept: bool = False
 
     @property

@@ -10,6 +10,7 @@ from gazeveil.release.inventory.patterns import is_clock, spots
 
 NUMBER = re.compile(r"^\s*[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][-+]?\d+)?\s*$")
 
+_MOST_VALUES = 1000
 #: Words of trackers that say nothing about a person.
 PLAIN = frozenset(
     """true false yes no valid invalid partial fixation saccade unclassified undefined blink noise
@@ -30,15 +31,17 @@ class FileNotes:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        #: (field, kind) -> first value and count.
-        self.seen: dict[tuple[str, str], tuple[str, int]] = {}
+        #: (field, kind) -> distinct values, of which the first ones are kept, and count.
+        self.seen: dict[tuple[str, str], tuple[dict[str, None], int]] = {}
         #: Values that name people.
         self.names: set[str] = set()
 
     def add(self, field: str, kind: str, example: str) -> None:
         """Note one value."""
-        first, count = self.seen.get((field, kind), (shorten(example), 0))
-        self.seen[field, kind] = (first, count + 1)
+        values, count = self.seen.get((field, kind), ({}, 0))
+        if len(values) < _MOST_VALUES:
+            values[example.strip()] = None
+        self.seen[field, kind] = (values, count + 1)
         if kind == "name":
             self.names.add(example.strip())
 
@@ -82,8 +85,8 @@ class FileNotes:
     def findings(self) -> list[Finding]:
         """All of them, in the order they were met."""
         return [
-            Finding(self.file, field, kind, example, count)
-            for (field, kind), (example, count) in self.seen.items()
+            Finding(self.file, field, kind, shorten(next(iter(values))), count, tuple(values))
+            for (field, kind), (values, count) in self.seen.items()
         ]
 
 

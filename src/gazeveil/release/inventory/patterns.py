@@ -33,7 +33,7 @@ _DATES = (
 )
 
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("e-mail", re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")),
+    ("e-mail", re.compile(r"(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")),
     (
         "path",
         re.compile(

@@ -1,20 +1,25 @@
-"""The text of a file, or a part of it that is quick to look at.
+"""The lines of a file, or those that are quick to look at.
 
 Of a long file the first 64 KiB and two windows of 16 KiB, in the middle and at the end, are read;
-of a gzip archive, whose middle cannot be reached, the first 96 KiB. `all_text` reads everything.
+of a gzip archive, whose middle cannot be reached, the first 96 KiB. `all_text` reads everything,
+line by line.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from gazeveil.errors import FormatError
-from gazeveil.io.source import Head, read_bytes
+from gazeveil.io.source import Head
 
 _FIRST_BYTES, _WINDOW_BYTES = 1 << 16, 1 << 14
+_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -25,23 +30,67 @@ class Sampled:
     ----------
     path : Path
         The file.
-    lines : tuple of (int, str)
-        Number and text.
+    lines : iterable of (int, str)
+        Number and text; can be gone through more than once.
     whole : bool
         Whether these are all lines.
     text : str
-        The lines of the beginning as one text.
+        The beginning of the file as one text.
     """
 
     path: Path
-    lines: tuple[tuple[int, str], ...]
+    lines: Iterable[tuple[int, str]]
     whole: bool
     text: str
 
 
-def is_binary(data: bytes) -> bool:
-    """Whether bytes are no text: zeros that UTF-16 does not explain."""
-    return b"\0" in data[:4096] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))
+@dataclass(frozen=True)
+class _AllLines:
+    """All lines of a file, read anew each time."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        try:
+            yield from enumerate(lines_of(self.path), 1)
+        except FormatError:
+            return  # a cut archive: what could be read was looked at
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """Lines of a text file without their ends: gzip or not, in any usual encoding.
+
+    Raises
+    ------
+    FormatError
+        For an archive that ends early or is damaged.
+    """
+    with path.open("rb") as raw:
+        zipped = raw.read(2) == _GZIP
+        raw.seek(0)
+        source = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw
+        try:
+            with io.TextIOWrapper(source, encoding=_encoding(path), errors="replace") as text:
+                for line in text:
+                    yield line.rstrip("\n")
+        except (OSError, EOFError, zlib.error) as error:
+            if not zipped:
+                raise
+            raise FormatError(
+                path, "the gzip archive is damaged or ends early", "Copy the file again."
+            ) from error
+
+
+def _encoding(path: Path) -> str:
+    data = Head.of(path).data
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        # The last character of the head may be cut.
+        data[:-4].decode("utf-8")
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8-sig"
 
 
 def sampled(path: Path, all_text: bool = False) -> Sampled | None:
@@ -49,36 +98,33 @@ def sampled(path: Path, all_text: bool = False) -> Sampled | None:
     with path.open("rb") as file:
         first = file.read(_FIRST_BYTES)
         size = path.stat().st_size
-        zipped = first.startswith(b"\x1f\x8b")
-        if is_binary(Head.of(path).data if zipped else first):
+        zipped = first.startswith(_GZIP)
+        if _is_binary(Head.of(path).data if zipped else first):
             return None
-        if all_text:
-            return _whole(path)
+        windows: list[bytes] = []
         if zipped:
             data, more = _unzipped(path)
-            windows: list[bytes] = []
         else:
-            data, more, windows = first, size > len(first), []
-            for start in (size // 2, size - _WINDOW_BYTES) if more else ():
+            data, more = first, size > len(first)
+            for start in (size // 2, size - _WINDOW_BYTES) if more and not all_text else ():
                 if start >= _FIRST_BYTES:
                     file.seek(start)
                     windows.append(file.read(_WINDOW_BYTES))
     text = _decoded(data)
+    if all_text:
+        return Sampled(path, _AllLines(path), True, text)
     lines = text.splitlines()
     if more and len(lines) > 1:
         lines.pop()  # it may be cut
     numbered = list(enumerate(lines, 1))
     for window in windows:
         numbered += [(0, line) for line in _decoded(window).splitlines()[1:-1]]
-    return Sampled(path, tuple(numbered), not more, "\n".join(lines))
+    return Sampled(path, tuple(numbered), not more, text)
 
 
-def _whole(path: Path) -> Sampled:
-    try:
-        text = _decoded(read_bytes(path))
-    except FormatError:
-        text = ""
-    return Sampled(path, tuple(enumerate(text.splitlines(), 1)), True, text)
+def _is_binary(data: bytes) -> bool:
+    """Whether bytes are no text: zeros that UTF-16 does not explain."""
+    return b"\0" in data[:4096] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
 def _unzipped(path: Path) -> tuple[bytes, bool]:
@@ -95,5 +141,7 @@ def _decoded(data: bytes) -> str:
         return data.decode("utf-16", errors="replace")
     try:
         return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
+        if error.start >= len(data) - 4:  # cut in the middle of a character
+            return data.decode("utf-8-sig", errors="replace")
         return data.decode("latin-1")

@@ -1,9 +1,11 @@
-"""Delimited text with or without a commented header: CSV, TSV, SMI, ARFF, Tobii, headsets."""
+"""Delimited text with or without a commented header: CSV, TSV, SMI, ARFF, Tobii, headsets.
+
+A table is looked at line by line, so that one of any length takes no memory.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from gazeveil.io.parsing.delimited import find_separator
 from gazeveil.release.inventory.fields import kind_of
@@ -16,61 +18,117 @@ _KEY_VALUE = re.compile(
 )
 _ATTRIBUTE = re.compile(r"^@attribute\s+('[^']+'|\"[^\"]+\"|\S+)", re.IGNORECASE)
 _MOST_ROWS = 400
+_MOST_TEXTS = 10_000
 _FEWEST_FOR_RATE = 10
 
 
-@dataclass(frozen=True)
-class _Body:
-    """Column names and rows of cells."""
+def look(sampled: Sampled, notes: FileNotes) -> int:
+    """Note what comments, column names and cells say; the number of lines that were looked at.
 
-    columns: tuple[str, ...]
-    rows: list[list[str]]
-
-
-def look(sampled: Sampled, notes: FileNotes) -> None:
-    """Note what comments, column names and cells say."""
-    body = _split(sampled, notes)
-    if [name.lower() for name in body.columns] == ["key", "value"]:
-        for row in body.rows:
-            notes.value(row[0], ", ".join(row[1:]))
-        return
-    for index, name in enumerate(body.columns):
-        cells = [row[index].strip() for row in body.rows if index < len(row)]
-        _column(name, cells, notes)
+    Of a file that is sampled the first 400 rows and those of the later windows are looked at.
+    """
+    table = _TableLook(notes)
+    looked = 0
+    for number, line in sampled.lines:
+        if sampled.whole or not number or table.rows < _MOST_ROWS:
+            table.line(line, in_order=number > 0)
+            looked += 1
+    table.finish()
+    return looked
 
 
-def _split(sampled: Sampled, notes: FileNotes) -> _Body:
-    """Comments are noted on the way; an ARFF header names the columns one by one."""
-    names: list[str] = []
-    rows: list[list[str]] = []
-    separator = ""
-    arff = False
-    for _, line in sampled.lines:
+class _Column:
+    """What is remembered of a column: its texts, and a clock's first and last time."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.kind = kind_of(name)
+        self.texts: set[str] = set()
+        self.first = self.last = ""
+        self.numbers = 0
+
+    def cell(self, cell: str, notes: FileNotes, in_order: bool) -> None:
+        if NUMBER.match(cell):
+            if in_order:
+                self.first = self.first or cell
+                self.last = cell
+                self.numbers += 1
+            if self.kind in ("name", "attribute", "serial"):
+                self._once(cell, notes)
+            elif self.kind != "clock" and self.numbers == 1:
+                notes.value(self.name, cell)
+        elif cell:
+            self._once(cell, notes)
+
+    def _once(self, cell: str, notes: FileNotes) -> None:
+        if cell not in self.texts:
+            notes.value(self.name, cell)
+            if len(self.texts) < _MOST_TEXTS:
+                self.texts.add(cell)
+
+    def finish(self, notes: FileNotes) -> None:
+        """A clock, and its mean step to the last digit, which tells recordings apart."""
+        if self.kind != "clock" or not self.numbers:
+            return
+        notes.add(self.name, "clock", self.first)
+        first, last = (float(n.replace(",", ".")) for n in (self.first, self.last))
+        if self.numbers >= _FEWEST_FOR_RATE and last > first:
+            step = (last - first) / (self.numbers - 1)
+            notes.add(self.name, "rate", f"mean step {step:.14g}")
+
+
+class _TableLook:
+    """A table while it is looked at."""
+
+    def __init__(self, notes: FileNotes) -> None:
+        self.notes = notes
+        self.rows = 0
+        self._columns: list[_Column] = []
+        self._separator = ""
+        self._arff = False
+
+    def line(self, line: str, in_order: bool) -> None:
+        """Look at one line; `in_order` where it follows the one before."""
         comment = _COMMENT.match(line)
         if comment is not None:
-            _comment(comment[1], notes)
+            _comment(comment[1], self.notes)
         elif line[:1] == "@":
-            arff = True
-            attribute = _ATTRIBUTE.match(line)
-            if attribute is not None:
-                names.append(attribute[1].strip("'\""))
-            elif line.lower().startswith("@relation"):
-                notes.text("@relation", line)
+            self._attribute(line)
         elif line.strip():
-            if not names and not arff:
-                separator = find_separator(line)
-                first = _cells(line, separator)
-                if all(not c or NUMBER.match(c) or c == "n/a" for c in first):
-                    names = [f"column {i + 1}" for i in range(len(first))]
-                    rows.append(first)
-                else:
-                    names = first
-            else:
-                separator = separator or find_separator(line) or ","
-                rows.append(_cells(line, separator))
-                if len(rows) >= _MOST_ROWS and not sampled.whole:
-                    break
-    return _Body(tuple(names), rows)
+            self._row(line, in_order)
+
+    def _attribute(self, line: str) -> None:
+        """A line of ARFF's header, which names the columns one by one."""
+        self._arff = True
+        attribute = _ATTRIBUTE.match(line)
+        if attribute is not None:
+            self._columns.append(_Column(attribute[1].strip("'\"")))
+        elif line.lower().startswith("@relation"):
+            self.notes.text("@relation", line)
+
+    def _row(self, line: str, in_order: bool) -> None:
+        if not self._columns and not self._arff:
+            self._separator = find_separator(line)
+            names = _cells(line, self._separator)
+            if not all(not c or NUMBER.match(c) or c == "n/a" for c in names):
+                self._columns = [_Column(name) for name in names]
+                for name in names:
+                    self.notes.text(f"column name {name}", name)
+                return
+            self._columns = [_Column(f"column {i + 1}") for i in range(len(names))]
+        self._separator = self._separator or find_separator(line) or ","
+        cells = _cells(line, self._separator)
+        self.rows += 1
+        if [c.name.lower() for c in self._columns] == ["key", "value"]:
+            self.notes.value(cells[0], ", ".join(cells[1:]))
+            return
+        for column, cell in zip(self._columns, cells, strict=False):
+            column.cell(cell, self.notes, in_order)
+
+    def finish(self) -> None:
+        """Note what only the whole column says."""
+        for column in self._columns:
+            column.finish(self.notes)
 
 
 def _cells(line: str, separator: str) -> list[str]:
@@ -85,32 +143,3 @@ def _comment(text: str, notes: FileNotes) -> None:
         notes.text("comment", text)
         if re.search(r"[A-Za-z]{3}", text):
             notes.add("comment", "free text", text)
-
-
-def _column(name: str, cells: list[str], notes: FileNotes) -> None:
-    """Note one column: by its name, by its texts, and a clock's step as the rate."""
-    notes.text(f"column name {name}", name)
-    kind = kind_of(name)
-    numbers = [c for c in cells if c and NUMBER.match(c)]
-    texts = dict.fromkeys(c for c in cells if c and not NUMBER.match(c))
-    if kind == "clock" and numbers:
-        notes.add(name, "clock", numbers[0])
-        _rate(name, numbers, notes)
-    elif numbers:
-        looked = numbers if kind in ("name", "attribute", "serial") else numbers[:1]
-        for text in dict.fromkeys(looked):
-            notes.value(name, text)
-    for text in texts:
-        notes.value(name, text)
-
-
-def _rate(name: str, numbers: list[str], notes: FileNotes) -> None:
-    """The mean step of a clock, to its last digit, tells recordings apart."""
-    if len(numbers) < _FEWEST_FOR_RATE:
-        return
-    try:
-        first, last = (float(numbers[i].replace(",", ".")) for i in (0, -1))
-    except ValueError:
-        return
-    if last > first:
-        notes.add(name, "rate", f"mean step {(last - first) / (len(numbers) - 1):.14g}")

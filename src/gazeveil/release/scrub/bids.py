@@ -107,12 +107,20 @@ def scrubbed_sidecar(path: Path, job: ScrubJob) -> list[str]:
     for name in names:
         described = value.get(name) if isinstance(value, dict) else None
         if isinstance(described, Mapping):
-            about[str(kept(name, job))] = scrubbed_document(described, _COLUMN, job)
+            about[str(kept(name, job))] = _column(described, job)
     for name in ("timestamp", "x_coordinate", "y_coordinate", "pupil_size"):
         described = value.get(name) if isinstance(value, dict) else None
         if name not in names and isinstance(described, Mapping):
-            about[name] = scrubbed_document(described, _COLUMN, job)
+            about[name] = _column(described, job)
     return dump_json(about)
+
+
+def _column(described: Mapping[str, object], job: ScrubJob) -> dict[str, object]:
+    """The units of a column; of its description only whether a pupil is an area or a diameter."""
+    about = scrubbed_document(described, _COLUMN, job)
+    text = str(described.get("Description", "")).lower()
+    size = next((word for word in ("diameter", "area") if word in text), None)
+    return about if size is None else {"Description": f"pupil {size}", **about}
 
 
 def run_beginning(name: Name, root: Path, lines: Lines) -> Beginnings:

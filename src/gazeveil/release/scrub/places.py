@@ -20,11 +20,11 @@ from gazeveil.io.source import Head
 from gazeveil.io.vendors.pupil import cloud
 from gazeveil.io.vendors.pupil.core import sniff_folder as is_core
 from gazeveil.io.vendors.tobii.glasses3 import sniff_folder as is_glasses3
+from gazeveil.release.inventory.sampling import lines_of
 from gazeveil.release.scrub import bids, glasses3, people, pupil, tobii
 from gazeveil.release.scrub.eyelink import scrubbed_asc
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.smi import scrubbed_smi
-from gazeveil.release.scrub.source_text import lines_of
 from gazeveil.release.scrub.tables import (
     Beginnings,
     TableRules,

@@ -15,10 +15,12 @@ from gazeveil.io.staging import free, staged
 from gazeveil.release.inventory import Inventory, inventory
 from gazeveil.release.inventory.collect import files_below
 from gazeveil.release.inventory.notes import PLAIN
+from gazeveil.release.inventory.sampling import lines_of
+from gazeveil.release.scrub.bids import is_dataset
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.page import PAGE, page
 from gazeveil.release.scrub.places import FileCopy, LeftOut, Recogniser
-from gazeveil.release.scrub.source_text import forget_times, lines_of, write_lines
+from gazeveil.release.scrub.source_text import forget_times, write_lines
 
 _SHORTEST = 4
 _LETTERS = re.compile(r"[^\W\d_]{2}").search
@@ -119,6 +121,8 @@ def scrub(
                 " every format.",
             )
         (staging / PAGE).write_text(page(formats, job.done, len(left)), encoding="utf-8")
+        if is_dataset(staging):
+            (staging / ".bidsignore").write_text(f"{PAGE}\n", encoding="utf-8")
         if key_file is not None:
             _write_key(Path(key_file), job)
         forget_times(staging)
@@ -145,13 +149,14 @@ def _check_places(place: Path, folder: Path, key_file: str | os.PathLike[str] | 
 
 
 def _identifiers(found: Inventory) -> set[str]:
-    """Values of the inventory that may stand nowhere in the copy; short and cut ones are left to
-    the rules of each format.
+    """Values of the inventory that may stand nowhere in the copy; short ones are left to the rules
+    of each format.
     """
     values = {
-        f.example
+        value
         for f in found.of("name", "serial", "e-mail", "path", "date")
-        if not f.example.endswith("...") and f.field != "file name"
+        if f.field != "file name"
+        for value in f.values
     }
     return {v for v in values if len(v) >= _SHORTEST and v.lower() not in PLAIN}
 
