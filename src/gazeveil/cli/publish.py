@@ -114,8 +114,13 @@ def command(
         ),
     ] = None,
     table: Annotated[
-        str, typer.Option("--table", help="What mechanisms on tables protect: windows or events.")
-    ] = "windows",
+        str,
+        typer.Option(
+            "--table",
+            metavar="events|windows",
+            help="Features that mechanisms on tables protect: of events, or of windows of 30 s.",
+        ),
+    ] = "events",
     keep: KeepOption = None,
     to: ToOption = "parquet",
     rate_hz: RateOption = None,

@@ -42,7 +42,7 @@ from gazeveil.privacy.publication.choices import PublicationChoices
 _FORMAT, _VERSION = "gazeveil-publish", 1
 
 #: What features a mechanism of the kind table protects.
-TABLES = ("windows", "events")
+TABLES = ("events", "windows")
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "input": ("path", "format", "set", "screen"),
@@ -86,7 +86,7 @@ class Recipe:
     format: str | None = None
     settings: tuple[str, ...] = ()
     screen: str | None = None
-    table: str = "windows"
+    table: str = "events"
     battery: str = "quick"
     repetitions: int = 3
     utilities: tuple[str, ...] | None = None
@@ -202,7 +202,7 @@ def _recipe(source: Mapping[str, Any], stored: Mapping[str, Any], here: Path) ->
         source.get("format"),
         tuple(source.get("set", ())),
         source.get("screen"),
-        stored["protect"].get("table", "windows"),
+        stored["protect"].get("table", "events"),
         attack.get("battery", "quick"),
         attack.get("repetitions", 3),
         None if utilities is None else tuple(utilities),

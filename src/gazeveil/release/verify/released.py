@@ -26,7 +26,10 @@ EXTRAS = (
 )
 
 #: Metadata that a reader adds by itself, about the format and not about the recording.
-_OF_READERS = frozenset({"assumed_geometry"})
+_OF_READERS = frozenset(
+    {"assumed_geometry", "source", "unit"}
+    | {f"arff_{n}" for n in ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")}
+)
 
 Progress = Callable[[Iterable[Recording]], Iterable[Recording]]
 
@@ -85,6 +88,9 @@ def _has(recording: Recording, name: str) -> bool:
     value = getattr(recording, name)
     if name == "metadata":
         return bool(set(value) - _OF_READERS)
-    if name in ("labels", "messages"):
-        return bool(value)
-    return value is not None
+    if name == "labels":
+        # GazeCom's layout has a column for labels; in a release it says nothing.
+        return any((words != "undefined").any() for words in value.values())
+    if name == "confidence" and value is not None:
+        return bool((value != recording.valid).any())
+    return bool(value) if name == "messages" else value is not None
