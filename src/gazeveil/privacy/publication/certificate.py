@@ -143,32 +143,26 @@ def write_certificate(
     DataError
         Where the folder holds something that is neither a file nor a folder.
     """
-    _write(folder, "", description, signing_key)
+    _write(folder, description, signing_key)
 
 
 def write_file_certificate(
     file: Path, description: Description, signing_key: SigningKey | None = None
 ) -> None:
     """Certify one file (a table, maps): `<file>.PRIVACY.json` and `<file>.PRIVACY.md` beside it."""
-    _write(file.parent, file.name + ".", description, signing_key)
+    _write(file, description, signing_key)
 
 
-def _write(
-    folder: Path, prefix: str, description: Description, signing_key: SigningKey | None
-) -> None:
+def _write(path: Path, description: Description, signing_key: SigningKey | None) -> None:
     # The page is made from what a reader of the JSON gets back, so that both can be compared.
     certificate = json.loads(_text(description.to_dict()))
-    (folder / (prefix + PAGE_NAME)).write_text(page(certificate), encoding="utf-8", newline="\n")
-    if prefix:
-        paths = [folder / prefix.removesuffix("."), folder / (prefix + PAGE_NAME)]
-        certificate["files"] = {p.name: _hashed(p) for p in paths}
-    else:
-        certificate["files"] = hashes(folder)
+    beside(path, PAGE_NAME).write_text(page(certificate), encoding="utf-8", newline="\n")
+    certificate["files"] = hashes(path)
     data = _text(certificate).encode("utf-8")
-    (folder / (prefix + JSON_NAME)).write_bytes(data)
+    beside(path, JSON_NAME).write_bytes(data)
     if signing_key is not None:
         signature = json.dumps(sign(signing_key, data), indent=1) + "\n"
-        (folder / (prefix + SIGNATURE_NAME)).write_text(signature, encoding="utf-8", newline="\n")
+        beside(path, SIGNATURE_NAME).write_text(signature, encoding="utf-8", newline="\n")
 
 
 def _text(certificate: Mapping[str, object]) -> str:
@@ -182,24 +176,27 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no place in a certificate")
 
 
-def hashes(folder: Path) -> dict[str, dict[str, object]]:
-    """SHA-256 and size of every file of a release, by its path inside it.
+def hashes(path: Path) -> dict[str, dict[str, object]]:
+    """SHA-256 and size of every file of a release, by its path inside it; of a release that is one
+    file, of that and of its page.
 
     Raises
     ------
     DataError
         For a link or a device: what it leads to is not part of the release.
     """
+    if path.is_file():
+        return {p.name: _hashed(p) for p in (path, beside(path, PAGE_NAME)) if p.is_file()}
     found = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+    for place in sorted(path.rglob("*")):
+        if place.is_symlink() or not (place.is_file() or place.is_dir()):
             raise DataError(
-                f"{path} is neither a file nor a folder, and a release holds nothing else."
+                f"{place} is neither a file nor a folder, and a release holds nothing else."
                 " Remove it."
             )
-        name = path.relative_to(folder).as_posix()
-        if path.is_file() and name not in UNLISTED:
-            found[name] = _hashed(path)
+        name = place.relative_to(path).as_posix()
+        if place.is_file() and name not in UNLISTED:
+            found[name] = _hashed(place)
     return found
 
 
@@ -209,20 +206,26 @@ def _hashed(path: Path) -> dict[str, object]:
     return {"sha256": digest, "bytes": path.stat().st_size}
 
 
-def has_certificate(folder: Path) -> bool:
-    """Whether a folder calls itself a release."""
-    return (folder / JSON_NAME).is_file()
+def has_certificate(path: Path) -> bool:
+    """Whether a folder, or a file with a certificate beside it, calls itself a release."""
+    return beside(path, JSON_NAME).is_file()
 
 
-def read_certificate(folder: Path) -> dict[str, object]:
-    """The certificate of a release, as it stands there; whether it is true is another question.
+def beside(path: Path, name: str) -> Path:
+    """Where the file of that name is that certifies a folder or one file."""
+    return path.with_name(f"{path.name}.{name}") if path.is_file() else path / name
+
+
+def read_certificate(path: Path) -> dict[str, object]:
+    """The certificate of a folder or of one file, as it stands there; whether it is true is another
+    question.
 
     Raises
     ------
     FormatError
         If there is none, or it cannot be read.
     """
-    file = folder / JSON_NAME
+    file = beside(path, JSON_NAME)
     try:
         certificate = json.loads(file.read_bytes())
     except FileNotFoundError as error:

@@ -31,8 +31,11 @@ def finds(folder: Path, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
     """
     wanted = {_plain(t.strip().lower().encode("utf-8")): t for t in texts}
     wanted = {k: t for k, t in wanted.items() if len(k) <= LONGEST}
-    for path in sorted(folder.rglob("*")) if wanted else ():
-        name = path.relative_to(folder).as_posix()
+    root = folder.parent if folder.is_file() else folder
+    # Beside one file lie its certificate and page, which begin with its name.
+    pattern = f"{folder.name}*" if folder.is_file() else "**/*"
+    for path in sorted(root.glob(pattern)) if wanted else ():
+        name = path.relative_to(root).as_posix()
         for place, piece in _pieces(path, name):
             for key in _hits(piece, list(wanted)):
                 yield wanted.pop(key), f"{place} {name}"

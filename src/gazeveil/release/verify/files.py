@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gazeveil.errors import DataError
-from gazeveil.privacy.publication.certificate import JSON_NAME, PAGE_NAME, SIGNATURE_NAME, hashes
+from gazeveil.privacy.publication.certificate import (
+    JSON_NAME,
+    PAGE_NAME,
+    SIGNATURE_NAME,
+    beside,
+    hashes,
+)
 from gazeveil.privacy.publication.page import page
 from gazeveil.privacy.publication.signing import signer
 from gazeveil.release.verify.outcome import VerifyCheck
@@ -39,7 +45,7 @@ def check_files(folder: Path, certificate: Certificate) -> VerifyCheck:
 def check_page(folder: Path, certificate: Certificate) -> VerifyCheck:
     """The page says what the certificate says."""
     try:
-        written = (folder / PAGE_NAME).read_bytes()
+        written = beside(folder, PAGE_NAME).read_bytes()
         expected = page(certificate).encode("utf-8")
     except FileNotFoundError:
         return VerifyCheck("page", (f"{PAGE_NAME} is missing.",))
@@ -53,7 +59,7 @@ def check_page(folder: Path, certificate: Certificate) -> VerifyCheck:
 
 def check_signature(folder: Path, key: str | None) -> VerifyCheck:
     """The certificate is signed, and by the pinned key where one is given."""
-    file = folder / SIGNATURE_NAME
+    file = beside(folder, SIGNATURE_NAME)
     if not file.is_file():
         if key is None:
             return VerifyCheck("signature", note="not signed")
@@ -63,7 +69,7 @@ def check_signature(folder: Path, key: str | None) -> VerifyCheck:
     except (ValueError, RecursionError):
         signature = None
     public = (
-        signer(signature, (folder / JSON_NAME).read_bytes())
+        signer(signature, beside(folder, JSON_NAME).read_bytes())
         if isinstance(signature, Mapping)
         else None
     )

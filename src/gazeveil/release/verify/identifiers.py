@@ -152,8 +152,8 @@ def check_file_times(folder: Path, path: Path) -> VerifyCheck:
     files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
     stamps = {p.stat().st_mtime_ns for p in files}
     failures = tuple(
-        f"{p.relative_to(folder)} has the time stamp of a file of the recordings."
-        for p in sorted(folder.rglob("*"))
+        f"{p.name} has the time stamp of a file of the recordings."
+        for p in ([folder] if folder.is_file() else sorted(folder.rglob("*")))
         if p.is_file() and p.stat().st_mtime_ns in stamps
     )
     return VerifyCheck("time stamps", failures, "no file has that of a recording")

@@ -1,0 +1,100 @@
+"""Releases of every format, of maps and of feature tables are verified; raw rows in text are found
+as they are in Parquet.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.release.verify import verify
+from tests.release.verify.test_verify import MECHANISM, certified_anew, named, red, run
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("raw") / "recordings"
+    named(gazeveil.simulate(8, 2, 4.0, 120.0, task="reading", seed=1)).write(folder)
+    return folder
+
+
+def plant(file: Path, raw: Path, samples: int, write: Callable[[float], str]) -> None:
+    """Put recorded samples into a text file whose gaze is in the columns 1 and 2."""
+    packed = file.suffix == ".gz"
+    text = gzip.decompress(file.read_bytes()).decode() if packed else file.read_text("utf-8")
+    lines = text.splitlines()
+    sign = "\t" if "\t" in lines[0] else ","
+    original = gazeveil.read(raw)[3]
+    at = np.flatnonzero(original.valid)[100 : 100 + samples]
+    for line, i in enumerate(at, start=30):
+        cells = lines[line].split(sign)
+        cells[1:3] = write(float(original.x_deg[i])), write(float(original.y_deg[i]))
+        lines[line] = sign.join(cells)
+    data = ("\n".join(lines) + "\n").encode()
+    file.write_bytes(gzip.compress(data, mtime=0) if packed else data)
+
+
+@pytest.mark.parametrize(
+    ("to", "pattern"), [("csv", "recordings/*.csv"), ("bids", "**/*_physio.tsv.gz")]
+)
+@pytest.mark.parametrize(
+    ("samples", "write"),
+    [(1, repr), (8, repr), (8, "{:.3f}".format)],
+    ids=["one", "run", "rounded"],
+)
+def test_raw_rows_in_text_are_red(
+    to: str, pattern: str, samples: int, write: Callable[[float], str], raw: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert run("protect", raw, out, "--mechanism", MECHANISM, "--to", to) == 0
+    assert verify(out, raw).failures == ()
+    plant(sorted(out.glob(pattern))[4], raw, samples, write)
+    assert red(verify(out)) == ["files"]
+    certified_anew(out)
+    assert verify(out).passed
+    assert red(verify(out, raw)) == ["raw rows"]
+
+
+def test_a_feature_table_is_verified_with_the_certificate_beside_it(
+    raw: Path, tmp_path: Path
+) -> None:
+    table = gazeveil.window_features(gazeveil.read(raw), window_s=2, step_s=0.5)
+    file = tmp_path / "features.csv"
+    gazeveil.protect(table, "dct-knorm:epsilon=10").write(file)
+    assert verify(file, raw).failures == ()
+    (tmp_path / "other.txt").write_text("anna-schmidt", "utf-8")  # not part of the release
+    assert verify(file, raw).passed
+    text = file.read_text("utf-8")
+    file.write_text(text.replace("0", "1", 1), "utf-8")
+    assert red(verify(file)) == ["files"]
+    file.write_text(text + "bob.jones\n", "utf-8")
+    assert red(verify(file, raw)) == ["files", "identifiers"]
+    file.unlink()
+    assert run("verify", file) == 2
+
+
+def test_heat_maps_are_verified(raw: Path, tmp_path: Path) -> None:
+    file = tmp_path / "maps.csv"
+    gazeveil.protect(gazeveil.read(raw), "heatmap-laplace:epsilon=2").write(file)
+    assert verify(file, raw).failures == ()
+    certificate = file.with_name("maps.csv.PRIVACY.json")
+    certificate.write_text(
+        certificate.read_text("utf-8").replace('"epsilon": "2"', '"epsilon": "1"', 1)
+    )
+    assert not verify(file).passed
+
+
+def test_a_published_folder_of_maps_is_verified(
+    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GAZEVEIL_HOME", str(tmp_path / "home"))
+    out, text = tmp_path / "out", "heatmap-laplace:epsilon=2"
+    assert run("verify", "--new-key", tmp_path / "lab.key") == 0
+    signed = ("--sign", tmp_path / "lab.key", "--no-attack")
+    assert run("publish", raw, out, "-m", text, *signed) == 0
+    assert run("verify", out, "--against", raw, "--key", tmp_path / "lab.key.pub") == 0
