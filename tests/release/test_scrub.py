@@ -8,11 +8,15 @@ import os
 import re
 import stat
 import warnings
+from itertools import pairwise
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import gazeveil
@@ -20,8 +24,14 @@ from gazeveil.cli.main import app
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.gaze.recording import Recording
 from gazeveil.release.inventory import inventory
-from gazeveil.release.scrub import PAGE, scrub
+from gazeveil.release.inventory.notes import PLAIN
+from gazeveil.release.inventory.patterns import spots
+from gazeveil.release.scrub import PAGE, pupil, scrub
+from gazeveil.release.scrub.documents import scrubbed_document
+from gazeveil.release.scrub.eyelink import scrubbed_asc
+from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.source_text import NEUTRAL_S
+from gazeveil.release.scrub.tables import scrubbed_table
 from tests.support import identifiers
 from tests.support.bids_validator import errors
 from tests.support.identifiers import NAME, SCRUBBED, WORD, plant, traces_in, write
@@ -393,3 +403,71 @@ def test_every_real_folder_of_its_formats_reads_again(folder: str, tmp_path: Pat
                 if out.is_file() and (d := out.read_bytes())
             )
     assert os.path.isfile(tmp_path / "out" / PAGE)
+
+
+# --- Any text: what is kept is on a list, so what is not must be gone
+
+
+TEXT = st.text(st.characters(categories=("L",)), min_size=6, max_size=12).filter(
+    lambda text: text.lower() not in f"{PLAIN} calibration validation points gains"
+)
+
+
+def _asc(*lines: str) -> list[str]:
+    start = ["START\t100 \tLEFT\tSAMPLES", "SAMPLES\tGAZE\tLEFT\tRATE\t1000.00"]
+    samples = [f"{100 + i}\t 900.{i}\t 500.0\t 400.0\t..." for i in range(3)]
+    return [*lines[:1], *start, *lines[1:], *samples, "END\t103 \tSAMPLES"]
+
+
+@given(TEXT, st.integers(0, 7))
+def test_no_text_passes_through_an_eyelink_file(text: str, place: int) -> None:
+    places = (
+        f"** {text}",
+        f"** DATE: {text}",
+        f"** VERSION: EYELINK {text}",
+        f"MSG\t101 {text}",
+        f"MSG\t101 !CAL {text}",
+        f"MSG\t101 TRIALID {text}",
+        f"EFIX L  100\t102\t3\t {text}\t 5.0\t 400",
+        f"{text} 100 3",
+    )
+    lines = _asc("**", places[place])
+    told = "\n".join(scrubbed_asc(lambda: lines, ScrubJob()))
+    assert text.lower() not in told.lower()
+    assert "900.1" in told  # and the samples are there
+
+
+@given(TEXT, TEXT)
+def test_no_text_passes_through_a_table(column: str, cell: str) -> None:
+    lines = [
+        f"timestamp [ns],gaze x [px],gaze y [px],recording id,{column},worn",
+        f"1000,{cell},2.5,{cell},{cell},1",
+        f"2000,1.5,{cell},{cell},7.25,{cell}",
+    ]
+    told = "\n".join(scrubbed_table(lambda: lines, pupil.CLOUD, ScrubJob()))
+    assert cell.lower() not in told.lower()
+    assert "7.25" not in told
+    assert told.split("\n")[0] == "timestamp [ns],gaze x [px],gaze y [px],recording id,worn"
+    assert told.split("\n")[2].startswith("1000,1.5,")
+
+
+@given(TEXT, TEXT, st.dictionaries(TEXT, TEXT, max_size=3))
+def test_no_text_passes_through_a_document(name: str, text: str, more: dict[str, str]) -> None:
+    value = {**more, name: text, "wearer_name": text, "template": {"duration": text}}
+    told = json.dumps(scrubbed_document(value, pupil.INFO, ScrubJob()))
+    assert text.lower() not in told.lower()
+    assert name.lower() not in told.lower()
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_looked_at_without_a_fault_and_each_character_once(text: str) -> None:
+    found = list(spots(text))
+    assert all(text[s.start : s.end] == s.text for s in found)
+    assert all(a.end <= b.start for a, b in pairwise(found))
+
+
+@pytest.mark.parametrize("text", ["a" * 50_000, "1-" * 25_000, "/a" * 25_000, "a." * 25_000])
+def test_long_texts_take_no_longer_than_their_length(text: str) -> None:
+    begin = perf_counter()
+    list(spots(text))
+    assert perf_counter() - begin < 2.0

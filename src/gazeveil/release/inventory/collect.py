@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from gazeveil.release.inventory.finding import Finding, Inventory
 from gazeveil.release.inventory.names import name_pattern
 from gazeveil.release.inventory.notes import FileNotes
 from gazeveil.release.inventory.sampling import Sampled, sampled
+
+_LETTERS = re.compile(r"[^\W\d_]{2}").search
 
 
 def inventory(
@@ -152,7 +155,8 @@ def _look_for_names(
             v for (_, kind), (values, _) in of_file.seen.items() if kind == "name" for v in values
         }
         for number, line in text.lines if text is not None else ():
-            match = pattern.search(line)
+            # Rows of numbers hold no names.
+            match = pattern.search(line) if _LETTERS(line) else None
             if match is not None and match[0] not in known:
                 known.add(match[0])
                 of_file.add(f"line {number}" if number else "a line", "name", match[0])

@@ -39,7 +39,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("name", r"recordedby|author|firstname|lastname|surname|fullname|researcher|moderator|owner"),
     ("name", r"institution|project(name)?$|contact|investigator|^name$|recordingname|worker"),
     ("date", r"date$|^date|created|modified|acqtime|exportdate|datetime"),
-    ("clock", r"time|clock|utc|^timeline$|ticks|uptime|^t$|(^|oculo|unity)ts$|tstart"),
+    ("clock", r"time|clock|utc|^timeline$|ticks|uptime|^t(s|ms|us|ns)?$|(^|oculo|unity)ts$|tstart"),
     ("rate", r"sampl(e|ing)(rate|frequency)|framerate|^rate$|^fps$|^hz$|frequency$|refreshrate"),
     ("device model", r"model|manufacturer|^device|tracker|^camera$|framename|systemid|firmware"),
     ("device model", r"hardware|software|version|^system|platform|^sensor$|^source$"),

@@ -86,6 +86,7 @@ class _TableLook:
         self._columns: list[_Column] = []
         self._separator = ""
         self._arff = False
+        self._pairs = False  # a key and its value in each row
 
     def line(self, line: str, in_order: bool) -> None:
         """Look at one line; `in_order` where it follows the one before."""
@@ -112,6 +113,7 @@ class _TableLook:
             names = _cells(line, self._separator)
             if not all(not c or NUMBER.match(c) or c == "n/a" for c in names):
                 self._columns = [_Column(name) for name in names]
+                self._pairs = [name.lower() for name in names] == ["key", "value"]
                 for name in names:
                     self.notes.text(f"column name {name}", name)
                 return
@@ -119,7 +121,7 @@ class _TableLook:
         self._separator = self._separator or find_separator(line) or ","
         cells = _cells(line, self._separator)
         self.rows += 1
-        if [c.name.lower() for c in self._columns] == ["key", "value"]:
+        if self._pairs:
             self.notes.value(cells[0], ", ".join(cells[1:]))
             return
         for column, cell in zip(self._columns, cells, strict=False):

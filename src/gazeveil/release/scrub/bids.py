@@ -12,6 +12,7 @@ from gazeveil.release.inventory.fields import kind_of
 from gazeveil.release.scrub.documents import dump_json, kept, load_json, scrubbed_document
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.tables import (
+    NEVER,
     Beginnings,
     Lines,
     TableRules,
@@ -23,7 +24,6 @@ from gazeveil.release.scrub.tables import (
 #: Folders of a dataset that are not copied, because anything may lie in them.
 ASIDE = frozenset({"derivatives", "sourcedata", "code", "stimuli", "phenotype"})
 
-_NEVER = r"$^"
 _SIDECAR: dict[str, object] = dict.fromkeys(
     (
         "SamplingFrequency",
@@ -140,7 +140,7 @@ def scrubbed_samples(
 
 def scrubbed_events(lines: Lines, job: ScrubJob) -> Iterator[str]:
     """`*_events.tsv`: times from the run's beginning stay, texts become labels."""
-    yield from scrubbed_table(lines, _rules(column_names(lines), _NEVER), job)
+    yield from scrubbed_table(lines, _rules(column_names(lines), NEVER), job)
 
 
 def _columns(name: Name, root: Path) -> list[str]:
@@ -157,7 +157,7 @@ def _rules(columns: list[str], shift: str = r"(timestamp|onset)$") -> TableRules
     texts = r"trialtype$|trialid$|message|stimfile$|source$|secondary$|response|value$|.*label$"
     return TableRules(
         keep=r".*",
-        empty="|".join(private or [_NEVER]),
+        empty="|".join(private or [NEVER]),
         shift=shift,
         event=texts,
         words=frozenset({"fixation", "saccade", "blink", "pursuit", "pso", "stimulus"}),

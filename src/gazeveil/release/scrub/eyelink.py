@@ -19,8 +19,15 @@ NEUTRAL_DATE = "Sat Jan  1 00:00:00 2000"
 
 _HEADER = re.compile(r"^\*\*\s*(CONVERTED FROM|RECORDED BY|SERIAL NUMBER|[A-Z_]+)(?::|\s)\s*(.*)$")
 _VERSION = re.compile(r"edfapi\s+([\d.]+)")
-_TRACKER = re.compile(r"^\*\*\s+(EYELINK[\w ]*? v[\d.]+)[^(]*(\(EyeLink [\w +]+\))?\s*$")
-_PLAIN_VALUE = re.compile(r"^(?:EDF_FILE|EYELINK|EyeLink|Eyelink|BINARY)[A-Za-z0-9_.= ]*$")
+_TRACKER = re.compile(
+    r"^\*\*\s+(EYELINK (?:II |I )?(?:CL )?v[\d.]+)"
+    r".*?(\(EyeLink (?:1000(?: Plus)?|Portable Duo|II|3|Duo)\))?\s*$"
+)
+_HEADER_WORD = re.compile(
+    r"(?:edf_file|binary|events?|samples?|tagged|eyelink|i|ii|cl|gl|usbcam|version|revision)"
+    r"|\d{1,2}(?:\.\d{1,4})?",
+    re.IGNORECASE,
+)
 _TIME = re.compile(r"^(\d+(?:\.\d+)?)")
 _MESSAGE = re.compile(r"^(MSG\s+)(\d+(?:\.\d+)?)(\s?)(.*)$")
 _SAMPLE_REST = re.compile(r"^[\s\d.+\-eE]*(?:\s[.ICRMANFTBLE]{3,17})*[\s\d.+\-eE]*$")
@@ -113,8 +120,9 @@ def _header(line: str, job: ScrubJob) -> str:
         return f"** DATE: {NEUTRAL_DATE}"
     if name == "SERIAL NUMBER":
         return "** SERIAL NUMBER: removed"
-    if name in ("TYPE", "VERSION", "SOURCE", "CAMERA") and _PLAIN_VALUE.match(value):
-        return f"** {name}: {value}" if job.is_harmless(value) else f"** {name}: removed"
+    if name in ("TYPE", "VERSION", "SOURCE", "CAMERA"):
+        words = [word for word in value.split() if _HEADER_WORD.fullmatch(word)]
+        return f"** {name}: {' '.join(words) or 'removed'}"
     return "** RECORDED BY removed" if name == "RECORDED BY" else "**"
 
 

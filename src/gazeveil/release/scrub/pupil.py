@@ -59,7 +59,8 @@ CORE = TableRules(
 )
 SURFACE_FILE = re.compile(r"^((?:gaze_positions|fixations)_on_surface_)(.+)(\.csv(?:\.gz)?)$")
 
-_INFO = {
+#: Keys of `info.json` and `info.player.json`.
+INFO = {
     "wearer_name": "label",
     "wearer_id": "label",
     "recording_id": "label",
@@ -95,7 +96,7 @@ _INFO_ROWS = {
 
 def scrubbed_info(path: Path, job: ScrubJob) -> list[str]:
     """`info.json` and `info.player.json`: labels, versions and lengths."""
-    return dump_json(scrubbed_document(load_json(path), _INFO, job))
+    return dump_json(scrubbed_document(load_json(path), INFO, job))
 
 
 def scrubbed_info_table(lines: Lines, job: ScrubJob) -> Iterator[str]:

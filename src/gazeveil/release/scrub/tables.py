@@ -17,6 +17,8 @@ Lines = Callable[[], Iterable[str]]
 #: Recording of a table -> when its clock begins, in the file's unit.
 Beginnings = Mapping[tuple[str, ...], Decimal]
 
+#: A pattern that fits nothing, not even an empty name.
+NEVER = r"(?!)"
 # Most cells are such numbers; the rest is looked at more closely.
 _SHORT_NUMBER = re.compile(r"-?\d{1,9}(?:\.\d+)?").fullmatch
 
@@ -49,12 +51,12 @@ class TableRules:
     """
 
     keep: str
-    shift: str = "$^"
-    label: str = "$^"
-    event: str = "$^"
-    midpoint: str = "$^"
-    empty: str = "$^"
-    group: str = "$^"
+    shift: str = NEVER
+    label: str = NEVER
+    event: str = NEVER
+    midpoint: str = NEVER
+    empty: str = NEVER
+    group: str = NEVER
     words: frozenset[str] = field(default=frozenset())
     missing: str = ""
 
