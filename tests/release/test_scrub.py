@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import warnings
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -29,7 +30,9 @@ from gazeveil.release.inventory.patterns import spots
 from gazeveil.release.scrub import PAGE, pupil, scrub
 from gazeveil.release.scrub.documents import scrubbed_document
 from gazeveil.release.scrub.eyelink import scrubbed_asc
+from gazeveil.release.scrub.glasses3 import scrubbed_stream
 from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.scrub.smi import scrubbed_smi
 from gazeveil.release.scrub.source_text import NEUTRAL_S
 from gazeveil.release.scrub.tables import scrubbed_table
 from tests.support import identifiers
@@ -435,6 +438,40 @@ def test_no_text_passes_through_an_eyelink_file(text: str, place: int) -> None:
     told = "\n".join(scrubbed_asc(lambda: lines, ScrubJob()))
     assert text.lower() not in told.lower()
     assert "900.1" in told  # and the samples are there
+
+
+@given(TEXT, st.integers(0, 5))
+def test_no_text_passes_through_an_smi_file(text: str, place: int) -> None:
+    places = (
+        f"## {text}",
+        f"## Subject:\t{text}",
+        f"## Version:\t{text}",
+        f"## {text}:\t250",
+        f"## Sample Rate:\t{text}",
+        "## Sample Rate:\t250",
+    )
+    rows = [f"1000\tMSG\t1\t# Message: {text}.jpg", f"2000\tSMP\t1\t840.00\t{text}\t{text}"]
+    lines = [places[place], "Time\tType\tTrial\tL POR X [px]\tL POR Y [px]\tAux", *rows]
+    told = "\n".join(scrubbed_smi(lambda: lines, ScrubJob()))
+    assert text.lower() not in told.lower()
+    assert "840.00" in told
+
+
+@given(TEXT, st.integers(0, 4))
+def test_no_text_passes_through_a_stream_of_glasses3(text: str, place: int) -> None:
+    data: dict[str, object] = {"gaze2d": [0.5, 0.25], text: 1, "eyeleft": {text: text}}
+    records = [
+        {"type": "gaze", "timestamp": 1.5, "data": data},
+        {"type": text, "timestamp": 1.5, "data": data},
+        {"type": "gaze", "timestamp": 1.5, "data": {"gaze2d": text}},
+        {"type": "event", "timestamp": 1.5, "data": {"tag": text, "object": {text: text}}},
+        {"type": "syncport", "timestamp": 1.5, "data": {"direction": text, "value": text}},
+    ]
+    lines = [json.dumps(records[0]), json.dumps(records[place])]
+    told = "\n".join(scrubbed_stream(lambda: lines, ScrubJob(), Decimal(1)))
+    assert text.lower() not in json.dumps(told).lower()
+    assert text.lower() not in told.encode().decode("unicode_escape").lower()
+    assert "0.25" in told
 
 
 @given(TEXT, TEXT)

@@ -22,6 +22,11 @@ _WITH_NUMBERS = re.compile(
     r"|numberofsamples|reversed|heuristicfilter.*|numberofpoints)$"
 )
 _WITH_WORDS = re.compile(r"^(?:format|version|calibrationtype|separatortype)$")
+_HEADER_WORD = re.compile(
+    r"(?:begaze|iview|x|idf|left|right|raw|diameter|cr|por|gvec|epos|quality|plane|trigger|msg|user"
+    r"|framecounter|area|event|none|point|\d+-point|\d{1,4}(?:\.\d{1,4}){0,3})",
+    re.IGNORECASE,
+)
 
 #: Columns of BeGaze and iView X.
 RULES = TableRules(
@@ -103,8 +108,10 @@ def _header(line: str, job: ScrubJob) -> str:
         return f"##{entry[1]}{entry[2]}:{entry[3]}{NEUTRAL_DATE}"
     if plain == "subject":
         return f"##{entry[1]}{entry[2]}:{entry[3]}{job.label(value)}"
-    safe = _WITH_NUMBERS.match(plain) and _NUMBERS.match(value)
-    if safe or (_WITH_WORDS.match(plain) and job.is_harmless(value)):
+    if _WITH_NUMBERS.match(plain) and _NUMBERS.match(value):
+        return line
+    words = re.split(r"[\s,;]+", value.strip(" ,;"))
+    if _WITH_WORDS.match(plain) and all(_HEADER_WORD.fullmatch(word) for word in words):
         return line
     job.done["header lines replaced"] += 1
     return "##"
