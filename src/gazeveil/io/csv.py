@@ -7,6 +7,9 @@ that no name and no option says is guessed where the values allow one answer alo
 that says the guess (:mod:`gazeveil.io.description.guess`), and asked for otherwise. Rows of several
 people or stimuli in one file give one recording each, in order of first appearance.
 
+A file of more than 32 MiB (4 MiB zipped) is read in blocks of 8 MiB: its text is never in memory at
+once, and of its rows those of one recording alone.
+
 Options
 -------
 columns : mapping of role to column name; the roles are the keys of
@@ -34,7 +37,8 @@ says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -54,6 +58,7 @@ from gazeveil.io.csv_layout import (
 from gazeveil.io.csv_rows import Rows, recording_of
 from gazeveil.io.description.guess import Guess, guess_columns, guess_layout
 from gazeveil.io.description.peek import FirstRows
+from gazeveil.io.parsing.blocks import BlockPlace, is_cut, sheets
 from gazeveil.io.parsing.delimited import KeyedTable, header_cells, key, open_sheet, stamp
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.registry import Format
@@ -126,14 +131,62 @@ def _open(
     that it is parsed once.
     """
     sheet = open_sheet(path, layout.separator, layout.decimal, layout.comment)
-    return sheet, dict(sheet.groups(*(layout.column(r) for r in _KEY_ROLES)))
+    return sheet, dict(_groups(sheet, layout))
 
 
 def load(path: Path, names: Names, part: tuple[str, ...] | None, layout: Layout) -> Recording:
     """One recording of the file."""
+    if _is_cut(path, layout):
+        pieces = list(_large_rows(path, part, layout))
+        return recording_of(path, names, layout, Rows.joined(pieces))
     sheet, parts = _open(path, stamp(path), layout)
     rows = parts[part] if part is not None else None
     return recording_of(path, names, layout, Rows.of(sheet, rows, layout))
+
+
+def _is_cut(path: Path, layout: Layout) -> bool:
+    """Whether a file is read in blocks; clocks that count from their smallest time are not."""
+    return layout.time_unit != "100ns" and is_cut(path)
+
+
+def _large_rows(path: Path, part: tuple[str, ...] | None, layout: Layout) -> Iterator[Rows]:
+    """The rows of one recording of a large file, block by block."""
+    wanted = None if part is None else _large_parts(path, stamp(path), layout)[part]
+    before = 0
+    for _, sheet in sheets(path, layout.separator, layout.decimal, layout.comment, wanted):
+        rows = None if part is None else dict(_groups(sheet, layout)).get(part)
+        if part is None or rows is not None:
+            found = Rows.of(sheet, rows, layout, before)
+            before += len(found)
+            yield found
+
+
+@lru_cache(maxsize=4)
+def _large_parts(
+    path: Path, _stamp: tuple[int, int], layout: Layout
+) -> dict[tuple[str, ...], list[BlockPlace]]:
+    """The recordings of a large file, and the blocks that hold rows of each."""
+    found: dict[tuple[str, ...], list[BlockPlace]] = {}
+    for place, sheet in sheets(path, layout.separator, layout.decimal, layout.comment):
+        for part, _ in _groups(sheet, layout):
+            found.setdefault(part, []).append(place)
+    return found
+
+
+def _groups(sheet: KeyedTable, layout: Layout) -> list[tuple[tuple[str, ...], Ints]]:
+    return sheet.groups(*(layout.column(r) for r in _KEY_ROLES))
+
+
+def chunks(
+    path: Path, names: Names, part: tuple[str, ...] | None, layout: Layout, size: int
+) -> Iterator[Recording]:
+    """The recording in pieces of at most `size` samples; space and rate are those of the first."""
+    first: Recording | None = None
+    for rows in _large_rows(path, part, layout):
+        piece = recording_of(path, names, layout, rows, None if first is None else first.space)
+        first = piece if first is None else first
+        for start in range(0, max(len(piece), 1), size):
+            yield piece.slice(start, start + size).with_(rate_hz=first.rate_hz)
 
 
 def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
@@ -141,13 +194,22 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     naming = naming_options(**options)
     layout = plan_layout(path, _column_names(path, options), options)
     parts: Iterable[tuple[str, ...] | None] = [None]
+    large = _is_cut(path, layout)
     if any(layout.column(r) is not None for r in _KEY_ROLES):
-        parts = _open(path, stamp(path), layout)[1]
+        open_parts = _large_parts if large else _open_parts
+        parts = open_parts(path, stamp(path), layout)
     handles = []
     for part in parts:
         names = naming.names(path, root, **dict(zip(_KEY_ROLES, part or (), strict=False)))
-        handles.append(names.handle(partial(load, path, names, part, layout), path))
+        handle = names.handle(partial(load, path, names, part, layout), path)
+        if large:
+            handle = replace(handle, chunks=partial(chunks, path, names, part, layout))
+        handles.append(handle)
     return handles
+
+
+def _open_parts(path: Path, at: tuple[int, int], layout: Layout) -> dict[tuple[str, ...], Ints]:
+    return _open(path, at, layout)[1]
 
 
 def _column_names(path: Path, options: Mapping[str, object]) -> list[str]:

@@ -5,7 +5,7 @@ Columns are taken from a parsed table piece by piece, so that a large file is ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,18 +78,19 @@ class Rows:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Rows]) -> Rows:
-        """Rows one after another."""
+    def joined(cls, parts: list[Rows]) -> Rows:
+        """Rows one after another; the list is emptied, so that no column is held twice."""
         if len(parts) == 1:
-            return parts[0]
-        first = parts[0]
+            return parts.pop()
+        t = np.concatenate([p.t for p in parts])
+        numbers, flags = [dict(p.numbers) for p in parts], [dict(p.flags) for p in parts]
+        labels = [p.label for p in parts if p.label is not None]
+        parts.clear()
         return cls(
-            np.concatenate([p.t for p in parts]),
-            {r: np.concatenate([p.numbers[r] for p in parts]) for r in first.numbers},
-            {r: np.concatenate([p.flags[r] for p in parts]) for r in first.flags},
-            None
-            if first.label is None
-            else np.concatenate([p.label for p in parts if p.label is not None]),
+            t,
+            {r: np.concatenate([n.pop(r) for n in numbers]) for r in tuple(numbers[0])},
+            {r: np.concatenate([f.pop(r) for f in flags]) for r in tuple(flags[0])},
+            np.concatenate(labels) if labels else None,
         )
 
 

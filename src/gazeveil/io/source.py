@@ -1,8 +1,9 @@
 """Bytes and text of files: gzip or not, any usual encoding, with errors that name the file.
 
 No reader opens a file itself: they all come through here, so a truncated archive, a UTF-16 export
-or an archive that unzips to far more than a recording can be is met once. Limits: a text file holds
-at most 4 GiB, unzipped, since it is parsed in memory; and an archive that has given more than 256
+or an archive that unzips to far more than a recording can be is met once. Limits: a text file that
+is parsed in memory holds at most 4 GiB, unzipped (large CSV files are not, see
+:mod:`gazeveil.io.parsing.blocks`); and an archive that has given more than 256
 MiB may not be more than 200 times its own size (tables of gaze shrink 3 to 20 times).
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -119,6 +121,54 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
+def byte_pieces(path: Path, size: int) -> Iterator[bytes]:
+    """The bytes of a file one piece after another, unzipped if it is a gzip archive; never more
+    than two pieces are in memory.
+
+    Raises
+    ------
+    FormatError
+        For a missing file, or an archive that ends early, is damaged or unzips to far more than a
+        recording can be.
+    """
+    _refuse_special(path)
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == _GZIP
+            file.seek(0)
+            if not zipped:
+                while piece := file.read(size):
+                    yield piece
+                return
+            most, total = MOST_RATIO * path.stat().st_size, 0
+            with gzip.GzipFile(fileobj=file) as archive:
+                while piece := archive.read(size):
+                    total += len(piece)
+                    if total > RATIO_FROM_BYTES and total > most:
+                        raise _too_dense(path)
+                    yield piece
+    except EOFError as error:
+        raise FormatError(
+            path, "the gzip archive ends early", "Copy the file again; it was cut in transfer."
+        ) from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise FormatError(
+            path, "the gzip archive is damaged", "Copy the file again and compare checksums."
+        ) from error
+    except OSError as error:
+        raise FormatError(
+            path, f"cannot be opened ({error.strerror})", "Check the path and the permissions."
+        ) from error
+
+
+def _too_dense(path: Path) -> FormatError:
+    return FormatError(
+        path,
+        f"it unzips to more than {MOST_RATIO} times its size, which no recording does",
+        "Check where the file comes from.",
+    )
+
+
 def _unzip(path: Path, data: bytes) -> bytes:
     """The archive's content, piece by piece, so that a small file cannot fill the memory."""
     pieces, total = [], 0
@@ -128,11 +178,7 @@ def _unzip(path: Path, data: bytes) -> bytes:
             if total > MOST_BYTES:
                 raise _too_large(path)
             if total > RATIO_FROM_BYTES and total > MOST_RATIO * len(data):
-                raise FormatError(
-                    path,
-                    f"it unzips to more than {MOST_RATIO} times its size, which no recording does",
-                    "Check where the file comes from.",
-                )
+                raise _too_dense(path)
             pieces.append(piece)
     return b"".join(pieces)
 

@@ -59,9 +59,17 @@ def header_keys(head: Head, comment: str = "#") -> frozenset[str]:
 class KeyedTable:
     """A table whose columns are found by :func:`key`; what was read once is kept, because many
     recordings may lie in one file.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    decimal : str
+        The decimal sign that the file has; in `table` it is a point.
     """
 
     table: Table
+    decimal: str = "."
 
     def __len__(self) -> int:
         return len(self.table)
@@ -220,14 +228,16 @@ def open_sheet(
             first_line,
         )
     table = parse_table(path, text, separator, first_line, comment=comment)
-    if decimal == "," or (decimal is None and separator != "," and _has_comma_numbers(table)):
+    if decimal is None:
+        decimal = "," if separator != "," and _has_comma_numbers(table) else "."
+    if decimal == ",":
         table = replace(
             table,
             frame=table.frame.with_columns(
                 pl.all().str.replace(r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$", "${1}.${2}")
             ),
         )
-    return KeyedTable(table)
+    return KeyedTable(table, decimal)
 
 
 def _has_comma_numbers(table: Table) -> bool:

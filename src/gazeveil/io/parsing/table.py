@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -279,7 +279,7 @@ def parse_table(
     try:
         # Blank lines come out as rows of nothing; looking for them in every file would cost as much
         # as reading it.
-        frame = read(text) if not text[:1].isspace() else None
+        frame = _read_or_none(read, text) if not text[:1].isspace() else None
         if frame is None or any(frame.null_count().row(0)):
             frame = read(_BLANK_LINES.sub("", text))
     except pl.exceptions.PolarsError as error:
@@ -291,6 +291,14 @@ def parse_table(
             "Check that the file is complete.",
         ) from error
     return Table(path, frame, text, first_line, comment)
+
+
+def _read_or_none(read: Callable[[str], pl.DataFrame], text: str) -> pl.DataFrame | None:
+    """The table, or None where a blank line after a comment is taken for the header."""
+    try:
+        return read(text)
+    except pl.exceptions.PolarsError:
+        return None
 
 
 def read_table(path: Path, separator: str, comment: str = "", quoted: bool = True) -> Table:

@@ -1,0 +1,191 @@
+"""Large CSV files are read in blocks: the same recordings and the same errors as read whole, in
+memory that grows with a recording and not with the text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.errors import FormatError
+from gazeveil.gaze.geometry import Screen
+from gazeveil.io import csv
+from gazeveil.io.parsing import blocks
+
+SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
+
+
+@pytest.fixture
+def tiny_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("LARGE_BYTES", 0), ("LARGE_ZIPPED_BYTES", 0), ("BLOCK_BYTES", 64)):
+        monkeypatch.setattr(blocks, name, size)
+
+
+def rows(n: int = 200, separator: str = ",", person: str = "") -> list[str]:
+    rng = np.random.default_rng(n)
+    gaze = rng.uniform(100, 700, (n, 2))
+    first = f"{person}{separator}" if person else ""
+    return [
+        first + separator.join((str(4 * i), f"{x:.3f}", f"{y:.3f}"))
+        for i, (x, y) in enumerate(gaze)
+    ]
+
+
+PLAIN = "\n".join(["t_ms,x_px,y_px", *rows()]) + "\n"
+KEYED = "\n".join(
+    [
+        "person,t_ms,x_px,y_px",
+        *(line for pair in zip(rows(person="a"), rows(person="b"), strict=True) for line in pair),
+        *rows(50, person="c"),
+    ]
+)
+TEXTS: dict[str, bytes] = {
+    "plain": PLAIN.encode(),
+    "returns": PLAIN.replace("\n", "\r\n").encode(),
+    "no last line break": PLAIN.rstrip().encode(),
+    "comments and blanks": ("# made\n\n" + PLAIN.replace("\n40,", "\n# note\n\n40,")).encode(),
+    "byte-order mark": b"\xef\xbb\xbf" + PLAIN.encode(),
+    "latin-1": PLAIN.replace("t_ms,x_px,y_px", "t_ms,x_px,y_px,label")
+    .replace("\n4,", "\n4,")
+    .replace("\n", ",f\xfcr\n")
+    .replace("label,f\xfcr", "label")
+    .encode("latin-1"),
+    "quotes": ("t_ms,x_px,y_px,label\n" + "\n".join(f'{r},"a, b"' for r in rows(60))).encode(),
+    "comma numbers": (
+        "t_ms;x_px;y_px\n" + "\n".join(r.replace(".", ",") for r in rows(separator=";"))
+    ).encode(),
+    "several people": KEYED.encode(),
+    "zipped": gzip.compress(PLAIN.encode()),
+    "zipped, several people": gzip.compress(KEYED.encode()),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_blocks_give_the_recordings_that_the_whole_file_gives(
+    tmp_path: Path, name: str, request: pytest.FixtureRequest
+) -> None:
+    path = tmp_path / ("a.csv.gz" if name.startswith("zipped") else "a.csv")
+    path.write_bytes(TEXTS[name])
+    whole = list(gazeveil.read(path, "csv", screen=SCREEN))
+    request.getfixturevalue("tiny_blocks")
+    cut = gazeveil.read(path, "csv", screen=SCREEN)
+    assert all(item.chunks is not None for item in cut.items)  # type: ignore[union-attr]
+    for one, other in zip(whole, cut, strict=True):
+        assert one.key == other.key
+        for channel in ("t_ns", "x_deg", "y_deg", "valid"):
+            np.testing.assert_array_equal(getattr(one, channel), getattr(other, channel))
+        assert {k: v.tolist() for k, v in one.labels.items()} == {
+            k: v.tolist() for k, v in other.labels.items()
+        }
+    for item, one in zip(cut.items, whole, strict=True):
+        pieces = list(item.chunks(7))  # type: ignore[union-attr,misc]
+        assert max(len(p) for p in pieces) <= 7
+        np.testing.assert_array_equal(np.concatenate([p.x_deg for p in pieces]), one.x_deg)
+
+
+def test_a_line_break_inside_quotes_ends_no_block(tmp_path: Path, tiny_blocks: None) -> None:
+    path = tmp_path / "a.csv"
+    text = "t,label\n" + "".join(f'{i},"one\ntwo\nthree"\n' for i in range(50))
+    path.write_text(text, "utf-8")
+    found = [data for _, data in blocks.blocks(path)]
+    assert b"".join(found) == text.encode()
+    assert len(found) > 5
+    assert all(data.count(b'"') % 2 == 0 and data.endswith(b"\n") for data in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (PLAIN.replace("\n400,", "\nnow,"), "line 102: 'now' in column 't_ms' is not a time"),
+        (PLAIN.replace("\n400,", "\n400,one,1\n400,"), "line 102: 'one' in column 'x_px'"),
+        (PLAIN.replace("\n400,", "\n399,1\n400,"), "line 102: the row has 2 cells, the header 3"),
+    ],
+)
+def test_errors_name_the_line_of_the_file(
+    tmp_path: Path, tiny_blocks: None, text: str, message: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text, "utf-8")
+    with pytest.raises(FormatError, match=message):
+        list(gazeveil.read(path, "csv", screen=SCREEN))
+
+
+def test_an_archive_that_ends_early_is_named(tmp_path: Path, tiny_blocks: None) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(PLAIN.encode())[:-200])
+    with pytest.raises(FormatError, match="ends early"):
+        list(gazeveil.read(path, "csv", screen=SCREEN))
+
+
+def test_a_utf16_file_is_read_whole(tmp_path: Path, tiny_blocks: None) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(PLAIN.encode("utf-16"))
+    (recording,) = gazeveil.read(path, "csv", screen=SCREEN)
+    assert len(recording) == 200
+
+
+def test_of_a_file_with_many_people_only_the_blocks_of_one_are_parsed(
+    tmp_path: Path, tiny_blocks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    people = [line for p in "abcd" for line in rows(50, person=p)]
+    path.write_text("\n".join(["person,t_ms,x_px,y_px", *people]), "utf-8")
+    cohort = gazeveil.read(path, "csv", screen=SCREEN)
+    parsed: list[int] = []
+
+    def counted(*arguments: object) -> object:
+        for place, sheet in blocks.sheets(*arguments):  # type: ignore[arg-type]
+            parsed.append(len(sheet))
+            yield place, sheet
+
+    monkeypatch.setattr(csv, "sheets", counted)
+    assert len(cohort[2]) == 50
+    assert 50 <= sum(parsed) < 60
+
+
+_PEAK = """
+import resource, sys
+import gazeveil, gazeveil.io.csv
+from gazeveil.gaze.geometry import Screen
+from gazeveil.io.parsing import blocks
+blocks.LARGE_BYTES = int(sys.argv[2])
+blocks.BLOCK_BYTES = 1 << 20
+screen = Screen(1280, 720, 400.0, 225.0, 450.0)
+small = gazeveil.read(sys.argv[3], "csv", screen=screen)[0]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+samples = sum(len(r) for r in gazeveil.read(sys.argv[1], "csv", screen=screen))
+print(samples, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def _peak_mib(path: Path, small: Path, large_bytes: int) -> float:
+    done = subprocess.run(
+        [sys.executable, "-c", _PEAK, str(path), str(large_bytes), str(small)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    samples, kib = map(int, done.stdout.split())
+    assert samples == 1_000_000
+    return kib / 1024
+
+
+def test_memory_grows_with_one_recording_not_with_the_text(tmp_path: Path) -> None:
+    (tmp_path / "small.csv").write_text(PLAIN, "utf-8")
+    gaze = np.random.default_rng(0).uniform(100, 700, (50_000, 2)).tolist()
+    path = tmp_path / "large.csv"
+    with path.open("w", encoding="utf-8") as file:
+        file.write("person,t_ms,x_px,y_px\n")
+        for person in range(20):
+            lines = (f"p{person},{4 * i},{x:.6f},{y:.6f}" for i, (x, y) in enumerate(gaze))
+            file.write("\n".join(lines) + "\n")
+    # 31 MiB of text, 20 recordings of 1.2 MiB: the bound is a fortieth of what 1 GiB would need.
+    cut = _peak_mib(path, tmp_path / "small.csv", 0)
+    assert cut < 40, cut
+    assert _peak_mib(path, tmp_path / "small.csv", 1 << 40) > 2 * 40
