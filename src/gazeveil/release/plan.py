@@ -94,7 +94,7 @@ def plan_of(
         ("mechanism", str(mechanism)),
         *_cost(mechanism, kept, seen, alignment, choices),
         ("dropped", _dropped(kept, mechanism, choices)),
-        ("people", _people(kept, choices)),
+        ("people", _people(kept, mechanism, choices)),
         ("left out", " ".join(left_out) or "nobody and nothing."),
         ("lengths", _lengths(seen, alignment)),
         ("time", _time(kept, seen, mechanism, alignment, battery)),
@@ -215,7 +215,9 @@ def _dropped(cohort: Cohort, mechanism: Mechanism[Any], choices: PublicationChoi
     return text
 
 
-def _people(cohort: Cohort, choices: PublicationChoices) -> str:
+def _people(cohort: Cohort, mechanism: Mechanism[Any], choices: PublicationChoices) -> str:
+    if mechanism.kind != "stream":
+        return "no table of people: what is released is nobody's alone."
     table = people_table(cohort.people, choices)
     columns = list(dict.fromkeys(n for row in table.rows.values() for n in row))
     if not columns:

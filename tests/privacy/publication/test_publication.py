@@ -1,0 +1,223 @@
+"""No release leaves without its guarantee, times from zero, pseudonyms and a public rate."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gazeveil
+from gazeveil import Cohort, Recording
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.identities.key_file import read_key
+from gazeveil.privacy.publication.part import Part, PartSummary
+from gazeveil.privacy.publication.protecting import protected
+from gazeveil.privacy.publication.publication import Publication, prepare
+from gazeveil.privacy.publication.writing import write_publication
+
+UNIX_NS = 1_629_390_345_123_456_789
+RATES = (71.912345678, 72.345678912, 71.54321)
+
+
+@pytest.fixture(scope="module")
+def cohort() -> Cohort:
+    """Five people with a Unix clock, rates of their own, dates as sessions and attributes."""
+    recordings = []
+    for i, r in enumerate(gazeveil.simulate(5, 2, 3.0, 72.0, seed=1)):
+        rate = RATES[i % 3]
+        recordings.append(
+            r.with_(
+                t_ns=UNIX_NS + np.rint(np.arange(len(r)) * 1e9 / rate).astype(np.int64),
+                rate_hz=rate,
+                session="2017-10-13-10-27",
+                person=f"anna-{r.person}",
+                pupil=np.linspace(2, 4, len(r)),
+                metadata={"serial": "QZX-7", "source": "/home/anna/raw.csv"},
+                labels={"expert": np.full(len(r), "fixation")},
+                truth=None,
+            )
+        )
+    people = {
+        p: {"age": 31 + i, "gender": "f", "handedness": "left-by-birth"}
+        for i, p in enumerate(sorted({r.person for r in recordings}))
+    }
+    return Cohort(recordings, people)
+
+
+SECRETS = (
+    "anna",
+    "2017-10",
+    "1629390345",
+    "QZX-7",
+    "left-by-birth",
+    "raw.csv",
+    "expert",
+    "71.9123",
+)
+
+
+def texts_of(folder: Path) -> str:
+    found = []
+    for path in sorted(folder.rglob("*")):
+        found.append(path.relative_to(folder).as_posix())
+        if path.suffix == ".parquet":
+            found += [json.dumps(pl.read_parquet_metadata(path)), pl.read_parquet(path).write_csv()]
+        elif path.is_file():
+            found.append(path.read_text("utf-8"))
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize("text", ["gaussian:sigma_deg=2", "temporal:K=1", "k-same-synth:k=2"])
+def test_release_write_takes_everything_away_that_tells_who_or_when(
+    text: str, cohort: Cohort, tmp_path: Path
+) -> None:
+    release = gazeveil.protect(cohort, text)
+    out = release.write(tmp_path / "out", key_file=tmp_path / "key.json")
+    written = texts_of(out)
+    for secret in SECRETS:
+        assert secret not in written
+    copy = gazeveil.read(out)
+    assert {r.rate_hz for r in copy} == {72.0}
+    assert {int(r.t_ns[0]) for r in copy} == {0}
+    assert {r.session for r in copy} == {"1"}
+    assert all(r.pupil is None and not r.labels and not r.metadata for r in copy)
+    # Drawn recordings are nobody's: their people have no attributes.
+    columns = () if text.startswith("k-same") else ("age", "gender")
+    assert {tuple(sorted(a)) for a in copy.people.values()} == {columns}
+    assert set(read_key(tmp_path / "key.json").recordings) == set(release.data.keys)
+    certificate = json.loads((out / "PRIVACY.json").read_text())
+    assert certificate["guarantee"]["definition"] == release.guarantee.definition
+    assert certificate["alignment"]["rate_hz"] == "72"
+    assert "the rate of each recording" not in certificate["not_covered"]
+    assert "how long each recording is" in certificate["not_covered"]
+
+
+def test_what_is_aligned_first_is_what_the_mechanism_sees(cohort: Cohort, tmp_path: Path) -> None:
+    publication = protected(
+        cohort, gazeveil.mechanism("gaussian", sigma_deg=2), PublicationChoices(), seed=1
+    )
+    assert {r.rate_hz for r in publication.release.data} == {72.0}
+    write_publication(publication, tmp_path / "out")
+    certificate = json.loads((tmp_path / "out" / "PRIVACY.json").read_text())
+    assert any("before the protection" in a for a in certificate["assumptions"])
+    assert certificate["seeded"] is True
+    # What was written is the release under other names, bit for bit.
+    named = {public: raw for raw, public in publication.names.recordings.items()}
+    released = {r.key: r for r in publication.release.data}
+    for r in gazeveil.read(tmp_path / "out"):
+        np.testing.assert_array_equal(r.x_deg, released[named[r.key]].x_deg)
+
+
+def test_parts_can_be_sent_and_written_in_any_order_with_the_same_bytes(
+    cohort: Cohort, tmp_path: Path
+) -> None:
+    folder = Cohort(list(cohort), cohort.people).write(tmp_path / "raw")
+    chosen = gazeveil.mechanism("gaussian", sigma_deg=2)
+
+    def made() -> Publication:
+        return protected(gazeveil.read(folder), chosen, PublicationChoices(), seed=4)
+
+    first, second = made(), made()
+    one, two = tmp_path / "one", tmp_path / "two"
+    for place in (one, two):
+        place.mkdir()
+    summaries = [part.write(one) for part in first.parts]
+    sent = [pickle.loads(pickle.dumps(part)) for part in reversed(second.parts)]
+    again = [PartSummary.from_dict(json.loads(json.dumps(p.write(two).to_dict()))) for p in sent]
+    first.finish(one, summaries)
+    second.finish(two, again)
+    files = sorted(p.relative_to(one) for p in one.rglob("*") if p.is_file())
+    assert files == sorted(p.relative_to(two) for p in two.rglob("*") if p.is_file())
+    for file in files:
+        assert (one / file).read_bytes() == (two / file).read_bytes(), file
+
+
+def test_kept_fields_go_out_and_are_printed_under_not_covered(
+    cohort: Cohort, tmp_path: Path
+) -> None:
+    release = gazeveil.protect(cohort, "temporal:K=1", keep=("pupil", "t_ns"))
+    keep = ("person", "session", "times", "handedness", "pupil")
+    out = release.write(tmp_path / "out", keep=keep)
+    copy = gazeveil.read(out)
+    assert set(copy.people) == set(cohort.people)
+    assert {r.session for r in copy} == {"2017-10-13-10-27"}
+    assert min(int(r.t_ns[0]) for r in copy) == UNIX_NS
+    assert all(r.pupil is not None for r in copy)
+    certificate = json.loads((out / "PRIVACY.json").read_text())
+    for clause in (
+        "the names of people, kept as they were",
+        "the names of sessions, kept as they were",
+        "the tracker's own times, kept as they were",
+        "the handedness of people, kept as it was",
+        "the pupil size, kept as they were",
+    ):
+        assert clause in certificate["not_covered"]
+    assert set(keep) <= set(certificate["kept"])
+
+
+def test_a_failed_write_leaves_nothing(cohort: Cohort, tmp_path: Path) -> None:
+    release = gazeveil.protect(cohort, "gaussian:sigma_deg=2")
+    publication = prepare(release)
+
+    def each(parts: Sequence[Part]) -> Iterator[Part]:
+        yield from parts[:3]
+        raise DataError("the disk is full")
+
+    with pytest.raises(DataError, match="disk is full"):
+        write_publication(publication, tmp_path / "out", each)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        ({"keep": ("soul",)}, "must be one of"),
+        ({"keep": ("pupil",)}, "kept when the data were protected"),
+        ({"stimuli": ("nothing",)}, "stimuli"),
+        ({"durations": {"nothing": 3}}, "durations"),
+        ({"colour": "red"}, "has no option 'colour'"),
+    ],
+)
+def test_choices_that_the_release_cannot_meet_are_refused_before_anything_is_written(
+    choices: dict[str, object], words: str, cohort: Cohort, tmp_path: Path
+) -> None:
+    release = gazeveil.protect(cohort, "gaussian:sigma_deg=2")
+    with pytest.raises(ParameterError, match=words):
+        release.write(tmp_path / "out", **choices)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_recording_can_be_written(cohort: Cohort, tmp_path: Path) -> None:
+    release = gazeveil.protect(cohort[0], "gaussian:sigma_deg=2")
+    assert isinstance(release.data, Recording)
+    copy = gazeveil.read(release.write(tmp_path / "out"))
+    assert len(copy) == 1
+    assert "anna" not in texts_of(tmp_path / "out")
+
+
+def test_tables_maps_and_people_have_their_certificate_beside_them(
+    cohort: Cohort, tmp_path: Path
+) -> None:
+    table = gazeveil.window_features(cohort, window_s=1.0, step_s=1.0)
+    release = gazeveil.protect(table, "lpa:epsilon=1")
+    release.write(tmp_path / "table.parquet")
+    gazeveil.protect(cohort, "heatmap-laplace:epsilon=1").write(tmp_path / "maps.csv")
+    gazeveil.protect(cohort, "demographics:k=2").write(tmp_path / "people.csv")
+    for name in ("table.parquet", "maps.csv", "people.csv"):
+        certificate = json.loads((tmp_path / f"{name}.PRIVACY.json").read_text())
+        assert name in certificate["files"]
+        assert (tmp_path / f"{name}.PRIVACY.md").exists()
+    written = gazeveil.FeatureTable.read(tmp_path / "table.parquet")
+    assert len(written) == len(release.data)
+    assert sorted(written.values[:, 0]) == sorted(release.data.values[:, 0])
+    assert written.counts == {}
+    assert "anna" not in texts_of(tmp_path)
+    assert "2017-10" not in texts_of(tmp_path)
+    with pytest.raises(DataError, match="exists already"):
+        gazeveil.protect(cohort, "demographics:k=2").write(tmp_path / "people.csv")
