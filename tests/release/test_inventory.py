@@ -71,6 +71,7 @@ def test_a_clean_folder_has_names_and_times_of_files_alone(tmp_path: Path) -> No
         ("27d80d6b-1b49-41ca-a125-fbd4ee0d65ef", ["serial"]),
         ("CLU-DBC07", ["serial"]),
         ("TG03B-080200004381", ["serial"]),
+        ("IRX0470703-1007", ["serial"]),
         ("aged 34", ["attribute"]),
         ("IPD: 63.5", ["eye distance"]),
         # What gaze and trackers write looks like none of these.

@@ -188,6 +188,23 @@ def test_pymovements_reads_begaze_files_with_the_same_gaze(tmp_path: Path) -> No
 # --- Single formats
 
 
+def test_the_header_of_smi_keeps_what_readers_need(tmp_path: Path) -> None:
+    plant("smi", tmp_path / "in")
+    scrub(tmp_path / "in", tmp_path / "out")
+    lines = next((tmp_path / "out").glob("*.txt")).read_text("ascii").split("\n")
+    for line in (
+        "## [BeGaze]",
+        "## Date:\t01.01.2000 00:00:00",
+        "## Version:\tBeGaze 3.7.40",
+        "## Sample Rate:\t250",
+        "## Calibration Area:\t1680\t1050",
+        "## Calibration Point 0:\tPosition(841;526)",
+        "## Stimulus Dimension [mm]:\t474\t297",
+        "## Head Distance [mm]:\t700",
+    ):
+        assert line in lines, line
+
+
 def test_eyelink_messages_of_the_tracker_stay_and_those_of_the_experiment_do_not(
     tmp_path: Path,
 ) -> None:

@@ -352,6 +352,7 @@ def smi(folder: Path) -> set[str]:
             f"## Description:\tage {AGE}, ipd {EYE_DISTANCE}, {EMAIL}",
             "## [Calibration]",
             "## Calibration Area:\t1680\t1050",
+            "## Calibration Point 0:\tPosition(841;526)",
             "## [Geometry]",
             "## Stimulus Dimension [mm]:\t474\t297",
             "## Head Distance [mm]:\t700",

@@ -28,7 +28,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("height", r"(head|camera|hmd|torso)position\.?y|^positiony$|headpos(ition)?y"),
     ("serial", r"serial|uuid|guid$|androidid|deviceid|hardwareid|macaddress|licen[cs]e|^lid$"),
     ("serial", r"(recording|section|session|worker|phone|app|workspace|account)id$|cameraconfig"),
-    ("serial", r"^sreb|ipaddress|hostname|computername|^imei"),
+    ("serial", r"^sreb|systemid|ipaddress|hostname|computername|^imei"),
     ("e-mail", r"e?mail(address)?$"),
     ("path", r"path|folder|directory|(file|media)name$|convertedfrom|^file$|sourcefile|^url$"),
     (
@@ -41,7 +41,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("date", r"date$|^date|created|modified|acqtime|exportdate|datetime"),
     ("clock", r"time|clock|utc|^timeline$|ticks|uptime|^t(s|ms|us|ns)?$|(^|oculo|unity)ts$|tstart"),
     ("rate", r"sampl(e|ing)(rate|frequency)|framerate|^rate$|^fps$|^hz$|frequency$|refreshrate"),
-    ("device model", r"model|manufacturer|^device|tracker|^camera$|framename|systemid|firmware"),
+    ("device model", r"model|manufacturer|^device|tracker|^camera$|framename|firmware"),
     ("device model", r"hardware|software|version|^system|platform|^sensor$|^source$"),
     ("free text", r"note|comment|message|^msg$|annotation|description|remark|^tags?$|^text$"),
 )

@@ -59,7 +59,7 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
             # UUID; MAC; CLU-DBC07, TG03B-080200004381; licence of Experiment Builder; 16 hex digits
             r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"
             r"|\b(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}\b"
-            r"|\b(?=[A-Z0-9]*[A-Z])[A-Z0-9]{2,6}-(?=[A-Z0-9]*\d)[A-Z0-9]{5,}\b"
+            r"|\b(?=[A-Z0-9]*[A-Z])[A-Z0-9]{2,12}-(?=[A-Z0-9]*\d)[A-Z0-9]{4,}\b"
             r"|\bLID:\w+"
             r"|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{12,}\b"
         ),

@@ -15,15 +15,16 @@ NEUTRAL_DATE = "01.01.2000 00:00:00"
 
 _ENTRY = re.compile(r"^##(\s*)([^:\[]+?(?:\s*\[\w+\])?)\s*:(\s*)(.*)$")
 _SECTION = re.compile(r"^##\s*\[[A-Za-z ]{1,30}\]\s*$")
-_NUMBERS = re.compile(r"^[\d\s.,;()+-]*$")
+_NUMBERS = re.compile(r"^(?:[\d\s.,;()+-]*|Position\([\d;.,-]+\)|True|False|none)$")
 _PICTURE = re.compile(r"\.(?:bmp|jpe?g|png|gif|tiff?|avi|mp4|wmv|mov)$", re.IGNORECASE)
 _WITH_NUMBERS = re.compile(
     r"^(?:samplerate|calibrationarea|calibrationpoint\d+|stimulusdimensionmm|headdistancemm"
-    r"|numberofsamples|reversed|heuristicfilter.*|numberofpoints)$"
+    r"|numberofsamples|reversed|heuristic(s|sstage|stage)?|numberofpoints|trialcount|usesplanefile"
+    r"|bilateral|gazecursorfilter|saccadelengthpx|filterdepthms|idfversion|iviewxversion)$"
 )
 _WITH_WORDS = re.compile(r"^(?:format|version|calibrationtype|separatortype)$")
 _HEADER_WORD = re.compile(
-    r"(?:begaze|iview|x|idf|left|right|raw|diameter|cr|por|gvec|epos|quality|plane|trigger|msg|user"
+    r"(?:begaze|converter|iview|x|idf|left|right|raw|diameter|cr|por|gvec|epos|quality|plane|trigger|msg|user"
     r"|framecounter|area|event|none|point|\d+-point|\d{1,4}(?:\.\d{1,4}){0,3})",
     re.IGNORECASE,
 )
