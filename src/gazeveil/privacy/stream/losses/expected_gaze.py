@@ -208,48 +208,74 @@ def _jump(
 
 
 @inlined
-def _observe(
-    cloud: Floats, k: int, x: float, y: float, noise: float, model: Floats, chance: float
-) -> float:
-    """Let particle k stay or jump, as is likelier given what was released, and learn from that.
+def _learned(
+    x: float, y: float, vx: float, vy: float, dx: float, dy: float, noise: float, inverse: float
+) -> tuple[float, float, float, float]:
+    """Mean and variance after an observation that lies so far away; `inverse` is one over the
+    product of both axes' variances, noise included.
+    """
+    gain_x, gain_y = vx * (vy + noise) * inverse, vy * (vx + noise) * inverse
+    return x + gain_x * dx, y + gain_y * dy, vx * (1.0 - gain_x), vy * (1.0 - gain_y)
+
+
+@inlined
+def _observed(
+    x: float,
+    y: float,
+    vx: float,
+    vy: float,
+    told_x: float,
+    told_y: float,
+    noise: float,
+    model: Floats,
+) -> tuple[
+    float, float, float, tuple[float, float, float, float], tuple[float, float, float, float]
+]:
+    """What a particle with that mean and variance learns from a released place.
 
     Returns
     -------
-    float
-        Half the squared distance from what was released, in standard deviations, of the likelier
-        of the two; the particle's weight is left to be multiplied by exp(-distance).
+    stays, jumped : float
+        Likelihoods of both stories, times exp(`far`).
+    far : float
+        Half the squared distance of the nearer one, in standard deviations.
+    stay, jump : tuple of float
+        Mean and variance along both axes afterwards.
     """
-    sphere, jumps = model[SPHERE] == 1.0, model[JUMPS]
-    at_x, at_y = cloud[k, _X], cloud[k, _Y]
-    vx, vy = cloud[k, _VX] + model[DRIFT], cloud[k, _VY] + model[DRIFT]
-    jump_x, jump_y, jump_vx, jump_vy = _jump(at_x, at_y, vx, vy, model)
-    if not noise < np.inf:
-        if chance < jumps:
-            at_x, at_y, vx, vy = jump_x, jump_y, jump_vx, jump_vy
-        cloud[k, _X], cloud[k, _Y], cloud[k, _VX], cloud[k, _VY] = at_x, at_y, vx, vy
-        return 0.0
-    dx, dy = _short_way(x - at_x, sphere), y - at_y
-    jump_dx, jump_dy = _short_way(x - jump_x, sphere), y - jump_y
+    sphere = model[SPHERE] == 1.0
+    jump_x, jump_y, jump_vx, jump_vy = _jump(x, y, vx, vy, model)
+    dx, dy = _short_way(told_x - x, sphere), told_y - y
+    jump_dx, jump_dy = _short_way(told_x - jump_x, sphere), told_y - jump_y
     sx, sy, jump_sx, jump_sy = vx + noise, vy + noise, jump_vx + noise, jump_vy + noise
-    # Two divisions, two roots and one exponential, and no logarithm: this is most of what a lost
-    # sample costs.
+    # Two divisions, two roots and one exponential, and no logarithm.
     inverse, jump_inverse = 1.0 / (sx * sy), 1.0 / (jump_sx * jump_sy)
     far = 0.5 * inverse * (dx * dx * sy + dy * dy * sx)
     jump_far = 0.5 * jump_inverse * (jump_dx * jump_dx * jump_sy + jump_dy * jump_dy * jump_sx)
     other = math.exp(-abs(far - jump_far))
-    stays = (1.0 - jumps) * math.sqrt(inverse) * (1.0 if far <= jump_far else other)
-    jumped = jumps * math.sqrt(jump_inverse) * (other if far <= jump_far else 1.0)
-    if chance * (stays + jumped) < jumped:
-        at_x, at_y, vx, vy, dx, dy = jump_x, jump_y, jump_vx, jump_vy, jump_dx, jump_dy
-        sx, sy, inverse = jump_sx, jump_sy, jump_inverse
-    gain_x, gain_y = vx * sy * inverse, vy * sx * inverse
-    cloud[k, _X], cloud[k, _Y] = at_x + gain_x * dx, at_y + gain_y * dy
-    cloud[k, _VX], cloud[k, _VY] = vx * (1.0 - gain_x), vy * (1.0 - gain_y)
-    cloud[k, _WEIGHT] *= stays + jumped
-    return min(far, jump_far)
+    stays = (1.0 - model[JUMPS]) * math.sqrt(inverse) * (1.0 if far <= jump_far else other)
+    jumped = model[JUMPS] * math.sqrt(jump_inverse) * (other if far <= jump_far else 1.0)
+    return (
+        stays,
+        jumped,
+        min(far, jump_far),
+        _learned(x, y, vx, vy, dx, dy, noise, inverse),
+        _learned(jump_x, jump_y, jump_vx, jump_vy, jump_dx, jump_dy, noise, jump_inverse),
+    )
 
 
-@inlined
+@compiled
+def _drift(cloud: Floats, model: Floats, key: np.uint64, number: int) -> None:
+    """Let all particles stay or jump where nothing was told; random numbers begin at `number`."""
+    for k in range(len(cloud)):
+        cloud[k, _VX] += model[DRIFT]
+        cloud[k, _VY] += model[DRIFT]
+        if _uniform(key, number + k) < model[JUMPS]:
+            cloud[k, _X], cloud[k, _Y], cloud[k, _VX], cloud[k, _VY] = _jump(
+                cloud[k, _X], cloud[k, _Y], cloud[k, _VX], cloud[k, _VY], model
+            )
+
+
+@compiled
 def _look(
     cloud: Floats,
     far: Floats,
@@ -260,16 +286,42 @@ def _look(
     key: np.uint64,
     number: int,
 ) -> None:
-    """Let all particles see what was released at one tick, whose random numbers begin at `number`;
-    `far` is room for one value of each.
+    """Let all particles stay or jump, as is likelier given what was released at one tick, and learn
+    from it.
+
+    Random numbers begin at `number`; `far` is room for one value of each particle. Most particles
+    have the story of the one before them (copies lie side by side), so what one learns serves the
+    next ones that are like it: this loop is most of what a lost sample costs.
     """
+    own_x, own_y, own_vx, own_vy = np.nan, np.nan, np.nan, np.nan
+    stays, jumped, near = 0.0, 0.0, 0.0
+    stay, jump = (0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
+    least = np.inf
     for k in range(len(cloud)):
-        far[k] = _observe(cloud, k, x, y, noise, model, _uniform(key, number + k))
-    if noise < np.inf:
-        least = far.min()
-        for k in range(len(cloud)):
-            cloud[k, _WEIGHT] *= math.exp(least - far[k])
-    _resample(cloud, _uniform(key, number + len(cloud)))
+        if not (
+            cloud[k, _X] == own_x
+            and cloud[k, _Y] == own_y
+            and cloud[k, _VX] == own_vx
+            and cloud[k, _VY] == own_vy
+        ):
+            own_x, own_y, own_vx, own_vy = (
+                cloud[k, _X],
+                cloud[k, _Y],
+                cloud[k, _VX],
+                cloud[k, _VY],
+            )
+            vx, vy = own_vx + model[DRIFT], own_vy + model[DRIFT]
+            stays, jumped, near, stay, jump = _observed(own_x, own_y, vx, vy, x, y, noise, model)
+            least = min(least, near)
+        far[k] = near
+        made = jump if _uniform(key, number + k) * (stays + jumped) < jumped else stay
+        cloud[k, _X], cloud[k, _Y], cloud[k, _VX], cloud[k, _VY] = made
+        cloud[k, _WEIGHT] *= stays + jumped
+    known, factor = np.nan, 1.0
+    for k in range(len(cloud)):
+        if far[k] != known:
+            known, factor = far[k], math.exp(least - far[k])
+        cloud[k, _WEIGHT] *= factor
 
 
 @compiled
@@ -328,7 +380,12 @@ def expected_gaze(memory: Memory, s: int, at: int) -> tuple[float, float]:
     far = np.empty(len(cloud))
     for place in range(marks[LOOKED], at):
         x, y, noise = past[place, 0], past[place, 1], past[place, 2]
-        _look(cloud, far, x, y, noise, model, key, (first + place) * _NUMBERS)
+        number = (first + place) * _NUMBERS
+        if noise < np.inf:
+            _look(cloud, far, x, y, noise, model, key, number)
+        else:
+            _drift(cloud, model, key, number)
+        _resample(cloud, _uniform(key, number + len(cloud)))
     marks[LOOKED] = at
     number = marks[TICK] * _NUMBERS + 2 * len(cloud)
     weights = cloud[:, _WEIGHT]
