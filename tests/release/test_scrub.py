@@ -242,6 +242,15 @@ def test_a_people_table_keeps_what_is_named_and_nothing_else(tmp_path: Path) -> 
     assert not set(table["person"]) & {WORD, "P02"}
 
 
+def test_a_table_that_counts_other_things_is_no_table_of_people(tmp_path: Path) -> None:
+    plant("people", tmp_path / "in")
+    write(tmp_path / "in" / "trials.csv", "id,picture\n1,Wilhelmina.png\n")
+    write(tmp_path / "in" / "log.csv", "person,timestamp\nWilhelmina,17\n")
+    report = scrub(tmp_path / "in", tmp_path / "out")
+    assert set(report.not_copied) == {"trials.csv", "log.csv"}
+    assert report.formats["people"] == 1
+
+
 def test_bids_copies_have_one_label_per_person_and_no_free_text(tmp_path: Path) -> None:
     plant("bids", tmp_path / "in")
     report = scrub(tmp_path / "in" / "dataset", tmp_path / "out")

@@ -25,10 +25,19 @@ PERSON = (
 _GAZE = ("timestamp", "gaze", "por", "pupil", "onset")
 
 
-def is_people_table(lines: Lines) -> bool:
-    """Whether a table has a column of people and none of gaze."""
+def is_people_table(lines: Lines, stem: str) -> bool:
+    """Whether a table has a column of people and none of gaze or times.
+
+    A column `id` alone may count anything: it counts people in a file that is called so.
+    """
     names = [key(name) for name in column_names(lines)]
-    return any(p in names for p in PERSON) and not any(n.startswith(_GAZE) for n in names)
+    known = PERSON if is_people_file(stem) else PERSON[:-1]
+    return any(p in names for p in known) and not any(word in n for n in names for word in _GAZE)
+
+
+def is_people_file(stem: str) -> bool:
+    """Whether a file is called after people."""
+    return stem.lower() in ("participants", "people", "subjects", "demographics")
 
 
 def scrubbed_people(lines: Lines, job: ScrubJob) -> Iterator[str]:

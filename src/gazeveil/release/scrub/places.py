@@ -200,6 +200,7 @@ class Recogniser:
         if _VIDEO.search(file.name):
             return LeftOut(file, "pictures and videos may show people")
         head = Head.of(file)
+        stem = head.name.rsplit(".", 1)[0]
         if get("eyelink-asc").sniff(head):
             make = partial(scrubbed_asc, lines, self.job)
             return FileCopy(file, self._named(file), "eyelink-asc", make)
@@ -209,9 +210,9 @@ class Recogniser:
             if get(kind).sniff(head):
                 make_rows = partial(scrubbed_table, lines, rules, self.job)
                 return FileCopy(file, self._named(file), kind, make_rows)
-        if head.name.endswith((".csv", ".tsv")) and people.is_people_table(lines):
+        if head.name.endswith((".csv", ".tsv")) and people.is_people_table(lines, stem):
             make_people = partial(people.scrubbed_people, lines, self.job)
-            named = head.name.rsplit(".", 1)[0] in ("participants", "people", "subjects")
+            named = people.is_people_file(stem)
             target = self._target(file, file.name) if named else self._named(file)
             return FileCopy(file, target, "people", make_people)
         return LeftOut(file, "scrub does not know this kind of file; `publish` reads more")

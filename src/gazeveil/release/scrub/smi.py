@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 
+from gazeveil.errors import FormatError
 from gazeveil.io.parsing.delimited import find_separator, key
 from gazeveil.release.scrub.cells import decimal, shifted
 from gazeveil.release.scrub.job import ScrubJob
@@ -55,6 +56,8 @@ def scrubbed_smi(lines: Lines, job: ScrubJob) -> Iterator[str]:
             break
     names = _names(lines, start)
     separator = find_separator(names)
+    if not separator:
+        raise FormatError("export", "its column names are not separated", "Export with tabs.")
     column = {key(n): i for i, n in enumerate(names.split(separator))}
     offset = _beginning(lines, start, separator, column.get("time", 0))
 
