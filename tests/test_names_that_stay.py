@@ -46,6 +46,7 @@ VERBS += [
     "verify",
     "advise",
 ]
+VERBS += ["publish"]
 
 STREAMS: dict[str, dict[str, object]] = {
     "gaussian": {"sigma_deg": 2},

@@ -1,0 +1,227 @@
+"""`gazeveil publish`: one verb from a folder of recordings to a certified release."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+import gazeveil
+from gazeveil.cli.main import main
+from gazeveil.privacy.publication.identities.key_file import read_key
+
+STREAM = "gaussian:sigma_deg=2"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A ledger of its own for every test."""
+    monkeypatch.setenv("GAZEVEIL_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = list(gazeveil.simulate(6, 3, 4.0, 100.0, seed=1))
+    made[0] = made[0].with_(valid=made[0].valid & False)
+    people = {
+        p: {"age": 20 + i, "gender": "f", "shoe": 40 + i}
+        for i, p in enumerate(sorted({r.person for r in made}))
+    }
+    cohort = gazeveil.Cohort([r.with_(session="2017-10-13", truth=None) for r in made], people)
+    return cohort.write(tmp_path_factory.mktemp("publish") / "raw")
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main([str(w) for w in words])
+    said = capsys.readouterr()
+    return int(stop.value.code or 0), " ".join(said.out.split()), " ".join(said.err.split())
+
+
+def test_the_whole_road_in_one_verb(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, key = tmp_path / "out", tmp_path / "key.json"
+    words = ("-m", STREAM, "-r", 1, "--key-file", key, "--json", tmp_path / "f.json")
+    code, said, err = run(capsys, "publish", raw, out, *words)
+    assert (code, err) == (0, "")
+    for step in ("inventory", "plan", "scrub", "align", "protect", "attack", "certify"):
+        assert f"{step} " in said
+    assert "17 recordings of 6 people, 3 stimuli" in said
+    assert "1 recordings without gaze" in said
+    assert "None of these people is in an earlier release" in said
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert figures["attack"]["people"] == 6
+    assert figures["attack"]["battery"] == "quick"
+    assert 0 <= figures["attack"]["low"] <= figures["attack"]["rate"] <= figures["attack"]["high"]
+    assert {row["analysis"] for row in figures["utility"]["analyses"]} >= {
+        "where one person looks at one moment"
+    }
+    certificate = json.loads((out / "PRIVACY.json").read_text())
+    assert certificate["attack"] == figures["attack"]
+    page = (out / "PRIVACY.md").read_text()
+    assert f"{figures['attack']['found']} of 6 people" in page
+    copy = gazeveil.read(out)
+    assert {r.rate_hz for r in copy} == {100.0}
+    assert len({len(r) for r in copy}) == 1
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert set(read_key(key).people) == {"p1", "p2", "p3", "p4", "p5", "p6"}
+    inside = (out / "publish.toml").read_text()
+    assert str(raw) not in inside
+    assert "2017" not in inside
+    assert run(capsys, "verify", out, "--against", raw)[0] == 0
+
+
+def test_the_plan_says_everything_and_writes_nothing(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("-m", STREAM, "--plan", "--json", tmp_path / "plan.json")
+    code, said, _ = run(capsys, "publish", raw, tmp_path / "out", *words)
+    assert code == 0
+    for part in (
+        "recordings of 6 people",
+        "promise:",
+        "per person:",
+        "messages, labels, metadata, file names, devices dropped",
+        "age, gender in groups of at least 4",
+        "Not published about people: shoe.",
+        "left out: 1 recordings without gaze",
+        "lengths: one for each stimulus",
+        "to protect with one process; then the quick battery attacks",
+    ):
+        assert part in said
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["plan.json"]
+    headings = [line[0] for line in json.loads((tmp_path / "plan.json").read_text())["plan"]]
+    assert headings[0] == "release"
+    code, said, _ = run(capsys, "publish", raw, "-m", "k-same-synth:k=6,match=crowd", "--plan")
+    assert "1 stimuli that fewer than k = 6 people saw" in said
+
+
+def test_the_file_of_choices_makes_the_same_choices_again(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("-m", STREAM, "--no-attack", "--keep", "shoe", "--k", 3, "--seed", 5, "--to", "csv")
+    assert run(capsys, "publish", raw, tmp_path / "one", *words)[0] == 0
+    recipe = tmp_path / "one.publish.toml"
+    code, said, _ = run(capsys, "publish", "--from", recipe, tmp_path / "two", "--seed", 5)
+    assert code == 0
+    assert "This is a test" in said
+    one, two = tmp_path / "one", tmp_path / "two"
+    files = sorted(p.relative_to(one) for p in one.rglob("*") if p.is_file())
+    assert files == sorted(p.relative_to(two) for p in two.rglob("*") if p.is_file())
+    for file in files:
+        assert (one / file).read_bytes() == (two / file).read_bytes(), file
+    assert (tmp_path / "two.publish.toml").read_text() == recipe.read_text()
+    assert "shoe" in json.loads((one / "PRIVACY.json").read_text())["kept"]
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        (("--preset", "public-maps"), None),
+        (("--preset", "public-samples"), "cohort.json"),
+        (("-m", "heatmap-laplace:epsilon=2"), "maps.parquet"),
+        (("-m", "lpa:epsilon=1"), "features.parquet"),
+    ],
+)
+def test_presets_maps_and_tables_are_published(
+    words: tuple[str, ...],
+    file: str | None,
+    raw: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, said, err = run(capsys, "publish", raw, tmp_path / "out", *words, "--no-attack")
+    assert (code, err) == (0, "")
+    assert file is None or (tmp_path / "out" / file).exists()
+    assert (tmp_path / "out" / "PRIVACY.md").exists()
+    assert "nobody attacked, as you asked" in said
+
+
+def test_a_second_release_of_the_same_people_adds_up_or_is_refused(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = ("-m", STREAM, "--no-attack")
+    assert run(capsys, "publish", raw, tmp_path / "one", *first)[0] == 0
+    code, said, _ = run(capsys, "publish", raw, tmp_path / "two", *first)
+    assert code == 0
+    assert "6 of these people are in 1 earlier release: together" in said
+    code, _, err = run(
+        capsys, "publish", raw, tmp_path / "three", "-m", "k-same-synth:k=2", "--no-attack"
+    )
+    assert code == 2
+    assert "does not add up" in err
+    assert not (tmp_path / "three").exists()
+    code, _, err = run(capsys, "publish", raw, tmp_path / "four", *first, "--budget", 1)
+    assert code == 2
+    assert not (tmp_path / "four").exists()
+    apart = ("--new-ledger", tmp_path / "apart.json", "-m", "k-same-synth:k=2", "--no-attack")
+    assert run(capsys, "publish", raw, tmp_path / "five", *apart)[0] == 0
+
+
+def test_a_signed_release_is_verified_with_its_key(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "verify", "--new-key", tmp_path / "lab.key")[0] == 0
+    sign = ("--sign", tmp_path / "lab.key", "--no-attack")
+    assert run(capsys, "publish", raw, tmp_path / "out", "-m", STREAM, *sign)[0] == 0
+    key = ("--key", tmp_path / "lab.key.pub")
+    assert run(capsys, "verify", tmp_path / "out", *key)[0] == 0
+    page = tmp_path / "out" / "PRIVACY.md"
+    page.write_text(page.read_text().replace("6 people", "7 people"))
+    assert run(capsys, "verify", tmp_path / "out", *key)[0] == 1
+
+
+BAD = [
+    (["{raw}", "{out}"], "Say how recordings are protected, once"),
+    (["{raw}", "{out}", "-m", STREAM, "--preset", "public-maps"], "once"),
+    (["{raw}", "{out}", "--preset", "public-map"], "Did you mean 'public-maps'"),
+    (["{raw}", "-m", STREAM], "Name the folder to write"),
+    (["-m", STREAM], "Name the recordings"),
+    (["{raw}", "{raw}", "-m", STREAM], "not an empty folder"),
+    (["{raw}/nothing", "{out}", "-m", STREAM], "no such file"),
+    (["{raw}", "{out}", "-m", "gausian:sigma_deg=1"], "Did you mean 'gaussian'"),
+    (["{raw}", "{out}", "-m", "demographics:k=4"], "part of every publication"),
+    (["{raw}", "{out}", "-m", "k-same-synth:k=9"], "needs at least 9 people"),
+    (["{raw}", "{out}", "-m", STREAM, "--keep", "soul"], "keep"),
+    (["{raw}", "{out}", "-m", STREAM, "--to", "xml"], "one of bids, csv, parquet, same"),
+    (["{raw}", "{out}", "-m", STREAM, "--attacks", "soft"], "attacks"),
+    (["{raw}", "{out}", "-m", STREAM, "--durations", "=3"], "STIMULUS=SECONDS"),
+    (["{raw}", "{out}", "-m", STREAM, "--rate", "fast"], "rate_hz"),
+    (["{raw}", "{out}", "-m", STREAM, "--key-file", "{out}/key.json"], "inside the release"),
+    (["--from", "{raw}/cohort.json", "{out}"], "not TOML"),
+    (["--from", "{raw}/none.toml", "{out}"], "no such file"),
+    (["{raw}", "{out}", "-m", STREAM, "--ledger", "{raw}/cohort.json"], "ledger"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), BAD, ids=[b[1] for b in BAD])
+def test_bad_input_is_one_sentence_and_nothing_is_written(
+    words: list[str], sentence: str, raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [w.format(raw=raw, out=tmp_path / "out") for w in words]
+    code, _, err = (
+        run(capsys, "publish", *given, "--no-attack")
+        if "--attacks" not in given
+        else (run(capsys, "publish", *given))
+    )
+    assert code == 2
+    assert sentence in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()
+    assert {p.name for p in tmp_path.iterdir()} <= {"home"}
+
+
+def test_the_recipe_inside_a_release_does_not_say_enough_to_run(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("-m", STREAM, "--no-attack")
+    assert run(capsys, "publish", raw, tmp_path / "out", *words)[0] == 0
+    code, _, err = run(
+        capsys, "publish", "--from", tmp_path / "out" / "publish.toml", tmp_path / "again"
+    )
+    assert code == 2
+    assert "does not say which recordings" in err
