@@ -17,6 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from gazeveil.errors import DataError, FormatError
+from gazeveil.privacy import registry
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import PromiseError
@@ -87,6 +88,7 @@ class Description:
             "mechanism": {
                 "name": self.mechanism,
                 "reading": self.reading,
+                "summary": _summary(self.mechanism),
                 "parameters": {k: str(v) for k, v in self.parameters.items()},
             },
             "seeded": self.seeded,
@@ -105,6 +107,13 @@ class Description:
             "attack": None if self.attack is None else dict(self.attack),
             "utility": None if self.utility is None else dict(self.utility),
         }
+
+
+def _summary(mechanism: str) -> str:
+    """What a mechanism does, in its own words."""
+    if mechanism not in registry.mechanisms():
+        return ""
+    return registry.get(mechanism).summary
 
 
 def per_person(promise: Guarantee) -> dict[str, object]:

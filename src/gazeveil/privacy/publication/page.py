@@ -87,13 +87,16 @@ def _done(certificate: Certificate) -> list[str]:
         for name in ("people", "recordings", "stimuli", "samples")
         if name in contents
     )
+    summary = str(mechanism.get("summary", ""))
+    does = f"It {summary[0].lower()}{summary[1:]} " if summary else ""
     made = (
-        f"Recordings of eye movements were changed by the mechanism `{mechanism['name']}` (reading"
-        f" {mechanism['reading']}; {parameters}) of the software Gazeveil"
-        f" {_part(certificate, 'versions').get('gazeveil', '')}. The recordings themselves are not"
-        " part of this release."
+        f"Recordings of eye movements were changed by the mechanism `{mechanism['name']}` of the"
+        f" software Gazeveil {_part(certificate, 'versions').get('gazeveil', '')}. "
+        f"{does}The recordings themselves are not part of this release."
     )
-    return [made, *([f"It holds {counts}."] if counts else []), *_aligned(certificate)]
+    settings = f"Its settings: reading {mechanism['reading']}; {parameters}."
+    held = [f"It holds {counts}."] if counts else []
+    return [made, *held, *_aligned(certificate), settings]
 
 
 def _aligned(certificate: Certificate) -> list[str]:
@@ -134,7 +137,7 @@ def _not_promised(certificate: Certificate) -> list[str]:
     kept = [f"{name}: released as recorded, on request" for name in _texts(certificate, "kept")]
     listed = dict.fromkeys([*_texts(certificate, "not_covered"), *kept])
     return [
-        "The promise does not speak of the following, which anybody can read in the files:",
+        "The promise does not speak of:",
         "",
         *_list([*listed, "what people tell about themselves elsewhere"]),
     ]
