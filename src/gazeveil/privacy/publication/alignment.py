@@ -79,6 +79,9 @@ class Alignment:
             Where its rate is not known, or its times need more steps than a recording may have.
         """
         space = self.public_space(recording.space)
+        if not len(recording) and self.rate_hz is not None and math.isnan(recording.rate_hz):
+            # A file without a row must not stop a folder; nothing of it needs a clock.
+            recording = recording.with_(rate_hz=float(self.rate_hz))
         if self.times_kept or not len(recording):
             return recording.with_(space=space)
         if math.isnan(recording.rate_hz):

@@ -208,6 +208,17 @@ def test_labels_need_no_other_recording(tmp_path: Path) -> None:
         BidsOutput().finish(tmp_path, rows, {}, None)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("to", ["parquet", "csv", "bids"])
+def test_a_recording_without_samples_stops_no_release(tmp_path: Path, to: str) -> None:
+    none = np.empty(0)
+    empty = Recording("Ben", "nothing", none.astype(np.int64), none, none, space=SCREEN)
+    data = cohort()
+    back = gazeveil.read(published(tmp_path / to, Cohort([*data, empty], data.people), to))
+    assert sum(len(r) > 0 for r in back) == len(data)
+    if to == "bids":
+        assert errors(tmp_path / to) == []
+
+
 # --- the input's own layout
 # --------------------------------------------------------------------------------------------------
 

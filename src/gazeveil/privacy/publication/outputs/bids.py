@@ -57,7 +57,8 @@ class BidsOutput:
             "task": bids_label(recording.task, "gaze"),
             "stimulus": bids_label(recording.stimulus, "stimulus"),
         }
-        file = write_run(recording, folder, **names)
+        # BIDS has no place for a recording without samples; the person stays in the table.
+        file = write_run(recording, folder, **names) if len(recording) else ""
         return {"file": file, "participant": recording.person, **names}
 
     def finish(
@@ -95,8 +96,7 @@ def _column(name: str) -> str:
 def _refuse_same_labels(rows: Sequence[Row]) -> None:
     """File systems that forget case would mix two recordings."""
     first: dict[str, str] = {}
-    for row in rows:
-        file = str(row["file"])
+    for file in (str(row["file"]) for row in rows if row["file"]):
         if first.setdefault(file.lower(), file) != file:
             raise DataError(
                 f"Two files differ in capital letters alone ({first[file.lower()]} and {file})."
