@@ -128,6 +128,17 @@ def test_labels_are_new_in_every_run_and_the_key_is_for_its_owner(tmp_path: Path
     assert not (tmp_path / "three").exists()
 
 
+@pytest.mark.parametrize("format_name", ["eyelink-asc", "smi", "bids", "pupil-core"])
+def test_a_copy_can_be_scrubbed_again(format_name: str, tmp_path: Path) -> None:
+    plant(format_name, tmp_path / "in")
+    first = scrub(tmp_path / "in", tmp_path / "one")
+    second = scrub(tmp_path / "one", tmp_path / "two")
+    assert first.formats == second.formats
+    assert [len(r) for r in recordings(tmp_path / "one")] == [
+        len(r) for r in recordings(tmp_path / "two")
+    ]
+
+
 # --- Other packages
 
 

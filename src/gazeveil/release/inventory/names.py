@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_SHORTEST = 3
+_SHORTEST, _LONG_NUMBER = 3, 8
+_LETTER = re.compile(r"[^\W\d_]")
 _PART = re.compile(r"[^\W\d_]{4,}")
 #: Two or three words with capitals: first name and surname.
 _FULL_NAME = re.compile(r"[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){1,2}")
@@ -15,8 +16,9 @@ _COMMON = frozenset({"recording", "study", "project", "test", "image", "gaze", "
 def name_pattern(names: Iterable[str]) -> re.Pattern[str] | None:
     """A pattern that finds any of some names as a word of its own, or None without names.
 
-    Names of fewer than three characters and bare numbers would be found everywhere and are left
-    out. Of a first name and a surname, each of at least four letters is looked for as well.
+    Names of fewer than three characters and numbers of fewer than eight would be found everywhere
+    and are left out. Of a first name and a surname, each of at least four letters is looked for as
+    well.
 
     Examples
     --------
@@ -27,7 +29,7 @@ def name_pattern(names: Iterable[str]) -> re.Pattern[str] | None:
     words: set[str] = set()
     for name in names:
         plain = name.strip()
-        if len(plain) >= _SHORTEST and re.search(r"[^\W\d_]", plain):
+        if len(plain) >= _LONG_NUMBER or (len(plain) >= _SHORTEST and _LETTER.search(plain)):
             words.add(plain)
             if _is_full_name(plain):
                 words.update(_PART.findall(plain))

@@ -16,6 +16,7 @@ from gazeveil.release.inventory import Inventory, inventory
 from gazeveil.release.inventory.collect import files_below
 from gazeveil.release.inventory.notes import PLAIN
 from gazeveil.release.inventory.sampling import lines_of
+from gazeveil.release.scrub import eyelink, smi
 from gazeveil.release.scrub.bids import is_dataset
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.page import PAGE, page
@@ -23,6 +24,11 @@ from gazeveil.release.scrub.places import FileCopy, LeftOut, Recogniser
 from gazeveil.release.scrub.source_text import forget_times, write_lines
 
 _SHORTEST = 4
+#: What scrub itself writes: a copy can be scrubbed again.
+_OURS = re.compile(
+    r"recording\.edf|removed|1 January 2000|Scrubbed recordings|(?:message_)?id[0-9a-f]{8}"
+    rf"|{re.escape(eyelink.NEUTRAL_DATE)}|{re.escape(smi.NEUTRAL_DATE)}"
+)
 _LETTERS = re.compile(r"[^\W\d_]{2}").search
 
 
@@ -158,7 +164,11 @@ def _identifiers(found: Inventory) -> set[str]:
         if f.field != "file name"
         for value in f.values
     }
-    return {v for v in values if len(v) >= _SHORTEST and v.lower() not in PLAIN}
+    return {
+        v
+        for v in values
+        if len(v) >= _SHORTEST and v.lower() not in PLAIN and not _OURS.fullmatch(v)
+    }
 
 
 def _written(copy: FileCopy, staging: Path) -> FileCopy | LeftOut:
