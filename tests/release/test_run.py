@@ -369,7 +369,7 @@ def test_another_input_is_not_mixed_in(raw: Path, tmp_path: Path) -> None:
         written(source, out, GAUSSIAN, 1, resume=True)
     shutil.rmtree(source)
     gazeveil.simulate(5, 2, 8.0, 250.0, seed=3).write(source)
-    with pytest.raises((DataError, KeyError)):
+    with pytest.raises(DataError, match="The recordings are not those"):
         written(source, out, GAUSSIAN, 1, resume=True)
     assert not out.exists()
 
@@ -447,3 +447,66 @@ def test_a_number_of_workers_that_is_none_is_refused(raw: Path, tmp_path: Path) 
     with pytest.raises(ParameterError, match="workers"):
         written(raw, tmp_path / "out", GAUSSIAN, 0)
     assert nothing_but(tmp_path)
+
+
+# --- from the command line
+# --------------------------------------------------------------------------------------------------
+
+
+def published(home: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "gazeveil.cli.main", "publish", *arguments, "--no-attack"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "GAZEVEIL_HOME": str(home)},
+    )
+
+
+def counted(home: Path) -> list[str]:
+    """States of the releases that count in the ledger."""
+    ledger = json.loads((home / "releases.json").read_text())
+    return [r["state"] for r in ledger["releases"] if r["state"] != "cancelled"]
+
+
+@pytest.mark.parametrize("name", [GAUSSIAN, KSAME])
+def test_a_killed_publication_is_completed_verified_and_counted_once(
+    raw: Path, tmp_path: Path, name: str
+) -> None:
+    out, home = tmp_path / "out", tmp_path / "home"
+    asked = (str(raw), str(out), "-m", name, "--workers", "1")
+    process = published(home, *asked)
+    assert stop_after(process, out, 2, signal.SIGKILL), process.communicate()
+    process.communicate()
+    refused = published(home, *asked)
+    _, wrong = refused.communicate()
+    assert refused.returncode == 2
+    assert "Go on with --resume, or remove it with --clean." in wrong
+    resumed = published(home, *asked, "--resume")
+    said, wrong = resumed.communicate()
+    assert resumed.returncode == 0, wrong
+    assert ("were finished before the interruption" in said) is (name == GAUSSIAN)
+    assert ("all recordings are drawn anew" in said) is (name == KSAME)
+    assert counted(home) == ["finished"]
+    checked = subprocess.run(
+        [sys.executable, "-m", "gazeveil.cli.main", "verify", str(out), "--against", str(raw)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert nothing_but(tmp_path, "home", "out", "out.publish.toml")
+
+
+def test_clean_removes_what_was_left_and_starts_again(raw: Path, tmp_path: Path) -> None:
+    out, home = tmp_path / "out", tmp_path / "home"
+    process = published(home, str(raw), str(out), "-m", GAUSSIAN, "--workers", "1")
+    assert stop_after(process, out, 2, signal.SIGKILL), process.communicate()
+    process.communicate()
+    again = published(home, str(raw), str(out), "-m", "gaussian:sigma_deg=4", "--clean")
+    _, wrong = again.communicate()
+    assert again.returncode == 0, wrong
+    assert certified(out)
+    assert not WorkFolder(out).exists
+    assert counted(home) == ["finished"]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle, ReadAs
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.publication.alignment import Alignment
@@ -200,6 +201,11 @@ def prepare(
     first = alignment is not None
     if alignment is None:
         alignment = public_alignment(look_at(cohort, needs_every(chosen)), chosen)
+    if names is not None and set(names.recordings) != set(cohort.keys):
+        raise DataError(
+            "The recordings are not those of the publication that was begun. Start it again from"
+            " the beginning."
+        )
     if names is None:
         names = public_names(cohort.keys, chosen, chance(seed))
     recorded = names.people
