@@ -139,6 +139,15 @@ def test_a_copy_can_be_scrubbed_again(format_name: str, tmp_path: Path) -> None:
     ]
 
 
+def test_two_texts_never_share_a_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gazeveil.release.scrub import job
+
+    drawn = iter(["00000001", "00000001", "00000001", "00000002"])
+    monkeypatch.setattr(job.secrets, "token_hex", lambda _: next(drawn))
+    labels = ScrubJob()
+    assert [labels.label(t) for t in ("a", "b", "a")] == ["id00000001", "id00000002", "id00000001"]
+
+
 # --- Other packages
 
 

@@ -49,6 +49,7 @@ class ScrubJob:
         self.identifiers = frozenset(i for i in identifiers if not self.keeps(i))
         self._known = name_pattern(self.identifiers)
         self._labels: dict[str, str] = {}
+        self._used: set[str] = set()
         #: What was done -> how often.
         self.done: Counter[str] = Counter()
         #: Texts of the experiment that stay, because they name no person and look like nothing.
@@ -67,9 +68,16 @@ class ScrubJob:
             self.kept.add(plain)
             return plain
         if plain not in self._labels:
-            self._labels[plain] = f"id{secrets.token_hex(_LABEL_BYTES)}"
+            self._labels[plain] = self._fresh()
         self.done["texts replaced by labels"] += 1
         return self._labels[plain]
+
+    def _fresh(self) -> str:
+        """A label that no other text has."""
+        while (label := f"id{secrets.token_hex(_LABEL_BYTES)}") in self._used:
+            pass
+        self._used.add(label)
+        return label
 
     def event(self, text: str, words: frozenset[str]) -> str:
         """A word that the vendor's software writes, or the label of any other text."""
