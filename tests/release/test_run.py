@@ -510,3 +510,18 @@ def test_clean_removes_what_was_left_and_starts_again(raw: Path, tmp_path: Path)
     assert certified(out)
     assert not WorkFolder(out).exists
     assert counted(home) == ["finished"]
+
+
+def test_protect_resumes_too(raw: Path, whole: dict[str, Any], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    interrupted(raw, out)
+    options = ("-m", GAUSSIAN, "--seed", "5", "--resume", "--workers", "2")
+    done = subprocess.run(
+        [sys.executable, "-m", "gazeveil.cli.main", "protect", str(raw), str(out), *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "recordings were finished before the interruption" in done.stdout
+    assert files(out) == whole[GAUSSIAN]

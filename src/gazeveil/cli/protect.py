@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ from gazeveil.cli.arguments import (
     say,
     write_json,
 )
-from gazeveil.cli.progress import bar, track
+from gazeveil.cli.progress import bar
 from gazeveil.cli.publication_options import (
     DurationsOption,
     KeepOption,
@@ -30,23 +30,29 @@ from gazeveil.cli.publication_options import (
     ToOption,
     publication_choices,
 )
+from gazeveil.cli.running_options import (
+    CleanOption,
+    ClusterOption,
+    ResumeOption,
+    WorkersOption,
+    running_of,
+)
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features import FeatureTable
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.features_file import table_suffix
 from gazeveil.io.people import people_suffix, read_people
-from gazeveil.io.staging import free
 from gazeveil.privacy.api import protect
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.publication.identities.key_file import check_key_file
-from gazeveil.privacy.publication.part import Part
 from gazeveil.privacy.publication.protecting import channels_of, protected
 from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.single_file import write_file
-from gazeveil.privacy.publication.writing import write_publication
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.release import Release
+from gazeveil.release.resuming import Running
+from gazeveil.release.run import begun_names, run
 
 NAME = "protect"
 HELP = """Protect what the mechanism takes, write it, and print what that promises.
@@ -89,21 +95,29 @@ def command(
     rate_hz: RateOption = None,
     durations: DurationsOption = None,
     key_file: KeyFileOption = None,
+    workers: WorkersOption = None,
+    cluster: ClusterOption = None,
+    resume: ResumeOption = False,
+    clean_first: CleanOption = False,
     seed: TestSeedOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Protect data."""
     chosen = mechanism(mechanism_text)
     _check_paths(chosen, path, out)
+    running = Running()
+    if chosen.kind in ("stream", "cohort"):
+        running = running_of(out, workers, cluster, resume, clean_first)
     choices = publication_choices(keep, to, rate_hz, durations, key_file)
-    if key_file is not None:
+    if key_file is not None and not running.resume:
         check_key_file(key_file, out)
     data = _read(chosen.kind, path, lambda: read_cohort(path, format_name, settings, screen))
     if chosen.kind in ("stream", "cohort"):
+        names = begun_names(out) if running.resume else None
         with bar("Protecting"):
-            publication = protected(data, chosen, choices, seed)
+            publication = protected(data, chosen, choices, seed, names=names)
         release = publication.release
-        numbers, promise = _write_recordings(publication, out)
+        numbers, promise = _write_recordings(publication, out, data, running)
         for note in publication.notes:
             say(note)
     else:
@@ -121,7 +135,6 @@ def command(
 def _check_paths(chosen: Mechanism[Any], path: Path, out: Path) -> None:
     """Refuse what cannot be read or written before any work is done."""
     if chosen.kind in ("stream", "cohort"):
-        free(out)
         return
     suffix = path.suffix.lower()
     if chosen.kind == "table" and (path.is_dir() or suffix not in (".parquet", ".csv", ".tsv")):
@@ -148,11 +161,22 @@ def _read(kind: str, path: Path, recordings: Callable[[], Cohort]) -> Any:
     return recordings()
 
 
-def _write_recordings(publication: Publication, out: Path) -> tuple[Numbers, Guarantee]:
-    def each(parts: Sequence[Part]) -> Iterable[Part]:
-        return track(parts, len(parts), "Protecting")
-
-    summaries = write_publication(publication, out, each)
+def _write_recordings(
+    publication: Publication, out: Path, raw: Cohort, running: Running
+) -> tuple[Numbers, Guarantee]:
+    with bar("Protecting") as progress:
+        done = run(
+            publication,
+            out,
+            raw=raw,
+            workers=running.workers,
+            cluster=running.cluster,
+            resume=running.resume,
+            progress=progress,
+        )
+    for note in done.notes:
+        say(note)
+    summaries = done.summaries
     samples = sum(s.samples for s in summaries)
     say(f"{len(summaries)} recordings, {samples:,} samples written to {out}.")
     if not any(s.valid for s in summaries):
