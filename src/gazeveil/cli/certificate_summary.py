@@ -14,7 +14,11 @@ def show_certificate(path: Path) -> dict[str, object] | None:
     if not path.is_dir() or not has_certificate(path):
         return None
     certificate = read_certificate(path)
+    try:
+        lines = summary(certificate)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        lines = ["It is not whole: somebody edited it."]
     say("Certificate, as it stands there; `gazeveil verify` checks it:")
-    for line in summary(certificate):
+    for line in lines:
         say(f"  {line}")
     return certificate

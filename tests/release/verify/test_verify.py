@@ -157,6 +157,38 @@ def test_an_edited_promise_is_red_even_where_page_and_hashes_are_made_anew(
         assert red(verify(out)) == ["promise"]
 
 
+def _places(part: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where every value of a certificate stands."""
+    inside = part.items() if isinstance(part, dict) else enumerate(part)
+    found = []
+    for name, value in inside:
+        found.append((*before, name))
+        if isinstance(value, dict | list):
+            found += _places(value, (*before, name))
+    return found
+
+
+@pytest.mark.parametrize("junk", [None, "1/0"])
+def test_no_value_of_a_certificate_can_be_edited_unseen(out: Path, junk: object) -> None:
+    """Each is red or bad input, never green and never a traceback."""
+    file = out / "PRIVACY.json"
+    whole = file.read_text("utf-8")
+    for place in _places(json.loads(whole)):
+        certificate = json.loads(whole)
+        part = certificate
+        for name in place[:-1]:
+            part = part[name]
+        if part[place[-1]] == junk and type(part[place[-1]]) is type(junk):
+            continue
+        part[place[-1]] = junk
+        file.write_text(json.dumps(certificate), "utf-8")
+        try:
+            passed = verify(out).passed
+        except FormatError:
+            continue
+        assert not passed, place
+
+
 def test_a_sum_over_a_person_follows_from_the_recordings_that_were_protected(
     raw: Path, tmp_path: Path
 ) -> None:

@@ -6,6 +6,8 @@ was edited.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from gazeveil.privacy.noise import arithmetic, knorm
@@ -41,7 +43,7 @@ def page(certificate: Certificate) -> str:
         _section("What an attacker still got", _attacked(certificate)),
         _section("What analysis still works", _useful(certificate)),
         _section("For the consent form", _consent(certificate)),
-        _section("How to check this page", _check()),
+        _section("How to check this page", _check(certificate)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -196,13 +198,24 @@ def _consent(certificate: Certificate) -> list[str]:
     ]
 
 
-def _check() -> list[str]:
+def _check(certificate: Certificate) -> list[str]:
     return [
         "`PRIVACY.json` holds the exact statement and the SHA-256 of every file. `gazeveil verify"
         " FOLDER` checks files, numbers and this page against it, and, for whoever holds the"
         " recordings, `--against RECORDINGS` that nothing of them is in the files. With"
-        " `PRIVACY.sig`, `--key` checks who published it."
+        " `PRIVACY.sig`, `--key` checks who published it.",
+        "",
+        f"SHA-256 of the statement: `{digest(certificate)}`",
     ]
+
+
+def digest(certificate: Certificate) -> str:
+    """SHA-256 of everything that a certificate says, but for its list of files: that has the page
+    in it, and the page has this.
+    """
+    said = {name: part for name, part in certificate.items() if name != "files"}
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _list(items: Iterable[str]) -> list[str]:

@@ -49,7 +49,7 @@ def check_page(folder: Path, certificate: Certificate) -> VerifyCheck:
         expected = page(certificate).encode("utf-8")
     except FileNotFoundError:
         return VerifyCheck("page", (f"{PAGE_NAME} is missing.",))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return VerifyCheck("page", (f"{JSON_NAME} is not whole: no page can be made from it.",))
     if written != expected:
         failure = f"{PAGE_NAME} and {JSON_NAME} differ: one of them was edited."

@@ -82,7 +82,7 @@ def verify(
             where = source if isinstance(against, Cohort) else against
             files = None if where is None else Path(where)
             found += _against(place, certificate, released, raw, files, progress)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         if isinstance(error, GazeveilError):
             raise
         found.append(VerifyCheck("certificate", (f"PRIVACY.json is not whole: {error!r}.",)))
