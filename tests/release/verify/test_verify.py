@@ -211,6 +211,20 @@ def test_an_edited_page_is_red(out: Path) -> None:
     assert red(verify(out)) == ["files", "page"]
 
 
+def test_the_page_of_another_version_is_known_by_its_hash(out: Path) -> None:
+    certified_anew(out, lambda c: c["versions"].update(gazeveil="0.0.9"))
+    text = (out / "PRIVACY.md").read_text("utf-8")
+    (out / "PRIVACY.md").write_text(text.replace("# Privacy of", "# About"), "utf-8")
+    certificate = json.loads((out / "PRIVACY.json").read_text("utf-8"))
+    certificate["files"] = hashes(out)
+    (out / "PRIVACY.json").write_text(json.dumps(certificate), "utf-8")
+    assert verify(out).passed
+    assert "of version 0.0.9" in verify(out).checks[1].note
+    certificate["kept"] = ["person"]
+    (out / "PRIVACY.json").write_text(json.dumps(certificate), "utf-8")
+    assert red(verify(out)) == ["page"]
+
+
 def test_wrong_counts_rates_and_times_are_red(out: Path) -> None:
     certified_anew(out, lambda c: c["contents"].update(samples=1))
     assert "counts 1 samples" in " ".join(verify(out).failures)

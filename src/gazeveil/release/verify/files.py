@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from gazeveil import __version__
 from gazeveil.errors import DataError
 from gazeveil.privacy.publication.certificate import (
     JSON_NAME,
@@ -16,7 +17,7 @@ from gazeveil.privacy.publication.certificate import (
     beside,
     hashes,
 )
-from gazeveil.privacy.publication.page import page
+from gazeveil.privacy.publication.page import digest, page
 from gazeveil.privacy.publication.signing import signer
 from gazeveil.release.verify.outcome import VerifyCheck
 
@@ -43,17 +44,26 @@ def check_files(folder: Path, certificate: Certificate) -> VerifyCheck:
 
 
 def check_page(folder: Path, certificate: Certificate) -> VerifyCheck:
-    """The page says what the certificate says."""
+    """The page says what the certificate says.
+
+    A page of this version is made again and compared. Another version may word it otherwise; its
+    page must hold the hash of the statement.
+    """
     try:
         written = beside(folder, PAGE_NAME).read_bytes()
         expected = page(certificate).encode("utf-8")
+        version = certificate["versions"]["gazeveil"]  # type: ignore[index]
     except FileNotFoundError:
         return VerifyCheck("page", (f"{PAGE_NAME} is missing.",))
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return VerifyCheck("page", (f"{JSON_NAME} is not whole: no page can be made from it.",))
-    if written != expected:
+    other = version != __version__
+    if digest(certificate).encode() not in written or (written != expected and not other):
         failure = f"{PAGE_NAME} and {JSON_NAME} differ: one of them was edited."
         return VerifyCheck("page", (failure,))
+    if other:
+        note = f"{PAGE_NAME} is of version {version} and holds the hash of what {JSON_NAME} says"
+        return VerifyCheck("page", note=note)
     return VerifyCheck("page", note=f"{PAGE_NAME} says what {JSON_NAME} says")
 
 
