@@ -79,7 +79,7 @@ def _people(place: Path) -> tuple[str, ...]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the reader's notes are for who reads
             return tuple(key[0] for key in read(place, clash="session").keys)
-    except GazeveilError:
+    except (GazeveilError, OSError):
         return ()
 
 
