@@ -51,7 +51,7 @@ def test_the_whole_road_in_one_verb(
     for step in ("inventory", "plan", "scrub", "align", "protect", "attack", "certify"):
         assert f"{step} " in said
     assert "17 recordings of 6 people, 3 stimuli" in said
-    assert "1 recordings without gaze" in said
+    assert "1 recording without gaze" in said
     assert "None of these people is in an earlier release" in said
     figures = json.loads((tmp_path / "f.json").read_text())
     assert figures["attack"]["people"] == 6
@@ -88,7 +88,7 @@ def test_the_plan_says_everything_and_writes_nothing(
         "messages, labels, metadata, file names, devices dropped",
         "age, gender in groups of at least 4",
         "Not published about people: shoe.",
-        "left out: 1 recordings without gaze",
+        "left out: 1 recording without gaze",
         "lengths: one for each stimulus",
         "to protect with one process; then the quick battery attacks",
     ):
@@ -97,7 +97,7 @@ def test_the_plan_says_everything_and_writes_nothing(
     headings = [line[0] for line in json.loads((tmp_path / "plan.json").read_text())["plan"]]
     assert headings[0] == "release"
     code, said, _ = run(capsys, "publish", raw, "-m", "k-same-synth:k=6,match=crowd", "--plan")
-    assert "1 stimuli that fewer than k = 6 people saw" in said
+    assert "1 stimulus that fewer than k = 6 people saw" in said
 
 
 def test_the_file_of_choices_makes_the_same_choices_again(

@@ -101,9 +101,11 @@ def test_separate_processes_report_and_curate(place: Path, tmp_path: Path) -> No
     model = np.load(tmp_path / "out" / "model.npz")
     assert np.allclose(model["transitions"].sum(axis=1), 1.0)
     out = gazeveil.read(tmp_path / "out" / "recordings")
-    assert sorted(r.key for r in out) == sorted(
-        r.key for person in ("p1", "p2", "p3") for r in gazeveil.read(place / person)
-    )
+    reported = [r for person in ("p1", "p2", "p3") for r in gazeveil.read(place / person)]
+    assert sorted(r.key[1:] for r in out) == sorted(r.key[1:] for r in reported)
+    assert len(out.people) == 3
+    assert not set(out.people) & {"p1", "p2", "p3"}
+    assert (tmp_path / "out" / "recordings" / "PRIVACY.md").exists()
     assert all(len(r) == 360 and r.valid.all() for r in out)
 
 

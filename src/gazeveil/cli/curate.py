@@ -16,9 +16,9 @@ from gazeveil.cli.public_parameters import read_parameters
 from gazeveil.cli.randomize import ParametersOption
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.io.parquet import write
 from gazeveil.io.staging import free
 from gazeveil.privacy.randomness.rng import source
+from gazeveil.privacy.release import Release
 from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
 from gazeveil.privacy.synthesis.dpgazesynth.one_process import synthetic
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Buffer
@@ -29,8 +29,9 @@ HELP = """Add up the messages of devices, learn from the sums, and draw syntheti
 
 Example: `gazeveil curate messages/*.gvr --parameters public.toml --out curated`
 
-Writes `counts.npz` (sums of answers), `model.npz` (what was learned) and `recordings/`. The order
-of messages and files does not matter. A message that is malformed, made under other parameters, cut
+Writes `counts.npz` (sums of answers), `model.npz` (what was learned) and `recordings/`, which
+can be published: pseudonyms, times from zero, and PRIVACY.md with what is promised. The order of
+messages and files does not matter. A message that is malformed, made under other parameters, cut
 short, sent twice, or about another kind of space (see `space` in the parameter file; without it the
 more common kind is taken) is refused, counted and left out."""
 
@@ -79,11 +80,12 @@ def command(
             for r in track(reports, len(reports), "Drawing")
         ]
     )
-    write(drawn, out / "recordings")
     promise = chosen.promise(
         (r.head.person, curator.scheme.plan(r.head.space, r.head.rate_hz), r.head.samples)
         for r in reports
     )
+    # The noise is the devices' own, whatever the recordings are drawn with.
+    Release(drawn, promise, chosen.provenance(None)).write(out / "recordings", seed=seed)
     say(
         f"{counted(taken, 'message')} about {counted(curator.windows, 'window')} of"
         f" {counted(len(drawn.people), 'person')}; {sum(curator.refused.values())} refused."

@@ -110,11 +110,13 @@ def _taking_part(
     empty = {look.key for look in looks if not look.valid or math.isnan(look.rate_hz)}
     items = [item for item in cohort.items if item.key not in empty]
     if empty:
-        said.append(f"{len(empty)} recordings without gaze or without a known rate.")
+        said.append(f"{_counted(len(empty), 'recording')} without gaze or without a known rate.")
     people = {item.person for item in items}
     gone = sorted({look.key[0] for look in looks} - people)
     if gone:
-        said.append(f"{len(gone)} people of whom nothing is left: {', '.join(gone[:5])}.")
+        said.append(
+            f"{_counted(len(gone), 'person')} of whom nothing is left: {', '.join(gone[:5])}."
+        )
     if not items:
         raise DataError(
             "No recording has gaze and a known rate, so there is nothing to publish. Look at them"
@@ -128,6 +130,11 @@ def _taking_part(
     return kept, tuple(said)
 
 
+def _counted(count: int, word: str) -> str:
+    more = {"person": "people", "stimulus": "stimuli"}.get(word, word + "s")
+    return f"{count:,} {word if count == 1 else more}"
+
+
 def _rare(items: Iterable[Any], k: int) -> list[str]:
     seen: dict[str, set[str]] = {}
     for item in items:
@@ -136,7 +143,7 @@ def _rare(items: Iterable[Any], k: int) -> list[str]:
     if not rare:
         return []
     shown = ", ".join(rare[:5]) + (" and others" if len(rare) > 5 else "")
-    return [f"{len(rare)} stimuli that fewer than k = {k} people saw: {shown}."]
+    return [f"{_counted(len(rare), 'stimulus')} that fewer than k = {k} people saw: {shown}."]
 
 
 def _what(
@@ -147,17 +154,15 @@ def _what(
     choices: PublicationChoices,
 ) -> str:
     people, stimuli = len({k[0] for k in cohort.keys}), len(cohort.stimuli)
-    of = f"{people} people, {stimuli} stimuli"
+    of = f"{_counted(people, 'person')}, {_counted(stimuli, 'stimulus')}"
     if mechanism.kind == "map":
         return f"heat maps of {stimuli} stimuli, each of all its viewers, as Parquet"
     if mechanism.kind == "table":
         return f"a table of features of {len(cohort)} recordings of {of}, as Parquet"
     samples = sum(look.samples for look in looks)
     rate = "their own rates" if alignment.rate_hz is None else f"{float(alignment.rate_hz):g} Hz"
-    return (
-        f"{len(cohort)} recordings of {of}, {samples:,} samples as recorded, at {rate}, as"
-        f" {choices.to}"
-    )
+    recordings = _counted(len(cohort), "recording")
+    return f"{recordings} of {of}, {samples:,} samples as recorded, at {rate}, as {choices.to}"
 
 
 def _cost(
@@ -239,7 +244,7 @@ def _lengths(looks: Sequence[Look], alignment: Alignment) -> str:
             filled += own < float(public) - 0.05
     lengths = sorted(float(d) for d in set(alignment.lengths_s.values()))
     span = f"{lengths[0]:g} s" if len(lengths) == 1 else f"{lengths[0]:g} to {lengths[-1]:g} s"
-    return f"one for each stimulus, {span}: {cut} recordings cut, {filled} filled up"
+    return f"one for each stimulus, {span}: {_counted(cut, 'recording')} cut, {filled} filled up"
 
 
 def _time(

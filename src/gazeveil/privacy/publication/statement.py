@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from gazeveil import checks
+from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
@@ -66,25 +67,32 @@ def published_promise(
 ) -> Guarantee:
     """The guarantee of the files, as the certificate has it."""
     promise = release.guarantee
+    data = release.data
+    keys = [data.key] if isinstance(data, Recording) else data.keys
+    stimuli = {key[1] for key in keys}
     hidden = {_ATTRIBUTES, "who saw what"}
     if alignment.rate_hz is not None:
         hidden.add(_RATE)
-    if alignment.lengths_s:
+    if alignment.lengths_s and stimuli <= set(alignment.lengths_s):
         hidden |= {_LENGTH, _BEGINNING}
     promise = replace(
         promise, not_covered=tuple(c for c in promise.not_covered if c not in hidden)
-    ).with_not_covered(*_shown(choices, alignment, aligned_first, table), *ALWAYS)
+    ).with_not_covered(*_shown(choices, alignment, aligned_first, table, stimuli), *ALWAYS)
     return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, aligned_first)))
 
 
 def _shown(
-    choices: PublicationChoices, alignment: Alignment, aligned_first: bool, table: PeopleTable
+    choices: PublicationChoices,
+    alignment: Alignment,
+    aligned_first: bool,
+    table: PeopleTable,
+    stimuli: set[str],
 ) -> list[str]:
     shown = [f"{FIELDS[n]}, kept as they were" for n in choices.keep if n in FIELDS]
     shown += [
         f"the {n} of people, kept as it was" for n in table.kept if "attributes" not in choices.keep
     ]
-    if not alignment.lengths_s:
+    if not stimuli <= set(alignment.lengths_s):
         shown.append(_LENGTH)
     differ = alignment.rate_hz is not None and alignment.slowest_hz < float(alignment.rate_hz)
     if differ:
