@@ -193,8 +193,9 @@ def promise(guarantee: Guarantee) -> str:
     own = claim(guarantee).split(" (neighbours")[0]
     if guarantee.unit == "user":
         return own if "one person" in own else f"{own}, for everything of one person"
+    assert guarantee.change is not None
     try:
-        whole = guarantee.map(Change.person(metric=guarantee.change.metric))  # type: ignore[union-attr]
+        whole = guarantee.map(Change.person(metric=guarantee.change.metric))
     except PromiseError:
         return own
     return f"{own}; adds up to {amounts(whole)} for everything of one person"

@@ -12,7 +12,7 @@ from gazeveil import checks
 
 
 @dataclass(frozen=True)
-class Preset:
+class ReleasePreset:
     """A choice that somebody may take without knowing mechanisms.
 
     Parameters
@@ -37,28 +37,28 @@ class Preset:
 
 
 _ALL = (
-    Preset(
+    ReleasePreset(
         "public-maps",
         "event-synth-pd:k=4,gamma=4",
         "maps",
         8,
         "drawn recordings whose heat maps are near those of the people",
     ),
-    Preset(
+    ReleasePreset(
         "public-events",
         "event-synth-pd:k=4,gamma=4",
         "events",
         8,
         "drawn recordings whose fixations and saccades are as those of the people",
     ),
-    Preset(
+    ReleasePreset(
         "public-samples",
         "clock-render:epsilon=1,r_deg=2,slot_s=1/2,form=offline",
         "samples",
         1,
         "drawn recordings that look every half second near where the person looked",
     ),
-    Preset(
+    ReleasePreset(
         "public-features",
         "dct-knorm:epsilon=10",
         "ml",
@@ -67,10 +67,10 @@ _ALL = (
     ),
 )
 
-PRESETS: Mapping[str, Preset] = MappingProxyType({p.name: p for p in _ALL})
+PRESETS: Mapping[str, ReleasePreset] = MappingProxyType({p.name: p for p in _ALL})
 
 
-def preset(name: str) -> Preset:
+def preset(name: str) -> ReleasePreset:
     """A preset by its name.
 
     Raises

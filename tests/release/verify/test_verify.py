@@ -24,7 +24,7 @@ from gazeveil.io.parquet import load, write_recording
 from gazeveil.privacy.publication.certificate import hashes
 from gazeveil.privacy.publication.page import page
 from gazeveil.privacy.publication.signing import new_key, sign
-from gazeveil.release.verify import Verification, verify
+from gazeveil.release.verify import VerifiedRelease, verify
 
 NAMES = ("anna-schmidt", "bob.jones", "carla_neumann", "dieter", "emil77", "frieda", "gus", "hanne")
 MECHANISM = "kaleido:epsilon=1,w=30,r_deg=2"
@@ -88,7 +88,7 @@ def certified_anew(folder: Path, edit: Callable[[dict[str, Any]], None] = lambda
     (folder / "PRIVACY.json").write_text(json.dumps(certificate, indent=1), "utf-8")
 
 
-def red(result: Verification) -> list[str]:
+def red(result: VerifiedRelease) -> list[str]:
     return [check.name for check in result.checks if not check.passed]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
+from typing import Any
 
 from gazeveil.errors import FormatError
 
@@ -103,7 +104,7 @@ def advice_rows() -> tuple[AdviceRow, ...]:
     FormatError
         If the installed table is damaged.
     """
-    file = files("gazeveil.release.advice") / "advice.csv"
+    file = files(__name__.rpartition(".")[0]) / "advice.csv"
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
         return tuple(_row(line) for line in csv.DictReader(lines))
@@ -115,6 +116,5 @@ def _row(line: Mapping[str, str]) -> AdviceRow:
     numbers = {name: float(line[name]) for name in ("value", "reference")}
     rates = {n: float(line[n]) if line[n] else None for n in ("found", "guessing")}
     texts = {f.name: line[f.name] for f in fields(AdviceRow) if f.name not in {**numbers, **rates}}
-    return AdviceRow(
-        **{**texts, **numbers, **rates, "least_people": int(line["least_people"])}  # type: ignore[arg-type]
-    )
+    row: dict[str, Any] = {**texts, **numbers, **rates, "least_people": int(line["least_people"])}
+    return AdviceRow(**row)

@@ -30,7 +30,7 @@ class VerifyCheck:
 
 
 @dataclass(frozen=True)
-class Verification:
+class VerifiedRelease:
     """All answers.
 
     Parameters

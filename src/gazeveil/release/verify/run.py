@@ -21,7 +21,7 @@ from gazeveil.release.verify.identifiers import (
     identifiers,
     texts_of,
 )
-from gazeveil.release.verify.outcome import Verification, VerifyCheck
+from gazeveil.release.verify.outcome import VerifiedRelease, VerifyCheck
 from gazeveil.release.verify.people import check_contents, check_groups, check_table
 from gazeveil.release.verify.raw_rows import BINARY_DEG, TEXT_DEG, check_raw_rows
 from gazeveil.release.verify.released import EXTRAS, look
@@ -35,7 +35,7 @@ def verify(
     key: str | None = None,
     progress: Progress = lambda recordings, count, what: recordings,
     source: str | Path | None = None,
-) -> Verification:
+) -> VerifiedRelease:
     """Check a release.
 
     Parameters
@@ -86,7 +86,7 @@ def verify(
         if isinstance(error, GazeveilError):
             raise
         found.append(VerifyCheck("certificate", (f"PRIVACY.json is not whole: {error!r}.",)))
-    return Verification(tuple(found))
+    return VerifiedRelease(tuple(found))
 
 
 def _of_recordings(certificate: Mapping[str, Any]) -> bool:
