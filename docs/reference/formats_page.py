@@ -27,8 +27,13 @@ Rules all readers share:
 - In a folder, links to other folders are followed, each folder once. Files that are not recordings
   of the format, hidden files, and links that lead nowhere are listed in `cohort.skipped` with the
   reason.
-- A text file holds at most 4 GiB, unzipped; larger ones are split or converted to Parquet. A gzip
-  archive that has given more than 256 MiB and is then more than 200 times its own size is refused.
+- A `dataset.toml` beside the data says columns, units, screen, people and stimuli once for every
+  verb; columns and units that nobody said are guessed aloud where the values allow one answer, and
+  names and units that look wrong are pointed out ([own CSV files](../howto/own_csv.md)).
+- A file without any row below its header is left out of a folder and named.
+- A text file holds at most 4 GiB, unzipped (CSV files are read in blocks and have no such limit);
+  larger ones are split or converted to Parquet. A gzip archive that has given more than 256 MiB and
+  is then more than 200 times its own size is refused.
 - An error names the file, the line where there is one, and what to do.
 - Where a file does not say how large and far the screen was, a typical one is assumed and
   `metadata["assumed_geometry"]` says so.

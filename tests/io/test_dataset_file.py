@@ -179,6 +179,7 @@ def test_a_dataset_file_that_was_written_reads_the_same(tmp_path: Path) -> None:
     text = path.read_text("utf-8")
     assert 'pattern = "{person}_{stimulus}.csv"' in text
     assert 'people = "who.csv"' in text
+    assert '[columns]\nt = "Uhr"\nx = "Blick_X"\ny = "Blick_Y"\n' in text
     assert "assumed = true" in text
     cohort, said = heard(tmp_path)
     assert sorted(cohort.people) == ["anna", "ben"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gazeveil.errors import DataError, FormatError
 from gazeveil.gaze.cohort import Handle
+from gazeveil.io.csv_layout import GAZE_ROLES
 from gazeveil.io.description.doubts import doubts_about_names, doubts_about_units, suggest_pattern
 from gazeveil.io.description.peek import FirstRows
 from gazeveil.io.description.toml_file import FILE_NAME, dataset_toml
@@ -105,12 +106,23 @@ def _text(found: Found, root: Path, common: Mapping[str, object]) -> str:
         if pattern is not None and doubts:
             options["pattern"] = pattern
             found = replace(found, handles=tuple(_renamed(found, options, root)))
+    if found.format.describe is not None and files:
+        options["columns"] = _columns(found.format.describe(files[0], options), columns)
     if "people" not in options and (table := _people_table(found)) is not None:
         options["people"] = table.relative_to(root).as_posix()
         notes.append(f"{options['people']} names some of the people: it is taken for their table.")
     if found.format.name == "csv":
         notes += doubts_about_units(dict.fromkeys(files), options)
     return dataset_toml(found.format.name, options, tuple(notes))
+
+
+def _columns(described: Mapping[str, object], said: object) -> dict[str, object]:
+    """The columns that every file must have, by name: time, gaze, and what was said."""
+    found = described.get("columns")
+    roles = {str(k): v for k, v in found.items()} if isinstance(found, Mapping) else {}
+    gaze = ("x", "y") if {"x", "y"} <= roles.keys() else GAZE_ROLES
+    needed = {r: roles[r] for r in ("t", *gaze) if r in roles}
+    return {**needed, **(dict(said) if isinstance(said, Mapping) else {})}
 
 
 def _renamed(found: Found, options: Mapping[str, object], root: Path) -> Iterator[Handle]:
