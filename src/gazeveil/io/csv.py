@@ -55,7 +55,7 @@ from gazeveil.io.csv_layout import (
     recognise,
     separator_of,
 )
-from gazeveil.io.csv_rows import Rows, recording_of
+from gazeveil.io.csv_rows import GazeRows, recording_of
 from gazeveil.io.description.guess import Guess, guess_columns, guess_layout
 from gazeveil.io.description.peek import FirstRows
 from gazeveil.io.parsing.blocks import BlockPlace, is_cut, sheets
@@ -138,10 +138,10 @@ def load(path: Path, names: Names, part: tuple[str, ...] | None, layout: Layout)
     """One recording of the file."""
     if _is_cut(path, layout):
         pieces = list(_large_rows(path, part, layout))
-        return recording_of(path, names, layout, Rows.joined(pieces))
+        return recording_of(path, names, layout, GazeRows.joined(pieces))
     sheet, parts = _open(path, stamp(path), layout)
     rows = parts[part] if part is not None else None
-    return recording_of(path, names, layout, Rows.of(sheet, rows, layout))
+    return recording_of(path, names, layout, GazeRows.of(sheet, rows, layout))
 
 
 def _is_cut(path: Path, layout: Layout) -> bool:
@@ -149,14 +149,14 @@ def _is_cut(path: Path, layout: Layout) -> bool:
     return layout.time_unit != "100ns" and is_cut(path)
 
 
-def _large_rows(path: Path, part: tuple[str, ...] | None, layout: Layout) -> Iterator[Rows]:
+def _large_rows(path: Path, part: tuple[str, ...] | None, layout: Layout) -> Iterator[GazeRows]:
     """The rows of one recording of a large file, block by block."""
     wanted = None if part is None else _large_parts(path, stamp(path), layout)[part]
     before = 0
     for _, sheet in sheets(path, layout.separator, layout.decimal, layout.comment, wanted):
         rows = None if part is None else dict(_groups(sheet, layout)).get(part)
         if part is None or rows is not None:
-            found = Rows.of(sheet, rows, layout, before)
+            found = GazeRows.of(sheet, rows, layout, before)
             before += len(found)
             yield found
 

@@ -31,7 +31,7 @@ _EYES = ("", "left_", "right_")
 
 
 @dataclass(frozen=True)
-class Rows:
+class GazeRows:
     """Columns of some rows of a file, in its own units.
 
     Parameters
@@ -54,7 +54,7 @@ class Rows:
         return len(self.t)
 
     @classmethod
-    def of(cls, sheet: KeyedTable, rows: Ints | None, layout: Layout, before: int = 0) -> Rows:
+    def of(cls, sheet: KeyedTable, rows: Ints | None, layout: Layout, before: int = 0) -> GazeRows:
         """Some rows of a table; `before` rows of the file come before the table."""
         at: Ints | slice = slice(None) if rows is None else rows
         roles = (*GAZE_ROLES, "pupil", "left_pupil", "right_pupil")
@@ -78,7 +78,7 @@ class Rows:
         )
 
     @classmethod
-    def joined(cls, parts: list[Rows]) -> Rows:
+    def joined(cls, parts: list[GazeRows]) -> GazeRows:
         """Rows one after another; the list is emptied, so that no column is held twice."""
         if len(parts) == 1:
             return parts.pop()
@@ -95,7 +95,7 @@ class Rows:
 
 
 def recording_of(
-    path: Path, names: Names, layout: Layout, rows: Rows, space: Space | None = None
+    path: Path, names: Names, layout: Layout, rows: GazeRows, space: Space | None = None
 ) -> Recording:
     """The recording that some rows of a file hold.
 
@@ -103,7 +103,7 @@ def recording_of(
     ----------
     path, names, layout
         The file, who looked at what, and how the file is laid out.
-    rows : Rows
+    rows : GazeRows
         All its rows, or a piece of them.
     space : Sphere or Screen, optional
         What is known from an earlier piece.
