@@ -155,7 +155,7 @@ def protect_cohort(
                 _load, protect, item.load, master, item.key, shapes
             )
             items.append(Handle(item.person, item.stimulus, load, item.session, item.task))
-    return Cohort(items, cohort.people, name=cohort.name), shapes
+    return Cohort(items, cohort.people, name=cohort.name, read_as=cohort.read_as), shapes
 
 
 def _bits(master: MasterKey, recording: Recording | None, key: Key) -> Bits:

@@ -254,6 +254,14 @@ def test_same_writes_csv_with_the_columns_of_its_dataset_file(tmp_path: Path) ->
     same_gaze(first, gazeveil.read(folder), atol=1e-9)
 
 
+def test_a_release_in_python_knows_what_its_recordings_were_read_as(tmp_path: Path) -> None:
+    data = gazeveil.read(own_csv(tmp_path / "in"))
+    for name in ("gaussian:sigma_deg=1", "k-same-synth:k=2"):
+        release = gazeveil.mechanism(name).release(data, seed=1)
+        out = release.write(tmp_path / name.split(":")[0], to="same")
+        assert (out / "recordings" / "000001.csv").read_text("utf-8").startswith("Uhr;GX;GY\n")
+
+
 @pytest.mark.parametrize(
     ("options", "x", "y"),
     [

@@ -145,6 +145,7 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
                 any(isinstance(item, Handle) for item in data.items),
             ),
             name=data.name,
+            read_as=data.read_as,
         )
         promise = inner.guarantee
         origin = " (it was taken from the longest recording)" if self.seconds is None else ""

@@ -110,6 +110,7 @@ class ClockRenderKSame(Mechanism[Cohort]):
         out = Cohort(
             rendered(laws, eyes, any(isinstance(item, Handle) for item in data.items)),
             name=data.name,
+            read_as=data.read_as,
         )
         guarantee = law_guarantee(self.title, self.k, "proofs/clock-render-k-same.md")
         return self.released(out, guarantee, seed, notes)

@@ -202,7 +202,7 @@ class Synthesis(Mechanism[Cohort]):
                 else Handle(item.person, item.stimulus, draw, item.session, item.task)
             )
         guarantee = used.promise([(head.person, plan, head.samples) for plan, head, _ in private])
-        return self.released(Cohort(items, name=data.name), guarantee, seed)
+        return self.released(Cohort(items, name=data.name, read_as=data.read_as), guarantee, seed)
 
     def _promised(
         self, recordings: Iterable[tuple[str, WindowLayout, int]], reason: str

@@ -265,6 +265,7 @@ class EventSynthPD(Mechanism[Cohort]):
             drawn_recordings(draws, seed, (self.name, "samples"), lazy),
             data.people if published else {},
             name=data.name,
+            read_as=data.read_as,
         )
         return self.released(out, guarantee, seed, notes)
 

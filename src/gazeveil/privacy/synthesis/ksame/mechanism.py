@@ -170,6 +170,7 @@ class KSameSynth(Mechanism[Cohort]):
             drawn_recordings(draws, seed, (self.name,), lazy),
             data.people if published else None,
             name=data.name,
+            read_as=data.read_as,
         )
         return self.released(out, guarantee, seed, notes)
 
