@@ -10,12 +10,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gazeveil.attacks.battery import NOBODY
 from gazeveil.errors import GazeveilError
 from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.report.findings import Findings, Measure, ReleaseFindings
 from gazeveil.evaluation.run import Progress
 from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Sphere, distance_deg
 from gazeveil.privacy.mechanism import Mechanism
 
 #: Analyses that are tried unless others are named.
@@ -94,7 +97,7 @@ def measure(
     if not found:
         return {"attack": None, "utility": None, "said": failures or ("Nothing was measured.",)}
     attack = None if battery == NOBODY else _attack(found[0], battery, repetitions)
-    utility = _utility(found[0].measures)
+    utility = _utility(found[0].measures, middle_rmse_deg(cohort))
     return {"attack": attack, "utility": utility, "said": (*_said(attack, utility), *failures)}
 
 
@@ -123,13 +126,29 @@ def _attack(release: ReleaseFindings, battery: str, repetitions: int) -> dict[st
     }
 
 
-def _utility(measures: Sequence[Measure]) -> dict[str, object] | None:
+def middle_rmse_deg(cohort: Cohort) -> float:
+    """How far gaze is from the middle, as a root of the mean of squares per recording, then over
+    people, in degrees: the error of an analyst who has no data and says "the middle".
+    """
+    own: dict[str, list[float]] = {}
+    for recording in cohort:
+        x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
+        if not len(x):
+            continue
+        at = (180.0, 90.0) if isinstance(recording.space, Sphere) else (0.0, 0.0)
+        angles = distance_deg(recording.space, x, y, np.full(len(x), at[0]), np.full(len(x), at[1]))
+        own.setdefault(recording.person, []).append(float(np.sqrt(np.mean(angles**2))))
+    return float(np.mean([np.mean(v) for v in own.values()])) if own else math.nan
+
+
+def _utility(measures: Sequence[Measure], middle_deg: float) -> dict[str, object] | None:
     rows = []
     for m in measures:
         words = _WORDS.get((m.utility, m.metric))
         if words is None or not math.isfinite(m.value):
             continue
-        reference = round(m.chance, 3) if math.isfinite(m.chance) else None
+        guess = middle_deg if m.metric == "rmse_deg" else m.chance
+        reference = round(guess, 3) if math.isfinite(guess) else None
         rows.append(
             {
                 "analysis": words[0],
