@@ -15,6 +15,7 @@ from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.publication.alignment import aligned
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.identities.names import PublicNames, check_names
+from gazeveil.privacy.publication.outputs.registry import output
 from gazeveil.privacy.publication.part import CHANNELS
 from gazeveil.privacy.publication.publication import Publication, prepare
 from gazeveil.privacy.publication.statement import check_keep
@@ -55,6 +56,8 @@ def protected(
     names : PublicNames, optional
         Of a publication that was begun and goes on.
     """
+    source = source_format or cohort.read_as or ""
+    output(choices.to, source)  # a format that cannot be written is refused before any work
     channels = channels_of(choices, mechanism.kind)
     check_keep(choices, channels, cohort.people)
     check_names(choices, cohort.keys)
@@ -62,5 +65,4 @@ def protected(
         looks = look_at(cohort, needs_every(choices))
     alignment = public_alignment(looks, choices)
     release = protect(aligned(cohort, alignment), mechanism, seed, channels)
-    source = source_format or cohort.read_as or ""
     return prepare(release, choices, seed, alignment, source, names)

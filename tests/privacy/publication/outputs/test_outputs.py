@@ -15,7 +15,7 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.gaze.cohort import Cohort, ReadAs
+from gazeveil.gaze.cohort import Cohort, Handle, ReadAs
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.description.index_file import read_index
@@ -355,6 +355,15 @@ def test_same_refuses_in_one_sentence(source: ReadAs | str, message: str) -> Non
         output("same", source)
     assert "\n" not in str(caught.value)
     assert "choose csv, parquet or bids" in str(caught.value).lower()
+
+
+def test_same_refuses_before_a_recording_is_loaded() -> None:
+    def never() -> Recording:
+        raise AssertionError("loaded")
+
+    data = Cohort([Handle("a", "s", never)], read_as=ReadAs("smi"))
+    with pytest.raises(ParameterError, match="smi is read and not written"):
+        protected(data, gazeveil.mechanism("gaussian:sigma_deg=1"), PublicationChoices(to="same"))
 
 
 def test_parts_in_any_order_and_process_give_the_same_bytes(tmp_path: Path) -> None:
