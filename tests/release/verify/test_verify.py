@@ -270,6 +270,8 @@ def test_a_copy_of_the_recordings_is_red(raw: Path, tmp_path: Path) -> None:
         ("notes.txt", b"recorded with Carla_Neumann"),
         ("notes.txt", b"sampled 2017-10-13-10-27"),
         ("notes.txt", b"from SN-9938-21."),
+        ("notes.txt", b"t0=1629390345.25"),
+        ("notes.txt", b"1629390345000000000"),
         ("notes.txt", b"x" * (1 << 23) + b" bob.jones "),
         ("notes.txt", b"operator Gertrud Maier, device QX-448812"),
         ("notes.txt.gz", gzip.compress(b"hello bob.jones")),

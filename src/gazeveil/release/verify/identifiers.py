@@ -19,6 +19,9 @@ from gazeveil.release.verify.outcome import VerifyCheck
 _LONGEST = 200
 _SHORTEST, _FEWEST_DIGITS = 4, 6
 
+#: From this time on a clock counts from a date, not from the start of a recording (2001).
+_CLOCK_NS = 10**18
+
 #: Kinds of findings of the inventory whose values identify by themselves.
 KINDS = ("name", "date", "serial", "e-mail", "path", "free text", "file name")
 
@@ -70,7 +73,11 @@ def identifiers(
 
 
 def texts_of(recording: Recording) -> Iterator[tuple[str, str]]:
-    """Messages and metadata of one recording, as (text, kind)."""
+    """Clock values, messages and metadata of one recording, as (text, kind)."""
+    if len(recording) and recording.t_ns[0] >= _CLOCK_NS:
+        first = int(recording.t_ns[0])
+        for ticks in (1, 1_000, 1_000_000, 1_000_000_000):
+            yield str(first // ticks), "clock"
     for message in recording.messages:
         if len(message.text) >= 2 * _SHORTEST:
             yield message.text, "message"
