@@ -90,10 +90,13 @@ class Alignment:
                 " clock. Say it: recording.with_(rate_hz=...), or keep its times."
             )
         rate_hz = recording.rate_hz if self.rate_hz is None else float(self.rate_hz)
-        sources = sources_of_steps(recording, rate_hz)
         length = self.lengths_s.get(recording.stimulus)
-        if length is not None:
-            sources = _of_length(sources, math.ceil(length * Fraction(repr(rate_hz))))
+        steps = None if length is None else math.ceil(length * Fraction(repr(rate_hz)))
+        if _is_aligned(recording, rate_hz, steps):
+            return recording.with_(space=space, counts={}, truth=None)
+        sources = sources_of_steps(recording, rate_hz)
+        if steps is not None:
+            sources = _of_length(sources, steps)
         return _gathered(recording, sources, rate_hz).with_(space=space)
 
     def public_space(self, space: Space) -> Space:
@@ -139,6 +142,23 @@ def aligned(cohort: Cohort, alignment: Alignment) -> Cohort:
 
 def _load(load: Any, alignment: Alignment) -> Recording:
     return alignment.applied(load())
+
+
+def _is_aligned(recording: Recording, rate_hz: float, steps: int | None) -> bool:
+    """Whether a recording is gaze and nothing else, at every step of the clock and no other time:
+    most releases are, and putting them on the clock again would take as long as the first time.
+    """
+    if recording.rate_hz != rate_hz or (steps is not None and steps != len(recording)):
+        return False
+    others = (recording.labels, recording.messages, recording.metadata)
+    if (
+        any(others)
+        or recording.events is not None
+        or any(getattr(recording, n) is not None for n in _CHANNELS)
+    ):
+        return False
+    clock_ns = np.rint(np.arange(len(recording)) * (1e9 / rate_hz)).astype(np.int64)
+    return bool(recording.valid.all()) and np.array_equal(recording.t_ns, clock_ns)
 
 
 def screen_size(screen: Screen) -> ScreenSize:
