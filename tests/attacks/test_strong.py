@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.attacks import kernel_ridge, score_fusion
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.held_out import held_out_scores
 from gazeveil.attacks.identify import steps
 from gazeveil.attacks.identify.steps import LEARNERS, match_steps
+from gazeveil.attacks.learning import kernel_ridge, score_fusion
+from gazeveil.attacks.learning.held_out import held_out_scores
 from gazeveil.attacks.matching import matching_credit
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.vectors import missing, movement, places

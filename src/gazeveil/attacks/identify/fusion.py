@@ -3,7 +3,8 @@
 No single attacker is the strongest on all releases: convolutions know clean recordings, steps
 noisy ones, events and trajectories something of both. Each judges the probe as it would alone;
 their standardised scores are added with weights from held-out stimuli of the gallery
-(:mod:`gazeveil.attacks.score_fusion`), so that whoever knows nothing of a release does not count.
+(:mod:`gazeveil.attacks.learning.score_fusion`), so that whoever knows nothing of a release does
+not count.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from functools import partial
 from typing import ClassVar
 
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.evidence import Evidence, weighed_sum
 from gazeveil.attacks.identify.linkage import match
 from gazeveil.attacks.identify.rocket import convolution_evidence
 from gazeveil.attacks.identify.steps import step_evidence
+from gazeveil.attacks.learning.evidence import Evidence, weighed_sum
 from gazeveil.attacks.vectors.kinds import recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet

@@ -3,7 +3,7 @@
 The vectors (:mod:`gazeveil.attacks.vectors.convolutions`) are of two kinds, fine and coarse in
 time. Each is judged by a ridge regression of its own on features weighed by how far people differ
 in them, and the two are added with weights from held-out stimuli of the gallery
-(:mod:`gazeveil.attacks.score_fusion`). Fine convolutions know people by the shape of their
+(:mod:`gazeveil.attacks.learning.score_fusion`). Fine convolutions know people by the shape of their
 saccades, where there is little noise; coarse ones by where they go.
 """
 
@@ -17,8 +17,8 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.evidence import Evidence, weighed_sum
-from gazeveil.attacks.kernel_ridge import TrainingLabels, fold_of, ridge_scores
+from gazeveil.attacks.learning.evidence import Evidence, weighed_sum
+from gazeveil.attacks.learning.kernel_ridge import TrainingLabels, fold_of, ridge_scores
 from gazeveil.attacks.vectors.convolutions import KINDS, convolution_vectors
 from gazeveil.attacks.vectors.deviations import (
     between_share,

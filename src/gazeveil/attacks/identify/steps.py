@@ -5,7 +5,7 @@ common (:mod:`gazeveil.attacks.vectors.deviations`). Four regressions judge them
 that multiplies each feature by the root of its share of variance between people, one on a Gaussian
 kernel of those, and one on the sum of such kernels, one for each kind of numbers; their
 standardised scores are added. Penalties are chosen on the gallery alone
-(:mod:`gazeveil.attacks.kernel_ridge`). The scores of a person's recordings are averaged.
+(:mod:`gazeveil.attacks.learning.kernel_ridge`). The scores of a person's recordings are averaged.
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import standardised_scores
-from gazeveil.attacks.evidence import Evidence
-from gazeveil.attacks.kernel_ridge import TrainingLabels, fold_of, kernel_features, ridge_scores
+from gazeveil.attacks.learning.evidence import Evidence
+from gazeveil.attacks.learning.kernel_ridge import (
+    TrainingLabels,
+    fold_of,
+    kernel_features,
+    ridge_scores,
+)
 from gazeveil.attacks.vectors.deviations import (
     between_share,
     person_means,

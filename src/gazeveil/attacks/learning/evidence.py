@@ -1,7 +1,7 @@
 """Evidence: one kind of vectors of both sides, with what judges them.
 
 Attackers that add up several kinds weigh each by how well it knows people of the gallery from
-stimuli that were held out (:mod:`gazeveil.attacks.held_out`).
+stimuli that were held out (:mod:`gazeveil.attacks.learning.held_out`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.held_out import Matcher, held_out_scores
-from gazeveil.attacks.remembered import remembered
-from gazeveil.attacks.score_fusion import fused, fusion_weights
+from gazeveil.attacks.learning.held_out import Matcher, held_out_scores
+from gazeveil.attacks.learning.remembered import remembered
+from gazeveil.attacks.learning.score_fusion import fused, fusion_weights
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors

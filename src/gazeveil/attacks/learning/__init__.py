@@ -1,0 +1,1 @@
+"""How attackers learn people from vectors and weigh several kinds of evidence."""
