@@ -386,8 +386,16 @@ def test_a_folder_that_is_not_empty_is_refused(raw: Path, tmp_path: Path) -> Non
 def test_two_runs_do_not_write_one_release(raw: Path, tmp_path: Path) -> None:
     folder = WorkFolder(tmp_path / "out")
     folder.make()
-    with folder.locked(), pytest.raises(DataError, match="Another run is writing"):
-        written(raw, tmp_path / "out", GAUSSIAN, resume=True)
+    for resume in (True, False):
+        with folder.locked(), pytest.raises(DataError, match="Another run is writing"):
+            written(raw, tmp_path / "out", GAUSSIAN, resume=resume)
+
+
+def test_the_work_folder_is_for_its_owner_alone(raw: Path, tmp_path: Path) -> None:
+    interrupted(raw, tmp_path / "out")
+    folder = WorkFolder(tmp_path / "out")
+    assert folder.path.stat().st_mode & 0o777 == 0o700
+    assert folder.journal_file.stat().st_mode & 0o777 == 0o600
 
 
 def test_an_unreadable_file_in_the_middle_releases_nothing(raw: Path, tmp_path: Path) -> None:

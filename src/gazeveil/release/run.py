@@ -55,13 +55,15 @@ def check_out(out: Path, resume: bool) -> None:
     Raises
     ------
     DataError
-        If there is something else there, or an interrupted run that nobody asked to resume.
+        If there is something else there, another run is writing it at this moment, or one was
+        interrupted and nobody asked to resume it.
     """
     folder = WorkFolder(out)
     if not folder.exists:
         free(out)
         return
-    journal = folder.journal()
+    with folder.locked():
+        journal = folder.journal()
     if journal is not None and journal.finished and resume:
         return
     free(out)
