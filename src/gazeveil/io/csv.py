@@ -7,7 +7,7 @@ that no name and no option says is guessed where the values allow one answer alo
 that says the guess (:mod:`gazeveil.io.description.guess`), and asked for otherwise. Rows of several
 people or stimuli in one file give one recording each, in order of first appearance.
 
-A file of more than 32 MiB (4 MiB zipped) is read in blocks of 8 MiB: its text is never in memory at
+A file of more than 32 MiB (4 MiB zipped) is read in blocks of 4 MiB: its text is never in memory at
 once, and of its rows those of one recording alone.
 
 Options
@@ -156,7 +156,7 @@ def _large_rows(path: Path, part: tuple[str, ...] | None, layout: Layout) -> Ite
     for _, sheet in sheets(path, layout.separator, layout.decimal, layout.comment, wanted):
         rows = None if part is None else dict(_groups(sheet, layout)).get(part)
         if part is None or rows is not None:
-            found = GazeRows.of(sheet, rows, layout, before)
+            found = GazeRows.of(sheet, rows, layout, before).placed(layout)
             before += len(found)
             yield found
 

@@ -6,7 +6,7 @@ Columns are taken from a parsed table piece by piece, so that a large file is ne
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -43,12 +43,15 @@ class GazeRows:
         By role: `valid`, `left_valid`, `right_valid`.
     label : array of str, optional
         The label column.
+    in_degrees : bool
+        Whether gaze is in degrees of the space already.
     """
 
     t: Ints | Floats
     numbers: Mapping[str, Floats] = field(default_factory=dict)
     flags: Mapping[str, Bools] = field(default_factory=dict)
     label: Texts | None = None
+    in_degrees: bool = False
 
     def __len__(self) -> int:
         return len(self.t)
@@ -77,6 +80,21 @@ class GazeRows:
             None if label is None else _labels(sheet, label)[at],
         )
 
+    def placed(self, layout: Layout) -> GazeRows:
+        """The rows with gaze in degrees, where the layout alone says of what space: piece by piece
+        that takes less memory than at the end.
+        """
+        space = _known_space(layout)
+        if space is None:
+            return self
+        numbers = dict(self.numbers)
+        for eye in _EYES:
+            if {f"{eye}x", f"{eye}y"} <= numbers.keys():
+                numbers[f"{eye}x"], numbers[f"{eye}y"] = _place(
+                    layout, space, numbers[f"{eye}x"], numbers[f"{eye}y"]
+                )
+        return replace(self, numbers=numbers, in_degrees=True)
+
     @classmethod
     def joined(cls, parts: list[GazeRows]) -> GazeRows:
         """Rows one after another; the list is emptied, so that no column is held twice."""
@@ -84,13 +102,14 @@ class GazeRows:
             return parts.pop()
         t = np.concatenate([p.t for p in parts])
         numbers, flags = [dict(p.numbers) for p in parts], [dict(p.flags) for p in parts]
-        labels = [p.label for p in parts if p.label is not None]
+        labels, in_degrees = [p.label for p in parts if p.label is not None], parts[0].in_degrees
         parts.clear()
         return cls(
             t,
             {r: np.concatenate([n.pop(r) for n in numbers]) for r in tuple(numbers[0])},
             {r: np.concatenate([f.pop(r) for f in flags]) for r in tuple(flags[0])},
             np.concatenate(labels) if labels else None,
+            in_degrees,
         )
 
 
@@ -110,15 +129,16 @@ def recording_of(
     """
     found, space_assumed = _space(path, layout, rows.numbers)
     space = found if space is None else space
-    placed = {
-        eye: _place(layout, space, rows.numbers[f"{eye}x"], rows.numbers[f"{eye}y"])
-        for eye in _EYES
-        if {f"{eye}x", f"{eye}y"} <= rows.numbers.keys()
-    }
-    for eye in ("left_", "right_"):
-        if f"{eye}valid" in rows.flags and eye in placed:
-            placed[eye][~rows.flags[f"{eye}valid"]] = np.nan
-    both = placed.get("")
+    gaze: dict[str, tuple[Floats, Floats]] = {}
+    for eye in _EYES:
+        if {f"{eye}x", f"{eye}y"} <= rows.numbers.keys():
+            x, y = rows.numbers[f"{eye}x"], rows.numbers[f"{eye}y"]
+            gaze[eye] = (x, y) if rows.in_degrees else _place(layout, space, x, y)
+    eyes = {eye: np.stack(gaze[eye], axis=1) for eye in ("left_", "right_") if eye in gaze}
+    for eye, values in eyes.items():
+        if f"{eye}valid" in rows.flags:
+            values[~rows.flags[f"{eye}valid"]] = np.nan
+    x_deg, y_deg = gaze.get("", (None, None))
     metadata: dict[str, object] = {"unit": layout.unit}
     if layout.assumed or space_assumed:
         metadata["assumed_geometry"] = True
@@ -129,10 +149,10 @@ def recording_of(
         t_ns=t_ns,
         rate_hz=rate_hz,
         space=space,
-        x_deg=None if both is None else both[:, 0],
-        y_deg=None if both is None else both[:, 1],
-        left_deg=placed.get("left_"),
-        right_deg=placed.get("right_"),
+        x_deg=x_deg,
+        y_deg=y_deg,
+        left_deg=eyes.get("left_"),
+        right_deg=eyes.get("right_"),
         valid=rows.flags.get("valid"),
         pupil=_pupil(rows.numbers),
         confidence=rows.numbers.get("confidence"),
@@ -207,12 +227,18 @@ def _labels(sheet: KeyedTable, column: str) -> Texts:
     return labels.to_numpy().astype(np.str_)
 
 
+def _known_space(layout: Layout) -> Space | None:
+    """The space that a layout says; None where only the degrees themselves can tell."""
+    if layout.space == "sphere":
+        return Sphere()
+    return (layout.screen or _ASSUMED_SCREEN) if layout.space == "screen" else None
+
+
 def _space(path: Path, layout: Layout, gaze: Mapping[str, Floats]) -> tuple[Space, bool]:
     """The space, and whether its screen is assumed."""
-    if layout.space == "sphere":
-        return Sphere(), False
-    if layout.space == "screen":
-        return layout.screen or _ASSUMED_SCREEN, layout.screen is None
+    known = _known_space(layout)
+    if known is not None:
+        return known, layout.space == "screen" and layout.screen is None
     # Degrees without a word about their space: only values that rule one of the two out decide.
     scale = 180 / np.pi if layout.unit == "rad" else 1.0
     values = [
@@ -242,8 +268,8 @@ def _space(path: Path, layout: Layout, gaze: Mapping[str, Floats]) -> tuple[Spac
     )
 
 
-def _place(layout: Layout, space: Space, x: Floats, y: Floats) -> Floats:
-    """File units to degrees of the space, shape (n, 2)."""
+def _place(layout: Layout, space: Space, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """File units to degrees of the space."""
     up = layout.y_axis == "up"
     if layout.unit in ("deg", "rad"):
         if layout.unit == "rad":
@@ -266,4 +292,4 @@ def _place(layout: Layout, space: Space, x: Floats, y: Floats) -> Floats:
         if layout.unit == "fraction":
             x, y = x * space.width_px, y * space.height_px
         x, y = space.from_px(x, space.height_px - y if up else y)
-    return np.stack((x, y), axis=1)
+    return x, y

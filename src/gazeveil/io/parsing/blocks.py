@@ -16,7 +16,7 @@ from gazeveil.io.parsing.delimited import KeyedTable, find_separator, open_sheet
 from gazeveil.io.source import Head, byte_pieces
 
 #: Size from which a file is read in blocks, as it is and zipped, and size of a block: bytes.
-LARGE_BYTES, LARGE_ZIPPED_BYTES, BLOCK_BYTES = 32 << 20, 4 << 20, 8 << 20
+LARGE_BYTES, LARGE_ZIPPED_BYTES, BLOCK_BYTES = 32 << 20, 4 << 20, 4 << 20
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _UTF8_MARK = b"\xef\xbb\xbf"
 
@@ -48,7 +48,7 @@ def is_cut(path: Path) -> bool:
 
 
 def blocks(path: Path) -> Iterator[tuple[BlockPlace, bytes]]:
-    """The lines of a file, in blocks of about 8 MiB.
+    """The lines of a file, in blocks of about 4 MiB.
 
     Raises
     ------
