@@ -396,6 +396,45 @@ def test_a_file_that_does_not_fit_the_pattern_is_named_not_fatal(tmp_path: Path)
         gazeveil.read(tmp_path, pattern="{person}-{stimulus}.tsv")
 
 
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("", r"a.csv: its first line has numbers where the names of columns should be"),
+        ("alpha,beta,gamma\n", r"a.csv: no column of times among alpha, beta, gamma"),
+        ("time_ms,beta,gamma\n", r"a.csv: no columns of gaze among time_ms, beta, gamma"),
+    ],
+)
+def test_a_folder_that_cannot_be_guessed_says_what_is_missing(
+    tmp_path: Path, header: str, message: str
+) -> None:
+    lines = [f"{(4 * i) if 'time' in header else i % 7},{i % 50},{i % 30}" for i in range(60)]
+    (tmp_path / "a.csv").write_text(header + "\n".join(lines) + "\n", "utf-8")
+    for name in (None, "csv"):
+        with pytest.raises(FormatError, match=message) as caught:
+            gazeveil.read(tmp_path, name)
+        assert "--write-dataset" in str(caught.value)
+
+
+def test_the_screen_that_is_assumed_has_the_gaze_in_its_middle(tmp_path: Path) -> None:
+    gaze = np.random.default_rng(0).normal((960, 540), 40, (200, 2))
+    table(tmp_path / "a.csv", "t_ms,x_px,y_px", [np.arange(200) * 4.0, gaze[:, 0], gaze[:, 1]])
+    cohort, said = heard(tmp_path)
+    assert any("Assumed a screen of 1920 x 1080 px" in s for s in said)
+    assert abs(float(cohort[0].x_deg.mean())) < 1
+
+
+@pytest.mark.parametrize("number", [-1.0, 0.0, 9999.0])
+def test_numbers_that_mean_lost_are_pointed_out(tmp_path: Path, number: float) -> None:
+    gaze = gaze_px(200)
+    gaze[::10] = number
+    table(tmp_path / "a.csv", "t_ms,x_px,y_px", [np.arange(200) * 4.0, gaze[:, 0], gaze[:, 1]])
+    said = heard(tmp_path, screen=SCREEN)[1]
+    assert any(f"10 % of the first rows of a.csv have {number:g} in both" in s for s in said)
+    cohort, said = heard(tmp_path, screen=SCREEN, missing=number)
+    assert not any("first rows" in s for s in said)
+    assert cohort[0].valid.mean() == 0.9
+
+
 def test_every_verb_reads_it_and_names_what_it_leaves_out(tmp_path: Path) -> None:
     own_columns(tmp_path)
     (tmp_path / "void.csv").write_text("Uhr,Blick_X,Blick_Y,Lux\n", "utf-8")

@@ -61,6 +61,7 @@ from gazeveil.io.description.peek import FirstRows
 from gazeveil.io.parsing.blocks import BlockPlace, is_cut, sheets
 from gazeveil.io.parsing.delimited import KeyedTable, header_cells, key, open_sheet, stamp
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
+from gazeveil.io.parsing.table import listed
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_bytes
 
@@ -90,7 +91,11 @@ def why_not(head: Head, options: Mapping[str, object], guessing: bool) -> str:
     """
     rows = FirstRows.of(head, options)
     if not rows.is_headed:
-        return "not a table whose first line names its columns"
+        return (
+            "its first line has numbers where the names of columns should be"
+            if len(rows.names) >= 3 and rows.cells
+            else "not a table whose first line names its columns"
+        )
     said = options.get("columns")
     chosen = {str(k): str(v) for k, v in said.items()} if isinstance(said, Mapping) else {}
     present = {key(n) for n in rows.names}
@@ -102,8 +107,8 @@ def why_not(head: Head, options: Mapping[str, object], guessing: bool) -> str:
     if guessing:
         roles |= guess_columns(rows, roles, timed)
     if "t" not in roles and not timed:
-        return "no column of times"
-    return "" if has_gaze(roles) else "no columns of gaze"
+        return f"no column of times among {listed(rows.names)}"
+    return "" if has_gaze(roles) else f"no columns of gaze among {listed(rows.names)}"
 
 
 def complete(files: Sequence[Path], options: Mapping[str, object]) -> Guess:

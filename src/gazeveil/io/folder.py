@@ -204,7 +204,9 @@ def _no_rows(place: Path) -> bool:
     if head.name.endswith(".arff"):
         return head.text.rstrip().lower().endswith("@data")
     lines = [t for t in head.lines if t.strip() and not t.startswith("#")]
-    return head.name.endswith(_TABLES) and len(lines) == 1 and len(head.data) < 1 << 15
+    if not head.name.endswith(_TABLES) or len(lines) != 1 or len(head.data) >= 1 << 15:
+        return False
+    return any(sign in lines[0] for sign in "\t;,|")
 
 
 def _foreign(owner: Format, folder: Path) -> list[Skipped]:
@@ -254,6 +256,10 @@ def _candidates(
 def _nothing_found(folder: Path, chosen: Format | None, files: list[Path]) -> FormatError:
     # A folder of EDF files or archives gets the sentence that one of them would get.
     unread = next((p for p in files if _remedy(p)), None)
+    if unread is None and (chosen is None or chosen.name == "csv"):
+        table = next((f for p in files if (f := _unread_table(p, folder)) is not None), None)
+        if table is not None:
+            return table
     if chosen is None or (chosen.dataset is None and unread is not None):
         return unknown(unread or folder)
     remedy = (
@@ -262,6 +268,26 @@ def _nothing_found(folder: Path, chosen: Format | None, files: list[Path]) -> Fo
         else f"Expected layout of {chosen.dataset.title}: {chosen.dataset.layout}."
     )
     return FormatError(folder, f"no file here looks like {chosen.name}", remedy)
+
+
+def _unread_table(path: Path, folder: Path) -> FormatError | None:
+    """The error for a folder whose tables have columns that cannot be told; None for a file that is
+    no table.
+    """
+    csv = get("csv")
+    head = Head.of(path) if path.is_file() else None
+    if head is None or csv.why_not is None or not head.name.endswith(_TABLES):
+        return None
+    reason = csv.why_not(head, {}, True)
+    if not head.text.strip() or "\0" in head.text[:1000] or not reason:
+        return None
+    return FormatError(
+        folder,
+        "no file in this folder looks like a known recording"
+        f" ({path.relative_to(folder).as_posix()}: {reason})",
+        "Say the columns in a dataset.toml (`gazeveil inspect PATH --write-dataset` writes a form),"
+        " or name a format (format= in Python, --format on the command line).",
+    )
 
 
 def _walk(folder: Path) -> Iterator[tuple[Path, str]]:

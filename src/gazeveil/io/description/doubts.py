@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.cohort import Handle
 from gazeveil.io.csv_layout import recognise, said_gaze_unit, said_time_unit
 from gazeveil.io.description.guess import FASTEST_HZ, SLOWEST_HZ, time_unit_of
@@ -31,6 +32,8 @@ _PERSON = re.compile(
     r"^(?:p|pp|s|sub|subj|subject|user|u|obs|observer|part|participant|vp|person|id|n)[\W_]?\d+$",
     re.I,
 )
+# What trackers write where there is no gaze, and the share of rows from which it is pointed out.
+_LOST, _LEAST_LOST = (0.0, -1.0, -100.0, 9999.0, -9999.0, 99999.0, -32768.0), 0.01
 _JOINT = re.compile(r"[_\-. ]+")
 
 
@@ -197,13 +200,33 @@ def _gaze_doubts(
     unit = options.get("unit") or said_gaze_unit(pair)
     values = np.stack([rows.numbers(c) for c in pair])
     values = values[:, np.isfinite(values).all(axis=0)]
-    if unit != "deg" or values.shape[1] < LEAST_ROWS:
+    if values.shape[1] < LEAST_ROWS:
         return []
+    lost = _lost_doubts(rows, pair, values, options)
+    if unit != "deg":
+        return lost
     whole = bool((values == np.round(values)).all()) and len(np.unique(values)) > 5
     if whole or (float(np.percentile(np.abs(values), 98)) > 90 and values.min() < 0):
         return [
             f"Gaze in '{pair[0]}' and '{pair[1]}' of {rows.path.name} is taken for degrees, but"
             f" {'all values are whole numbers' if whole else 'it runs beyond 90'}: these look like"
-            " pixels. Say unit='px' and the screen."
+            " pixels. Say unit='px' and the screen.",
+            *lost,
         ]
+    return lost
+
+
+def _lost_doubts(
+    rows: FirstRows, pair: tuple[str, str], values: Floats, options: Mapping[str, object]
+) -> list[str]:
+    """Doubts about numbers that stand for a lost sample and look like places."""
+    said = options.get("missing", ())
+    known = said if isinstance(said, list | tuple) else (said,)
+    for number in _LOST:
+        share = float((values == number).all(axis=0).mean())
+        if share >= _LEAST_LOST and number not in known:
+            return [
+                f"{100 * share:.0f} % of the first rows of {rows.path.name} have {number:g} in both"
+                f" '{pair[0]}' and '{pair[1]}'. If that means lost, say missing={number:g}."
+            ]
     return []

@@ -186,12 +186,18 @@ def gaze_unit_of(x: Floats, y: Floats) -> str | None:
 
 
 def guess_screen(x: Floats, y: Floats, unit: str) -> Screen:
-    """A usual screen that holds these pixels, at a desk."""
+    """The usual screen, at a desk, that holds these pixels and whose centre is nearest to their
+    median: people look at the middle of a screen more than at its edges.
+    """
     centred = 2.0 if unit == "px-centred" else 1.0
     seen = np.isfinite(x) & np.isfinite(y)
-    wide, high = (centred * float(np.percentile(np.abs(v[seen]), 98)) for v in (x, y))
-    size = next((r for r in _RESOLUTIONS if r[0] >= wide and r[1] >= high), _RESOLUTIONS[-1])
-    width_px, height_px = (1920, 1080) if unit == "fraction" else size
+    values = np.stack((x[seen], y[seen]))
+    far = centred * np.percentile(np.abs(values), 98, axis=1)
+    middle = np.median(values, axis=1) if unit == "px" else np.zeros(2)
+    sizes = [r for r in _RESOLUTIONS if r[0] >= far[0] and r[1] >= far[1]] or [_RESOLUTIONS[-1]]
+    if unit == "px":
+        sizes.sort(key=lambda r: float(np.abs(middle / r - 0.5).max()))
+    width_px, height_px = (1920, 1080) if unit == "fraction" else sizes[0]
     scale = _DIAGONAL_MM / float(np.hypot(width_px, height_px))
     return Screen(
         width_px, height_px, round(scale * width_px), round(scale * height_px), _DISTANCE_MM
