@@ -13,6 +13,8 @@ import numpy as np
 
 from tests.planted.plant import Plant, everywhere, method
 
+BLOCKS = "tests/privacy/noise/test_blocks.py"
+RUN = "tests/release/test_run.py"
 CLOCK_RENDER = "tests/privacy/synthesis/test_clock_render.py"
 COMPOSITION_REGRESSIONS = "tests/privacy/test_composition_regressions.py"
 KALEIDO = "tests/privacy/stream/test_kaleido.py"
@@ -47,6 +49,14 @@ def _test_without_r(made: Any) -> dict[str, Any]:
 
 def _window(by: Any) -> Any:
     return lambda made: {"window": by(made.settings.window)}
+
+
+def _keeps_everything(old: Any) -> Any:
+    def init(self: Any, sigma: int) -> None:
+        old(self, sigma)
+        self.law = self.law._replace(c=np.uint64(1 << 40))
+
+    return init
 
 
 def _ring_forgotten(old: Any) -> Any:
@@ -380,6 +390,20 @@ PLANTS = (
         (f"{SESSIONS}::test_a_copy_never_repeats_protective_noise",),
         "gaussian:sigma_deg=5",
         100,
+    ),
+    Plant(
+        "blocks that keep everything",
+        "Gaussian noise by blocks keeps every pair, so that values are uniform within a block.",
+        lambda p: method(p, f"{NOISE}.blocks", "BlockSampler", "__init__", _keeps_everything),
+        (f"{BLOCKS}::test_values_lean_within_a_block_as_they_should",),
+    ),
+    Plant(
+        "a person's recordings handed out one by one",
+        "Workers draw a noise of their own for each recording where those of a person share one.",
+        lambda p: method(
+            p, f"{STREAM}.place.mechanism", "GaussianPlace", "noise_unit", lambda _: "recording"
+        ),
+        (f"{RUN}::test_noise_that_a_person_shares_is_shared_across_recordings",),
     ),
     Plant(
         "Laplace noise in floating point",

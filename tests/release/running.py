@@ -2,11 +2,14 @@
 
     python -m tests.release.running IN OUT MECHANISM WORKERS SEED RESUME [BYTES]
 
-SEED and WORKERS may be `-`; BYTES is the largest file that this process may write.
+SEED and WORKERS may be `-`; BYTES is the largest file that this process may write. With
+`GAZEVEIL_TEST_PAUSE=N` in its environment it stops itself (SIGSTOP) once N parts are finished.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -37,7 +40,20 @@ def written(
         seed,
         names=begun_names(out) if resume else None,
     )
-    return run(publication, out, raw=cohort, workers=workers, resume=resume, cluster=cluster)
+    return run(
+        publication,
+        out,
+        raw=cohort,
+        workers=workers,
+        resume=resume,
+        cluster=cluster,
+        progress=_pause,
+    )
+
+
+def _pause(done: int, total: int) -> None:
+    if os.environ.get("GAZEVEIL_TEST_PAUSE") == str(done):
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def _number(text: str) -> int | None:
