@@ -147,29 +147,31 @@ def _penalty(rows: Floats, labels: TrainingLabels, size: float) -> float:
         out = labels.fold == part
         if out.all():
             continue
-        solver = _Solver(rows[~out], labels.where(~out).targets)
+        solver = _Solver(rows[~out], labels.where(~out).targets, rows[out])
         for i, penalty in enumerate(PENALTIES):
-            gains[i] += margins(solver.scores(rows[out], penalty * size), labels.of[out]).sum()
+            gains[i] += margins(solver.scores(penalty * size), labels.of[out]).sum()
     # Without a second stimulus nothing tells penalties apart: the middle one.
     best = int(np.argmax(gains)) if gains.any() else len(PENALTIES) // 2
     return PENALTIES[best] * size
 
 
 class _Solver:
-    """Ridge regression for any penalty, from one decomposition of the smaller Gram matrix."""
+    """Ridge regression of one probe for any penalty, from one decomposition of the smaller Gram
+    matrix.
+    """
 
-    def __init__(self, rows: Floats, targets: Floats) -> None:
-        self._rows = rows
-        self._by_rows = len(rows) <= rows.shape[1]
-        gram = rows @ rows.T if self._by_rows else rows.T @ rows
-        self._values, self._axes = np.linalg.eigh(gram)
-        self._right = self._axes.T @ (targets if self._by_rows else rows.T @ targets)
+    def __init__(self, rows: Floats, targets: Floats, probe: Floats) -> None:
+        by_rows = len(rows) <= rows.shape[1]
+        gram = rows @ rows.T if by_rows else rows.T @ rows
+        self._values, axes = np.linalg.eigh(gram)
+        self._right = axes.T @ (targets if by_rows else rows.T @ targets)
+        self._left = (probe @ rows.T if by_rows else probe) @ axes
 
-    def scores(self, probe: Floats, penalty: float) -> Floats:
-        """Scores of probe rows."""
+    def scores(self, penalty: float) -> Floats:
+        """Scores of the rows of the probe."""
         inverse = self._right / (np.maximum(self._values, 0.0) + penalty)[:, None]
-        left = probe @ self._rows.T if self._by_rows else probe
-        return left @ (self._axes @ inverse)
+        scores: Floats = self._left @ inverse
+        return scores
 
 
 def _square_distances(a: Floats, b: Floats) -> Floats:
