@@ -226,9 +226,10 @@ def test_filters_are_those_of_the_definition(sides):
     kernel = -np.ones(9)
     kernel[[0, 4, 7]] += 3.0
     plain = np.array([kernel @ series[0, t : t + 17 : 2] for t in range(60 - 16)])
-    out = np.empty((1, 1, 1))
-    convolutions._above(series, 2, heavy, np.array([[[0.3]]]), out)
-    assert out[0, 0, 0] == pytest.approx((plain > 0.3).mean())
+    out = np.empty((1, 1, 3))
+    levels = np.array([[[-1.0, 0.3, 2.0]]], dtype=np.float32)
+    convolutions._above(series.astype(np.float32), 2, heavy, levels, out)
+    assert out[0, 0].tolist() == pytest.approx([(plain > level).mean() for level in (-1, 0.3, 2)])
 
 
 # --- learning
@@ -239,9 +240,11 @@ def test_ridge_is_the_textbook_solution_in_both_forms():
     for features in (5, 80):
         x, z = rng.normal(size=(40, features)), rng.normal(size=(7, features))
         labels = kernel_ridge.TrainingLabels(np.arange(40) % 4, 4, np.arange(40) % 3)
-        got = kernel_ridge._Solver(x, labels.targets).scores(z, 2.5)
+        got = kernel_ridge._Solver(x, labels.targets, z).scores(2.5)
         weights = np.linalg.solve(x.T @ x + 2.5 * np.eye(features), x.T @ labels.targets)
         np.testing.assert_allclose(got, z @ weights, atol=1e-9)
+        once = kernel_ridge._solved(x, labels.targets, z, 2.5)
+        np.testing.assert_allclose(once, z @ weights, atol=1e-9)
 
 
 def test_the_kernel_through_all_rows_is_the_kernel(monkeypatch):
