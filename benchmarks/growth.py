@@ -2,6 +2,7 @@
 
     python benchmarks/growth.py [--full] [--people 25 50] [--cluster] [--before FILE] [--json FILE]
                                 [--agreement] [--note TEXT] [--page docs/results/growth.md]
+                                [--attacks strong --section docs/results/growth.md]
 
 Simulated people, 6 clips of 20 s at 120 Hz each, `gaussian` with 2 deg, 2 repetitions, the
 scenarios raw/private and private/private beside the baseline, two worker processes. Each size runs
@@ -13,7 +14,8 @@ all these processes: it does not depend on what else a machine does, as far as c
 `--full` adds 1,000 people. `--cluster` runs each size up to 100 people a second time on a Dask
 scheduler with two workers on this machine and compares every figure. `--before` names the JSON of
 an earlier version, `--agreement` compares the RBF network of few prototypes with the exact one on
-GazeCom under GAZEVEIL_DATA. `--attacks` names other attackers.
+GazeCom under GAZEVEIL_DATA. `--attacks` names other attackers, `--section` the page whose table of
+the strong battery takes the sizes.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from gazeveil.evaluation.run import run
 from gazeveil.evaluation.sources import Simulated
 from gazeveil.evaluation.study import Study
 from gazeveil.features.recording_set import RecordingSet
-from lines import markdown
+from lines import markdown, put_into
 
 PEOPLE = (25, 50, 100, 200)
 FULL = 1000
@@ -228,6 +230,16 @@ def page(kept: dict[str, object]) -> str:
         text += [f"{share:.0f} times the people take {times:.1f} times the processor time.", ""]
     if kept.get("note"):
         text += [str(kept["note"]), ""]
+    text += [
+        "## With the strong battery",
+        "",
+        "The same study with the eleven attackers that are the default:"
+        " `python benchmarks/growth.py --attacks strong --section docs/results/growth.md`.",
+        "",
+        "<!-- begin strong battery -->",
+        "<!-- end strong battery -->",
+        "",
+    ]
     if cluster:
         text += ["## On a Dask cluster of two workers on the same machine", ""]
         rows = []
@@ -252,6 +264,19 @@ def page(kept: dict[str, object]) -> str:
             ),
             "",
         ]
+    return "\n".join(text)
+
+
+def section(kept: dict[str, object]) -> str:
+    """The table of the strong battery."""
+    sizes = _by_people(kept.get("sizes"))
+    columns = [
+        *("people", "recordings", "seconds", "processor s", "first cell s", "MiB in all"),
+        *("MiB of the largest process", "other load"),
+    ]
+    text = [markdown(columns, [row_of(now, None)[:8] for _, now in sorted(sizes.items())])]
+    if kept.get("note"):
+        text += ["", str(kept["note"])]
     return "\n".join(text)
 
 
@@ -285,6 +310,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="earlier sizes in it are kept")
     parser.add_argument("--note", help="a sentence under the table, kept in the JSON")
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--section", type=Path)
     asked = parser.parse_args()
     attacks = tuple(asked.attacks)
     if asked.one is not None:
@@ -313,6 +339,8 @@ def main() -> None:
         rbf_network.MOST_UNITS = most
     if asked.json is not None:
         asked.json.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    if asked.section is not None:
+        put_into(asked.section, "strong battery", section(kept))
     if asked.page is not None:
         asked.page.write_text(page(kept), encoding="utf-8")
 
