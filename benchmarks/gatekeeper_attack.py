@@ -8,10 +8,10 @@ The 24 people of gazecom (under GAZEVEIL_DATA) are replayed as trackers, each th
 of their own. Ten apps ask for all they can: five register different areas and query them, one
 follows tiles, two listen to events, two have protected streams. What they collected is put
 together, recordings are rebuilt from it (one sample every 10 ms: the eye rests where the event log
-says and goes straight between), and the RBF network and the linkage attacker try to find people by
-them. Beside it stand the same attacks on the whole event log, written without any app in between:
-the level's own figure. The coalition must lie within that figure's interval, and so must what two
-apps make of their streams together, against one release of the finer mechanism.
+says and goes straight between), and the RBF network, linkage, `steps`, `rocket` and `fusion` try to
+find people by them. Beside it stand the same attacks on the whole event log, written without any
+app in between: the level's own figure. The coalition must lie within that figure's interval, and so
+must what two apps make of their streams together, against one release of the finer mechanism.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from gazeveil.gaze.recording import Recording
 sys.path.insert(0, str(Path(__file__).parent))
 from lines import Lines, markdown, put_into
 
-ATTACKS = ("rbfn", "linkage")
+ATTACKS = ("rbfn", "linkage", "steps", "rocket", "fusion")
 SIGMA_DEG, COARSER_DEG = 3, 6
 STEP_MS = 10
 LONGEST_SACCADE_MS = 200
