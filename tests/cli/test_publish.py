@@ -158,6 +158,10 @@ def test_a_second_release_of_the_same_people_adds_up_or_is_refused(
     code, _, err = run(capsys, "publish", raw, tmp_path / "four", *first, "--budget", 1)
     assert code == 2
     assert not (tmp_path / "four").exists()
+    maps = ("-m", "heatmap-laplace:epsilon=1", "--new-ledger", tmp_path / "maps.json")
+    assert "None of these" in run(capsys, "publish", raw, tmp_path / "m1", *maps)[1]
+    again = ("-m", "heatmap-laplace:epsilon=1", "--ledger", tmp_path / "maps.json")
+    assert "at most epsilon = 2" in run(capsys, "publish", raw, tmp_path / "m2", *again)[1]
     apart = ("--new-ledger", tmp_path / "apart.json", "-m", "k-same-synth:k=2", "--no-attack")
     assert run(capsys, "publish", raw, tmp_path / "five", *apart)[0] == 0
 

@@ -91,3 +91,27 @@ def test_nobody_left_is_one_sentence() -> None:
     chosen = gazeveil.mechanism("gaussian", sigma_deg=1)
     with pytest.raises(DataError, match="nothing to publish"):
         plan_of(cohort, look_at(cohort, True), chosen, PublicationChoices(), "quick")
+
+
+def test_fixations_alone_are_published_as_maps_and_refused_as_samples() -> None:
+    made = gazeveil.simulate(4, 1, 4.0, 100.0, seed=1)
+    fixations = gazeveil.Cohort(
+        [
+            gazeveil.Recording(
+                r.person, r.stimulus, [], [], [], space=r.space, events=gazeveil.detect(r)
+            )
+            for r in made
+        ]
+    )
+    looks = look_at(fixations, True)
+    maps = gazeveil.mechanism("heatmap-laplace", epsilon=1)
+    plan = plan_of(fixations, looks, maps, PublicationChoices(), "none")
+    assert len(plan.cohort) == 4
+    with pytest.raises(DataError, match="publish maps of them"):
+        plan_of(
+            fixations,
+            looks,
+            gazeveil.mechanism("gaussian", sigma_deg=1),
+            PublicationChoices(),
+            "none",
+        )

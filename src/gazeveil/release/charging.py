@@ -8,6 +8,7 @@ import hashlib
 import json
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 from gazeveil.errors import DataError
 from gazeveil.gaze.recording import Recording
@@ -50,6 +51,10 @@ class Charging:
         people = {p: self.people[p] for p in names.people if p in self.people} or self.people
         charge = charge_of(guarantee, table)
         release = release_id(names)
+        # Where all names are kept, another release of the same recordings has them too; maps have
+        # no person to name anew.
+        if any(r["id"] == release and r["state"] == "finished" for r in self.ledger.releases):
+            release = uuid4().hex
         answer = self.ledger.charge(release, charge, people, self.budget)
         self._open = release
         return str(answer)

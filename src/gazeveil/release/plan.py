@@ -88,7 +88,10 @@ def plan_of(
         )
     kept, left_out = _taking_part(cohort, looks, mechanism)
     seen = tuple(look for look in looks if look.key in set(kept.keys))
-    alignment = public_alignment(seen, choices)
+    if any(not math.isnan(look.rate_hz) for look in seen):
+        alignment = public_alignment(seen, choices)
+    else:
+        alignment = Alignment(times_kept=True)  # fixations alone, of which no time is published
     lines = [
         ("release", _what(kept, seen, mechanism, alignment, choices)),
         ("mechanism", str(mechanism)),
@@ -96,7 +99,7 @@ def plan_of(
         ("dropped", _dropped(kept, mechanism, choices)),
         ("people", _people(kept, mechanism, choices)),
         ("left out", " ".join(left_out) or "nobody and nothing."),
-        ("lengths", _lengths(seen, alignment)),
+        *([] if mechanism.kind == "map" else [("lengths", _lengths(seen, alignment))]),
         ("time", _time(kept, seen, mechanism, alignment, battery)),
     ]
     return ReleasePlan(kept, seen, alignment, left_out, tuple(lines))
@@ -107,7 +110,12 @@ def _taking_part(
 ) -> tuple[Cohort, tuple[str, ...]]:
     """The recordings that take part, and who does not."""
     said = []
-    empty = {look.key for look in looks if not look.valid or math.isnan(look.rate_hz)}
+    fixations = mechanism.kind in ("map", "table")
+    empty = {
+        look.key
+        for look in looks
+        if not (look.valid and not math.isnan(look.rate_hz)) and not (fixations and look.events)
+    }
     items = [item for item in cohort.items if item.key not in empty]
     if empty:
         said.append(f"{_counted(len(empty), 'recording')} without gaze or without a known rate.")
@@ -118,9 +126,14 @@ def _taking_part(
             f"{_counted(len(gone), 'person')} of whom nothing is left: {', '.join(gone[:5])}."
         )
     if not items:
+        advice = (
+            "They hold fixations alone: publish maps of them, e.g. -m heatmap-laplace:epsilon=2."
+            if any(look.events for look in looks)
+            else "Look at them with `gazeveil inspect`."
+        )
         raise DataError(
-            "No recording has gaze and a known rate, so there is nothing to publish. Look at them"
-            " with `gazeveil inspect`."
+            "No recording has samples of gaze and a known rate, so there is nothing to publish."
+            f" {advice}"
         )
     k = getattr(mechanism, "k", None)
     if mechanism.kind == "cohort" and isinstance(k, int):

@@ -149,8 +149,8 @@ def publish(
         durations=plan.alignment.lengths_s or recipe.choices.durations,
     )
     told.say("scrub", "only gaze goes on; nothing else of the files is copied.")
-    told.say("align", _aligned(plan, recipe))
     chosen = mechanism_named(recipe.mechanism)
+    told.say("align", _aligned(plan, recipe, chosen.kind))
     job = _Job(recipe, plan, chosen, out, told, seed, signing_key, charging)
     of_recordings = chosen.kind in ("stream", "cohort")
     published = job.recordings(running or Running()) if of_recordings else job.file()
@@ -162,7 +162,9 @@ def publish(
     return published
 
 
-def _aligned(plan: ReleasePlan, recipe: Recipe) -> str:
+def _aligned(plan: ReleasePlan, recipe: Recipe, kind: str) -> str:
+    if kind == "map":
+        return "maps hold no person, no session and no time."
     alignment, keep = plan.alignment, recipe.choices.keep
     parts = []
     if alignment.times_kept:

@@ -41,6 +41,7 @@ class Look:
     valid: int
     duration_s: float
     space: Space
+    events: int = 0
 
 
 def look_at(
@@ -82,6 +83,7 @@ def _look(recording: Recording) -> Look:
         int(recording.valid.sum()),
         recording.duration_s,
         recording.space,
+        0 if recording.events is None else len(recording.events),
     )
 
 
