@@ -15,7 +15,7 @@ import polars as pl
 ESCAPES = r"\t is a tab, \n and \r are ends of lines, \s is a blank at an end, \\ is a backslash"
 
 _LETTER = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
-_CHARACTER = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r", "s": " "}
+_CHARACTER = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r", "s": " ", "q": '"'}
 
 
 def escaped(text: str) -> str:
@@ -36,9 +36,9 @@ def unescaped(cell: str) -> str:
     return re.sub(r"\\(.)", lambda at: _CHARACTER.get(at[1], at[0]), cell)
 
 
-def one_line(text: str) -> str:
-    """A text without tabs and ends of lines, for cells that are not read back."""
-    return " ".join(text.split())
+def unquoted(text: str) -> str:
+    """A text that fits a cell of a file that some programs read with quotes."""
+    return escaped(text).replace('"', "\\q")
 
 
 def tsv(frame: pl.DataFrame, header: bool) -> bytes:

@@ -34,6 +34,7 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
+from gazeveil.io.bids.cells import unescaped
 from gazeveil.io.bids.events import TIME_UNITS, read_events, texts, unit_of
 from gazeveil.io.bids.layout import OWN, Name, data_files, sidecar
 from gazeveil.io.bids.write import EXTRA, write
@@ -426,16 +427,21 @@ def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
         raise FormatError(
             path, "there is no column 'participant_id'", "participants.tsv needs one."
         )
-    names = table.words("name") if table.has("name") else [""] * len(table)
+    names = _cells(table, "name") if table.has("name") else [""] * len(table)
     result: dict[str, Attributes] = {}
     columns = [c for c in table.names if c.strip().lower() not in ("participant_id", "name")]
-    cells = {c: texts(table, c) for c in columns}
+    cells = {c: _cells(table, c) for c in columns}
     for i, label in enumerate(table.words("participant_id")):
         attributes = {c.strip(): _plain(cells[c][i]) for c in columns if cells[c][i]}
         result[label.removeprefix("sub-")] = attributes
         if names[i]:
             result[names[i]] = attributes
     return result
+
+
+def _cells(table: Table, column: str) -> list[str]:
+    """A column as text, with what Gazeveil escaped in it."""
+    return [unescaped(w) for w in texts(table, column)]
 
 
 def _plain(text: str) -> object:

@@ -39,7 +39,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.bids.cells import ESCAPES, escaped, one_line, tsv
+from gazeveil.io.bids.cells import ESCAPES, escaped, tsv, unquoted
 from gazeveil.io.bids.layout import OWN, VERSION, labels
 from gazeveil.io.staging import staged
 
@@ -133,16 +133,16 @@ def write_participants(
         {
             "participant_id": f"sub-{label}",
             **{
-                one_line(f): None if (v := attributes.get(f)) is None else one_line(str(v))
+                unquoted(f): None if (v := attributes.get(f)) is None else unquoted(str(v))
                 for f in fields
             },
         }
         for label, attributes in people.items()
     ]
-    names = [one_line(f) for f in fields]
+    names = [unquoted(f) for f in fields]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(("participant_id", *names), pl.String))
     (root / "participants.tsv").write_bytes(tsv(frame, header=True))
-    described = {one_line(f): {"Description": about.get(f, f)} for f in fields}
+    described = {unquoted(f): {"Description": about.get(f, f)} for f in fields}
     write_json(
         root / "participants.json",
         {"participant_id": {"Description": "label of the person"}, **described},

@@ -81,7 +81,7 @@ def bids_label(text: str, empty: str) -> str:
     Examples
     --------
     >>> bids_label("p04c1", "person"), bids_label("", "gaze"), bids_label("clip 1", "stimulus")
-    ('p04c1', 'gaze', 'clip1x46c42d')
+    ('p04c1', 'gaze', 'clip1x95f954')
     """
     plain = re.sub(r"[^A-Za-z0-9]", "", text)
     if plain == text:
