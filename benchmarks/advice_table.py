@@ -2,9 +2,11 @@
 
     gazeveil evaluate $GAZEVEIL_DATA/gazecom ... --out results/advice-screen
     gazeveil evaluate $GAZEVEIL_DATA/eyenavgs_nthu ... --out results/advice-vr
+    gazeveil evaluate benchmarks/advice_features.toml --out results/advice-features
     python benchmarks/advice_table.py --screen results/advice-screen --vr results/advice-vr
 
-`python benchmarks/advice_table.py --commands` prints the two commands whole. What attackers find
+with `--features results/advice-features` in the last line; `--commands` prints the first two whole.
+What attackers find
 comes from `docs/results/attackers.md` (the strong battery; `gazeveil reproduce gazecom`), errors of
 feature tables from `docs/results/fourier-comparison.md`, errors of heat maps from this script. It
 writes `src/gazeveil/release/advice/advice.csv` and the table of `docs/howto/choose.md`.
@@ -21,8 +23,8 @@ import csv
 import math
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -281,8 +283,24 @@ def of_maps(source: Source, cohort: gazeveil.Cohort) -> Iterator[AdviceRow]:
             )
 
 
-def of_features(source: Source) -> Iterator[AdviceRow]:
+def found_in_features(folder: Path | None) -> dict[str, tuple[str, float]]:
+    """Mechanism text -> the strongest attacker on tables of features, and per cent found."""
+    if folder is None:
+        return {}
+    rows = pl.read_parquet(folder / "results.parquet").filter(
+        (pl.col("metric") == "identification_rate") & (pl.col("mechanism") != "none")
+    )
+    strongest: dict[str, tuple[str, float]] = {}
+    for row in rows.sort("value").iter_rows(named=True):
+        epsilon = dict(p.split("=", 1) for p in row["parameters"].split(","))["epsilon"]
+        text = f"{row['mechanism']}:epsilon={epsilon}"
+        strongest[text] = (row["attack"], round(100 * row["value"], 1))
+    return strongest
+
+
+def of_features(source: Source, attacks: Path | None = None) -> Iterator[AdviceRow]:
     """Rows of mechanisms on tables of window features."""
+    found = found_in_features(attacks)
     text = FEATURES.read_text("utf-8").split(f"## {source.features}\n")[1].split("\n## ")[0]
     lines = text.split("Measured:")[1].splitlines()
     budgets = ("0.01", "0.1", "1", "10", "100")
@@ -293,6 +311,7 @@ def of_features(source: Source) -> Iterator[AdviceRow]:
             errors[cells[0]] = dict(zip(budgets, map(float, cells[1:]), strict=True))
     for name in ("dct-knorm", "fpa", "lpa"):
         for epsilon in ("1", "10"):
+            attacker, rate = found.get(f"{name}:epsilon={epsilon}", ("", None))
             yield AdviceRow(
                 "ml",
                 source.kind,
@@ -305,38 +324,50 @@ def of_features(source: Source) -> Iterator[AdviceRow]:
                 errors[name][epsilon],
                 errors["midpoint"][epsilon],
                 "",
-                "",
-                None,
-                None,
+                attacker,
+                rate,
+                None if rate is None else round(100 / source.people, 1),
                 source.data,
-                "docs/results/fourier-comparison.md",
+                "docs/results/fourier-comparison.md, benchmarks/advice_features.toml",
             )
+
+
+def refreshed(row: AdviceRow, rates: Mapping[str, tuple[str, float]]) -> AdviceRow:
+    """A row with what the page of attackers says today."""
+    if row.mechanism not in rates:
+        return row
+    attacker, found = rates[row.mechanism]
+    return replace(row, attacker=attacker, found=found)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--screen", type=Path)
     parser.add_argument("--vr", type=Path)
+    parser.add_argument("--features", type=Path, help="results of advice_features.toml")
     parser.add_argument("--commands", action="store_true", help="print the studies and stop")
-    parser.add_argument("--page", action="store_true", help="write the page from the table alone")
+    parser.add_argument("--refresh", action="store_true", help="take attack rates anew")
     options = parser.parse_args()
     if options.commands:
         for source in SOURCES:
             print(command(source))
         return
-    if not options.page:
-        rows: list[AdviceRow] = []
+    if options.refresh:
+        rates = {source.kind: attacked(source.section) for source in SOURCES}
+        rows = [refreshed(row, rates[row.kind]) for row in advice_rows()]
+    else:
+        rows = []
         for source in SOURCES:
             folder, cohort = getattr(options, source.kind), source.cohort()
             rows += of_recordings(source, folder, cohort)
             rows += of_maps(source, cohort)
-            rows += of_features(source)
-        with TABLE.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(f.name for f in fields(AdviceRow))
-            writer.writerows(["" if v is None else v for v in astuple(r)] for r in rows)
-        print(f"{TABLE}: {len(rows)} rows")
-        advice_rows.cache_clear()
+            rows += of_features(source, options.features if source.kind == "screen" else None)
+    with TABLE.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(f.name for f in fields(AdviceRow))
+        writer.writerows(["" if v is None else v for v in astuple(r)] for r in rows)
+    print(f"{TABLE}: {len(rows)} rows")
+    advice_rows.cache_clear()
     write_page(PAGE)
     print(PAGE)
 

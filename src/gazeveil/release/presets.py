@@ -60,7 +60,7 @@ _ALL = (
     ),
     ReleasePreset(
         "public-features",
-        "dct-knorm:epsilon=10",
+        "fpa:epsilon=10",
         "ml",
         1,
         "features of windows for training models, with noise in each feature of a recording",

@@ -5,6 +5,7 @@ table.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,8 @@ def test_windows_are_said_in_seconds() -> None:
 def test_attack_rates_are_those_of_the_results_page() -> None:
     for source in SOURCES:
         printed = attacked(source.section)
-        rows = [r for r in advice_rows() if r.kind == source.kind and r.found is not None]
+        rows = [r for r in advice_rows() if r.kind == source.kind and r.purpose != "ml"]
+        rows = [r for r in rows if r.found is not None]
         assert len(rows) == 9 * 5
         for row in rows:
             assert (row.attacker, row.found) == printed[row.mechanism]
@@ -55,7 +57,8 @@ def test_attack_rates_are_those_of_the_results_page() -> None:
 def test_errors_of_features_are_those_of_the_results_page() -> None:
     for source in SOURCES:
         rows = [r for r in advice_rows() if r.kind == source.kind and r.purpose == "ml"]
-        assert rows == list(of_features(source))
+        unattacked = {"attacker": "", "found": None, "guessing": None}
+        assert [replace(r, **unattacked) for r in rows] == list(of_features(source))  # type: ignore[arg-type]
 
 
 def test_the_page_has_the_table() -> None:
@@ -109,7 +112,7 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "1: gazeveil publish recordings/ published/ --preset public-events" in told
     stored = json.loads(figures.read_text("utf-8"))
     assert stored["usable"][0]["mechanism"] == "event-synth-pd:k=4,gamma=4"
-    assert stored["usable"][0]["found"] == 5
+    assert stored["usable"][0]["found"] == advise("events", 24).usable[0].found
     assert run("advise", "--purpose", "nothing", "--people", 24) == 2
     assert "one of aoi, events, maps, ml, samples, teaching" in capsys.readouterr().err
     assert run("advise", "--purpose", "maps", "--people", 24, "--kind", "phone") == 2
