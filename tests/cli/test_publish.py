@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import stat
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 import gazeveil
 from gazeveil.cli.main import main
 from gazeveil.privacy.publication.identities.key_file import read_key
+from gazeveil.privacy.publication.part import Part, PartSummary
+from gazeveil.release.ledger import ReleaseLedger
 
 STREAM = "gaussian:sigma_deg=2"
 
@@ -164,6 +167,70 @@ def test_a_second_release_of_the_same_people_adds_up_or_is_refused(
     assert "at most epsilon = 2" in run(capsys, "publish", raw, tmp_path / "m2", *again)[1]
     apart = ("--new-ledger", tmp_path / "apart.json", "-m", "k-same-synth:k=2", "--no-attack")
     assert run(capsys, "publish", raw, tmp_path / "five", *apart)[0] == 0
+
+
+def test_a_run_that_was_stopped_goes_on_and_is_counted_once(
+    raw: Path,
+    tmp_path: Path,
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = ("publish", raw, tmp_path / "out", "-m", STREAM, "--no-attack", "--workers", 1)
+    write, done = Part.write, []
+
+    def stopped(part: Part, folder: Path) -> PartSummary:
+        if len(done) == 4:
+            raise KeyboardInterrupt
+        done.append(part.number)
+        return write(part, folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Part, "write", stopped)
+        code, _, err = run(capsys, *words)
+    assert code == 130
+    assert "4 of 17 recordings are finished" in err
+    assert not (tmp_path / "out").exists()
+    assert [r["state"] for r in ReleaseLedger(home / "releases.json").releases] == ["charged"]
+    code, _, err = run(capsys, *words)
+    assert code == 2
+    assert "--resume" in err
+    code, _, err = run(capsys, *words, "--resume")
+    assert (code, err) == (0, "")
+    assert len(gazeveil.read(tmp_path / "out")) == 17
+    assert [r["state"] for r in ReleaseLedger(home / "releases.json").releases] == ["finished"]
+    assert run(capsys, "verify", tmp_path / "out", "--against", raw)[0] == 0
+    left = {p.name for p in tmp_path.iterdir()}
+    assert left == {"out", "out.publish.toml", "home"}
+
+
+def test_a_run_that_is_given_up_is_taken_off_the_ledger(
+    raw: Path,
+    tmp_path: Path,
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = ("publish", raw, tmp_path / "out", "-m", STREAM, "--no-attack", "--workers", 1)
+    write, done = Part.write, []
+
+    def full(part: Part, folder: Path) -> PartSummary:
+        if len(done) == 2:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        done.append(part.number)
+        return write(part, folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Part, "write", full)
+        code, _, err = run(capsys, *words)
+    assert code == 2
+    assert "no room" in err
+    assert not (tmp_path / "out").exists()
+    code, said, err = run(capsys, *words, "--clean")
+    assert (code, err) == (0, "")
+    assert "None of these people is in an earlier release" in said
+    states = [r["state"] for r in ReleaseLedger(home / "releases.json").releases]
+    assert sorted(states) == ["cancelled", "finished"]
 
 
 def test_a_signed_release_is_verified_with_its_key(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -128,13 +128,28 @@ def _show_warning(message: Warning | str, *_: object) -> None:
     _say(f"Note: {message}")
 
 
+def _command() -> Any:
+    """The command line, which passes on what is said when somebody stops it: typer would end with
+    nothing but a code.
+    """
+    command = typer.main.get_command(app)
+    invoke = command.invoke
+
+    def told(context: Any) -> Any:
+        try:
+            return invoke(context)
+        except KeyboardInterrupt as error:
+            raise typer.Abort(*error.args) from error
+
+    setattr(command, "invoke", told)  # noqa: B010 - a method of this one object
+    return command
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every expected failure is one sentence and exit code 2."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
-        code = typer.main.get_command(app).main(
-            arguments, prog_name="gazeveil", standalone_mode=False
-        )
+        code = _command().main(arguments, prog_name="gazeveil", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except GazeveilError as error:
         _say(str(error))

@@ -234,6 +234,8 @@ def _dropped(cohort: Cohort, mechanism: Mechanism[Any], choices: PublicationChoi
 
 
 def _people(cohort: Cohort, mechanism: Mechanism[Any], choices: PublicationChoices) -> str:
+    if mechanism.kind == "table":
+        return "no table of people."
     if mechanism.kind != "stream":
         return "no table of people: what is released is nobody's alone."
     table = people_table(cohort.people, choices)
