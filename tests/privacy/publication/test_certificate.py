@@ -171,6 +171,14 @@ def test_what_is_kept_is_not_promised(cohort: gazeveil.Cohort) -> None:
     assert "Times begin at zero" not in text
 
 
+def test_the_table_of_people_is_said_in_words(cohort: gazeveil.Cohort) -> None:
+    people = {name: {"age": 20 + i, "gender": "f"} for i, name in enumerate("abcd")}
+    table = gazeveil.protect(people, "demographics:k=4").guarantee
+    text = page(described(cohort, "gaussian:sigma_deg=5", people_table=table).to_dict())
+    assert "Every row of this table is the same for at least 4 people." in text
+    assert "Nothing is said about age" in page(described(cohort, "gaussian:sigma_deg=5").to_dict())
+
+
 def test_one_page_is_at_most_700_words(cohort: gazeveil.Cohort) -> None:
     for mechanism in ("gaussian:sigma_deg=5", "event-synth-pd:k=2,gamma=4"):
         assert len(page(described(cohort, mechanism).to_dict()).split()) < 700

@@ -39,7 +39,8 @@ def named(cohort: gazeveil.Cohort) -> gazeveil.Cohort:
             person=new[r.person],
             session="2017-10-13-10-27",
             messages=(message,),
-            metadata={"serial": "SN-9938-21"},
+            metadata={"serial": "SN-9938-21", "calibration": {"eye_distance_mm": 63.218754}},
+            rate_hz=119.8837265,
             t_ns=r.t_ns + 1_629_390_345_000_000_000,
             pupil=np.full(len(r), 3.2),
         )
@@ -272,6 +273,8 @@ def test_a_copy_of_the_recordings_is_red(raw: Path, tmp_path: Path) -> None:
         ("notes.txt", b"from SN-9938-21."),
         ("notes.txt", b"t0=1629390345.25"),
         ("notes.txt", b"1629390345000000000"),
+        ("notes.txt", b"at 119.8837265 Hz"),
+        ("notes.txt", b'{"ipd": 63.218754}'),
         ("notes.txt", b"x" * (1 << 23) + b" bob.jones "),
         ("notes.txt", b"operator Gertrud Maier, device QX-448812"),
         ("notes.txt.gz", gzip.compress(b"hello bob.jones")),

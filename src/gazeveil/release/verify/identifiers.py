@@ -7,6 +7,7 @@ released names alone, and counted in the note.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -30,6 +31,7 @@ _KEPT_KINDS = {
     "person": {"name"},
     "session": {"session"},
     "times": {"date", "clock"},
+    "rate": {"rate"},
     "messages": {"message", "free text"},
     "metadata": {"metadata"},
     "stimulus": {"free text"},
@@ -78,6 +80,8 @@ def texts_of(recording: Recording) -> Iterator[tuple[str, str]]:
         first = int(recording.t_ns[0])
         for ticks in (1, 1_000, 1_000_000, 1_000_000_000):
             yield str(first // ticks), "clock"
+    if math.isfinite(recording.rate_hz):
+        yield repr(float(recording.rate_hz)), "rate"  # of many digits alone, see `searchable`
     for message in recording.messages:
         if len(message.text) >= 2 * _SHORTEST:
             yield message.text, "message"
@@ -87,8 +91,11 @@ def texts_of(recording: Recording) -> Iterator[tuple[str, str]]:
 
 
 def _strings(value: object) -> Iterator[str]:
+    """Texts inside metadata, and numbers as they are written (an eye distance, a height)."""
     if isinstance(value, str):
         yield value
+    elif isinstance(value, float):
+        yield repr(value)
     elif isinstance(value, Mapping):
         for part in value.values():
             yield from _strings(part)
