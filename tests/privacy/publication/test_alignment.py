@@ -20,7 +20,7 @@ UNIX_NS = 1_629_390_345_000_000_000
 
 def recording(t_s: list[float], rate_hz: float, **changes: object) -> Recording:
     t_ns = UNIX_NS + np.rint(np.array(t_s) * 1e9).astype(np.int64)
-    numbers = np.arange(len(t_s), dtype=np.float64)
+    numbers = np.arange(len(t_s), dtype=np.float64) % 1000
     return Recording("p", "s", t_ns, 100 + numbers / 10, 90 + numbers / 20, rate_hz=rate_hz).with_(
         **changes
     )
@@ -181,3 +181,18 @@ def test_a_recording_without_a_rate_or_with_a_pause_of_years_is_refused_in_one_s
 def test_choices_that_make_no_sense_are_refused(choices: dict[str, object], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         PublicationChoices(**choices)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ratio", [0.9, 0.985, 1.0, 1.004, 1.015, 1.2, 1.9])
+def test_no_sample_reaches_more_steps_than_the_certificate_says(ratio: float) -> None:
+    rng = np.random.default_rng(7)
+    own_hz = 100.0
+    alignment = Alignment(Fraction(ratio * own_hz), slowest_hz=own_hz)
+    for jitter in (0.0, 0.3, 0.7):
+        times = np.sort((np.arange(3000) + rng.uniform(-jitter, jitter, 3000)) / own_hz)
+        own = recording((times + 1).tolist(), own_hz)
+        own = own.with_(valid=np.concatenate(([True], np.diff(own.t_ns) > 0)))
+        sources = sources_of_steps(own, float(Fraction(ratio * own_hz)))
+        taken = sources[sources >= 0]
+        assert (np.diff(taken) >= 0).all()
+        assert np.bincount(taken).max() <= alignment.most_steps

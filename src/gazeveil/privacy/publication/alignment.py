@@ -3,11 +3,11 @@ and geometry would tell is taken away before gaze is protected.
 
 Step k of the public clock is at k / rate seconds. Where the tracker has about the same rate,
 samples take steps one after the other, as :mod:`gazeveil.privacy.stream.losses.public_clock` says:
-jitter moves nothing, a pause becomes lost samples, and a step that is left over between two samples
-repeats the earlier one. Where it has another rate, a step takes the last sample that comes before
-the middle to the next step, and is lost where that is old or a loss came after it. So a regular
-recording of the public rate passes bit for bit, and one sample of the tracker reaches only the
-steps before the next one.
+jitter moves nothing, a pause becomes lost samples, and where the rates differ a step that is left
+over between two samples repeats the earlier one. Where it has another rate, a step takes the last
+sample that comes before the middle to the next step, and is lost where that is old or a loss came
+after it. So a regular recording of the public rate passes bit for bit, and one sample of the
+tracker reaches only the steps before the next one (proofs/publication.md).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Alignment:
         ratio = float(self.rate_hz) / self.slowest_hz
         if ratio == 1.0:
             return 1
-        return 2 if abs(ratio - 1.0) <= SAME_RATE else math.floor(LONGEST_STEP * ratio + 0.5) + 1
+        return 3 if abs(ratio - 1.0) <= SAME_RATE else math.floor(LONGEST_STEP * ratio + 0.5) + 1
 
     def to_dict(self) -> dict[str, object]:
         """The alignment as a certificate has it."""
@@ -201,6 +201,8 @@ def _in_turn(recording: Recording, rate_hz: float) -> Ints:
     taken = np.flatnonzero(steps >= 0)
     sources = np.full(count, -1, dtype=np.int64)
     sources[steps[taken]] = taken
+    if rate_hz == recording.rate_hz:
+        return sources  # no step is left over but by a pause
     longest_ns = LONGEST_STEP * 1e9 / recording.rate_hz
     # Neighbours without a pause, whose steps are apart: the earlier one is repeated.
     near = (np.diff(taken) == 1) & (np.diff(recording.t_ns[taken]) <= longest_ns)
