@@ -11,7 +11,6 @@ from pathlib import Path
 from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle, Skipped, natural
-from gazeveil.io.description.index_file import read_index
 from gazeveil.io.description.toml_file import FILE_NAME
 from gazeveil.io.parsing.naming import PatternError
 from gazeveil.io.registry import Format, get, names, sniff
@@ -140,6 +139,9 @@ def scan_index(
     folder: Path, index: Path, chosen: Format | None, options: Mapping[str, object]
 ) -> Found:
     """The recordings that an index lists."""
+    # Only here: tables need polars.
+    from gazeveil.io.description.index_file import read_index
+
     chosen = chosen or get("csv")
     files = read_index(index)
     checks.known_options(f"Format {chosen.name}", options, chosen.options)

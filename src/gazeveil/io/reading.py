@@ -15,7 +15,6 @@ from gazeveil import checks
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle, ReadAs, Skipped
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.description.doubts import doubts_about_names, doubts_about_units
 from gazeveil.io.description.toml_file import beside, read_dataset_file
 from gazeveil.io.folder import EXPECTED, Found, scan_file, scan_folder, scan_index
 from gazeveil.io.registry import WITHOUT_READER, Format, get
@@ -159,6 +158,9 @@ def _point_out(found: Found, root: Path, common: Iterable[str]) -> None:
     """Warn of what was guessed, looks wrong or is left out."""
     if multiprocessing.parent_process() is not None:
         return  # the process that was started by a person says it once
+    # Only here: looking at tables needs polars, which other formats do without.
+    from gazeveil.io.description.doubts import doubts_about_names, doubts_about_units
+
     sentences = list(found.guesses)
     said = {"pattern", "person", "index"} & {*found.options, *common}
     columns = found.options.get("columns")
