@@ -7,9 +7,11 @@ that the release is written with. Two kinds of find are red:
 * more single samples than chance gives. Chance is known twice: from how densely gaze lies, and from
   looking up the recordings moved by a degree, where nothing of them can be found but by chance.
 
-Where released gaze lies on few places (rounding to cells), single samples say nothing, and five in
-a row are asked for. Samples that were resampled or rounded to another grid are found by their rows
-alone; whoever changes every sample by a little is not found here: that is what attackers are for.
+The corners of what is released, where gaze is cut off, and the middle are nobody's and do not
+count. Where released gaze lies on few places (rounding to cells), single samples say nothing, and
+five in a row are asked for. Samples that were resampled or rounded to another grid are found by
+their rows alone; whoever changes every sample by a little is not found here: that is what attackers
+are for.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ Progress = Callable[[Iterable[Recording]], Iterable[Recording]]
 BINARY_DEG, TEXT_DEG = 1e-9, 5e-4
 
 _RUN, _RUN_ON_CELLS = 3, 5
-_NEAR = 8  # released samples between two that count as following one another
+_NEAR = 64  # released samples between two that count as following one another
 _FALSE_ALARM = 1e-6
 _CONTROL_DEG = 1.0
 _BATCH = 20_000_000
@@ -103,12 +105,24 @@ def _batches(cohort: Cohort) -> Iterator[list[tuple[Floats, Floats]]]:
 
 def _sorted(batch: list[tuple[Floats, Floats]], precision_deg: float) -> _Released:
     x, y = (np.concatenate([part[i] for part in batch]) for i in (0, 1))
+    telling = ~_public(x, y)
+    x, y = x[telling], y[telling]
+    if not len(x):
+        return _Released(np.empty(0, np.uint64), np.empty(0, np.int64), False, 1.0)
     keys = _keys(x, y, precision_deg, 0.0, 0.0)
     order = np.argsort(keys, kind="stable")
     distinct = len(np.unique(keys))
     # Gaze lies densest in the middle half of each axis: chance is reckoned with that.
     spans = [max(float(np.subtract(*np.quantile(v, (0.75, 0.25)))), 1e-3) for v in (x, y)]
     return _Released(keys[order], order, distinct < len(keys) / 20, 4 * math.prod(spans))
+
+
+def _public(x: Floats, y: Floats) -> NDArray[np.bool_]:
+    """Samples at places that are nobody's: the middle, and the corners where gaze is cut off."""
+    corner = ((x == x.min()) | (x == x.max())) & ((y == y.min()) | (y == y.max()))
+    middle = ((x == 0) & (y == 0)) | ((x == 180) & (y == 90))
+    found: NDArray[np.bool_] = corner | middle
+    return found
 
 
 def _keys(x: Floats, y: Floats, precision_deg: float, dx: float, dy: float) -> Keys:
