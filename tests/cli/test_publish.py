@@ -128,6 +128,7 @@ def test_the_file_of_choices_makes_the_same_choices_again(
         (("--preset", "public-samples"), "cohort.json"),
         (("-m", "heatmap-laplace:epsilon=2"), "maps.parquet"),
         (("-m", "lpa:epsilon=1"), "features.parquet"),
+        (("-m", "heatmap-laplace:epsilon=2", "--to", "csv"), "maps.csv"),
     ],
 )
 def test_presets_maps_and_tables_are_published(
@@ -259,6 +260,7 @@ BAD = [
     (["{raw}", "{out}", "-m", "k-same-synth:k=9"], "needs at least 9 people"),
     (["{raw}", "{out}", "-m", STREAM, "--keep", "soul"], "keep"),
     (["{raw}", "{out}", "-m", STREAM, "--to", "xml"], "one of bids, csv, parquet, same"),
+    (["{raw}", "{out}", "-m", "lpa:epsilon=1", "--to", "bids"], "parquet, csv for feature tables"),
     (["{raw}", "{out}", "-m", STREAM, "--attacks", "soft"], "attacks"),
     (["{raw}", "{out}", "-m", STREAM, "--durations", "=3"], "STIMULUS=SECONDS"),
     (["{raw}", "{out}", "-m", STREAM, "--rate", "fast"], "rate_hz"),

@@ -169,9 +169,9 @@ def _what(
     people, stimuli = len({k[0] for k in cohort.keys}), len(cohort.stimuli)
     of = f"{_counted(people, 'person')}, {_counted(stimuli, 'stimulus')}"
     if mechanism.kind == "map":
-        return f"heat maps of {stimuli} stimuli, each of all its viewers, as Parquet"
+        return f"heat maps of {stimuli} stimuli, each of all its viewers, as {choices.to}"
     if mechanism.kind == "table":
-        return f"a table of features of {len(cohort)} recordings of {of}, as Parquet"
+        return f"a table of features of {len(cohort)} recordings of {of}, as {choices.to}"
     samples = sum(look.samples for look in looks)
     rate = "their own rates" if alignment.rate_hz is None else f"{float(alignment.rate_hz):g} Hz"
     recordings = _counted(len(cohort), "recording")

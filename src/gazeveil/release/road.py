@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gazeveil import checks
 from gazeveil.features import event_features, window_features
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.staging import staged
@@ -24,6 +25,7 @@ from gazeveil.privacy.publication.alignment import aligned
 from gazeveil.privacy.publication.certificate import Description, write_certificate
 from gazeveil.privacy.publication.identities.key_file import check_key_file, write_key
 from gazeveil.privacy.publication.identities.names import PublicNames
+from gazeveil.privacy.publication.outputs.registry import output
 from gazeveil.privacy.publication.protecting import channels_of, protected
 from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.signing import SigningKey
@@ -41,6 +43,9 @@ from gazeveil.release.run import RunResult, run
 
 #: The steps, in their order.
 STEPS = ("inventory", "plan", "scrub", "align", "protect", "attack", "certify")
+
+#: Formats of maps and feature tables.
+FILE_FORMATS = ("parquet", "csv")
 
 #: The recipe inside a release.
 RECIPE_NAME = "publish.toml"
@@ -90,6 +95,7 @@ def planned(
     """The first two steps: what is in the input, and what will be done with it."""
     chosen = mechanism_named(recipe.mechanism)
     check_keep(recipe.choices, channels_of(recipe.choices, chosen.kind), cohort.people)
+    _check_format(recipe.choices.to, chosen, cohort)
     found = inventory(
         recipe.source,
         people=cohort.people,
@@ -160,6 +166,15 @@ def publish(
     beside.write_text(recipe.text(inside=False), encoding="utf-8", newline="\n")
     told.say("certify", f"{out}/PRIVACY.md; the choices are in {beside}")
     return published
+
+
+def _check_format(to: str, chosen: Mechanism[Any], cohort: Cohort) -> None:
+    """Refuse a format that cannot be written before any work is done."""
+    if chosen.kind in ("stream", "cohort"):
+        output(to, cohort.read_as or "")
+    elif to not in FILE_FORMATS:
+        words = {"map": "maps", "table": "feature tables"}.get(chosen.kind, chosen.kind)
+        checks.refuse("publish", "to", f"one of {', '.join(FILE_FORMATS)} for {words}", to)
 
 
 def _aligned(plan: ReleasePlan, recipe: Recipe, kind: str) -> str:
@@ -280,7 +295,7 @@ class _Job:
         self.charge(names, release.guarantee, False)
         try:
             with staged(self.out) as folder:
-                write(folder / f"{noun}.parquet")
+                write(folder / f"{noun}.{recipe.choices.to}")
                 text = recipe.text(inside=True)
                 (folder / RECIPE_NAME).write_text(text, encoding="utf-8", newline="\n")
                 rows = "maps" if chosen.kind == "map" else "rows of features"
