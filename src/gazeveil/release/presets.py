@@ -1,5 +1,6 @@
 """Presets of `gazeveil publish`: one mechanism with its parameters for each thing that a lab
-publishes, chosen from the measured table behind `gazeveil advise`.
+publishes: the first row for screens of the measured table behind `gazeveil advise`. In headsets
+others come first, so `gazeveil advise --kind vr` is to be asked there.
 """
 
 from __future__ import annotations
