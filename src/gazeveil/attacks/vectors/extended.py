@@ -26,7 +26,7 @@ from gazeveil.attacks.statistics import (
     sectors,
     shape,
 )
-from gazeveil.attacks.vectors.paths import slot_means
+from gazeveil.attacks.vectors.paths import Path, paths
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors, summary_vectors
 from gazeveil.features.table import FeatureTable
@@ -137,8 +137,10 @@ def _places(recording: Recording) -> dict[str, float]:
         result |= _named(f"position_{axis}", _QUANTILES, quantiles(values, _QUANTILES))
         result[f"position_{axis}_skew"], result[f"position_{axis}_kurt"] = shape(values)
     result["position_correlation"] = correlation(*offsets)
+    averages = paths(recording, SCALES_S) if len(recording) else {}
+    nothing = Path(recording.space, np.empty((0, 3)))
     for scale_s in SCALES_S:
-        result |= _at_scale(recording, scale_s)
+        result |= _at_scale(averages.get(scale_s, nothing), scale_s)
     return result
 
 
@@ -233,12 +235,12 @@ def _welch(values: Floats, rate_hz: float, length: int) -> Floats:
     return power
 
 
-def _at_scale(recording: Recording, scale_s: float) -> dict[str, float]:
+def _at_scale(averages: Path, scale_s: float) -> dict[str, float]:
     """Spread of the averages over `scale_s`, and the steps between neighbouring ones."""
-    x, y = recording.space.degrees(slot_means(recording, scale_s).vectors)
+    x, y = averages.degrees
     dx, dy = np.diff(x), np.diff(y)
     spread_x = x
-    if isinstance(recording.space, Sphere):
+    if isinstance(averages.space, Sphere):
         dx = np.mod(dx + 180.0, 360.0) - 180.0
         finite = np.isfinite(x)
         spread_x = np.full(len(x), np.nan)

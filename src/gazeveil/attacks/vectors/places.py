@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gazeveil.arrays import Floats
-from gazeveil.attacks.statistics import correlation, deviation, known, log_quantiles, quantiles
+from gazeveil.arrays import Floats, Ints
+from gazeveil.attacks.statistics import LEAST, pair_correlation
 from gazeveil.attacks.vectors.paths import Path, mean_direction
+from gazeveil.compiled import compiled
 
 #: Edges of the bands in Hz.
 _BANDS_HZ = np.geomspace(0.1, 12.5, 11)
@@ -20,7 +21,8 @@ _WIDTH = 0.6
 
 _OFFSETS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _LAGS = (1, 2, 5, 10)
-_BEHIND = (-3, -2, -1, 0, 1, 2, 3)
+_MOST_BEHIND = 3
+_LEAST_PAIRS = 3
 
 #: Names of the numbers of each kind, in order.
 SPECTRUM_NAMES = tuple(f"power_{axis}{i}" for axis in "xy" for i in range(len(_BANDS_HZ) - 1))
@@ -39,7 +41,7 @@ CROWD_NAMES = (
         )
     ),
     *(f"crowd_distance_q{100 * q:.0f}" for q in _OFFSETS),
-    *(f"crowd_behind_{b}" for b in _BEHIND),
+    *(f"crowd_behind_{b}" for b in range(-_MOST_BEHIND, _MOST_BEHIND + 1)),
 )
 
 
@@ -107,19 +109,76 @@ def beside_crowd(own: Path, crowd: Floats) -> Floats:
     off = own.offsets_from(others)
     middle = Path(own.space, mean_direction(crowd))
     here, there = own.offsets_from(middle), others.offsets_from(middle)
-    numbers: list[float] = []
+    out = np.full(len(CROWD_NAMES), np.nan)
+    _crowd_statistics(
+        np.ascontiguousarray(off.T),
+        np.ascontiguousarray(here.T),
+        np.ascontiguousarray(there.T),
+        own.steps_deg(),
+        others.steps_deg(),
+        np.array(_OFFSETS),
+        np.array(_LAGS),
+        out,
+    )
+    return out
+
+
+@compiled
+def _known_quantiles(values: Floats, at: Floats, out: Floats) -> Floats:
+    """Quantiles of the known values, between neighbours by a straight line; the known values."""
+    some = np.sort(values[np.isfinite(values)])
+    n = len(some)
+    for i in range(len(at)):
+        if n > 0:
+            place = at[i] * (n - 1)
+            low = int(place)
+            high = min(low + 1, n - 1)
+            out[i] = some[low] + (place - low) * (some[high] - some[low])
+    return some
+
+
+@compiled
+def _crowd_statistics(
+    off: Floats,
+    here: Floats,
+    there: Floats,
+    own_steps: Floats,
+    their_steps: Floats,
+    at: Floats,
+    lags: Ints,
+    out: Floats,
+) -> None:
+    """The numbers of :data:`CROWD_NAMES` in their order; offsets have shape (2, slots), steps
+    (slots - 1, 2).
+    """
+    k = 0
     for axis in range(2):
-        values = off[:, axis]
-        some = known(values)
-        numbers.append(float(some.mean()) if len(some) else np.nan)
-        numbers += quantiles(some, _OFFSETS).tolist()
-        numbers += [correlation(values[:-lag], values[lag:]) for lag in _LAGS]
-        numbers.append(correlation(here[:, axis], there[:, axis]))
-        numbers += [deviation(values), deviation(here[:, axis])]
-    numbers += log_quantiles(np.hypot(off[:, 0], off[:, 1]), _OFFSETS).tolist()
-    own_steps, their_steps = own.steps_deg(), others.steps_deg()
-    for behind in _BEHIND:
+        values = off[axis]
+        some = _known_quantiles(values, at, out[k + 1 : k + 1 + len(at)])
+        if len(some) > 0:
+            out[k] = some.mean()
+        k += 1 + len(at)
+        for lag in lags:
+            if len(values) > lag:
+                out[k] = pair_correlation(values[:-lag], values[lag:], _LEAST_PAIRS)
+            k += 1
+        out[k] = pair_correlation(here[axis], there[axis], _LEAST_PAIRS)
+        if len(some) > 1:
+            out[k + 1] = some.std()
+        own = here[axis][np.isfinite(here[axis])]
+        if len(own) > 1:
+            out[k + 2] = own.std()
+        k += 3
+    far = out[k : k + len(at)]
+    _known_quantiles(np.hypot(off[0], off[1]), at, far)
+    for i in range(len(at)):
+        far[i] = np.log(max(far[i], LEAST)) if np.isfinite(far[i]) else np.nan
+    k += len(at)
+    for behind in range(-_MOST_BEHIND, _MOST_BEHIND + 1):
         late, early = (own_steps, their_steps) if behind >= 0 else (their_steps, own_steps)
         by = abs(behind)
-        numbers.append(correlation(late[by:].ravel(), early[: max(len(early) - by, 0)].ravel()))
-    return np.array(numbers)
+        if len(late) > by:
+            out[k] = pair_correlation(
+                late[by:].copy().ravel(), early[: len(early) - by].copy().ravel(), _LEAST_PAIRS
+            )
+        k += 1
