@@ -247,7 +247,9 @@ class _Job:
         measured: dict[str, Any] = {}
 
         def after() -> Mapping[str, Any]:
-            self.told.say("protect", f"{len(publication.parts)} recordings by {self.chosen.name}.")
+            count = len(publication.parts)
+            noun = "recording" if count == 1 else "recordings"
+            self.told.say("protect", f"{count:,} {noun} by {self.chosen.name}.")
             for note in publication.notes:
                 self.told.say("protect", note)
             measured.update(self.attack())

@@ -87,16 +87,16 @@ class Publication:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for whoever holds the raw data; not to be published."""
-        changed = [
-            f"{len(changed)} names of {words} are numbers now"
-            for words, place in (("stimuli", 1), ("tasks", 3))
-            for changed in [
-                {r[place] for r, p in self.names.recordings.items() if r[place] != p[place]}
-            ]
-            if changed
-        ]
-        renamed = (f"{'; '.join(changed)}: they may tell who or when.",) if changed else ()
-        return (*self.table.notes, *renamed)
+        numbered = []
+        for place, words in ((1, "stimuli"), (3, "tasks")):
+            pairs = self.names.recordings.items()
+            changed = {raw[place] for raw, public in pairs if raw[place] != public[place]}
+            if changed:
+                numbered.append(f"names of {words} that became numbers: {len(changed)}")
+        if not numbered:
+            return self.table.notes
+        told = f"{', '.join(numbered)}; they may tell who or when.".capitalize()
+        return (*self.table.notes, told)
 
     def description(
         self, summaries: Sequence[PartSummary], measured: Mapping[str, Any] | None = None
