@@ -58,7 +58,7 @@ def test_the_whole_road_in_one_verb(
     assert "None of these people is in an earlier release" in said
     figures = json.loads((tmp_path / "f.json").read_text())
     assert figures["attack"]["people"] == 6
-    assert figures["attack"]["battery"] == "quick"
+    assert figures["attack"]["battery"] == "strong"
     assert 0 <= figures["attack"]["low"] <= figures["attack"]["rate"] <= figures["attack"]["high"]
     assert {row["analysis"] for row in figures["utility"]["analyses"]} >= {
         "where one person looks at one moment"
@@ -93,7 +93,7 @@ def test_the_plan_says_everything_and_writes_nothing(
         "Not published about people: shoe.",
         "left out: 1 recording without gaze",
         "lengths: one for each stimulus",
-        "to protect with one process; then the quick battery attacks",
+        "to protect with one process; then the strong battery attacks",
     ):
         assert part in said
     assert sorted(p.name for p in tmp_path.iterdir()) == ["plan.json"]

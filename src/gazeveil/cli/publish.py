@@ -94,7 +94,7 @@ def command(
     battery: Annotated[
         str,
         typer.Option("--attacks", metavar="quick|strong|all|none", help="Who attacks the release."),
-    ] = "quick",
+    ] = "strong",
     no_attack: Annotated[
         bool, typer.Option("--no-attack", help="Nobody attacks; the certificate says so.")
     ] = False,

@@ -19,7 +19,7 @@
     k = 4
 
     [attack]
-    battery = "quick"
+    battery = "strong"
     repetitions = 3
 
 The file beside the release names the recordings. The one inside names nothing of them.
@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from gazeveil import checks
-from gazeveil.attacks.battery import BATTERIES
+from gazeveil.attacks.battery import BATTERIES, DEFAULT
 from gazeveil.errors import FormatError
 from gazeveil.privacy.publication.choices import PublicationChoices
 
@@ -87,7 +87,7 @@ class Recipe:
     settings: tuple[str, ...] = ()
     screen: str | None = None
     table: str = "events"
-    battery: str = "quick"
+    battery: str = DEFAULT
     repetitions: int = 3
     utilities: tuple[str, ...] | None = None
 
@@ -203,7 +203,7 @@ def _recipe(source: Mapping[str, Any], stored: Mapping[str, Any], here: Path) ->
         tuple(source.get("set", ())),
         source.get("screen"),
         stored["protect"].get("table", "events"),
-        attack.get("battery", "quick"),
+        attack.get("battery", DEFAULT),
         attack.get("repetitions", 3),
         None if utilities is None else tuple(utilities),
     )

@@ -25,7 +25,8 @@ _WITH_NUMBERS = re.compile(
 )
 _WITH_WORDS = re.compile(r"^(?:format|version|calibrationtype|separatortype)$")
 _HEADER_WORD = re.compile(
-    r"(?:begaze|converter|iview|x|idf|left|right|raw|diameter|cr|por|gvec|epos|quality|plane|trigger|msg|user"
+    r"(?:begaze|converter|iview|x|idf|left|right|raw|diameter|cr|por|gvec|epos|quality|plane"
+    r"|trigger|msg|user"
     r"|framecounter|area|event|none|point|\d+-point|\d{1,4}(?:\.\d{1,4}){0,3})",
     re.IGNORECASE,
 )
