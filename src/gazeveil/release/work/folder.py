@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gazeveil.errors import DataError
+from gazeveil.io.staging import remove_abandoned
 from gazeveil.release.work.journal import Journal, JournalPart, read_journal
 from gazeveil.release.work.task import WrittenTask, file_hash
 
@@ -138,8 +139,9 @@ def clean(out: Path) -> bool:
         If the run goes on at this moment.
     """
     folder = WorkFolder(out)
+    abandoned = remove_abandoned(folder.out)
     if not folder.exists:
-        return False
+        return abandoned > 0
     with folder.locked():
         folder.remove()
     return True
