@@ -26,7 +26,7 @@ from gazeveil.privacy.publication.certificate import Description, write_certific
 from gazeveil.privacy.publication.identities.key_file import check_key_file, write_key
 from gazeveil.privacy.publication.identities.names import PublicNames
 from gazeveil.privacy.publication.outputs.registry import output
-from gazeveil.privacy.publication.protecting import channels_of, protected
+from gazeveil.privacy.publication.protecting import channels_of, check_clock, protected
 from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.single_file import described_file
@@ -94,6 +94,7 @@ def planned(
 ) -> ReleasePlan:
     """The first two steps: what is in the input, and what will be done with it."""
     chosen = mechanism_named(recipe.mechanism)
+    check_clock(chosen)
     check_keep(recipe.choices, channels_of(recipe.choices, chosen.kind), cohort.people)
     _check_format(recipe.choices.to, chosen, cohort)
     found = inventory(

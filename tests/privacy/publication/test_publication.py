@@ -221,3 +221,24 @@ def test_tables_maps_and_people_have_their_certificate_beside_them(
     assert "2017-10" not in texts_of(tmp_path)
     with pytest.raises(DataError, match="exists already"):
         gazeveil.protect(cohort, "demographics:k=2").write(tmp_path / "people.csv")
+
+
+def test_a_mechanism_that_leaves_samples_out_is_published_at_its_own_rate(
+    cohort: Cohort, tmp_path: Path
+) -> None:
+    made = gazeveil.mechanism("temporal", K=3)
+    publication = protected(cohort, made, PublicationChoices(rate_hz="72", durations="common"))
+    write_publication(publication, tmp_path / "out")
+    copy = gazeveil.read(tmp_path / "out")
+    assert {r.rate_hz for r in copy} == {24.0}
+    assert {len(r) for r in copy} == {72}
+    assert all((np.diff(r.t_ns) > 41_000_000).all() for r in copy)
+    certificate = json.loads((tmp_path / "out" / "PRIVACY.json").read_text())
+    assert certificate["alignment"]["rate_hz"] == "24"
+
+
+@pytest.mark.parametrize("setting", [{"clock_hz": 50}, {"duration_s": 2}])
+def test_a_second_public_clock_is_refused(cohort: Cohort, setting: dict[str, int]) -> None:
+    made = gazeveil.mechanism("gaussian", sigma_deg=1, **setting)
+    with pytest.raises(ParameterError, match=r"--rate|--durations"):
+        protected(cohort, made, PublicationChoices())

@@ -7,8 +7,10 @@ what a tracker's own clock would tell never reaches a mechanism.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
+from gazeveil import checks
 from gazeveil.gaze.cohort import Cohort, ReadAs
 from gazeveil.privacy.api import protect
 from gazeveil.privacy.mechanism import Mechanism
@@ -20,6 +22,7 @@ from gazeveil.privacy.publication.part import CHANNELS
 from gazeveil.privacy.publication.publication import Publication, prepare
 from gazeveil.privacy.publication.statement import check_keep
 from gazeveil.privacy.publication.survey import Look, look_at, needs_every, public_alignment
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 
 def channels_of(choices: PublicationChoices, kind: str) -> tuple[str, ...]:
@@ -56,6 +59,7 @@ def protected(
     names : PublicNames, optional
         Of a publication that was begun and goes on.
     """
+    check_clock(mechanism)
     source = source_format or cohort.read_as or ""
     output(choices.to, source)  # a format that cannot be written is refused before any work
     channels = channels_of(choices, mechanism.kind)
@@ -65,4 +69,37 @@ def protected(
         looks = look_at(cohort, needs_every(choices))
     alignment = public_alignment(looks, choices)
     release = protect(aligned(cohort, alignment), mechanism, seed, channels)
-    return prepare(release, choices, seed, alignment, source, names)
+    rate_hz = released_rate(mechanism, alignment.rate_hz)
+    return prepare(release, choices, seed, alignment, source, names, rate_hz)
+
+
+def check_clock(mechanism: Mechanism[Any]) -> None:
+    """Refuse a mechanism with a clock or lengths of its own: a publication has its own.
+
+    Raises
+    ------
+    ParameterError
+        For `clock_hz` or `duration_s`.
+    """
+    if not isinstance(mechanism, StreamMechanism):
+        return
+    for name, option in (("clock_hz", "--rate"), ("duration_s", "--durations")):
+        value = getattr(mechanism, name)
+        if value is not None:
+            checks.refuse(
+                mechanism.name,
+                name,
+                "left out where recordings are published, because they are put on a public clock"
+                " first",
+                value,
+                f"Say it with {option} (in Python: {option[2:].replace('rate', 'rate_hz')}=).",
+            )
+
+
+def released_rate(mechanism: Mechanism[Any], rate_hz: Fraction | None) -> Fraction | None:
+    """The rate of a release of recordings that have the public rate; None where that is the same or
+    there is none.
+    """
+    if not isinstance(mechanism, StreamMechanism) or rate_hz is None:
+        return None
+    return None if mechanism.stride == 1 else rate_hz / mechanism.stride

@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,9 @@ class Publication:
         What is published about people.
     output : Output
         The format.
+    released_hz : Fraction, optional
+        The rate of what is published, where the mechanism gives another than it takes, as one that
+        leaves samples out does.
     measure : callable, optional
         Attacks what was written and gives `attack` and `utility` for the certificate; called when
         all parts are there.
@@ -71,6 +75,7 @@ class Publication:
     names: PublicNames = field(repr=False)
     table: PeopleTable = field(repr=False)
     output: Output = field(repr=False)
+    released_hz: Fraction | None = None
     measure: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False)
     texts: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -80,9 +85,16 @@ class Publication:
         items = {item.key: item for item in _cohort(self.release).items}
         kept = (*self.release.kept, *self.choices.keep)
         return tuple(
-            Part(number, public, _loader(items[raw]), self.output, self.alignment, kept)
+            Part(number, public, _loader(items[raw]), self.output, self._written, kept)
             for number, (raw, public) in enumerate(self.names.recordings.items(), start=1)
         )
+
+    @property
+    def _written(self) -> Alignment:
+        """The alignment of what is published."""
+        if self.released_hz is None:
+            return self.alignment
+        return replace(self.alignment, rate_hz=self.released_hz)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -117,7 +129,7 @@ class Publication:
             people_table=self.table.guarantee,
             kept=tuple(dict.fromkeys((*self.release.kept, *keep))),
             alignment={
-                **self.alignment.to_dict(),
+                **self._written.to_dict(),
                 "before_protection": self.aligned_first,
                 "pseudonyms": "kept" if "person" in keep else "random",
                 "sessions": "kept" if "session" in keep else "numbered in random order",
@@ -175,6 +187,7 @@ def prepare(
     alignment: Alignment | None = None,
     source_format: ReadAs | str = "",
     names: PublicNames | None = None,
+    released_hz: Fraction | None = None,
 ) -> Publication:
     """Decide what is published under which names.
 
@@ -193,6 +206,8 @@ def prepare(
         What the input was read as, for `to="same"`; left out, what the release's recordings say.
     names : PublicNames, optional
         Of a publication that was begun and goes on.
+    released_hz : Fraction, optional
+        The rate of the release, where it is not that of the alignment.
     """
     chosen = PublicationChoices() if choices is None else choices
     cohort = _cohort(release)
@@ -211,7 +226,7 @@ def prepare(
     recorded = names.people
     table = people_table({p: a for p, a in cohort.people.items() if p in recorded}, chosen)
     made = output(chosen.to, source_format or cohort.read_as or "")
-    return Publication(release, chosen, alignment, first, names, table, made)
+    return Publication(release, chosen, alignment, first, names, table, made, released_hz)
 
 
 def _cohort(release: Release[Any]) -> Cohort:
