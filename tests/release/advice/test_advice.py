@@ -57,8 +57,8 @@ def test_attack_rates_are_those_of_the_results_page() -> None:
 def test_errors_of_features_are_those_of_the_results_page() -> None:
     for source in SOURCES:
         rows = [r for r in advice_rows() if r.kind == source.kind and r.purpose == "ml"]
-        unattacked = {"attacker": "", "found": None, "guessing": None}
-        assert [replace(r, **unattacked) for r in rows] == list(of_features(source))  # type: ignore[arg-type]
+        bare = [replace(r, attacker="", found=None, guessing=None) for r in rows]
+        assert bare == list(of_features(source))
 
 
 def test_the_page_has_the_table() -> None:
