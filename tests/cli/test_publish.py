@@ -100,6 +100,7 @@ def test_the_plan_says_everything_and_writes_nothing(
     headings = [line[0] for line in json.loads((tmp_path / "plan.json").read_text())["plan"]]
     assert headings[0] == "release"
     code, said, _ = run(capsys, "publish", raw, "-m", "k-same-synth:k=6,match=crowd", "--plan")
+    assert "to protect with one process; then the strong battery attacks, some" in said
     assert "1 stimulus that fewer than k = 6 people saw" in said
 
 
