@@ -242,3 +242,11 @@ def test_a_second_public_clock_is_refused(cohort: Cohort, setting: dict[str, int
     made = gazeveil.mechanism("gaussian", sigma_deg=1, **setting)
     with pytest.raises(ParameterError, match=r"--rate|--durations"):
         protected(cohort, made, PublicationChoices())
+
+
+def test_what_is_public_by_the_data_alone_is_said_not_to_be_covered(cohort: Cohort) -> None:
+    made = gazeveil.mechanism("gaussian", sigma_deg=1)
+    aligned = protected(cohort, made, PublicationChoices(durations="common"))
+    assert any("rounded medians" in c for c in aligned.description(()).guarantee.not_covered)
+    as_they_were = protected(cohort, made, PublicationChoices(keep=("times",)))
+    assert not any("medians" in c for c in as_they_were.description(()).guarantee.not_covered)
