@@ -27,6 +27,13 @@ _RATE, _LENGTH, _ATTRIBUTES = (
 )
 _BEGINNING = NEVER_COVERED[0]
 
+#: What the public clock, lengths and screens are made from: functions of the data, which no
+#: mechanism has protected.
+_MEDIANS = (
+    "the public rate, lengths of stimuli and viewing distances, which are rounded medians of the"
+    " recordings unless they were named: of a stimulus that one person saw, that person's own"
+)
+
 #: What every release of recordings shows.
 ALWAYS = ("who saw what, and in how many sessions",)
 
@@ -92,6 +99,8 @@ def _shown(
     shown += [
         f"the {n} of people, kept as it was" for n in table.kept if "attributes" not in choices.keep
     ]
+    if alignment.rate_hz is not None or alignment.lengths_s or alignment.distances_mm:
+        shown.append(_MEDIANS)
     if not stimuli <= set(alignment.lengths_s):
         shown.append(_LENGTH)
     differ = alignment.rate_hz is not None and alignment.slowest_hz < float(alignment.rate_hz)

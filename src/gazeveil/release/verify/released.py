@@ -10,20 +10,7 @@ import numpy as np
 
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
-
-#: Parts of a recording that a release leaves out unless they are kept by name.
-EXTRAS = (
-    "left_deg",
-    "right_deg",
-    "head_deg",
-    "eye_in_head_deg",
-    "pupil",
-    "confidence",
-    "labels",
-    "events",
-    "messages",
-    "metadata",
-)
+from gazeveil.privacy.publication.part import CHANNELS
 
 #: Metadata that a reader adds by itself, about the format and not about the recording.
 _OF_READERS = frozenset(
@@ -79,7 +66,7 @@ def _facts(r: Recording) -> ReleasedRecording:
         rate_hz=r.rate_hz,
         start_ns=int(r.t_ns[0]) if len(r) else 0,
         samples=len(r),
-        extras=tuple(n for n in EXTRAS if _has(r, n)),
+        extras=tuple(n for n in CHANNELS if _has(r, n)),
         gaze=digest.hexdigest(),
     )
 

@@ -12,6 +12,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.reading import read
 from gazeveil.privacy.publication.certificate import read_certificate
+from gazeveil.privacy.publication.part import CHANNELS
 from gazeveil.release.inventory import inventory
 from gazeveil.release.verify.budget import certified_mechanism, check_budget
 from gazeveil.release.verify.files import check_files, check_page, check_signature
@@ -24,7 +25,7 @@ from gazeveil.release.verify.identifiers import (
 from gazeveil.release.verify.outcome import VerifiedRelease, VerifyCheck
 from gazeveil.release.verify.people import check_contents, check_groups, check_table
 from gazeveil.release.verify.raw_rows import BINARY_DEG, TEXT_DEG, check_raw_rows
-from gazeveil.release.verify.released import EXTRAS, look
+from gazeveil.release.verify.released import look
 
 Progress = Callable[[Iterable[Recording], int, str], Iterable[Recording]]
 
@@ -180,6 +181,6 @@ def _against(
 def _vocabulary(certificate: Mapping[str, Any]) -> str:
     """Words that are in every release of this mechanism, whoever was recorded."""
     chosen = certified_mechanism(certificate)
-    words = [chosen.summary, chosen.label, chosen.name, *chosen.parameters(), *EXTRAS]
+    words = [chosen.summary, chosen.label, chosen.name, *chosen.parameters(), *CHANNELS]
     guarantee = certificate["guarantee"]
     return " ".join([*words, str(certificate["sentence"]), str(guarantee["neighbours"])])
