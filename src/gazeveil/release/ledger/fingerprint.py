@@ -6,7 +6,7 @@ a row, rounded to a thousandth of a degree; Broder 1997). Two recordings that sh
 of these, whatever else differs; two people share none. Whoever has the ledger without its key
 learns nothing from the hashes; key and hashes lie in one file, which is the holder's own, as the
 recordings are. Somebody who comes back and is recorded anew is not recognised: give both recordings
-to one release. Nor is anybody in recordings that were resampled, moved, or read with another screen:
+to one release. Nor is anybody in recordings that were resampled, moved or read with another screen:
 the ledger guards against oversight, not against its holder.
 """
 
