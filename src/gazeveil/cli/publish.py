@@ -53,8 +53,8 @@ Example: `gazeveil publish recordings/ published/ --preset public-maps --plan`
 What is written is made to be uploaded: people have fresh pseudonyms, times begin at zero,
 all recordings have one public rate and recordings of one stimulus one length, and PRIVACY.md
 says what is promised, what is not, and what attackers still got. --plan says what will be released,
-at which cost, and who is left out, and stops. Every choice is written to published.publish.toml, and
-`gazeveil publish --from published.publish.toml again/` makes them again."""
+at which cost, and who is left out, and stops. Every choice is written to published.publish.toml,
+and `gazeveil publish --from published.publish.toml again/` makes them again."""
 
 
 def command(
