@@ -52,6 +52,9 @@ LARGEST_UNITS = 16384
 #: Added to every sigma, in standard deviations.
 SIGMA_PLUS = 1e-5
 
+#: Least sigma of a cluster, as a part of the median sigma of its class.
+FLOOR = 0.01
+
 #: Ridge: this times the mean diagonal of the normal equations.
 RIDGE = 1e-8
 
@@ -83,7 +86,7 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         member has none of its own. In a class where all clusters have one member it is the median
         of all sigmas that are not 0, or where there is none the root of the number of features,
         which is how far rows are from their mean; else such a class would answer to its training
-        rows alone.
+        rows alone. 0 leaves every sigma as it is, as the papers do.
     balance : bool
         Whether all classes weigh the same in the least squares problem, however many rows they
         have.
@@ -128,7 +131,7 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         prototypes: int = 32,
         *,
         solver: str = "auto",
-        floor: float = 0.01,
+        floor: float = FLOOR,
         balance: bool = False,
         max_iter: int = 100,
         random_state: object = None,
@@ -375,6 +378,8 @@ def _by_svd(rows: Iterator[tuple[Floats, Floats]], units: int, classes: int, n: 
 
 def _floored(sigma: Floats, of_class: Ints, floor: float, features: int) -> Floats:
     """Sigma with the floor of its class."""
+    if floor == 0.0:
+        return sigma
     some = sigma[sigma > 0.0]
     overall = float(np.median(some)) if len(some) else float(np.sqrt(features))
     out = sigma.copy()

@@ -5,11 +5,18 @@ David-John et al. 2023).
 The network is :class:`gazeveil.attacks.identify.rbf_network.RBFNetwork`; a person's score is the
 mean score of the person's events, fused over the two kinds. `table="windows"` is the form
 David-John et al. 2022 gives for reading: one network on the 52 window features.
+
+`reading="published"` is the papers' training to the letter: all events of everybody, so that who
+has most events weighs most, the pseudo-inverse, and no floor under a cluster's sigma. The default
+draws at most so many events of each person and gives everybody the same weight, which finds far
+more people where numbers of events differ.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from gazeveil import checks
@@ -22,6 +29,13 @@ if TYPE_CHECKING:
 #: The solvers of the network, as in :mod:`gazeveil.attacks.identify.rbf_network`, which is imported
 #: on use.
 SOLVERS = ("auto", "pinv", "ridge", "reduced")
+
+READINGS = ("published", "corrected")
+
+#: What the published reading sets.
+PUBLISHED: Mapping[str, object] = MappingProxyType(
+    {"train_events": 0, "test_events": 0, "balance": False, "solver": "pinv"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +54,17 @@ class RBFN(EventAttack):
         Two networks on fixations and saccades, or one on windows; the caps of events then hold for
         windows.
     kinds, weights, vote, train_events, test_events, balance
-        As in :class:`gazeveil.attacks.identify.event_attack.EventAttack`. The papers' own least
-        squares have `balance=False`.
+        As in :class:`gazeveil.attacks.identify.event_attack.EventAttack`.
+    reading : {"published", "corrected"}
+        `published` sets what :data:`PUBLISHED` says and takes sigma as it is; `weights` stay the
+        caller's, because the papers differ in them.
 
     Examples
     --------
     >>> str(RBFN(weights="0.4/0.6"))
     'rbfn:weights=0.4/0.6'
+    >>> RBFN(reading="published").balance
+    False
     """
 
     name: ClassVar[str] = "rbfn"
@@ -55,6 +73,7 @@ class RBFN(EventAttack):
     prototypes: int = 32
     solver: str = "auto"
     table: str = "events"
+    reading: str = "corrected"
 
     def check(self) -> None:
         """Check the parameters."""
@@ -70,6 +89,30 @@ class RBFN(EventAttack):
                 self.kinds,
                 "Leave it out.",
             )
+        if checks.one_of(self.name, "reading", self.reading, READINGS) == "published":
+            self._store_published()
+
+    def _store_published(self) -> None:
+        defaults = {f.name: f.default for f in fields(self)}
+        for name, value in PUBLISHED.items():
+            given = getattr(self, name)
+            if given not in (value, defaults[name]):
+                checks.refuse(
+                    self.name,
+                    name,
+                    f"{value} where reading is 'published', which is the papers' own",
+                    given,
+                    "Leave it out, or leave out the reading.",
+                )
+            self.store(name, value)
+
+    def __str__(self) -> str:
+        """The command line's form, without what the reading sets."""
+        name, _, parameters = super().__str__().partition(":")
+        own = parameters.split(",")
+        if self.reading == "published":
+            own = [p for p in own if p not in {f"{k}={v}" for k, v in PUBLISHED.items()}]
+        return f"{name}:{','.join(own)}" if parameters else name
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -78,10 +121,14 @@ class RBFN(EventAttack):
 
     def learn(self, values: Floats, people: Texts, seed: int) -> Fitted:
         """Fit one network."""
-        from gazeveil.attacks.identify.rbf_network import RBFNetwork
+        from gazeveil.attacks.identify.rbf_network import FLOOR, RBFNetwork
 
         network = RBFNetwork(
-            self.prototypes, solver=self.solver, balance=self.balance, random_state=seed
+            self.prototypes,
+            solver=self.solver,
+            floor=0.0 if self.reading == "published" else FLOOR,
+            balance=self.balance,
+            random_state=seed,
         )
         network.fit(values, people)
         return network.classes_, NetworkScorer(network)

@@ -128,8 +128,14 @@ def attack_label(text: str) -> str:
     'linkage (extended features), retrained on its own releases'
     """
     parts = attack_parts(text)
-    own = ", ".join(f"{v} {k}" if k == "features" else f"{k}={v}" for k, v in parts.own)
-    label = _ATTACKS.get(parts.name, parts.name) + (f" ({own})" if own else "")
+    own = ", ".join(
+        f"{v} {k}" if k == "features" else f"{k}={v}" for k, v in parts.own if k != "reading"
+    )
+    label = _ATTACKS.get(parts.name, parts.name)
+    if parts.name == "rbfn":
+        # The papers train on all events of everybody; the default draws some and balances.
+        label += " as published" if ("reading", "published") in parts.own else ", balanced"
+    label += f" ({own})" if own else ""
     extra = []
     if "denoiser" in parts.stronger:
         extra.append(
