@@ -34,6 +34,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "clock-render": ("synthesis.clock.render", "ClockRender"),
     "clock-render-k-same": ("synthesis.clock.k_same", "ClockRenderKSame"),
     "clock-render-dp-k-same": ("synthesis.clock.dp_k_same", "ClockRenderDPKSame"),
+    "mosaic": ("synthesis.mosaic.mechanism", "Mosaic"),
     "event-synth-pd": ("synthesis.events_pd.mechanism", "EventSynthPD"),
     "heatmap-gaussian": ("maps.heatmap", "HeatmapGaussian"),
     "heatmap-laplace": ("maps.heatmap", "HeatmapLaplace"),

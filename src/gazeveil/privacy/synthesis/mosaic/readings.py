@@ -1,0 +1,110 @@
+"""Noisy readings of all viewers of one stimulus: the private part of `mosaic`. Everything else is
+computed from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gazeveil.arrays import Bools, Floats, Ints
+from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.privacy.randomness.supply import Bits
+from gazeveil.privacy.stream.losses.public_clock import on_clock
+from gazeveil.privacy.synthesis.clock.render import ClockRender
+from gazeveil.privacy.synthesis.mosaic.windows import PublicWindows
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdReadings:
+    """What was read of the viewers of a stimulus.
+
+    Parameters
+    ----------
+    keys : tuple of (person, stimulus, session, task)
+        The recordings.
+    space : Sphere or Screen
+        What degrees mean.
+    windows : PublicWindows
+        When gaze was read.
+    places : array, shape (viewers, slots, 3)
+        Unit vectors on a sphere, (x, y, 0) in degrees on a screen.
+    seen : array of bool, shape (viewers, slots)
+        Whether there is a reading.
+    """
+
+    keys: tuple[RecordingKey, ...]
+    space: Space
+    windows: PublicWindows
+    places: Floats = field(repr=False)
+    seen: Bools = field(repr=False)
+
+    @property
+    def sphere(self) -> bool:
+        """Whether places are unit vectors."""
+        return isinstance(self.space, Sphere)
+
+
+def noisy_places(
+    recording: Recording, reader: ClockRender, windows: PublicWindows, space: Space, bits: Bits
+) -> tuple[Floats, Bools]:
+    """Readings of one recording with noise: places, shape (slots, 3), and whether there is one.
+
+    Nothing is read in gaps.
+
+    Parameters
+    ----------
+    recording : Recording
+        Raw gaze.
+    reader : ClockRender
+        Which samples are read, and their noise.
+    windows : PublicWindows
+        Where pieces lie.
+    space : Sphere or Screen
+        Of the release.
+    bits : Bits
+        Where noise comes from.
+    """
+    _, x, y, valid = on_clock(recording, windows.rate_hz, windows.duration_s)
+    valid &= windows.inside()[: len(valid)]
+    slots = reader.slots(windows.rate_hz, space, 1, bits)
+    slot_x, slot_y, seen = slots.take(x[None], y[None], valid[None], flush=True)
+    there: Bools = np.asarray(seen)[0]
+    clean_x, clean_y = np.where(there, slot_x[0], 0.0), np.where(there, slot_y[0], 0.0)
+    places = np.zeros((len(there), 3))
+    if isinstance(space, Sphere):
+        places[:] = space.vectors(clean_x, clean_y)
+    else:
+        places[:, 0], places[:, 1] = clean_x, clean_y
+    return places, there
+
+
+def filled(readings: CrowdReadings) -> tuple[Floats, Bools]:
+    """Places with something in every slot in which anybody else could be followed.
+
+    Returns
+    -------
+    places : array, shape (viewers, slots, 3)
+        The last reading at or before a slot, else the first one after it.
+    usable : array of bool, shape (viewers, slots)
+        Whether a viewer may be followed in a slot: where there is a reading; in a slot in which
+        fewer than two viewers have one, all who have any.
+    """
+    seen = readings.seen
+    slots = np.arange(seen.shape[1])
+    last = np.maximum.accumulate(np.where(seen, slots, -1), axis=1)
+    first = np.where(seen.any(axis=1), seen.argmax(axis=1), 0)
+    at = np.where(last >= 0, last, first[:, None])
+    places = np.take_along_axis(readings.places, at[:, :, None], axis=1)
+    known = np.broadcast_to(seen.any(axis=1, keepdims=True), seen.shape)
+    usable: Bools = np.where(seen.sum(axis=0) >= 2, seen, known)
+    return places, usable
+
+
+def people_of(keys: Sequence[RecordingKey]) -> Ints:
+    """The number of each recording's person: nobody is stitched from recordings of their own."""
+    names = {person: i for i, person in enumerate(sorted({key[0] for key in keys}))}
+    return np.array([names[key[0]] for key in keys], dtype=np.int64)
