@@ -38,6 +38,7 @@ class Denoised(RecordingSet):
     ) -> None:
         super().__init__(cohort, tables, before.pipeline, before.people)
         self.before = before
+        self.piece_windows = before.piece_windows
 
     def where(self, wanted: Callable[[RecordingKey], bool]) -> RecordingSet:
         """As of any recording set; both signals are selected from."""

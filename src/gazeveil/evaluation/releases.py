@@ -16,6 +16,8 @@ import numpy as np
 from gazeveil.attacks.base import Attack
 from gazeveil.attacks.denoiser import apply_denoiser
 from gazeveil.attacks.learned_denoiser import RELEASES, LearnedDenoiser, learn_denoiser
+from gazeveil.attacks.pieces.sides import cut_like, find_windows, named_pieces
+from gazeveil.attacks.pieces.views import average_pieces
 from gazeveil.attacks.views import average_views
 from gazeveil.errors import DataError
 from gazeveil.evaluation.plan import same_stimulus, seed_of, table_names, tables_of
@@ -24,6 +26,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import natural
 from gazeveil.gaze.scratch import set_aside
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: (person, stimulus, session, task).
@@ -31,6 +34,9 @@ Key = tuple[str, str, str, str]
 
 #: Share of the gallery that an attacker with exemplars holds in protected form too.
 EXEMPLARS = 0.25
+
+# Ending of the name of a part whose names are those of pieces.
+_PIECES = " pieces"
 
 # Draws of a split of which the one that leaves out the fewest people is taken.
 _DRAWS = 20
@@ -85,6 +91,12 @@ def protect(
             f"{mechanism.name} releases no recordings, so there is nothing to attack or to measure"
             " here."
         )
+    if isinstance(mechanism, PieceMechanism):
+        pieces = mechanism.release_with_origins(recording_set.cohort, seed)
+        held = set_aside(pieces.release.data)
+        released = RecordingSet(held, None, recording_set.pipeline, recording_set.people)
+        released.origins, released.piece_windows = pieces.origins, find_windows(held)
+        return released
     keep = {"keep": ("labels",)} if recording_set.pipeline.events == "carried" else {}
     release = mechanism.release(recording_set.cohort, seed=seed, **keep)
     # Made now and kept, because a lazy release would be made anew each time somebody looks at it.
@@ -244,9 +256,23 @@ class ReleaseCache:
             known = self._knowing(attack, learnt, tables_of(attack))
         else:
             known = self._seen(gallery, learnt, attack.denoiser)
+        if self.has_pieces and probe != "raw" and not told_names(attack):
+            asked += _PIECES
         return known, self._seen(
             probe, asked, attack.denoiser, attack.views if probe == "second" else 1
         )
+
+    @property
+    def has_pieces(self) -> bool:
+        """Whether names of the releases do not last."""
+        return isinstance(self.mechanism, PieceMechanism)
+
+    def owners(self, attack: Attack, scenario: str) -> dict[str, str] | None:
+        """Whose each name is that an attacker is asked about; None where these are people."""
+        probe = _releases(scenario)[1] if self.mechanism is not None else "raw"
+        if not self.has_pieces or probe == "raw" or told_names(attack):
+            return None
+        return {name: key[0] for name, key in (self._whole(probe).origins or {}).items()}
 
     def analyst(self, scenario: str) -> tuple[RecordingSet, RecordingSet, RecordingSet]:
         """Raw, train and test material of a utility: whole, because utilities split as their papers
@@ -265,7 +291,11 @@ class ReleaseCache:
         )
 
     def _part(self, which: str, part: str) -> RecordingSet:
-        """The gallery or the probe of a recording set, or all of it."""
+        """The gallery or the probe of a recording set, or all of it; of pieces under the names of
+        pieces where `part` says so.
+        """
+        if self.has_pieces:
+            return self._once(("part", which, part), lambda: self._some_pieces(which, part))
         if part == "all":
             return self._whole(which)
 
@@ -284,6 +314,39 @@ class ReleaseCache:
 
         return self._once(("part", which, part), make)
 
+    def _some_pieces(self, which: str, part: str) -> RecordingSet:
+        """A part of a release of pieces, or of raw recordings cut as it is."""
+        names = "pieces" if part.endswith(_PIECES) else "people"
+        whole = self._once(("pieces", which, names), lambda: self._all_pieces(which, names))
+        side = part.removesuffix(_PIECES)
+        if side == "all":
+            return whole
+        origins = (self._whole(which).origins or {}) if names == "pieces" else {}
+        windows = whole.piece_windows or {}
+        count: dict[str, int] = {}
+        for window in windows.values():
+            count[window.stimulus] = max(count.get(window.stimulus, 0), window.window + 1)
+
+        def wanted(key: Key) -> bool:
+            window = windows[key]
+            if self.split.halves:
+                early = window.window < (count[window.stimulus] + 1) // 2
+                return early == (side == "gallery")
+            origin = origins.get(key[0], (key[0], window.stimulus, *key[2:]))
+            return self.split.gallery(origin) if side == "gallery" else self.split.probe(origin)
+
+        cut = whole.where(wanted)
+        cut.part_of = whole
+        return cut
+
+    def _all_pieces(self, which: str, names: str) -> RecordingSet:
+        if which != "raw":
+            return named_pieces(self._whole(which), names)
+        # All releases have the same public windows: whichever is there already.
+        made = next((n for n in ("second", "first") if ("whole", n) in self._made), "second")
+        windows = self._whole(made).piece_windows or {}
+        return cut_like(self._whole("raw"), windows.values()).prepared(self.needs)
+
     def _cut(self, recording_set: RecordingSet, part: str) -> RecordingSet:
         if self.split.halves:
             return recording_set.halves()[0 if part == "gallery" else 1]
@@ -298,7 +361,9 @@ class ReleaseCache:
             names = [which, *(f"view {i}" for i in range(2, views + 1))]
             seen = self._once(
                 ("views", which, part, views),
-                lambda: average_views([self._part(n, part) for n in names]),
+                lambda: (average_pieces if self.has_pieces else average_views)(
+                    [self._part(n, part) for n in names]
+                ),
             )
         return self._behind(denoiser, seen, "seen", which, part, views)
 
@@ -382,6 +447,11 @@ class ReleaseCache:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
+
+
+def told_names(attack: Attack) -> bool:
+    """Whether an attacker is told which pieces belong together: a bound, not an attack."""
+    return getattr(attack, "names", "") == "known"
 
 
 def _releases(scenario: str) -> tuple[str, str]:

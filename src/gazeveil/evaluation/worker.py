@@ -21,13 +21,14 @@ import numpy as np
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import identify
 from gazeveil.attacks.matching import matching_credit
+from gazeveil.attacks.pieces.decisions import decide_pieces
 from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.example import example
 from gazeveil.evaluation.inference import InferredResult
 from gazeveil.evaluation.plan import Cell, CellBatch, key_of, same_stimulus, seed_of, tables_of
-from gazeveil.evaluation.releases import ReleaseCache
+from gazeveil.evaluation.releases import ReleaseCache, told_names
 from gazeveil.evaluation.sources import opened, with_events
 from gazeveil.evaluation.store import Content
 from gazeveil.evaluation.study import Study
@@ -216,7 +217,30 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
             raise DataError(f"The release left nothing to {purpose}.")
     together = same_stimulus(attack)
     people = cache.raw.persons if together else cache.split.people
-    scores = complete(identify(attack, gallery, probe, seed), people)
+    owners = cache.owners(attack, cell.scenario)
+    found = identify(attack, gallery, probe, seed)
+    content = (
+        _people(complete(found, people), seed)
+        if owners is None
+        else _pieces(found, owners, probe, people, seed)
+    )
+    protocol = (
+        "all recordings, the same stimuli on both sides" if together else cache.split.protocol
+    )
+    if owners is not None:
+        protocol += "; each piece by itself"
+    elif cache.has_pieces and told_names(attack):
+        protocol += "; told which pieces belong together: a bound, not an attack"
+    return {
+        **content,
+        "known": len(people),
+        "left_out": 0 if together else cache.split.left_out,
+        "protocol": protocol,
+    }
+
+
+def _people(scores: Scores, seed: int) -> Content:
+    """What an attacker achieved who named people."""
     known = set(scores.known)
     values = np.where(np.isnan(scores.values), -np.inf, scores.values)
     best = values == values.max(axis=1, keepdims=True)
@@ -228,15 +252,37 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
         # Equal scores are a guess, and a guess names nobody.
         "answer": [scores.known[int(np.argmax(row))] if row.sum() == 1 else None for row in best],
         "beaten_by": [b if p in known else None for p, b in zip(scores.probes, above, strict=True)],
-        "known": len(people),
+        **_over_scores(scores),
+    }
+
+
+def _pieces(
+    scores: Scores, owners: dict[str, str], probe: RecordingSet, people: tuple[str, ...], seed: int
+) -> Content:
+    """What an attacker achieved who named pieces: the mean over each person's pieces."""
+    if not scores.known:
+        raise DataError(_NOBODY)
+    windows = {key[0]: window for key, window in (probe.piece_windows or {}).items()}
+    decided = decide_pieces(scores, owners, windows, people, seed)
+    return {
+        "people": list(people),
+        "credit": decided.credit.tolist(),
+        "matching_rate": float(decided.matched.mean()),
+        "answer": list(decided.answers),
+        "beaten_by": list(decided.beaten_by),
+        **_over_scores(decided.scores),
+    }
+
+
+def _over_scores(scores: Scores) -> Content:
+    return {
         "eer": _number(eer(scores)),
         "d_prime": _number(d_prime(scores)),
         "f1_macro": _number(f1_macro(scores)),
-        "left_out": 0 if together else cache.split.left_out,
-        "protocol": (
-            "all recordings, the same stimuli on both sides" if together else cache.split.protocol
-        ),
     }
+
+
+_NOBODY = "The attacker learnt nobody: the gallery holds nothing it can use."
 
 
 def complete(scores: Scores, people: tuple[str, ...]) -> Scores:
@@ -244,7 +290,7 @@ def complete(scores: Scores, people: tuple[str, ...]) -> Scores:
     (a row of equal values).
     """
     if not scores.known:
-        raise DataError("The attacker learnt nobody: the gallery holds nothing it can use.")
+        raise DataError(_NOBODY)
     rows = {p: scores.values[i] for i, p in enumerate(scores.probes)}
     nothing = np.zeros(len(scores.known))
     return Scores(scores.known, people, np.stack([rows.get(p, nothing) for p in people]))

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -92,6 +93,25 @@ def carry(cohort: Cohort, pipeline: FeaturePipeline) -> Cohort:
     )
 
 
+class PieceWindow(NamedTuple):
+    """Which part of a stimulus a piece of a recording shows.
+
+    Parameters
+    ----------
+    stimulus : str
+        Of the recording that was cut.
+    window : int
+        From 0, in order of time.
+    begin_ns, end_ns : int
+        Times of its first and last sample, from the beginning of the stimulus.
+    """
+
+    stimulus: str
+    window: int
+    begin_ns: int
+    end_ns: int
+
+
 class RecordingSet:
     """Samples and tables of recordings.
 
@@ -122,6 +142,10 @@ class RecordingSet:
         # Set by whoever takes several parts of one set, so that what is computed recording by
         # recording is computed once, for the whole.
         self.part_of: RecordingSet | None = None
+        # Of a release of pieces: whose each name is (the truth, which attackers never see), and
+        # which part of which stimulus each piece shows (public); None where names last.
+        self.origins: Mapping[str, RecordingKey] | None = None
+        self.piece_windows: Mapping[RecordingKey, PieceWindow] | None = None
         self.noise_scale_deg = noise_scale_deg
         self.pipeline = pipeline or FeaturePipeline()
         self._tables: dict[str, FeatureTable] = dict(tables or {})
@@ -250,7 +274,11 @@ class RecordingSet:
             for key, places in table.recordings().items():
                 rows[places] = wanted(key)
             tables[name] = table if rows.all() else table.where(rows)
-        return RecordingSet(cohort, tables, self.pipeline, self.people, self.noise_scale_deg)
+        part = RecordingSet(cohort, tables, self.pipeline, self.people, self.noise_scale_deg)
+        part.origins = self.origins
+        if self.piece_windows is not None:
+            part.piece_windows = {k: w for k, w in self.piece_windows.items() if wanted(k)}
+        return part
 
     def halves(self) -> tuple[RecordingSet, RecordingSet]:
         """The first and the second half of every recording.
@@ -296,7 +324,7 @@ class RecordingSet:
         if all(p.cohort is not None for p in parts):
             cohort = set_aside(
                 (
-                    r if i == 0 else r.with_(session=f"{r.session}~{i}")
+                    r if i == 0 else r.with_(session=_session(r.session, i))
                     for i, p in enumerate(parts)
                     if p.cohort is not None
                     for r in p.cohort
@@ -313,7 +341,14 @@ class RecordingSet:
         # An attacker who mixes raw recordings with released ones knows no scale that fits both.
         shared = all(p.noise_scale_deg == first.noise_scale_deg for p in parts)
         scale = first.noise_scale_deg if shared else None
-        return cls(cohort, tables, first.pipeline, first.people, scale)
+        whole = cls(cohort, tables, first.pipeline, first.people, scale)
+        if all(p.piece_windows is not None for p in parts):
+            whole.piece_windows = {
+                (key[0], key[1], _session(key[2], i), key[3]): window
+                for i, p in enumerate(parts)
+                for key, window in (p.piece_windows or {}).items()
+            }
+        return whole
 
 
 def _middle(recording: Recording) -> int:
@@ -329,6 +364,10 @@ def _rows_of_half(table: FeatureTable) -> Bools:
     for rows in table.recordings().values():
         first[rows[: len(rows) // 2]] = True
     return first
+
+
+def _session(session: str, i: int) -> str:
+    return session if i == 0 else f"{session}~{i}"
 
 
 def _renamed(table: FeatureTable, i: int) -> FeatureTable:

@@ -1,0 +1,110 @@
+"""What an attacker achieves who names pieces: one decision per piece, one figure per person."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from gazeveil.arrays import Floats
+from gazeveil.attacks.base import Scores
+from gazeveil.attacks.matching import matching_credit
+from gazeveil.attacks.result import beaten_by
+from gazeveil.features.recording_set import PieceWindow
+
+
+@dataclass(frozen=True, eq=False)
+class PieceDecisions:
+    """What an attacker said about the pieces of each person.
+
+    Parameters
+    ----------
+    people : tuple of str
+        Who was asked about.
+    scores : Scores
+        One row per piece; `probes` are the people whose the pieces are (the truth).
+    credit, matched : array of float64, shape (people,)
+        Share of a person's pieces that get the right name, each by itself and where all names of a
+        window are given at once; guessing for somebody without pieces.
+    answers : tuple of str or None
+        The name that most of a person's pieces get; None where two are as frequent.
+    beaten_by : tuple of int or None
+        How many others score above the person, mean over pieces, rounded; None for somebody without
+        pieces or not learnt.
+    """
+
+    people: tuple[str, ...]
+    scores: Scores
+    credit: Floats
+    matched: Floats
+    answers: tuple[str | None, ...]
+    beaten_by: tuple[int | None, ...]
+
+
+def decide_pieces(
+    scores: Scores,
+    owners: Mapping[str, str],
+    windows: Mapping[str, PieceWindow],
+    people: tuple[str, ...],
+    seed: int,
+) -> PieceDecisions:
+    """Judge scores of pieces.
+
+    Parameters
+    ----------
+    scores : Scores
+        One row per piece, `probes` are the pieces' names.
+    owners : mapping of piece to person
+        The truth.
+    windows : mapping of piece to PieceWindow
+        Each viewer of a stimulus has one piece per window, so that its names can be given one to
+        one.
+    people : tuple of str
+        Who is asked about.
+    seed : int
+        Of ties in matching.
+    """
+    own = tuple(owners[name] for name in scores.probes)
+    truth = Scores(scores.known, own, scores.values)
+    matched = np.zeros(len(own))
+    groups: dict[tuple[str, int], list[int]] = {}
+    for row, name in enumerate(scores.probes):
+        groups.setdefault(windows[name][:2], []).append(row)
+    for rows in groups.values():
+        part = Scores(scores.known, tuple(own[r] for r in rows), scores.values[rows])
+        matched[rows] = matching_credit(part, seed)
+    values = np.where(np.isnan(scores.values), -np.inf, scores.values)
+    best = values == values.max(axis=1, keepdims=True)
+    named = [scores.known[int(np.argmax(b))] if b.sum() == 1 else None for b in best]
+    above = beaten_by(truth)
+    mine = {p: np.array([i for i, o in enumerate(own) if o == p], dtype=np.int64) for p in people}
+    guess = 1.0 / max(len(scores.known), 1)
+    credit = truth.credit()
+
+    def mean(values: Floats) -> Floats:
+        return np.array(
+            [float(values[mine[p]].mean()) if len(mine[p]) else guess for p in people],
+            dtype=np.float64,
+        )
+
+    known = set(scores.known)
+    return PieceDecisions(
+        people,
+        truth,
+        mean(credit),
+        mean(matched),
+        tuple(_most([named[i] for i in mine[p].tolist()]) for p in people),
+        tuple(
+            round(float(above[mine[p]].mean())) if len(mine[p]) and p in known else None
+            for p in people
+        ),
+    )
+
+
+def _most(names: list[str | None]) -> str | None:
+    counted = Counter(n for n in names if n is not None).most_common(2)
+    if not counted or (len(counted) > 1 and counted[0][1] == counted[1][1]):
+        return None
+    return counted[0][0]

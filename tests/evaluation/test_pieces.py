@@ -1,0 +1,96 @@
+"""Releases of pieces in a study: what attackers are handed, and whose credit is counted."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from gazeveil.evaluation.api import evaluate
+from gazeveil.evaluation.results import Results
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.cohort import Cohort
+from tests.support.pieces import RawPieces, jumpers
+from tests.support.small_attacks import SEEN, Place, Spy
+
+
+@pytest.fixture(scope="module")
+def cohort() -> Cohort:
+    return jumpers(6, 4)
+
+
+def study(cohort: Cohort, *attacks: object, **more: object) -> Results:
+    given = {"mechanisms": [RawPieces()], "repetitions": 1, "executor": 1, **more}
+    return evaluate(cohort, attacks=attacks, **given)  # type: ignore[arg-type]
+
+
+def handed(cohort: Cohort, scenario: str, **more: object) -> tuple[RecordingSet, RecordingSet]:
+    SEEN.clear()
+    study(cohort, Spy(), scenarios=[scenario], **more)
+    return SEEN[-1]
+
+
+def shown(part: RecordingSet) -> set[str]:
+    assert part.piece_windows is not None
+    return {w.stimulus for w in part.piece_windows.values()}
+
+
+def test_an_attacker_learns_people_and_is_asked_about_pieces_of_other_stimuli(
+    cohort: Cohort,
+) -> None:
+    gallery, probe = handed(cohort, "private/private")
+    assert gallery.persons == tuple(cohort.people)
+    assert len(gallery.keys) == 6 * 3 * 3
+    assert len(probe.persons) == len(probe.keys) == 6 * 3
+    assert not set(probe.persons) & set(cohort.people)
+    assert not shown(gallery) & shown(probe)
+    assert gallery.origins is None
+    assert probe.origins is None
+
+
+def test_raw_recordings_are_cut_like_the_release_where_an_attacker_holds_them(
+    cohort: Cohort,
+) -> None:
+    gallery, probe = handed(cohort, "raw/private")
+    assert gallery.persons == tuple(cohort.people)
+    assert len(gallery.keys) == 6 * 3 * 3
+    assert len(probe.persons) == 6 * 3
+    gallery, probe = handed(cohort, "private/raw")
+    assert probe.persons == tuple(cohort.people)
+    assert len(probe.keys) == 6 * 3
+
+
+def test_halves_of_pieces_are_earlier_and_later_windows(cohort: Cohort) -> None:
+    gallery, probe = handed(cohort, "private/private", split="halves")
+    early, late = (
+        {w.window for w in (part.piece_windows or {}).values()} for part in (gallery, probe)
+    )
+    assert early == {0, 1}
+    assert late == {2}
+
+
+def test_results_count_people_and_say_that_each_piece_is_asked_about_by_itself(
+    cohort: Cohort,
+) -> None:
+    results = study(cohort, Place(), scenarios=["private/private", "release/release"])
+    rows = results.frame.filter(mechanism="raw-pieces", metric="identification_rate")
+    assert rows["n"].to_list() == [6, 6]
+    assert rows["chance"].to_list() == [1 / 6] * 2
+    assert all("each piece by itself" in note for note in rows["note"])
+    outcomes = results.outcomes.filter(mechanism="raw-pieces", scenario="private/private")
+    assert outcomes["part"].to_list() == list(cohort.people)
+    # Three pieces each: thirds.
+    assert set((outcomes["value"] * 3).round(6).to_list()) <= {0.0, 1.0, 2.0, 3.0}
+    assert results.strongest_against("place").filter(pl.col("mechanism") != "none").height == 1
+
+
+def test_attackers_with_knowledge_views_and_filters_take_pieces(cohort: Cohort) -> None:
+    attacks = (
+        Place(knowledge="white-box", draws=2),
+        Place(knowledge="exemplars"),
+        Place(views=2),
+        Place(denoiser="lowpass"),
+    )
+    results = study(cohort, *attacks, scenarios=["raw/private"])
+    assert results.failures == ()
+    rows = results.frame.filter(mechanism="raw-pieces", metric="identification_rate")
+    assert rows.height == len(attacks)
