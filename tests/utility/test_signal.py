@@ -16,8 +16,9 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.base import UtilityResult
+from gazeveil.utility.positions import position_errors
 from gazeveil.utility.registry import utility
-from gazeveil.utility.signal import measures, position_errors
+from gazeveil.utility.signal import measures
 
 BOUNDS = [[0.0, 10.0], [-4.0, 4.0]]
 
@@ -191,16 +192,16 @@ def test_a_regular_clock_is_compared_with_the_trackers_own_one_sample_by_sample(
     regular = Recording("p", "s", np.arange(n) * 10_000_000, x, np.full(n, 90.0), rate_hz=100.0)
     found, compared = position_errors(raw, regular)
     assert compared == n
-    assert found.tolist() == pytest.approx([0, 0, 0, 1], abs=1e-9)
+    assert found.tolist() == pytest.approx([0, 0, 0, 0, 1], abs=1e-9)
     # With another number of samples the times decide, and a sample stands for one.
     every_second = regular.slice(0, n).with_(
         **{name: getattr(regular, name)[::2] for name in ("t_ns", "x_deg", "y_deg", "valid")}
     )
     found, compared = position_errors(raw, every_second)
     assert compared == n // 2
-    assert found.tolist() == pytest.approx([0, 0, 0, 0.5], abs=1e-9)
+    assert found.tolist() == pytest.approx([0, 0, 0, 0, 0.5], abs=1e-9)
     elsewhere = every_second.with_(t_ns=every_second.t_ns + 10**12)
-    assert position_errors(raw, elsewhere)[0][3] == 0
+    assert position_errors(raw, elsewhere)[0][4] == 0
 
 
 def test_only_samples_that_both_have_are_compared() -> None:

@@ -14,6 +14,13 @@ the mean angle between the two, per person.
   in the mean angle, which is what is measured; so after the first fit the moments are weighted by
   one over their error, a few times, which leads to the least mean angle.
 
+`target` says what training aims at: `raw` gaze, as David-John et al. 2021 has it, or the `released`
+one, which is all that an analyst of a published release has. `prediction:target=released` in the
+scenario private/raw asks whether a model learnt from a release alone serves real people.
+
+A release of pieces is learnt from and tested piece by piece; who is learnt from and who is tested
+goes by the true names, so that nobody is both.
+
 The floors `hold_error_deg` and `linear_error_deg` are always given, for the same people and moments
 as `error_deg` of the model.
 
@@ -45,10 +52,13 @@ from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import angle_deg
 from gazeveil.gaze.recording import Recording
-from gazeveil.utility.areas.scanpaths import need_samples, side_by_side
+from gazeveil.utility.areas.scanpaths import need_samples
 from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.utility.stretches import viewer_by_viewer
 
 MODELS = ("ridge", "linear", "hold")
+
+TARGETS = ("raw", "released")
 
 #: Moments at which the past is read.
 LAGS = 50
@@ -259,6 +269,8 @@ class Prediction(Utility):
         Share of the people that a model is trained on; the others are tested.
     penalty : float
         How strongly ridge regression holds its weights back, in mean squares of its inputs.
+    target : {"raw", "released"}
+        Where gaze went, as training has it.
     """
 
     name: ClassVar[str] = "prediction"
@@ -271,6 +283,7 @@ class Prediction(Utility):
     every_s: float = 0.05
     train_share: float = 0.6
     penalty: float = 1e-3
+    target: str = "raw"
 
     def check(self) -> None:
         """A word, times, a share, a weight."""
@@ -282,6 +295,7 @@ class Prediction(Utility):
             checks.refuse(self.name, "train_share", "above 0 and below 1", self.train_share)
         self.store("train_share", share)
         self.store("penalty", checks.not_negative(self.name, "penalty", self.penalty))
+        checks.one_of(self.name, "target", self.target, TARGETS)
 
     def measure(
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
@@ -350,7 +364,7 @@ class Prediction(Utility):
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Who is learned from and who is tested."""
-        people = sorted({*raw.persons} & {*train.persons} & {*test.persons})
+        people = sorted(_viewers(raw) & _viewers(train) & _viewers(test))
         if len(people) < 2:
             raise DataError(
                 "Prediction trains on some people and tests others, so it needs at least 2 in raw"
@@ -367,7 +381,7 @@ class Prediction(Utility):
         """Weights of the model; None where there is nothing to learn from."""
         quota = max(1, MOST_MOMENTS // max(1, sum(key[0] in people for key in raw.keys)))
         inputs, targets = [], []
-        for _, moments in self._moments(raw, train, people):
+        for _, moments in self._moments(raw, train, people, self.target):
             some = (
                 np.unique(
                     np.linspace(0, len(moments) - 1, min(quota, len(moments))).astype(np.int64)
@@ -382,13 +396,28 @@ class Prediction(Utility):
         return fit(np.concatenate(inputs), np.concatenate(targets), self.penalty)
 
     def _moments(
-        self, raw: RecordingSet, released: RecordingSet, people: tuple[str, ...]
+        self,
+        raw: RecordingSet,
+        released: RecordingSet,
+        people: tuple[str, ...],
+        target: str = "raw",
     ) -> Iterator[tuple[str, Moments]]:
-        for recorded, release in side_by_side(
-            raw.select(people=people), released.select(people=people)
-        ):
+        origins = released.origins
+        part = (
+            released.select(people=people)
+            if origins is None
+            else released.where(lambda key: origins[key[0]][0] in people)
+        )
+        for recorded, release in viewer_by_viewer(raw.select(people=people), part):
             if recorded is not None and release is not None:
+                truth = recorded if target == "raw" else release
                 yield (
                     recorded.person,
-                    moments_of(recorded, release, self.horizon_s, self.past_s, self.every_s),
+                    moments_of(truth, release, self.horizon_s, self.past_s, self.every_s),
                 )
+
+
+def _viewers(recording_set: RecordingSet) -> set[str]:
+    """Who is in it, by their true names."""
+    origins = recording_set.origins
+    return {p if origins is None else origins[p][0] for p in recording_set.persons}

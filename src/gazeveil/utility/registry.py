@@ -8,6 +8,7 @@ from gazeveil.utility.base import Utility
 #: Name -> (module, class). Modules are imported on first use.
 BUILT_IN: dict[str, tuple[str, str]] = {
     "aoi": ("areas.aoi", "AOI"),
+    "dwell": ("areas.dwell", "Dwell"),
     "saliency": ("saliency", "Saliency"),
     "prediction": ("prediction", "Prediction"),
     "document": ("classification.classify", "Document"),
@@ -18,6 +19,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "signal": ("signal", "Signal"),
     "density": ("density", "Density"),
     "events": ("events", "EventFidelity"),
+    "scanpath": ("scanpath", "ScanpathSimilarity"),
 }
 
 REGISTRY: Registry[type[Utility]] = Registry(

@@ -18,9 +18,20 @@ Signals whose mean as recorded is 0 have no `nmse`, and signals released exactly
 infinite); the note counts both.
 
 Samples: the visual angle between each recorded sample and the released one that belongs to it
-(:func:`position_errors`), where both are valid: `rmse_deg`, `rmse_published_deg` (no division by
-the number of samples), `median_error_deg`, each per recording, and `kept_share`, the share of valid
-samples that have such a partner.
+(:func:`gazeveil.utility.positions.partners`), where both are valid.
+
+* Per recording, then the mean over a person's recordings, then over people: `rmse_deg`,
+  `rmse_published_deg` (no division by the number of samples), `median_error_deg`, `p90_error_deg`
+  (nine of ten samples are nearer), and `kept_share`, the share of valid samples that have such a
+  partner.
+* Of all samples together, so that long recordings count more: `pooled_rmse_deg`,
+  `pooled_median_error_deg`, `pooled_p90_error_deg`. Their parts are those of each person's samples
+  together, and the value is not the mean of the parts. Pooled quantiles come from a histogram of
+  errors whose steps are half a per cent.
+
+Of a release of pieces each piece is compared with the same seconds of the recording it was made
+for; nobody but the curator knows which that is. Each piece counts as a recording, and `kept_share`
+also counts what lies between pieces as lost.
 """
 
 from __future__ import annotations
@@ -31,14 +42,14 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.arrays import Floats, Ints, Texts
+from gazeveil.arrays import Floats, Texts
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import TABLES, RecordingSet
 from gazeveil.features.table import FeatureTable
-from gazeveil.gaze.geometry import distance_deg
-from gazeveil.gaze.recording import Recording
+from gazeveil.utility.averages import over_people
 from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.utility.positions import compare_samples
 
 #: What may be compared; `auto` takes samples where the release has them, else the first table it
 #: holds of window, fixation, saccade.
@@ -86,7 +97,7 @@ class Signal(Utility):
                     "signal:on=samples needs samples on both sides, and one of them holds tables"
                     " only. Use signal:on=window."
                 )
-            return _samples(raw, test)
+            return compare_samples(raw, test)
         return _tables(raw.table(on), test.table(on), on)
 
 
@@ -162,7 +173,7 @@ def _table_results(
     names = np.unique(persons)
     medians = np.array([_median(nmse[persons == name]) for name in names.tolist()])[:, None]
     by_person = f"{note}; median over all signals, parts over those of a person"
-    median = _result("nmse_median", medians, names, by_person)
+    median = over_people("nmse_median", medians, names, by_person)
     rest = (
         ("nmse_finite", note, "lower"),
         ("nmse_utility", f"{note}; as published; {exact}", "higher"),
@@ -172,9 +183,9 @@ def _table_results(
     )
     published = f"{note}; as published, its expectation is infinite; {undefined}"
     return (
-        _result("nmse", nmse, persons, published),
+        over_people("nmse", nmse, persons, published),
         replace(median, value=_median(nmse)),
-        *(_result(metric, by[metric], persons, text, better) for metric, text, better in rest),
+        *(over_people(metric, by[metric], persons, text, better) for metric, text, better in rest),
     )
 
 
@@ -235,109 +246,7 @@ def _sizes(raw: FeatureTable) -> Floats:
     return np.where(deviation > 0, deviation, np.nan)
 
 
-# --- samples
-# --------------------------------------------------------------------------------------------------
-
-
-def _samples(raw: RecordingSet, test: RecordingSet) -> tuple[UtilityResult, ...]:
-    assert raw.cohort is not None
-    assert test.cohort is not None
-    at = {key: i for i, key in enumerate(test.cohort.keys)}
-    persons: list[str] = []
-    rows: list[Floats] = []
-    compared = 0
-    for i, key in enumerate(raw.cohort.keys):
-        if key in at:
-            errors, n = position_errors(raw.cohort[i], test.cohort[at[key]])
-            persons.append(key[0])
-            rows.append(errors)
-            compared += n
-    if not rows:
-        raise DataError(
-            "No recording of the release has the person, stimulus, session and task of a recorded"
-            " one, so there is nothing to compare."
-        )
-    values, who = np.stack(rows), np.array(persons)
-    note = f"{compared} samples of {len(rows)} recordings"
-    published = f"{note}; not divided by the number of samples"
-    kept = "share of valid samples that a valid released one belongs to"
-    return (
-        _result("rmse_deg", values[:, :1], who, note),
-        _result("rmse_published_deg", values[:, 1:2], who, published),
-        _result("median_error_deg", values[:, 2:3], who, note),
-        _result("kept_share", values[:, 3:], who, kept, "higher"),
-    )
-
-
-def position_errors(raw: Recording, released: Recording) -> tuple[Floats, int]:
-    """Root mean square, root of the sum of squares, median of the visual angle in degrees, and the
-    share of samples kept; and how many were compared.
-
-    A release with as many samples is compared sample by sample, because mechanisms that drop the
-    tracker's own timing release a regular clock. In any other, a recorded and a released sample
-    belong together that are nearest in time to one another and at most half a recorded sample
-    apart. NaN where no sample can be compared; the share is NaN for a recording without valid
-    samples.
-    """
-    valid_count = int(raw.valid.sum())
-    if len(raw) == len(released):
-        mine = theirs = np.flatnonzero(raw.valid & released.valid)
-    else:
-        mine, theirs = (np.flatnonzero(r.valid) for r in (raw, released))
-        if len(mine) and len(theirs):
-            # A release on a public clock begins at 0, whenever the recording did.
-            begin = raw.t_ns[0] if released.t_ns[0] == 0 else np.int64(0)
-            t, clock = raw.t_ns[mine] - begin, released.t_ns[theirs]
-            there = _nearest(t, clock)
-            near = np.abs(clock[there] - t) <= (0.5e9 / raw.rate_hz if raw.rate_hz > 0 else 0.0)
-            # Both ways, so that no released sample stands for two.
-            near &= _nearest(clock, t)[there] == np.arange(len(t))
-            mine, theirs = mine[near], theirs[there[near]]
-    errors = np.full(4, np.nan)
-    if valid_count:
-        errors[3] = min(len(mine), len(theirs)) / valid_count
-    if not errors[3] > 0:
-        return errors, 0
-    away = distance_deg(
-        raw.space, raw.x_deg[mine], raw.y_deg[mine], released.x_deg[theirs], released.y_deg[theirs]
-    )
-    errors[:3] = np.sqrt((away**2).mean()), np.sqrt((away**2).sum()), np.median(away)
-    return errors, len(mine)
-
-
-def _nearest(t_ns: Ints, clock_ns: Ints) -> Ints:
-    """Place in an increasing clock of the time nearest to each of some times; the earlier of two
-    that are equally near.
-    """
-    after = np.minimum(np.searchsorted(clock_ns, t_ns), len(clock_ns) - 1)
-    before = np.maximum(after - 1, 0)
-    return np.where(
-        np.abs(t_ns - clock_ns[before]) <= np.abs(clock_ns[after] - t_ns), before, after
-    )
-
-
-# --- averages
-# --------------------------------------------------------------------------------------------------
-
-
 def _median(values: Floats) -> float:
     """Median of what is not NaN; NaN where nothing is."""
     seen = values[~np.isnan(values)]
     return float(np.median(seen)) if len(seen) else float("nan")
-
-
-def _result(
-    metric: str, values: Floats, persons: Texts, note: str, better: str = "lower"
-) -> UtilityResult:
-    """Average over a person's recordings, then over features, then over people; people without a
-    figure are left out of the value.
-    """
-    names = np.unique(persons).tolist()
-    parts = np.array([float(column_means(column_means(values[persons == name]))) for name in names])
-    lost = int(np.isnan(parts).sum())
-    if lost:
-        note += f"; {lost} of {len(parts)} people have no figure"
-        names = [n for n, p in zip(names, parts.tolist(), strict=True) if not np.isnan(p)]
-        parts = parts[~np.isnan(parts)]
-    value = float(parts.mean()) if len(parts) else float("nan")
-    return UtilityResult(metric, value, parts, "person", tuple(names), better=better, note=note)

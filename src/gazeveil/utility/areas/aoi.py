@@ -20,7 +20,8 @@ fixations in one area count once, outside of all areas not at all), over the len
 one: 0 the same, 1 nothing in common. `order_tau`: Kendall's rank correlation of the times of first
 fixation over areas that both sides looked at, for at least two of them.
 
-`chance` is what a release without any fixation gives.
+`chance` is what a release without any fixation gives. A release of pieces is compared piece by
+piece with the same seconds of the recording; times to first then count from the piece's beginning.
 """
 
 from __future__ import annotations
@@ -30,23 +31,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.recording import Recording
-from gazeveil.utility.areas.area_file import UNITS
-from gazeveil.utility.areas.boxes import AreaLookup, Boxes
+from gazeveil.utility.areas.area_utility import AreaUtility
+from gazeveil.utility.areas.boxes import Boxes
 from gazeveil.utility.areas.scanpaths import (
     Scanpath,
     need_samples,
     scanpath_as_recorded,
     scanpath_as_released,
-    side_by_side,
 )
-from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.utility.base import UtilityResult
+from gazeveil.utility.stretches import holds_pieces, viewer_by_viewer
 
 #: Figures, in the order of :func:`compare`, and which way is better.
 METRICS = {
@@ -172,63 +172,22 @@ def edit_distance(a: Ints, b: Ints) -> int:
 
 
 @dataclass(frozen=True)
-class AOI(Utility):
-    """Areas of interest, raw against released.
-
-    Parameters
-    ----------
-    areas : str
-        A file of boxes (TOML, JSON or CSV); `dataset` for those the recordings came with; empty for
-        a public grid.
-    rows, columns : int
-        The grid; on a sphere it has 2 `columns` + 1 columns, so 3 x 3 means 3 x 7 tiles, with
-        straight ahead in the middle of one.
-    unit : str
-        What the numbers of the file mean where it does not say: `deg` (default), `px`, `fraction`
-        or `lonlat`.
-    width_px, height_px : float
-        Size of the stimuli in pixels where the file does not say; 0 for the screen's own.
-    """
+class AOI(AreaUtility):
+    """Areas of interest, raw against released; parameters as in :class:`AreaUtility`."""
 
     name: ClassVar[str] = "aoi"
     needs: ClassVar[tuple[str, ...]] = ("samples",)
-
-    areas: str = ""
-    rows: int = 3
-    columns: int = 3
-    unit: str = ""
-    width_px: float = 0.0
-    height_px: float = 0.0
-
-    def check(self) -> None:
-        """A path, counts, a unit, a size."""
-        if not isinstance(self.areas, str):
-            checks.refuse(self.name, "areas", "a file's path, 'dataset', or empty", self.areas)
-        for field in ("rows", "columns"):
-            self.store(field, checks.count(self.name, field, getattr(self, field)))
-        if self.unit != "":
-            checks.one_of(self.name, "unit", self.unit, UNITS)
-        for field in ("width_px", "height_px"):
-            self.store(field, checks.not_negative(self.name, field, getattr(self, field)))
-        if (self.width_px > 0) != (self.height_px > 0):
-            checks.refuse(
-                self.name,
-                "height_px" if self.width_px > 0 else "width_px",
-                "given together with the other",
-                0,
-            )
 
     def measure(
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
     ) -> tuple[UtilityResult, ...]:
         """The figures of :data:`METRICS`, one part per person."""
         need_samples(self.name, raw, test)
-        size = (self.width_px, self.height_px) if self.width_px > 0 else None
-        lookup = AreaLookup(self.areas, self.rows, self.columns, self.unit, size)
+        lookup = self.lookup
         people: dict[str, list[Floats]] = {}
         guess: dict[str, list[Floats]] = {}
         bare, missing = set(), 0
-        for recorded, release in side_by_side(raw, test):
+        for recorded, release in viewer_by_viewer(raw, test):
             if recorded is None:
                 continue
             if release is None:
@@ -242,7 +201,7 @@ class AOI(Utility):
             people.setdefault(recorded.person, []).append(metrics)
             guess.setdefault(recorded.person, []).append(chance)
         if not people:
-            raise DataError(self._nothing(bare, lookup))
+            raise DataError(self.no_areas(bare, lookup))
         names = tuple(sorted(people))
         parts, chances = (
             np.stack([column_means(np.stack(rows[p])) for p in names]) for rows in (people, guess)
@@ -257,27 +216,14 @@ class AOI(Utility):
             results.append(UtilityResult(metric, value, own, "person", names, even, better, why))
         return tuple(results)
 
-    def _nothing(self, bare: set[str], lookup: AreaLookup) -> str:
-        if bare:
-            return (
-                f"The areas lie on other stimuli ({lookup.named()}) than the recordings"
-                f" ({', '.join(sorted(bare)[:5])}). Name the stimuli as the cohort does."
-            )
-        return (
-            "The release shares no recording with the raw material, so areas of interest cannot be"
-            " compared."
-        )
-
     def _note(self, test: RecordingSet, missing: int, bare: int) -> str:
-        where = (
-            self.areas
-            or f"grid of {self.rows} x {self.columns} (x {2 * self.columns + 1} on a sphere)"
-        )
         parts = [
-            f"areas: {where}",
+            f"areas: {self.where}",
             f"events {test.pipeline.events}",
             "RMSE over areas, mean over a person's recordings",
         ]
+        if holds_pieces(test):
+            parts[-1] = "RMSE over areas, each piece by itself, mean over a person's pieces"
         if missing:
             parts.append(f"{missing} recordings not released are left out")
         if bare:

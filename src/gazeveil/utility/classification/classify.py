@@ -10,7 +10,8 @@ are here.
 
 A person whose name is in the training material is never trained on when tested with
 `split="people"`, nor in `gender`, `privacy-sensitivity`, `activity` and `task`. A release under
-fresh pseudonyms has no such names: it is trained on whole, and the note says so.
+fresh pseudonyms has no such names: it is trained on whole, and the note says so. A release of
+pieces, each under a name of its own, is refused: a few seconds are no recording of a person.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from gazeveil.models.classifiers import CLASSIFIERS, GAMMAS
 from gazeveil.utility.base import Utility, UtilityResult
 from gazeveil.utility.classification.rows import LABELS, HalfSplit, class_by, rows_of
 from gazeveil.utility.classification.splits import Classifier, left_out, other_rows, people_apart
+from gazeveil.utility.stretches import need_lasting_names
 
 #: How document type is split: halves of every reading (David-John et al. 2022), or one person left
 #: out at a time (Bozkir et al. 2021).
@@ -96,6 +98,7 @@ class Document(Utility):
         """Accuracy and macro F1 over windows, or over readings
         with `vote`; see :class:`Utility`.
         """
+        need_lasting_names(self.name, train, test)
         label = class_by(self.label)
         how = Classifier(self.classifier, self.gamma, self.vote, seed)
         if self.split == "people":
@@ -148,6 +151,7 @@ class Gender(Utility):
         """Accuracy and macro F1, leaving one person out; chance is the share of the most frequent
         class. See :class:`Utility`.
         """
+        need_lasting_names(self.name, train, test)
         known, asked = (
             rows_of(m.windows, self._attribute(raw.people, m.people), self.every)
             for m in (train, test)
@@ -203,6 +207,7 @@ class PrivacySensitivity(Utility):
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
     ) -> tuple[UtilityResult, ...]:
         """Accuracy and macro F1 over windows, leaving one person out; see :class:`Utility`."""
+        need_lasting_names(self.name, train, test)
         table = raw.windows
         if PRIVACY_COLUMN not in table.columns:
             raise DataError(
@@ -306,6 +311,7 @@ class Activity(Utility):
         """Accuracy and macro F1 over windows, or over recordings
         with `vote`; see :class:`Utility`.
         """
+        need_lasting_names(self.name, train, test)
         label = class_by(self.label)
         how = Classifier(self.classifier, self.gamma, self.vote, seed, self.trees)
         known, asked = (rows_of(m.windows, label, self.every) for m in (train, test))
@@ -352,6 +358,7 @@ class Task(Utility):
         """Accuracy and macro F1 over recordings; one that the release left without events is asked
         about too. See :class:`Utility`.
         """
+        need_lasting_names(self.name, train, test)
         label = class_by(self.label)
         how = Classifier(self.classifier, self.gamma, False, seed, self.trees)
         known, asked = (rows_of(recording_table(m), label) for m in (train, test))
