@@ -24,6 +24,7 @@ from gazeveil.papers.figure import (
     RESERVED,
     CellQuery,
     Lookup,
+    Order,
     pairs,
     published_figures,
     same,
@@ -147,7 +148,7 @@ def test_the_studies_of_a_paper_compute_every_cell_its_figures_ask_for(paper: st
 @pytest.mark.parametrize("paper", CITATIONS)
 def test_the_studies_of_a_paper_compute_every_cell_its_orders_speak_of(paper: str) -> None:
     parts = parts_of(paper)
-    claims = [c for c in paper_module(paper).orders(Lookup(EMPTY), "") if not isinstance(c, dict)]
+    claims = [c for c in paper_module(paper).orders(Lookup(EMPTY), "") if isinstance(c, Order)]
     assert claims
     lost = [
         (claim.id, cell)
@@ -241,7 +242,7 @@ paper = "davidjohn2021"
 figure = "fig4"
 seed = 3
 repetitions = 2
-attacks = ["rbfn:prototypes=4"]
+attacks = ["rbfn:prototypes=4,reading=published"]
 scenarios = ["private/private"]
 mechanisms = ["gaussian:sigma_deg={1,10},reading=published"]
 
@@ -441,7 +442,8 @@ def test_a_run_of_parts_holds_the_published_figures_beside_ours(
     )
     assert rows["PF1467"]["ours"] == pytest.approx(100 * ours["value"][0])
     assert rows["PF1467"]["kind"] == "order-only"
-    assert rows["PF1476"]["verdict"] == "not in this run"
+    assert rows["PF1467"]["reason"] == "simulated people"
+    assert rows["PF1476"]["reason"] == "not in this run"
 
 
 def test_running_again_computes_nothing_new(small: tuple[Results, Path]) -> None:
@@ -463,7 +465,7 @@ def test_the_page_shows_the_papers_pictures_and_works_offline(small: tuple[Resul
     results, out = small
     target = page.write(results, out)
     text = target.read_text(encoding="utf-8")
-    assert text.count("data:image/png;base64,") == 2
+    assert text.count("data:image/png;base64,") == 3
     assert "http://" not in text
     assert "https://" not in text
     for label in ("ET-DK2", "ET-DK2, 8 stimuli"):
@@ -473,7 +475,9 @@ def test_the_page_shows_the_papers_pictures_and_works_offline(small: tuple[Resul
 
 @pytest.mark.usefixtures("unbuilt")
 def test_a_run_names_what_is_missing_and_goes_on_without_it(tmp_path: Path) -> None:
-    text = STUDY.replace('reading=published"]', 'reading=published", "dpgazesynth:epsilon=1"]')
+    text = STUDY.replace(
+        '10},reading=published"]', '10},reading=published", "dpgazesynth:epsilon=1"]'
+    )
     results = series.run(written(tmp_path, text), executor=1, quick=True)
     assert results.study["missing"] == ["dpgazesynth:epsilon=1"]
     assert "dpgazesynth" not in results.frame["mechanism"].to_list()

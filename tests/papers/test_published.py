@@ -8,6 +8,16 @@ import pytest
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.papers import bozkir2021, davidjohn2023, published, ren2024
 from gazeveil.papers.citations import CITATIONS
+from gazeveil.papers.comparison.grading import (
+    NOT_REPRODUCED,
+    REPRODUCED,
+    SAME_ORDER,
+    TOLERANCES,
+    UNGRADED,
+    VERDICTS,
+    is_absent,
+    summary,
+)
 from gazeveil.papers.figure import (
     RESERVED,
     CellQuery,
@@ -19,7 +29,7 @@ from gazeveil.papers.figure import (
     published_figures,
     same_text,
 )
-from gazeveil.papers.published import TOLERANCES, compare, lines, paper_module, summary
+from gazeveil.papers.published import compare, lines, paper_module
 
 
 def results(rows: list[dict[str, object]], real: bool = False, **study: object) -> Results:
@@ -50,7 +60,7 @@ def rate(
     value: float,
     mechanism: str = "none",
     parameters: str = "",
-    attack: str = "rbfn",
+    attack: str = "rbfn:reading=published",
     **more: object,
 ) -> dict[str, object]:
     scenario = "raw/raw" if mechanism == "none" else "private/private"
@@ -71,6 +81,7 @@ def row_of(rows: list[dict[str, object]], **wanted: str) -> dict[str, object]:
     return found[0]
 
 
+NETWORK_2023 = "rbfn:weights=0.4/0.6,reading=published"
 EMPTY = Results(frame_of([]), outcomes_of(()))
 
 
@@ -162,9 +173,10 @@ def test_what_needs_no_recordings_agrees_exactly_with_one_known_contradiction() 
         if r["kind"] == "exact" and r["ours"] is not None
     ]
     assert len(rows) > 25
-    odd = [r for r in rows if not str(r["verdict"]).startswith("equal")]
+    odd = [r for r in rows if r["verdict"] != REPRODUCED]
     # The supplement's text says 24 people where its Table 1 lists 31.
-    assert [(r["published"], r["ours"]) for r in odd] == [(24.0, 31)]
+    assert [(r["published"], r["ours"], r["verdict"]) for r in odd] == [(24.0, 31, NOT_REPRODUCED)]
+    assert "Table 1 lists 31" in str(odd[0]["reason"])
 
 
 def test_group_sizes_are_those_of_the_supplement() -> None:
@@ -209,22 +221,57 @@ def test_tolerances_hold_to_their_edge(name: str, ours: float, theirs: float, ag
     assert TOLERANCES[name][1](ours, theirs) is agree
 
 
-@pytest.mark.parametrize(("value", "verdict"), [(0.80, "within"), (0.60, "off by more")])
-def test_numbers_are_compared_on_the_papers_own_recordings(value: float, verdict: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "verdict", "reason"),
+    [(0.80, REPRODUCED, "within 8 points"), (0.60, NOT_REPRODUCED, "off by more than 8 points")],
+)
+def test_numbers_are_graded_on_the_papers_own_recordings(
+    value: float, verdict: str, reason: str
+) -> None:
     rows = compare(results([rate("ET-DK2", value)], real=True, figure="fig3"), "davidjohn2021")
     row = row_of(rows, what="6.1, ET-DK2, none split", kind="exact")
-    assert str(row["verdict"]).startswith(verdict)
+    assert row["verdict"] == verdict
+    assert str(row["reason"]).startswith(reason)
     assert row["ours"] == pytest.approx(100 * value)
 
 
-def test_simulated_people_are_only_ordered() -> None:
-    rows = compare(results([rate("ET-DK2", 0.60)], real=False, figure="fig3"), "davidjohn2021")
-    row = row_of(rows, what="6.1, ET-DK2, none split")
-    assert row["kind"] == "order-only"
-    assert row["verdict"] == "same side of chance"
+def test_only_the_papers_own_attacker_answers_its_figures() -> None:
+    rows = [rate("ET-DK2", 0.85, attack="rbfn"), rate("ET-DK2", 0.86, attack="linkage")]
+    compared = compare(results(rows, real=True, figure="fig3"), "davidjohn2021")
+    row = row_of(compared, what="6.1, ET-DK2, none split")
+    assert (row["ours"], row["reason"]) == (None, "not in this run")
 
 
-def test_another_model_is_only_ordered_even_on_the_papers_own_recordings() -> None:
+@pytest.mark.parametrize(
+    ("real", "study", "reason"),
+    [(False, {}, "simulated people"), (True, {"quick": True}, "short form")],
+)
+def test_simulated_people_and_the_short_form_grade_nothing_of_recordings(
+    real: bool, study: dict[str, object], reason: str
+) -> None:
+    rows = [rate("ET-DK2", v, m, p) for v, (m, p) in zip(IN_ORDER, STRONGEST, strict=True)]
+    for figure in ("fig3", "fig4", "tables"):
+        compared = compare(results(rows, real, figure=figure, **study), "davidjohn2021")
+        assert not any(r["verdict"] for r in compared if r["kind"] == "order-only")
+        asked = [r for r in compared if "ET-DK2" in str(r["what"]) and r["low"] is not None]
+        assert asked
+        assert {r["reason"] for r in asked} == {reason}
+        # Formulas need no recordings: only the short form leaves them ungraded too.
+        formulas = [r for r in compared if "chance" in str(r["what"])]
+        assert {bool(r["verdict"]) for r in formulas} <= {not real}
+
+
+def test_every_row_has_a_verdict_or_says_why_it_has_none() -> None:
+    for paper in CITATIONS:
+        for row in compare(EMPTY, paper):
+            if row["verdict"]:
+                assert row["verdict"] in VERDICTS
+                assert row["reason"]
+            else:
+                assert str(row["reason"]).partition(":")[0] in UNGRADED
+
+
+def test_another_model_is_never_graded_even_on_the_papers_own_recordings() -> None:
     base = {"cohort": "DGaze", "utility": "prediction", "metric": "error_deg", "chance": math.nan}
     raw = {**base, "mechanism": "none", "value": 4.0}
     test = {
@@ -233,79 +280,91 @@ def test_another_model_is_only_ordered_even_on_the_papers_own_recordings() -> No
         "parameters": "sigma_deg=10",
         "reading": "published",
         "scenario": "raw/private",
-        "value": 9.0,
+        "value": 9.5,
     }
     again = {**test, "scenario": "private/private", "value": 5.0}
     rows = compare(results([raw, test, again], real=True, figure="tables"), "davidjohn2021")
     row = row_of(rows, what="private test only")
-    assert (row["kind"], row["ours"], row["verdict"]) == (
-        "order-only",
-        9.0,
-        "same direction from raw",
-    )
+    assert (row["kind"], row["ours"], row["verdict"]) == ("order-only", 9.5, "")
+    assert str(row["reason"]).startswith("another model: ")
     increase = row_of(rows, what="increase (re-trained)", id="PF1465")
     assert increase["ours"] == pytest.approx(1.0)  # over raw
+    # What the paper claims of the order can be graded whatever the model is.
+    claim = row_of(rows, id="davidjohn2021-retraining")
+    assert (claim["verdict"], claim["ours"]) == (SAME_ORDER, "4 < 5 < 9.5")
 
 
 # --- order
 # --------------------------------------------------------------------------------------------------
 
+STRONGEST = (
+    ("gaussian", "sigma_deg=10"),
+    ("spatial", "L=64,steps=table"),
+    ("temporal", "K=3,hold=False"),
+    ("none", ""),
+)
+IN_ORDER = (0.3, 0.5, 0.8, 0.9)
 
-def order_row(values: list[float], spread: float = 0.001) -> dict[str, object]:
-    names = (
-        ("gaussian", "sigma_deg=10"),
-        ("spatial", "L=64,steps=table"),
-        ("temporal", "K=3,hold=False"),
-        ("none", ""),
-    )
+
+def order_row(
+    values: tuple[float, ...], spread: float = 0.001, attack: str = "rbfn:reading=published"
+) -> dict[str, object]:
     rows = [
-        rate("ET-DK2", v, m, p, low=v - spread, high=v + spread)
-        for v, (m, p) in zip(values, names, strict=True)
+        rate("ET-DK2", v, m, p, attack, low=v - spread, high=v + spread)
+        for v, (m, p) in zip(values, STRONGEST, strict=True)
     ]
+    name = {"rbfn:reading=published": "rbfn-published"}.get(attack, attack)
     return row_of(
-        compare(results(rows, figure="fig4"), "davidjohn2021"), id="davidjohn2021-order-ET-DK2-rbfn"
+        compare(results(rows, real=True, figure="fig4"), "davidjohn2021"),
+        id=f"davidjohn2021-order-ET-DK2-{name}",
     )
 
 
-def test_an_order_holds_is_overlapped_undecided_or_does_not_hold() -> None:
-    assert order_row([0.3, 0.5, 0.8, 0.9])["verdict"] == "holds"
-    assert (
-        order_row([0.3, 0.5, 0.8, 0.9], 0.2)["verdict"] == "holds in the means, intervals overlap"
-    )
-    assert order_row([0.5, 0.45, 0.8, 0.9], 0.1)["verdict"] == "undecided: the intervals overlap"
-    assert order_row([0.8, 0.5, 0.3, 0.9])["verdict"] == "does not hold"
-    assert order_row([0.3, 0.5, 0.8, 0.9])["ours"] == "30 < 50 < 80 < 90"
-    assert order_row([0.8, 0.5, 0.3, 0.9])["ours"] == "80, 50, 30, 90"
+@pytest.mark.parametrize(
+    ("values", "spread", "verdict", "reason"),
+    [
+        (IN_ORDER, 0.001, SAME_ORDER, "intervals apart"),
+        (IN_ORDER, 0.2, NOT_REPRODUCED, "holds in the means, intervals overlap"),
+        ((0.5, 0.45, 0.8, 0.9), 0.1, NOT_REPRODUCED, "undecided, intervals overlap"),
+        ((0.8, 0.5, 0.3, 0.9), 0.001, NOT_REPRODUCED, "in another order, intervals apart"),
+    ],
+)
+def test_an_order_is_the_same_only_where_all_intervals_are_apart(
+    values: tuple[float, ...], spread: float, verdict: str, reason: str
+) -> None:
+    row = order_row(values, spread)
+    assert (row["verdict"], row["reason"]) == (verdict, reason)
 
 
-def test_an_order_over_fewer_cells_says_so_and_one_cell_is_no_order() -> None:
+def test_an_order_prints_its_figures() -> None:
+    assert order_row(IN_ORDER)["ours"] == "30 < 50 < 80 < 90"
+    assert order_row((0.8, 0.5, 0.3, 0.9))["ours"] == "80, 50, 30, 90"
+
+
+def test_what_the_paper_does_not_claim_is_shown_and_not_graded() -> None:
+    row = order_row(IN_ORDER, attack="linkage")
+    assert (row["verdict"], row["reason"]) == ("", "not claimed by the paper: intervals apart")
+
+
+def test_an_order_over_fewer_cells_is_not_graded_and_one_cell_is_no_order() -> None:
     two = [rate("ET-DK2", 0.3, "gaussian", "sigma_deg=10"), rate("ET-DK2", 0.9)]
     row = row_of(
-        compare(results(two, figure="fig4"), "davidjohn2021"), id="davidjohn2021-order-ET-DK2-rbfn"
+        compare(results(two, real=True, figure="fig4"), "davidjohn2021"),
+        id="davidjohn2021-order-ET-DK2-rbfn-published",
     )
-    assert row["verdict"] == "holds for the 2 of 4 that are here"
+    assert (row["verdict"], row["reason"]) == ("", "in part: 2 of 4 are here, intervals apart")
     row = row_of(
-        compare(results(two[:1], figure="fig4"), "davidjohn2021"),
-        id="davidjohn2021-order-ET-DK2-rbfn",
+        compare(results(two[:1], real=True, figure="fig4"), "davidjohn2021"),
+        id="davidjohn2021-order-ET-DK2-rbfn-published",
     )
-    assert (row["verdict"], row["ours"]) == ("not in this run", None)
+    assert (row["reason"], row["ours"]) == ("not in this run", None)
 
 
-def test_a_protected_rate_above_raw_is_in_the_other_direction() -> None:
-    rows = [rate("ET-DK2", 0.5), rate("ET-DK2", 0.9, "gaussian", "sigma_deg=10")]
-    assert (
-        row_of(compare(results(rows, figure="fig4"), "davidjohn2021"), id="PF1467")["verdict"]
-        == "other direction from raw"
-    )
-    rows[1] |= {"value": 0.2, "low": 0.1, "high": 0.3}
-    assert (
-        row_of(compare(results(rows, figure="fig4"), "davidjohn2021"), id="PF1467")["verdict"]
-        == "same direction from raw"
-    )
-    rows[1] |= {"high": 0.6}
-    assert str(
-        row_of(compare(results(rows, figure="fig4"), "davidjohn2021"), id="PF1467")["verdict"]
-    ).startswith("undecided")
+def test_the_right_direction_is_no_agreement() -> None:
+    # 36 where the paper has 68 once counted as agreement, both being below raw.
+    rows = [rate("ET-DK2", 0.85), rate("ET-DK2", 0.70, "gaussian", "sigma_deg=10")]
+    row = row_of(compare(results(rows, real=True, figure="fig4"), "davidjohn2021"), id="PF1467")
+    assert (row["published"], row["verdict"]) == (30.0, NOT_REPRODUCED)
 
 
 def table_1(sign: float) -> list[dict[str, object]]:
@@ -334,11 +393,11 @@ def table_1(sign: float) -> list[dict[str, object]]:
     return rows
 
 
-@pytest.mark.parametrize(("sign", "verdict"), [(1.0, "holds"), (-1.0, "does not hold")])
-def test_a_whole_table_is_compared_by_ranks(sign: float, verdict: str) -> None:
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_whole_table_is_compared_by_ranks_and_not_graded(sign: float) -> None:
     rows = compare(results(table_1(sign), figure="mpiidpeye"), "bozkir2021")
     row = row_of(rows, id="bozkir2021-ranks-Table 1")
-    assert str(row["verdict"]).startswith(verdict)
+    assert row["verdict"] == ""
     assert row["ours"] == pytest.approx(sign)
     assert sum(r["ours"] is not None for r in rows if "Table 1," in str(r["what"])) == 141
 
@@ -349,10 +408,8 @@ def test_a_whole_table_is_compared_by_ranks(sign: float, verdict: str) -> None:
 
 def synthesis(value: float) -> list[dict[str, object]]:
     return [
-        rate(
-            "EHTask", value, "k-same-synth", "k=2", "rbfn:weights=0.4/0.6", scenario="private/raw"
-        ),
-        rate("EHTask", 0.3, attack="rbfn:weights=0.4/0.6"),
+        rate("EHTask", value, "k-same-synth", "k=2", NETWORK_2023, scenario="private/raw"),
+        rate("EHTask", 0.3, attack=NETWORK_2023),
     ]
 
 
@@ -360,14 +417,14 @@ def test_a_mechanism_that_is_not_built_is_named_as_missing_and_never_filled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(published, "mechanisms", lambda: ("gaussian", "kaleido"))
-    absent = [r for r in compare(EMPTY, "davidjohn2023") if str(r["verdict"]).startswith("missing")]
-    assert {str(r["verdict"]) for r in absent} >= {
+    absent = [r for r in compare(EMPTY, "davidjohn2023") if str(r["reason"]).startswith("missing")]
+    assert {str(r["reason"]) for r in absent} >= {
         "missing: k-same-synth not built yet",
         "missing: event-synth-pd not built yet",
     }
     assert all(r["kind"] == "impossible" and r["ours"] is None for r in absent)
     monkeypatch.setattr(published, "mechanisms", lambda: ("gaussian", "kaleido", *RESERVED))
-    assert not any(str(r["verdict"]).startswith("missing") for r in compare(EMPTY, "davidjohn2023"))
+    assert not any(str(r["reason"]).startswith("missing") for r in compare(EMPTY, "davidjohn2023"))
 
 
 def test_rows_fill_in_as_soon_as_the_mechanism_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,7 +433,7 @@ def test_rows_fill_in_as_soon_as_the_mechanism_is_known(monkeypatch: pytest.Monk
         compare(results(synthesis(0.1), figure="bars"), "davidjohn2023"),
         what="Table 3, EHTask, k-same-synth k=2,",
     )
-    assert (row["kind"], row["verdict"]) == ("order-only", "same direction from raw")
+    assert (row["kind"], row["reason"]) == ("order-only", "simulated people")
     assert row["ours"] == pytest.approx(10.0)
     monkeypatch.setattr(published, "mechanisms", lambda: ("gaussian",))
     row = row_of(
@@ -474,7 +531,7 @@ def test_lines_join_models_and_hide_what_was_not_run() -> None:
     assert not any("Table 2" in line for line in text)
     assert text[-1] == summary(compare(held))
     assert "700 are not in this run" not in text[-1]  # Tables 2, 3, 6, 7, 8 and some claims
-    assert sum(r["verdict"] == "not in this run" for r in compare(held)) > 700
+    assert sum(is_absent(r) for r in compare(held)) > 700
 
 
 def test_a_study_of_no_paper_has_nothing_to_compare() -> None:
@@ -484,23 +541,18 @@ def test_a_study_of_no_paper_has_nothing_to_compare() -> None:
 
 def test_the_summary_counts_each_row_once() -> None:
     rows: list[dict[str, object]] = [
-        {"kind": "exact", "ours": 1, "verdict": "equal"},
-        {"kind": "exact", "ours": 1, "verdict": "off by more than 5 points"},
-        {"kind": "order-only", "ours": 1, "verdict": "holds"},
-        {"kind": "order-only", "ours": 1, "verdict": "does not hold"},
-        {
-            "kind": "order-only",
-            "ours": 1,
-            "verdict": "undecided: no clear difference to raw here or there",
-        },
-        {"kind": "order-only", "ours": None, "verdict": "not in this run"},
-        {"kind": "impossible", "ours": None, "verdict": "missing: dpgazesynth not built yet"},
-        {"kind": "impossible", "ours": None, "verdict": "time on the authors' machine"},
+        {"verdict": REPRODUCED, "reason": "equal"},
+        {"verdict": NOT_REPRODUCED, "reason": "off by more than 5 points"},
+        {"verdict": SAME_ORDER, "reason": "intervals apart"},
+        {"verdict": NOT_REPRODUCED, "reason": "undecided, intervals overlap"},
+        {"verdict": "", "reason": "simulated people: intervals apart"},
+        {"verdict": "", "reason": "not in this run"},
+        {"verdict": "", "reason": "missing: dpgazesynth not built yet"},
+        {"verdict": "", "reason": "impossible here: time on the authors' machine"},
     ]
     assert (
-        summary(rows)
-        == "1 of 2 exact comparisons agree; of 3 that can only be ordered 1 agree, 1 disagree and 1"
-        " are undecided; 1 are not in this run, 1 wait for a mechanism, 1 are impossible here."
+        summary(rows) == "1 reproduced, 1 same order, 2 not reproduced; 4 not graded: 1 not in this"
+        " run, 1 simulated people, 1 missing, 1 impossible here."
     )
 
 
@@ -547,7 +599,7 @@ def test_only_the_published_reading_of_a_synthesis_stands_beside_the_papers() ->
         == "corrected"
     )
     # A corrected row alone answers no published figure.
-    row = rate("EHTask", 0.1, "k-same-synth", "k=2", "rbfn:weights=0.4/0.6", scenario="private/raw")
+    row = rate("EHTask", 0.1, "k-same-synth", "k=2", NETWORK_2023, scenario="private/raw")
     for reading, there in (("published", True), ("corrected", False)):
         lookup = Lookup(results([{**row, "reading": reading}], figure="bars"))
         assert (

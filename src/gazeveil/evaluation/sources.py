@@ -50,7 +50,10 @@ _SAME_RATE = 1.1
 _NO_PART = (
     *("cli/", "evaluation/report/", "evaluation/results.py", "gatekeeper/", "privacy/audit/"),
     "attacks/battery.py",
-    *(f"papers/{word}" for word in ("citations", "drawing", "figure", "page", "published")),
+    *(
+        f"papers/{word}"
+        for word in ("citations", "comparison/", "drawing", "figure", "page", "published")
+    ),
 )
 
 

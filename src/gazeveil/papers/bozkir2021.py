@@ -26,12 +26,11 @@ from gazeveil.papers.figure import (
     CellQuery,
     Estimate,
     Formula,
+    Identity,
     Lookup,
     NotComparable,
     Order,
     PublishedFigure,
-    Row,
-    exact_row,
     published_figures,
 )
 
@@ -175,12 +174,12 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     )
 
 
-def orders(lookup: Lookup, figure: str) -> Iterator[Order | Row]:
+def orders(lookup: Lookup, figure: str) -> Iterator[Order | Identity]:
     """What the text of the paper claims, and what is behind FPA's perfect identification."""
     used = len(WINDOW) - len(DROPPED)
     for total, own in BUDGETS.items():
         ours = float(used * Fraction(own))
-        yield exact_row(
+        yield Identity(
             f"bozkir2021-budget-{total}",
             f"budget of all features: {used} x {float(Fraction(own)):g}",
             float(total),
@@ -234,6 +233,7 @@ def _person_orders(dataset: str) -> Iterator[Order]:
         f"{dataset}, person by forest from published FPA at 0.48: two releases < one release split",
         [fpa("published", "private/private"), split],
         "not in the paper, which splits one release",
+        claimed=False,
     )
     yield Order(
         f"bozkir2021-corrected-{dataset}",
@@ -241,6 +241,7 @@ def _person_orders(dataset: str) -> Iterator[Order]:
         " release split",
         [fpa("corrected", "private/private"), split],
         "not in the paper",
+        claimed=False,
     )
 
 

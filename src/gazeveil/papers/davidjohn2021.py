@@ -23,16 +23,16 @@ from gazeveil.papers.figure import (
     CellQuery,
     Estimate,
     Formula,
+    Identity,
     Lookup,
     NotComparable,
     Order,
     PublishedFigure,
-    Row,
-    exact_row,
     people_in,
     published_figures,
     shape,
 )
+from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK
 from gazeveil.privacy.stream.downsample import Spatial
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
@@ -47,8 +47,8 @@ DATASETS = ("ET-DK2", "VR-Saliency", "VR-EyeTracking", "360_em", "DGaze")
 #: Shares of the stimuli that train, as cohort labels carry them; 75/25 has none.
 SPLITS = {"75/25": "", "50/50": ", 50/50", "25/75": ", 25/75"}
 
-#: The paper's attacker: fixations and saccades weigh the same.
-ATTACK = "rbfn"
+#: The paper's attacker: all events, and fixations and saccades weigh the same.
+ATTACK = PAPERS_NETWORK
 
 #: Name in the paper -> (ours, its parameter, the values of Fig. 4's axis as far as known).
 MECHANISMS = {
@@ -159,7 +159,7 @@ def _ours(figure: PublishedFigure) -> tuple[str, str]:
     return name, next(iter(figure.parameters.values())).removesuffix(" deg")
 
 
-def orders(lookup: Lookup, figure: str) -> Iterator[Order | Row]:
+def orders(lookup: Lookup, figure: str) -> Iterator[Order | Identity]:
     """The paper's orders, and its grid steps."""
     if figure in ("", "fig3"):
         yield from _training_orders()
@@ -169,7 +169,7 @@ def orders(lookup: Lookup, figure: str) -> Iterator[Order | Row]:
         yield from _utility_orders()
     if figure in ("", "fig4", "tables"):
         steps = Spatial(L=64, reading="published").steps_deg
-        yield exact_row(
+        yield Identity(
             "davidjohn2021-steps",
             "Table 2, spatial downsampling L = 64: steps in degrees",
             "6.0 x 5.33",
@@ -199,6 +199,14 @@ def _training_orders() -> Iterator[Order]:
         [rate("VR-Saliency"), rate("VR-Saliency, 18 people")],
         "9 < 22",
     )
+    for d in DATASETS:
+        yield Order(
+            f"davidjohn2021-gap-{d}",
+            f"{d}: the RBF network as published < the same on drawn events, people balanced",
+            [rate(d), rate(d, attack=OUR_NETWORK)],
+            "not in the paper, which trains on all events",
+            claimed=False,
+        )
 
 
 def _mechanism_orders() -> Iterator[Order]:
@@ -206,12 +214,13 @@ def _mechanism_orders() -> Iterator[Order]:
     strongest = (("gaussian", "10"), ("spatial", "64"), ("temporal", "3"))
     in_words = "Gaussian hides most, temporal downsampling least"
     for d in DATASETS:
-        for attack, name in ((ATTACK, "the paper's RBF network"), ("linkage", "linkage")):
+        for attack, title in drawing.ATTACKERS.items():
             yield Order(
-                f"davidjohn2021-order-{d}-{attack}",
-                f"{d}: Gaussian < spatial < temporal < raw, attacked by {name}",
+                f"davidjohn2021-order-{d}-{drawing.ATTACKER_FILES[attack]}",
+                f"{d}: Gaussian < spatial < temporal < raw, attacked by {title}",
                 [*(rate(d, *m, attack=attack) for m in strongest), rate(d, attack=attack)],
                 "30 < 48 < 79 < 85" if d == "ET-DK2" else in_words,
+                claimed=attack == ATTACK,
             )
 
 
@@ -277,7 +286,7 @@ def _fig3(lookup: Lookup, folder: str | Path) -> list[Path]:
         "David-John et al. 2021 Fig. 3: people recognised from raw gaze, by share of stimuli that"
         " train, mean and deviation of the draws"
     )
-    drawn, panels = drawing.picture(1, 2, 9, 7, whole)
+    drawn, panels = drawing.picture(1, 3, 9, 10, whole)
     for panel, (attack, title) in zip(panels, drawing.ATTACKERS.items(), strict=True):
         series = []
         for split in SPLITS:
@@ -306,10 +315,10 @@ def _raw_rates() -> list[PublishedFigure]:
 
 def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
     paths = []
-    for attack in (ATTACK, "linkage"):
+    for attack, attacker in drawing.ATTACKERS.items():
         title = lookup.titled(
             "David-John et al. 2021 Fig. 4: people recognised under each mechanism, attacked by"
-            f" {attack}"
+            f" {attacker}"
         )
         drawn, panels = drawing.picture(3, 1, 12, 4.2, title)
         for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
@@ -324,7 +333,9 @@ def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
             panel.set_title(f"{ours}, {parameter}", fontsize=9)
             panel.set_ylim(0, 105)
         drawing.key(drawn, panels, chance=False)
-        paths.append(drawing.save(drawn, folder, f"davidjohn2021-fig4-{attack}"))
+        paths.append(
+            drawing.save(drawn, folder, f"davidjohn2021-fig4-{drawing.ATTACKER_FILES[attack]}")
+        )
     return paths
 
 
@@ -343,7 +354,8 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
     paths = []
     header = (
         "dataset",
-        "recognised raw -> private, %",
+        "by the paper's network, raw -> private, %",
+        "by ours, %",
         "by linkage, %",
         "published, %",
         "utility",
@@ -361,7 +373,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
                     lookup.find(rate(f.dataset, attack=a)),
                     lookup.find(rate(f.dataset, own, grid[-1], a)),
                 ]
-                for a in (ATTACK, "linkage")
+                for a in drawing.ATTACKERS
             ]
             asked = ask(f, lookup)
             utility = lookup.find(asked) if isinstance(asked, CellQuery) else None
@@ -373,9 +385,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
             rates = f"{theirs['raw']:.0f} -> {theirs[grid[-1]]:.0f}"
             unit = {"deg": "deg", "s": "s"}.get(f.unit, "")
             value = "-" if utility is None else f"{utility.value:.4g} {unit}".strip()
-            rows.append(
-                (f.dataset, pairs[0], pairs[1], rates, f.metric, value, f"{f.value} {unit}".strip())
-            )
+            rows.append((f.dataset, *pairs, rates, f.metric, value, f"{f.value} {unit}".strip()))
         title = f"David-John et al. 2021 Table {number}: {own}, {parameter} = {grid[-1]}"
         paths.append(drawing.table(folder, f"davidjohn2021-table{number}", title, header, rows))
     return paths + _retraining(lookup, folder)

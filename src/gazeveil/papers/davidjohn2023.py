@@ -29,7 +29,7 @@ from gazeveil.papers.figure import (
     PublishedFigure,
     published_figures,
 )
-from gazeveil.papers.protocols import RBFN_ATTACK
+from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK
 from gazeveil.privacy.people.demographics import PUBLISHED, Demographics
 
 SUPPLEMENT = ("Supplement sec 1", "Supplement Table 2", "Supplement counted from Tables 1 and 2")
@@ -79,8 +79,8 @@ TOGETHER = "ET-DK2+360_em"
 #: Group sizes for which the supplement gives ranges.
 KS = (4, 6, 8, 15)
 
-#: The paper's attacker: fixations weigh 0.4, saccades 0.6.
-ATTACK = RBFN_ATTACK
+#: The paper's attacker; in its studies fixations weigh 0.4, saccades 0.6.
+ATTACK = PAPERS_NETWORK
 
 #: What the papers do not have and our bars do: the corrected readings.
 CORRECTED: Sequence[tuple[str, Mapping[str, str]]] = (
@@ -169,7 +169,15 @@ def utility(
     )
 
 
-def success(k: int, private: bool, base: str = "rbfn") -> CellQuery:
+#: Who looks at the gaze of a demographic group, by who attacks elsewhere.
+_BASES = {
+    PAPERS_NETWORK: "base=rbfn,reading=published",
+    OUR_NETWORK: "base=rbfn,reading=corrected",
+    "linkage": "base=linkage",
+}
+
+
+def success(k: int, private: bool, attacker: str = ATTACK) -> CellQuery:
     """The cell of the demographic attack's success in percent."""
     label = f"{TOGETHER}, k = {k}"
     parameters = {"k": str(k)} if private else {}
@@ -180,7 +188,7 @@ def success(k: int, private: bool, base: str = "rbfn") -> CellQuery:
         name,
         parameters,
         scenario,
-        attack=f"demographic:k={k},base={base}",
+        attack=f"demographic:k={k},{_BASES[attacker]}",
         scale=100,
         tolerance="identification",
     )
@@ -323,9 +331,9 @@ def _groups(folder: str | Path) -> Path:
 
 def _demographic(lookup: Lookup, folder: str | Path) -> Path:
     whole = lookup.titled("David-John et al. 2023 Fig. 1: people found by age, gender and gaze")
-    drawn, panels = drawing.picture(2, 1, 10, 4, whole)
+    drawn, panels = drawing.picture(3, 1, 13, 4, whole)
     groups = [f"k = {k}" for k in KS]
-    for panel, (base, title) in zip(panels, drawing.ATTACKERS.items(), strict=True):
+    for panel, (attacker, title) in zip(panels, drawing.ATTACKERS.items(), strict=True):
         series = []
         for label, private in (("demographics", False), ("demographics and features", True)):
             theirs = {
@@ -333,9 +341,9 @@ def _demographic(lookup: Lookup, folder: str | Path) -> Path:
                 for f in published_figures("davidjohn2023")
                 if f.metric == "attack success"
                 and ("k-same" in f.mechanism) == private
-                and base == "rbfn"
+                and attacker == ATTACK
             }
-            estimates = {f"k = {k}": lookup.find(success(k, private, base)) for k in KS}
+            estimates = {f"k = {k}": lookup.find(success(k, private, attacker)) for k in KS}
             series.append(drawing.Curve(f"{label} k-anonymous", estimates, theirs))
         drawing.bars(panel, groups, series, "people found, %", "interval")
         for g, k in enumerate(KS):

@@ -16,6 +16,7 @@ import numpy as np
 
 from gazeveil.evaluation.report.theme import SERIES, light
 from gazeveil.papers.figure import Estimate
+from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -23,7 +24,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 #: Attackers in the order of their panels, with the titles of these.
-ATTACKERS = {"rbfn": "RBF network, the paper's attacker", "linkage": "linkage, a stronger attacker"}
+ATTACKERS = {
+    PAPERS_NETWORK: "RBF network as published: all events, the paper's attacker",
+    OUR_NETWORK: "RBF network, ours: drawn events, people balanced",
+    "linkage": "linkage, a stronger attacker",
+}
+
+#: The same in names of files.
+ATTACKER_FILES = {PAPERS_NETWORK: "rbfn-published", OUR_NETWORK: "rbfn", "linkage": "linkage"}
 
 _DPI = 150
 _MARKERS = ("o", "s", "^", "v", "P", "X", "D")

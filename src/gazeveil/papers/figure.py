@@ -141,7 +141,9 @@ class CellQuery:
         Why numbers never compare even on the paper's own recordings (another model, another unit);
         empty where they do.
     tolerance : str
-        One of the keys of :data:`gazeveil.papers.published.TOLERANCES`.
+        One of the keys of :data:`gazeveil.papers.comparison.grading.TOLERANCES`.
+    why : str
+        Why ours differs where it does, if that is known.
     """
 
     cohort: str
@@ -157,6 +159,7 @@ class CellQuery:
     above_raw: bool = False
     other_model: str = ""
     tolerance: str = ""
+    why: str = ""
 
     @property
     def baseline(self) -> CellQuery:
@@ -189,7 +192,7 @@ class NotComparable:
 
 Asked = CellQuery | Formula | NotComparable
 
-#: One row of a comparison: id, what, published, ours, low, high, kind, verdict.
+#: One row of a comparison: id, what, published, ours, low, high, kind, verdict, reason.
 Row = dict[str, object]
 
 
@@ -205,12 +208,15 @@ class Order:
         From the smallest to the largest.
     published : str
         The paper's values, or its words.
+    claimed : bool
+        Whether it is the paper that claims it; what we add is shown and never graded.
     """
 
     id: str
     what: str
     cells: Sequence[CellQuery]
     published: str
+    claimed: bool = True
 
 
 @dataclass(frozen=True)
@@ -230,17 +236,32 @@ class Estimate:
         return Estimate(value, low, high, self.n, self.chance * by, self.sd * by)
 
 
-def row_of(name: str, what: str, published: object, kind: str, verdict: str) -> Row:
-    """A row of a comparison without a figure of ours."""
+def row_of(name: str, what: str, published: object, kind: str) -> Row:
+    """A row of a comparison without a figure of ours and without a verdict."""
     nothing = dict.fromkeys(("ours", "low", "high"))
     row: Row = {"id": name, "what": what, "published": published}
-    return {**row, **nothing, "kind": kind, "verdict": verdict}
+    return {**row, **nothing, "kind": kind, "verdict": "", "reason": ""}
 
 
-def exact_row(name: str, what: str, published: object, ours: object, equal: bool) -> Row:
-    """A comparison that needs no recordings."""
-    verdict = "equal" if equal else "not equal"
-    return row_of(name, what, published, "exact", verdict) | {"ours": ours}
+@dataclass(frozen=True)
+class Identity:
+    """A claim that needs no recordings.
+
+    Parameters
+    ----------
+    id, what : str
+        A name and the claim in words.
+    published, ours : object
+        The paper's value and the package's.
+    equal : bool
+        Whether they are the same.
+    """
+
+    id: str
+    what: str
+    published: object
+    ours: object
+    equal: bool
 
 
 class Lookup:
@@ -255,6 +276,8 @@ class Lookup:
         self.parts = parts(results)
         #: Which part of the paper the study mirrors; empty for all of it.
         self.figure = str(results.study.get("figure") or "")
+        #: Whether it is the short form, which grades nothing.
+        self.quick = bool(results.study.get("quick"))
 
     @property
     def cohorts(self) -> tuple[str, ...]:

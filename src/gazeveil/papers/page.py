@@ -14,8 +14,9 @@ from pathlib import Path
 
 from gazeveil.evaluation.report.theme import STYLE
 from gazeveil.evaluation.results import Results
+from gazeveil.papers.comparison.grading import is_absent, summary
 from gazeveil.papers.figure import Row
-from gazeveil.papers.published import row_texts, summary
+from gazeveil.papers.published import row_texts
 from gazeveil.papers.series import PARTS, draw, folder_name, of_part
 
 
@@ -48,14 +49,14 @@ def _page(
     links: Sequence[tuple[str, str, Mapping[str, object]]],
 ) -> str:
     name = escape(str(results.study.get("name", "Study")))
-    rows = [r for r in _rows(results) if r["verdict"] != "not in this run"]
+    rows = [r for r in _rows(results) if not is_absent(r)]
     body = [f"<header><p class=kicker>Gazeveil, a study of several parts</p><h1>{name}</h1>"]
     if rows:
         body.append(f"<p class=lead>{escape(summary(_rows(results)))}</p>")
     if results.study.get("quick"):
         body.append(
             "<p><strong>Short form</strong>: few people and repetitions, to see that everything"
-            " works. It decides nothing.</p>"
+            " works. It grades nothing.</p>"
         )
     missing = results.study.get("missing", [])
     if isinstance(missing, list) and missing:

@@ -1,22 +1,20 @@
-"""Ours beside the papers' figures: what agrees, what can only be ordered, and what cannot be
-compared here.
+"""Ours beside the papers' figures, row by row.
 
 Three kinds of comparison. `exact`: the recordings are the paper's own, or the figure needs none
 (chance rates, budgets, grid steps, group sizes), so the numbers must agree within a stated
-tolerance. `order-only`: other people or simulated ones, or another model, so only directions and
-orders can agree. `impossible`: nothing here can answer the figure, with the reason; a mechanism
-that is not built yet is named as missing, and its rows fill in as soon as the registry knows it.
+tolerance. `order-only`: a claimed order, or a figure that cannot be graded: other people or
+simulated ones, another model. `impossible`: nothing here can answer the figure, with the reason; a
+mechanism that is not built yet is named as missing, and its rows fill in as soon as the registry
+knows it. The verdicts are those of :mod:`gazeveil.papers.comparison.grading`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -24,12 +22,29 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.evaluation.results import Results
 from gazeveil.papers.citations import CITATIONS, check_key
+from gazeveil.papers.comparison.grading import (
+    ABSENT,
+    IMPOSSIBLE,
+    MISSING,
+    NOT_REPRODUCED,
+    OURS,
+    QUICK,
+    REPRODUCED,
+    grade_figure,
+    grade_formula,
+    grade_order,
+    graded,
+    is_absent,
+    summary,
+    ungraded,
+    verdict_text,
+)
 from gazeveil.papers.figure import (
     RESERVED,
     Asked,
     CellQuery,
-    Estimate,
     Formula,
+    Identity,
     Lookup,
     NotComparable,
     Order,
@@ -42,9 +57,8 @@ from gazeveil.privacy.registry import mechanisms
 
 KINDS = ("exact", "order-only", "impossible")
 
-#: Fewest settings of a table to correlate their ranks, and the probability of a false alarm.
+#: Fewest settings of a table to correlate their ranks.
 FEWEST = 6
-ERROR = 0.05
 
 
 class Paper(Protocol):
@@ -56,31 +70,11 @@ class Paper(Protocol):
     def ask(self, figure: PublishedFigure, lookup: Lookup) -> Asked:
         """Where the answer to a figure stands."""
 
-    def orders(self, lookup: Lookup, figure: str) -> Iterable[Order | Row]:
+    def orders(self, lookup: Lookup, figure: str) -> Iterable[Order | Identity]:
         """The orders the paper claims, and further rows of its own."""
 
     def draw(self, results: Results, folder: str | Path) -> list[Path]:
         """The paper's figures and tables as PNG."""
-
-
-def _factor(most: float) -> Callable[[float, float], bool]:
-    return lambda ours, published: (
-        ours > 0 and published > 0 and max(ours / published, published / ours) <= most
-    )
-
-
-#: When numbers on a paper's own recordings agree; rates and accuracies as fractions of 1.
-TOLERANCES: Mapping[str, tuple[str, Callable[[float, float], bool]]] = MappingProxyType(
-    {
-        "identification": (
-            "8 points or a quarter",
-            lambda ours, published: abs(ours - published) <= max(0.08, 0.25 * published) + 1e-9,
-        ),
-        "accuracy": ("5 points", lambda ours, published: abs(ours - published) <= 0.05 + 1e-9),
-        "dwell": ("a factor of 2", _factor(2.0)),
-        "kl": ("a factor of 3", _factor(3.0)),
-    }
-)
 
 
 def paper_module(paper: str) -> Paper:
@@ -104,8 +98,9 @@ def compare(results: Results, paper: str | None = None) -> list[Row]:
     -------
     list of dict
         `id`, `what`, `published`, `ours`, `low`, `high` (numbers in the paper's unit, None where
-        there is none), `kind` (one of
-        :data:`KINDS`) and `verdict`. Empty for a study that mirrors no paper.
+        there is none), `kind` (one of :data:`KINDS`), `verdict` (one of
+        :data:`gazeveil.papers.comparison.grading.VERDICTS`, or empty) and `reason`. Empty for a
+        study that mirrors no paper.
     """
     name = paper if paper is not None else results.study.get("paper")
     if not name:
@@ -124,7 +119,8 @@ def compare(results: Results, paper: str | None = None) -> list[Row]:
         if covered is None or f.location in covered
     ]
     claims = [
-        _order(o, lookup) if isinstance(o, Order) else o for o in module.orders(lookup, which)
+        _order(o, lookup) if isinstance(o, Order) else _identity(o, lookup)
+        for o in module.orders(lookup, which)
     ]
     return rows + _ranks(rows, {f.id: f for f in published_figures(str(name))}) + claims
 
@@ -134,7 +130,7 @@ def lines(results: Results) -> list[str]:
     those not in this run are only counted.
     """
     everything = compare(results)
-    rows = [r for r in everything if r["verdict"] != "not in this run"]
+    rows = [r for r in everything if not is_absent(r)]
     if not everything:
         return []
     table = [
@@ -183,7 +179,7 @@ def row_texts(rows: Sequence[Row]) -> list[tuple[str, str, str, str, str, str]]:
                 f"{f.location}, {f.dataset}, {' '.join(filter(None, (f.mechanism, f.parameter)))},"
                 f" {models}, {f.metric}"
             )
-        verdicts = list(dict.fromkeys(str(r["verdict"]) for r in group))
+        verdicts = list(dict.fromkeys(verdict_text(r) for r in group))
         table.append(
             (
                 label,
@@ -198,135 +194,58 @@ def row_texts(rows: Sequence[Row]) -> list[tuple[str, str, str, str, str, str]]:
                 "; ".join(
                     verdicts
                     if len(verdicts) < 3
-                    else [f"{sum(r['verdict'] == v for r in group)} {v}" for v in verdicts]
+                    else [f"{sum(verdict_text(r) == v for r in group)} {v}" for v in verdicts]
                 ),
             )
         )
     return table
 
 
-def summary(rows: Sequence[Row]) -> str:
-    """One sentence that counts the comparisons."""
-    exact = [r for r in rows if r["kind"] == "exact" and r["ours"] is not None]
-    agree = sum(str(r["verdict"]).startswith(("within", "equal")) for r in exact)
-    order = [r for r in rows if r["kind"] == "order-only" and r["ours"] is not None]
-    good = sum(str(r["verdict"]).startswith(("same", "holds")) for r in order)
-    bad = sum(str(r["verdict"]).startswith(("other", "does not hold")) for r in order)
-    missing = sum(str(r["verdict"]).startswith("missing") for r in rows)
-    impossible = sum(r["kind"] == "impossible" for r in rows) - missing
-    absent = sum(r["kind"] != "impossible" and r["ours"] is None for r in rows)
-    return (
-        f"{agree} of {len(exact)} exact comparisons agree; of {len(order)} that can only be ordered"
-        f" {good} agree, {bad} disagree and {len(order) - good - bad} are undecided; {absent} are"
-        f" not in this run, {missing} wait for a mechanism, {impossible} are impossible here."
-    )
-
-
 def _row(figure: PublishedFigure, asked: Asked, lookup: Lookup) -> Row:
     published: object = figure.value if math.isnan(figure.number) else figure.number
-    row = row_of(figure.id, figure.about, published, "impossible", "")
+    row = row_of(figure.id, figure.about, published, "impossible")
     if isinstance(asked, NotComparable):
-        return row | {"verdict": asked.reason}
+        return row | ungraded(IMPOSSIBLE, asked.reason)
     if isinstance(asked, Formula):
-        verdict = _equal(asked, figure) + (f": {asked.note}" if asked.note else "")
-        return row | {"ours": asked.ours, "kind": "exact", "verdict": verdict}
+        verdict = grade_formula(asked, figure, lookup.quick)
+        return row | {"ours": asked.ours, "kind": "exact"} | verdict
     absent = _missing([asked])
     if absent:
-        return row | {"verdict": absent}
-    exact = lookup.real(asked.cohort) and not asked.other_model
+        return row | ungraded(MISSING, absent)
+    exact = lookup.real(asked.cohort) and not asked.other_model and bool(asked.tolerance)
+    row["kind"] = "exact" if exact else "order-only"
     estimate = lookup.find(asked)
     if estimate is None:
-        return row | {"kind": "exact" if exact else "order-only", "verdict": "not in this run"}
+        return row | ungraded(ABSENT)
     row |= {"ours": estimate.value, "low": _or_none(estimate.low), "high": _or_none(estimate.high)}
-    if exact and asked.tolerance:
-        margin, agrees = TOLERANCES[asked.tolerance]
-        inside = agrees(estimate.value / asked.scale, figure.number / asked.scale)
-        verdict = f"within {margin}" if inside else f"off by more than {margin}"
-        return row | {"kind": "exact", "verdict": verdict}
-    return row | {"kind": "order-only", "verdict": _direction(figure, asked, estimate, lookup)}
+    return row | grade_figure(figure, asked, estimate, lookup)
 
 
-def _equal(asked: Formula, figure: PublishedFigure) -> str:
-    if str(asked.ours) == figure.value:
-        return "equal"
-    if not isinstance(asked.ours, int | float):
-        return "not equal"
-    if round(float(asked.ours), asked.digits) == figure.number:
-        return "equal"
-    # 1/18 printed as 5.5 %: cut off, not rounded.
-    return (
-        "equal but for the last digit"
-        if abs(asked.ours - figure.number) < 10.0**-asked.digits
-        else "not equal"
+def _identity(claim: Identity, lookup: Lookup) -> Row:
+    row = row_of(claim.id, claim.what, claim.published, "exact") | {"ours": claim.ours}
+    if lookup.quick:
+        return row | ungraded(QUICK)
+    return row | (
+        graded(REPRODUCED, "equal") if claim.equal else graded(NOT_REPRODUCED, "not equal")
     )
-
-
-def _direction(figure: PublishedFigure, cell: CellQuery, estimate: Estimate, lookup: Lookup) -> str:
-    """Whether ours and theirs stand on the same side of the baseline, or of chance."""
-    if math.isnan(figure.number):
-        return "shown beside"
-    if cell.mechanism == "none":
-        if math.isnan(estimate.chance):
-            return "shown beside"
-        if not math.isnan(estimate.low) and estimate.low <= estimate.chance <= estimate.high:
-            return "undecided: our interval holds chance"
-        return (
-            "same side of chance"
-            if (estimate.value > estimate.chance) == (figure.number > estimate.chance)
-            else "other side of chance"
-        )
-    if cell.above_raw:
-        theirs, ours, low, high = figure.number, estimate.value, estimate.low, estimate.high
-    else:
-        baseline = _baselines(figure.source).get((figure.dataset, figure.metric))
-        raw = lookup.find(cell.baseline)
-        if baseline is None or raw is None:
-            return "shown beside"
-        theirs, ours, low, high = (
-            figure.number - baseline.number,
-            estimate.value - raw.value,
-            estimate.low - raw.value,
-            estimate.high - raw.value,
-        )
-    if theirs == 0 or (low <= 0 <= high):
-        return "undecided: no clear difference to raw here or there"
-    return "same direction from raw" if (ours > 0) == (theirs > 0) else "other direction from raw"
-
-
-@cache
-def _baselines(paper: str) -> dict[tuple[str, str], PublishedFigure]:
-    """The unprotected figures of a paper by dataset and metric, the first of each."""
-    baselines: dict[tuple[str, str], PublishedFigure] = {}
-    for f in published_figures(paper):
-        if f.mechanism == "none" and f.model != "chance":
-            baselines.setdefault((f.dataset, f.metric), f)
-    return baselines
 
 
 def _order(order: Order, lookup: Lookup) -> Row:
-    row = row_of(order.id, order.what, order.published, "order-only", "not in this run")
+    row = row_of(order.id, order.what, order.published, "order-only")
     estimates = [f for f in map(lookup.find, order.cells) if f is not None]
     if len(estimates) < 2:
         absent = _missing(order.cells)
-        return row | ({"kind": "impossible", "verdict": absent} if absent else {})
+        return row | (
+            {"kind": "impossible", **ungraded(MISSING, absent)} if absent else ungraded(ABSENT)
+        )
     ordered = all(a.value < b.value for a, b in pairwise(estimates))
     row["ours"] = (" < " if ordered else ", ").join(_text(f.value) for f in estimates)
-    if ordered:
-        apart = all(a.high < b.low for a, b in pairwise(estimates))
-        verdict = "holds" if apart else "holds in the means, intervals overlap"
-    else:
-        # A pair in the wrong order counts against the claim only where its intervals are apart;
-        # else the data do not decide.
-        wrong = any(a.low > b.high for a, b in pairwise(estimates))
-        verdict = "does not hold" if wrong else "undecided: the intervals overlap"
-    if len(estimates) < len(order.cells):
-        verdict += f" for the {len(estimates)} of {len(order.cells)} that are here"
-    return row | {"verdict": verdict}
+    return row | grade_order(order, estimates, lookup)
 
 
 def _ranks(rows: Sequence[Row], by_id: Mapping[str, PublishedFigure]) -> list[Row]:
     """Whether the settings of a table stand in the published order, by Spearman's rank correlation
-    over all that are here.
+    over all that are here. No paper claims one, so it is never graded.
     """
     from scipy.stats import spearmanr
 
@@ -346,19 +265,12 @@ def _ranks(rows: Sequence[Row], by_id: Mapping[str, PublishedFigure]) -> list[Ro
         if len(pairs) < FEWEST or len(set(mine.tolist())) == 1 or len(set(other.tolist())) == 1:
             continue
         rho, p = spearmanr(mine, other)
-        verdict = (
-            "undecided: no clear rank correlation"
-            if p >= ERROR
-            else "holds"
-            if rho > 0
-            else "does not hold"
-        )
         label = (
             f"{location}, {dataset}, {metric}: rank correlation of {len(pairs)} settings with the"
             " published ones"
         )
         name = f"{by_id[str(rows[0]['id'])].source}-ranks-{location}-{dataset}-{metric}"
-        row = row_of(name, label, 1.0, "order-only", f"{verdict} (p = {p:.2g})")
+        row = row_of(name, label, 1.0, "order-only") | ungraded(OURS, f"p = {p:.2g}")
         rank_rows.append(row | {"ours": round(float(rho), 3)})
     return rank_rows
 
@@ -367,7 +279,7 @@ def _missing(cells: Sequence[CellQuery]) -> str:
     absent = sorted(
         {c.mechanism for c in cells if c.mechanism in RESERVED and c.mechanism not in mechanisms()}
     )
-    return f"missing: {', '.join(absent)} not built yet" if absent else ""
+    return f"{', '.join(absent)} not built yet" if absent else ""
 
 
 def _interval(row: Row) -> str:

@@ -27,6 +27,7 @@ from gazeveil.papers.figure import (
     PublishedFigure,
     published_figures,
 )
+from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
     "fig2": ("5.2",),
@@ -72,7 +73,7 @@ def f1(
     mechanism: str = "none",
     epsilon: str = "",
     radius: str = "",
-    attack: str = "rbfn",
+    attack: str = PAPERS_NETWORK,
     reading: str = "",
 ) -> CellQuery:
     """The cell of a macro F1."""
@@ -216,8 +217,9 @@ def _fig2(lookup: Lookup, folder: str | Path) -> Path:
     drawn, panels = drawing.picture(2, 1, 9.5, 3.8, lookup.titled(title))
     for panel, radius in zip(panels, RADII, strict=True):
         series = []
-        drawn_lines = [(label, *of, "rbfn") for label, of in COMPARED.items()]
+        drawn_lines = [(label, *of, PAPERS_NETWORK) for label, of in COMPARED.items()]
         drawn_lines += [
+            ("Kaleido, by the balanced network", "kaleido", "", OUR_NETWORK),
             ("Kaleido, by linkage", "kaleido", "", "linkage"),
             ("corrected, by linkage", "dpgazesynth", "corrected", "linkage"),
         ]

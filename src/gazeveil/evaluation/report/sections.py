@@ -250,16 +250,26 @@ def _person(person: str, names: tuple[str, ...], shares: object) -> str:
     return percent(right) + (f" ({names[other]})" if row[other] > right else "")
 
 
+def _verdict(row: Mapping[str, object]) -> str:
+    """The verdict on a figure with its reason."""
+    word, reason = str(row.get("verdict") or ""), str(row.get("reason") or "")
+    return ": ".join(filter(None, (word or ("not graded" if reason else ""), reason)))
+
+
 def published(findings: Findings) -> Markup:
     """Figures of the papers beside ours, with the kind of comparison in words."""
     listed = findings.study.get("published")
     rows = [r for r in listed if isinstance(r, Mapping)] if isinstance(listed, list | tuple) else []
     if not rows:
         return Markup("")
-    absent = [r for r in rows if r.get("ours") is None and r.get("verdict") == "not in this run"]
+    absent = [
+        r
+        for r in rows
+        if r.get("ours") is None and "not in this run" in (r.get("verdict"), r.get("reason"))
+    ]
     rows = [r for r in rows if r not in absent]
-    known = ("id", "what", "published", "ours", "low", "high", "kind", "verdict")
-    verdicts = any(r.get("verdict") for r in rows)
+    known = ("id", "what", "published", "ours", "low", "high", "kind", "verdict", "reason")
+    verdicts = any(r.get("verdict") or r.get("reason") for r in rows)
     cells = []
     for r in rows:
         low, high = r.get("low"), r.get("high")
@@ -277,14 +287,14 @@ def published(findings: Findings) -> Markup:
                 _figure(r.get("published")),
                 _figure(r.get("ours"), "not measured") + between,
                 kind,
-                *((str(r.get("verdict", "")),) if verdicts else ()),
+                *((_verdict(r),) if verdicts else ()),
             )
         )
     head = ("figure", "published", "ours", "comparison", *(("verdict",) if verdicts else ()))
     counted = {k: sum(c[3] == w for c in cells) for k, w in _KINDS.items()}
     intro = (
         f"{len(cells)} published figures: {counted['exact']} can be compared number by number,"
-        f" {counted['order-only']} only in their order (other people or simulated ones),"
+        f" {counted['order-only']} are shown beside or ordered (other people or simulated ones),"
         f" {counted['impossible']} cannot be compared here."
         + (
             f" {len(absent)} more {'is' if len(absent) == 1 else 'are'} not part of this run."
