@@ -16,7 +16,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.base import UtilityResult
-from gazeveil.utility.positions import position_errors
+from gazeveil.utility.positions import partners, position_errors
 from gazeveil.utility.registry import utility
 from gazeveil.utility.signal import measures
 
@@ -262,3 +262,35 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence() -> None:
         utility("signal:on=samples").measure(raw, raw, raw, 0)
     with pytest.raises(ParameterError, match="'samples'"):
         utility("signal:on=sample")
+
+
+def test_a_clock_half_a_sample_off_still_has_a_partner_for_every_sample() -> None:
+    x = np.linspace(0.0, 5.0, 50)
+    raw = gaze(x, x, space=Screen(1280, 720, 400.0, 225.0, 450.0))
+    late = raw.with_(t_ns=raw.t_ns + 5_000_000)
+    mine, theirs = partners(raw, late, by_time=True)
+    np.testing.assert_array_equal(mine[1:] - theirs[1:], np.ones(len(mine) - 1))
+    assert len(mine) >= 49
+
+
+def test_of_all_samples_together_long_recordings_count_more() -> None:
+    screen = Screen(1280, 720, 400.0, 225.0, 450.0)
+    short, long = np.zeros(10), np.zeros(90)
+    raw = Cohort([gaze(short, short, space=screen), gaze(long, long, space=screen, session="2")])
+    moved = Cohort([r.with_(x_deg=r.x_deg + (8.0 if len(r) == 10 else 1.0)) for r in raw])
+    found = by_metric(RecordingSet(raw), RecordingSet(moved))
+    assert found["median_error_deg"].value == pytest.approx(4.5, rel=0.01)
+    assert found["pooled_median_error_deg"].value == pytest.approx(1.0, rel=0.01)
+    assert found["p90_error_deg"].value == pytest.approx(4.5, rel=0.01)
+    assert found["pooled_p90_error_deg"].value == pytest.approx(1.0, rel=0.01)
+    assert found["pooled_rmse_deg"].value == pytest.approx(np.sqrt(0.1 * 64 + 0.9), rel=0.01)
+
+
+def test_pooled_quantiles_are_those_of_the_samples_within_half_a_per_cent() -> None:
+    rng = np.random.default_rng(8)
+    x = np.zeros(5000)
+    raw = gaze(x, x, space=Screen(1280, 720, 400.0, 225.0, 450.0))
+    away = raw.with_(x_deg=rng.exponential(2.0, 5000))
+    found = by_metric(RecordingSet(Cohort([raw])), RecordingSet(Cohort([away])))
+    for metric in ("median_error_deg", "p90_error_deg", "rmse_deg"):
+        assert found[f"pooled_{metric}"].value == pytest.approx(found[metric].value, rel=0.006)

@@ -145,8 +145,9 @@ def partners(raw: Recording, released: Recording, by_time: bool = False) -> tupl
     t, clock = raw.t_ns[mine] - begin, released.t_ns[theirs]
     there = _nearest(t, clock)
     near = np.abs(clock[there] - t) <= (0.5e9 / raw.rate_hz if raw.rate_hz > 0 else 0.0)
-    # Both ways, so that no released sample stands for two.
-    near &= _nearest(clock, t)[there] == np.arange(len(t))
+    # Both ways, so that no released sample stands for two; of two that are equally near the one
+    # that the other side chooses too.
+    near &= _nearest(clock, t, later=True)[there] == np.arange(len(t))
     return mine[near], theirs[there[near]]
 
 
@@ -169,12 +170,11 @@ def summary_of(errors_deg: Floats, samples: float) -> Floats:
     return figures
 
 
-def _nearest(t_ns: Ints, clock_ns: Ints) -> Ints:
-    """Place in an increasing clock of the time nearest to each of some times; the earlier of two
-    that are equally near.
+def _nearest(t_ns: Ints, clock_ns: Ints, later: bool = False) -> Ints:
+    """Place in an increasing clock of the time nearest to each of some times; of two that are
+    equally near the earlier one, or the later one.
     """
     after = np.minimum(np.searchsorted(clock_ns, t_ns), len(clock_ns) - 1)
     before = np.maximum(after - 1, 0)
-    return np.where(
-        np.abs(t_ns - clock_ns[before]) <= np.abs(clock_ns[after] - t_ns), before, after
-    )
+    nearer = np.abs(clock_ns[after] - t_ns) - np.abs(t_ns - clock_ns[before])
+    return np.where(nearer <= 0 if later else nearer < 0, after, before)
