@@ -240,27 +240,73 @@ def test_ridge_is_the_textbook_solution_in_both_forms():
     for features in (5, 80):
         x, z = rng.normal(size=(40, features)), rng.normal(size=(7, features))
         labels = kernel_ridge.TrainingLabels(np.arange(40) % 4, 4, np.arange(40) % 3)
-        got = kernel_ridge._Solver(x, labels.targets, z).scores(2.5)
-        weights = np.linalg.solve(x.T @ x + 2.5 * np.eye(features), x.T @ labels.targets)
-        np.testing.assert_allclose(got, z @ weights, atol=1e-9)
-        once = kernel_ridge._solved(x, labels.targets, z, 2.5)
-        np.testing.assert_allclose(once, z @ weights, atol=1e-9)
+        got = kernel_ridge.ridge_scores(x, z, labels)
+        size = (x**2).sum(axis=1).mean()
+        textbook = [
+            z @ np.linalg.solve(x.T @ x + c * size * np.eye(features), x.T @ labels.targets)
+            for c in kernel_ridge.PENALTIES
+        ]
+        assert min(np.abs(got - scores).max() for scores in textbook) < 1e-9
 
 
-def test_the_kernel_through_all_rows_is_the_kernel(monkeypatch):
+def test_what_held_out_rows_are_told_is_what_a_regression_without_them_says():
+    rng = np.random.default_rng(6)
+    for features in (5, 80):
+        x = rng.normal(size=(40, features))
+        labels = kernel_ridge.TrainingLabels(np.arange(40) % 4, 4, np.arange(40) % 3)
+        parts = [labels.fold == k for k in range(3)]
+        turned = kernel_ridge._by_features(x)
+        got = kernel_ridge.held_out_ridge(*turned, labels.targets, parts, 2.5)
+        for out in parts:
+            gram = x[~out].T @ x[~out] + 2.5 * np.eye(features)
+            weights = np.linalg.solve(gram, x[~out].T @ labels.targets[~out])
+            np.testing.assert_allclose(got[out], x[out] @ weights, atol=1e-9)
+
+
+def test_the_penalty_is_the_one_under_which_held_out_people_stand_out_most():
+    rng = np.random.default_rng(7)
+    labels = kernel_ridge.TrainingLabels(np.arange(60) % 6, 6, np.arange(60) // 6 % 5)
+    chosen = set()
+    for noise in (0.1, 3.0):
+        x = rng.normal(size=(6, 90))[labels.of] + noise * rng.normal(size=(60, 90))
+        size = (x**2).sum(axis=1).mean()
+        gains = []
+        for c in kernel_ridge.PENALTIES:
+            gain = 0.0
+            for k in range(5):
+                out = labels.fold == k
+                gram = x[~out] @ x[~out].T + c * size * np.eye((~out).sum())
+                scores = x[out] @ x[~out].T @ np.linalg.solve(gram, labels.targets[~out])
+                gain += kernel_ridge.margins(scores, labels.of[out]).sum()
+            gains.append(gain)
+        found = kernel_ridge._penalty(kernel_ridge._by_features(x), labels, size)
+        assert found == pytest.approx(kernel_ridge.PENALTIES[int(np.argmax(gains))] * size)
+        chosen.add(round(found / size, 6))
+    assert len(chosen) == 2
+
+
+def test_the_kernel_is_that_of_the_definition_and_landmarks_come_near_it(monkeypatch):
     rng = np.random.default_rng(4)
     x = rng.normal(size=(30, 6))
-    g, p = kernel_ridge.kernel_features(x, x[:5], 0)
-    np.testing.assert_allclose(g[:5], p, atol=1e-6)
+    among, asked = kernel_ridge.kernel_products(x, x[:5])
+    np.testing.assert_allclose(among[:5], asked, atol=1e-12)
     apart = ((x[:, None] - x[None]) ** 2).sum(axis=2)
     width = np.median(apart[~np.eye(30, dtype=bool)])
     kernel = np.exp(-apart / width)
     centring = np.eye(30) - 1 / 30
-    np.testing.assert_allclose(g @ g.T, centring @ kernel @ centring, atol=1e-6)
+    np.testing.assert_allclose(among, centring @ kernel @ centring, atol=1e-12)
+    g, p = kernel_ridge.kernel_features(x, x[:5])
+    np.testing.assert_allclose(g @ g.T, among, atol=1e-6)
+    np.testing.assert_allclose(p @ g.T, asked, atol=1e-6)
+    labels = kernel_ridge.TrainingLabels(np.arange(30) % 3, 3, np.arange(30) % 5)
+    exact = kernel_ridge.kernel_scores([(x, x[:5])], labels)
+    np.testing.assert_allclose(kernel_ridge.ridge_scores(g, p, labels), exact, atol=1e-5)
     monkeypatch.setattr(kernel_ridge, "LANDMARKS", 20)
-    few, _ = kernel_ridge.kernel_features(x, x[:5], 0)
+    few, _ = kernel_ridge.kernel_features(x, x[:5])
     assert few.shape == (30, 20)
-    assert np.abs(few @ few.T - centring @ kernel @ centring).mean() < 0.05
+    assert np.abs(few @ few.T - among).mean() < 0.05
+    near = kernel_ridge.kernel_scores([(x, x[:5])], labels)
+    assert np.corrcoef(near.ravel(), exact.ravel())[0, 1] > 0.8
 
 
 def test_weights_go_to_what_knows_people():

@@ -39,25 +39,23 @@ class Fusion(Attack):
         return recording_set.cohort is not None
 
     def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
-        """Weighed sums of standardised scores; nothing is random but the approximation of large
-        kernels.
-        """
+        """Weighed sums of standardised scores; nothing is random."""
         if gallery.cohort is None or probe.cohort is None:
             raise DataError("Fusion needs samples on both sides, and one side holds tables only.")
         return weighed_sum(
-            _kinds(gallery, probe, seed),
+            _kinds(gallery, probe),
             "Fusion has nothing to go by: no attacker finds a feature that both sides know.",
         )
 
 
-def _kinds(gallery: RecordingSet, probe: RecordingSet, seed: int) -> list[Evidence]:
+def _kinds(gallery: RecordingSet, probe: RecordingSet) -> list[Evidence]:
     """One of each kind of evidence."""
 
     def vectors(features: str) -> tuple[RecordingVectors, RecordingVectors]:
         return recording_vectors(gallery, features), recording_vectors(probe, features)
 
     return [
-        step_evidence(gallery, probe, "all", seed),
+        step_evidence(gallery, probe, "all"),
         *convolution_evidence(gallery, probe),
         *(Evidence(f"linked {f}", gallery, probe, partial(vectors, f), _link) for f in _LINKED),
     ]

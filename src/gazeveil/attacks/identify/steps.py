@@ -24,7 +24,7 @@ from gazeveil.attacks.learning.evidence import Evidence
 from gazeveil.attacks.learning.kernel_ridge import (
     TrainingLabels,
     fold_of,
-    kernel_features,
+    kernel_scores,
     ridge_scores,
 )
 from gazeveil.attacks.vectors.deviations import (
@@ -73,25 +73,21 @@ class StepsAttack(Attack):
         checks.one_of(self.name, "learner", self.learner, LEARNERS)
 
     def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
-        """Sums of standardised scores; the seed only matters in galleries whose kernel is
-        approximated.
-        """
-        return step_evidence(gallery, probe, self.learner, seed).scores()
+        """Sums of standardised scores; nothing is random."""
+        return step_evidence(gallery, probe, self.learner).scores()
 
 
-def step_evidence(gallery: RecordingSet, probe: RecordingSet, learner: str, seed: int) -> Evidence:
+def step_evidence(gallery: RecordingSet, probe: RecordingSet, learner: str) -> Evidence:
     """Evidence by steps, as judged by one of the learners."""
 
     def vectors() -> tuple[RecordingVectors, RecordingVectors]:
         return recording_vectors(gallery, "steps"), recording_vectors(probe, "steps")
 
-    matcher = partial(match_steps, learner=learner, seed=seed)
-    return Evidence(f"steps {learner} {seed}", gallery, probe, vectors, matcher)
+    matcher = partial(match_steps, learner=learner)
+    return Evidence(f"steps {learner}", gallery, probe, vectors, matcher)
 
 
-def match_steps(
-    gallery: RecordingVectors, probe: RecordingVectors, learner: str = "all", seed: int = 0
-) -> Scores:
+def match_steps(gallery: RecordingVectors, probe: RecordingVectors, learner: str = "all") -> Scores:
     """Scores of the people of the probe against those of the gallery.
 
     Raises
@@ -103,7 +99,7 @@ def match_steps(
     known = tuple(sorted(set(gallery.persons.tolist())))
     probes = tuple(sorted(set(probe.persons.tolist())))
     sides = (standardised_deviations(gallery, gallery), standardised_deviations(probe, gallery))
-    rows = _learn(*sides, gallery, known, learner, seed)
+    rows = _learn(*sides, gallery, known, learner)
     # People whose material is the same must tie, whatever the last digit of a product says.
     return Scores(known, probes, person_means(rows, probe.persons, probes).round(9))
 
@@ -125,7 +121,7 @@ def _known_on_both(
 
 
 def _learn(
-    g: Floats, p: Floats, gallery: RecordingVectors, known: tuple[str, ...], learner: str, seed: int
+    g: Floats, p: Floats, gallery: RecordingVectors, known: tuple[str, ...], learner: str
 ) -> Floats:
     """Scores of probe rows against the known people."""
     of = places_of(gallery.persons, known)[0]
@@ -141,30 +137,17 @@ def _learn(
     if learner in ("all", "weighted"):
         parts.append(ridge_scores(g * weight, p * weight, labels))
     if learner in ("all", "kernel"):
-        parts.append(ridge_scores(*kernel_features(g * weight, p * weight, seed), labels))
+        parts.append(kernel_scores([(g * weight, p * weight)], labels))
     if learner in ("all", "kernels"):
-        kernels = _kernels_of_blocks(g * share, p * share, gallery.blocks, seed)
-        parts.append(ridge_scores(*kernels, labels))
+        # One kernel for each kind of numbers: a recording that is odd in one of them, by its noise
+        # say, stays like others in the rest.
+        kinds = np.array(gallery.blocks, dtype=np.str_)
+        own = [kinds == name for name in dict.fromkeys(gallery.blocks)]
+        pairs = [(g[:, kind] * share[kind], p[:, kind] * share[kind]) for kind in own]
+        parts.append(kernel_scores(pairs, labels))
     if learner == "logistic":
         parts.append(_logistic_scores(g * even, p * even, labels))
     return np.sum([standardised_scores(part) for part in parts], axis=0)
-
-
-def _kernels_of_blocks(
-    g: Floats, p: Floats, blocks: tuple[str, ...], seed: int
-) -> tuple[Floats, Floats]:
-    """Features whose inner products are the sum of a Gaussian kernel for each kind of numbers: a
-    recording that is odd in one of them, by its noise say, stays like others in the rest.
-    """
-    kinds = np.array(blocks, dtype=np.str_)
-    names = tuple(dict.fromkeys(blocks))
-    pairs = [
-        kernel_features(g[:, kinds == name], p[:, kinds == name], seed, len(names))
-        for name in names
-    ]
-    return np.concatenate([a for a, _ in pairs], axis=1), np.concatenate(
-        [b for _, b in pairs], axis=1
-    )
 
 
 def _even_blocks(blocks: tuple[str, ...]) -> Floats:

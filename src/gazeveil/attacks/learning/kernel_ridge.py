@@ -2,13 +2,17 @@
 
 The penalty is chosen on the gallery alone: stimuli are held out in turn, and the penalty counts
 under which people stand out most from the others in recordings of stimuli that were not learnt
-from. The problem is solved in the smaller of its two forms, by features or by recordings; the
-kernel of more than :data:`LANDMARKS` recordings is approximated through that many of them
-(Nystroem), so that nothing grows faster than the number of recordings.
+from. One decomposition gives what every part of the stimuli would be told if it were held out, for
+every penalty (the residuals of ridge regression without some rows follow from those with all).
+
+The problem is solved in the smaller of its two forms, by features or by recordings; the kernel of
+more than :data:`LANDMARKS` recordings is approximated through that many of them (Nystroem), so that
+nothing grows faster than the number of recordings.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +32,9 @@ LANDMARKS = 1000
 MOST_PEOPLE = 64
 
 _TINY = 1e-12
+
+# Added to the kernel of landmarks, as a share of its trace: below it rounding decides.
+_LEAST_EIGENVALUE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +62,10 @@ class TrainingLabels:
         y[np.arange(len(self.of)), self.of] += 1.0
         return y
 
-    def where(self, rows: Bools) -> TrainingLabels:
-        """Some of the rows."""
-        return TrainingLabels(self.of[rows], self.people, self.fold[rows])
+    def few(self, rows: Bools) -> TrainingLabels:
+        """Those of the rows of the first people, and of so many people."""
+        people = min(self.people, MOST_PEOPLE)
+        return TrainingLabels(self.of[rows], people, self.fold[rows])
 
 
 def fold_of(stimuli: Ints) -> Ints:
@@ -76,57 +84,111 @@ def ridge_scores(gallery: Floats, probe: Floats, labels: TrainingLabels) -> Floa
     labels : TrainingLabels
         Of the gallery.
     """
+    if len(gallery) <= gallery.shape[1]:
+        return gram_scores(gallery @ gallery.T, probe @ gallery.T, labels)
     size = float((gallery**2).sum(axis=1).mean())
     if size < _TINY:
         return np.zeros((len(probe), labels.people))
-    return _solved(gallery, labels.targets, probe, _penalty(gallery, labels, size))
-
-
-def _solved(rows: Floats, targets: Floats, probe: Floats, penalty: float) -> Floats:
-    """Ridge regression for one penalty, by the Cholesky factor of the smaller Gram matrix."""
-    from scipy.linalg import cho_factor, cho_solve
-
-    by_rows = len(rows) <= rows.shape[1]
-    gram = rows @ rows.T if by_rows else rows.T @ rows
-    gram[np.diag_indices_from(gram)] += penalty
-    # The smallest penalty is far above rounding, so the factor exists.
-    factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
-    right = cho_solve(factor, targets if by_rows else rows.T @ targets, check_finite=False)
-    scores: Floats = probe @ (rows.T @ right) if by_rows else probe @ right
+    some = _penalty_rows(labels)
+    penalty = _penalty(_by_features(gallery[some]), labels.few(some), size)
+    scores: Floats = probe @ _solved(gallery.T @ gallery, gallery.T @ labels.targets, penalty)
     return scores
 
 
-def kernel_features(
-    gallery: Floats, probe: Floats, seed: int, share: int = 1
-) -> tuple[Floats, Floats]:
-    """Features whose inner products are a Gaussian kernel of the rows; its width is the median
-    distance within the gallery.
+def gram_scores(among: Floats, asked: Floats, labels: TrainingLabels) -> Floats:
+    """As :func:`ridge_scores`, from inner products.
+
+    Parameters
+    ----------
+    among : array of float64, shape (gallery rows, gallery rows)
+        Products of the rows of the gallery.
+    asked : array of float64, shape (probe rows, gallery rows)
+        Products of the rows of the probe with them.
+    labels : TrainingLabels
+        Of the gallery.
+    """
+    size = float(np.trace(among)) / max(len(among), 1)
+    if size < _TINY:
+        return np.zeros((len(asked), labels.people))
+    some = _penalty_rows(labels)
+    part = among if some.all() else among[np.ix_(some, some)]
+    penalty = _penalty(_by_rows(part), labels.few(some), size)
+    scores: Floats = asked @ _solved(among, labels.targets, penalty)
+    return scores
+
+
+def kernel_scores(pairs: Sequence[tuple[Floats, Floats]], labels: TrainingLabels) -> Floats:
+    """Scores by ridge regression on the sum of Gaussian kernels.
+
+    Parameters
+    ----------
+    pairs : sequence of (gallery, probe), each an array of float64, shape (rows, features)
+        Standardised vectors, one pair for each kernel.
+    labels : TrainingLabels
+        Of the gallery.
+    """
+    if len(pairs[0][0]) > LANDMARKS:
+        both = [kernel_features(g, p, len(pairs)) for g, p in pairs]
+        first, second = (np.concatenate([part[i] for part in both], axis=1) for i in (0, 1))
+        return ridge_scores(first, second, labels)
+    among = np.zeros((len(pairs[0][0]), len(pairs[0][0])))
+    asked = np.zeros((len(pairs[0][1]), len(pairs[0][0])))
+    for g, p in pairs:
+        products = kernel_products(g, p)
+        among += products[0]
+        asked += products[1]
+    return gram_scores(among, asked, labels)
+
+
+def kernel_products(gallery: Floats, probe: Floats) -> tuple[Floats, Floats]:
+    """A Gaussian kernel of the rows of the gallery with one another and of those of the probe with
+    them; its width is the median distance within the gallery.
+
+    The mean of the gallery carries nobody and is taken away, so that the penalty acts on
+    differences alone.
+    """
+    among = _square_distances(gallery, gallery)
+    width = _width(among)
+    if width < _TINY:
+        return np.zeros_like(among), np.zeros((len(probe), len(gallery)))
+    among = np.exp(among / -width)
+    asked = np.exp(_square_distances(probe, gallery) / -width)
+    middle = among.mean(axis=0)
+    among += middle.mean() - middle - middle[:, None]
+    asked += middle.mean() - middle - asked.mean(axis=1, keepdims=True)
+    return among, asked
+
+
+def kernel_features(gallery: Floats, probe: Floats, share: int = 1) -> tuple[Floats, Floats]:
+    """Features whose inner products are those of :func:`kernel_products`, as far as landmarks show.
 
     Parameters
     ----------
     gallery, probe : array of float64, shape (rows, features)
         Standardised vectors.
-    seed : int
-        Chooses landmarks.
     share : int
         Of how many kernels that are added this is one: all of them together have LANDMARKS.
     """
-    rng = np.random.default_rng(seed)
-    chosen = gallery
-    if len(gallery) > LANDMARKS:
-        count = max(1, LANDMARKS // share)
-        chosen = gallery[np.sort(rng.choice(len(gallery), count, replace=False))]
+    from scipy.linalg import cholesky, solve_triangular
+
+    count = min(len(gallery), max(1, LANDMARKS // share))
+    # The same for every attacker, so that what one of them works out is the others' too.
+    places = np.random.default_rng(0).choice(len(gallery), count, replace=False)
+    chosen = gallery[np.sort(places)]
     among = _square_distances(chosen, chosen)
-    apart = among[~np.eye(len(among), dtype=np.bool_)]
-    width = float(np.median(apart)) if len(apart) else 1.0
+    width = _width(among)
     if width < _TINY:
         return np.zeros((len(gallery), 1)), np.zeros((len(probe), 1))
-    values, axes = np.linalg.eigh(np.exp(-among / width))
-    root = axes / np.sqrt(np.maximum(values, values.max() * 1e-9))
-    first, second = (np.exp(-_square_distances(rows, chosen) / width) for rows in (gallery, probe))
-    # The mean of the gallery carries nobody: without it the penalty acts on differences alone.
+    among = np.exp(among / -width)
+    among[np.diag_indices_from(among)] += _LEAST_EIGENVALUE * len(among)
+    root = cholesky(among, lower=True, check_finite=False)
+    first, second = (np.exp(_square_distances(rows, chosen) / -width) for rows in (gallery, probe))
     middle = first.mean(axis=0)
-    return (first - middle) @ root, (second - middle) @ root
+    sides = (
+        solve_triangular(root, (rows - middle).T, lower=True, check_finite=False).T
+        for rows in (first, second)
+    )
+    return next(sides), next(sides)
 
 
 def margins(scores: Floats, own: Ints) -> Floats:
@@ -137,43 +199,94 @@ def margins(scores: Floats, own: Ints) -> Floats:
     return (right - scores.mean(axis=1)) / np.maximum(scores.std(axis=1), _TINY)
 
 
-def _penalty(rows: Floats, labels: TrainingLabels, size: float) -> float:
+def _solved(gram: Floats, targets: Floats, penalty: float) -> Floats:
+    """Weights for one penalty, by the Cholesky factor of the Gram matrix."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    gram = gram.copy()
+    gram[np.diag_indices_from(gram)] += penalty
+    # The smallest penalty is far above rounding, so the factor exists.
+    factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+    weights: Floats = cho_solve(factor, targets, check_finite=False)
+    return weights
+
+
+def _penalty_rows(labels: TrainingLabels) -> Bools:
+    """The rows on which the penalty is chosen."""
+    some: Bools = labels.of < MOST_PEOPLE
+    return some
+
+
+# Rows in the directions of the eigenvectors of their Gram matrix, and its eigenvalues.
+_Turned = tuple[Floats, Floats]
+
+
+def _by_rows(products: Floats) -> _Turned:
+    values, axes = np.linalg.eigh(products)
+    values = np.maximum(values, 0.0)
+    return axes * np.sqrt(values), values
+
+
+def _by_features(rows: Floats) -> _Turned:
+    if len(rows) <= rows.shape[1]:
+        return _by_rows(rows @ rows.T)
+    values, axes = np.linalg.eigh(rows.T @ rows)
+    return rows @ axes, np.maximum(values, 0.0)
+
+
+def _penalty(turned: _Turned, labels: TrainingLabels, size: float) -> float:
     """The penalty under which people stand out most in stimuli that were held out."""
-    if labels.people > MOST_PEOPLE:
-        some = labels.of < MOST_PEOPLE
-        rows, labels = rows[some], TrainingLabels(labels.of[some], MOST_PEOPLE, labels.fold[some])
+    parts = [labels.fold == part for part in np.unique(labels.fold)]
     gains = np.zeros(len(PENALTIES))
-    for part in np.unique(labels.fold):
-        out = labels.fold == part
-        if out.all():
-            continue
-        solver = _Solver(rows[~out], labels.where(~out).targets, rows[out])
+    if len(parts) > 1:
         for i, penalty in enumerate(PENALTIES):
-            gains[i] += margins(solver.scores(penalty * size), labels.of[out]).sum()
+            scores = held_out_ridge(*turned, labels.targets, parts, penalty * size)
+            gains[i] = margins(scores, labels.of).sum()
     # Without a second stimulus nothing tells penalties apart: the middle one.
     best = int(np.argmax(gains)) if gains.any() else len(PENALTIES) // 2
     return PENALTIES[best] * size
 
 
-class _Solver:
-    """Ridge regression of one probe for any penalty, from one decomposition of the smaller Gram
-    matrix.
+def held_out_ridge(
+    turned: Floats, values: Floats, targets: Floats, parts: Sequence[Bools], penalty: float
+) -> Floats:
+    """What each part of the rows is told by a regression on the other rows.
+
+    With H the matrix that makes predictions of targets, the residual of part F without its own
+    targets is (1 - H_FF)^-1 times the residual with them.
+
+    Parameters
+    ----------
+    turned : array of float64, shape (rows, directions)
+        Rows in the directions of the eigenvectors of their Gram matrix.
+    values : array of float64, shape (directions,)
+        Its eigenvalues.
+    targets : array of float64, shape (rows, people)
+        What is predicted.
+    parts : sequence of arrays of bool, shape (rows,)
+        Each row is in one of them.
+    penalty : float
+        Above 0.
     """
-
-    def __init__(self, rows: Floats, targets: Floats, probe: Floats) -> None:
-        by_rows = len(rows) <= rows.shape[1]
-        gram = rows @ rows.T if by_rows else rows.T @ rows
-        self._values, axes = np.linalg.eigh(gram)
-        self._right = axes.T @ (targets if by_rows else rows.T @ targets)
-        self._left = (probe @ rows.T if by_rows else probe) @ axes
-
-    def scores(self, penalty: float) -> Floats:
-        """Scores of the rows of the probe."""
-        inverse = self._right / (np.maximum(self._values, 0.0) + penalty)[:, None]
-        scores: Floats = self._left @ inverse
-        return scores
+    inverse = 1.0 / (values + penalty)
+    rest = targets - turned @ (inverse[:, None] * (turned.T @ targets))
+    scores = np.empty_like(targets)
+    for part in parts:
+        own = turned[part]
+        without = np.eye(len(own)) - (own * inverse) @ own.T
+        scores[part] = targets[part] - np.linalg.solve(without, rest[part])
+    return scores
 
 
 def _square_distances(a: Floats, b: Floats) -> Floats:
-    square = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None, :] - 2.0 * a @ b.T
-    return np.maximum(square, 0.0)
+    square = a @ b.T
+    square *= -2.0
+    square += (a**2).sum(axis=1)[:, None]
+    square += (b**2).sum(axis=1)
+    return np.maximum(square, 0.0, out=square)
+
+
+def _width(square: Floats) -> float:
+    """The median of distances between different rows."""
+    apart = square[np.triu_indices(len(square), 1)]
+    return float(np.median(apart)) if len(apart) else 1.0

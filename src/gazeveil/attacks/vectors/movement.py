@@ -25,6 +25,9 @@ _HARMONICS = (1, 2, 3)
 _LEAST_DEG = 0.01
 _BLUR_DEG = 0.05
 
+# Tangent of half a sector.
+_EDGE = math.tan(math.pi / _SECTORS)
+
 # Fewer pairs of steps show no correlation.
 _LEAST_PAIRS = 4
 
@@ -55,29 +58,65 @@ def step_statistics(steps_deg: Floats) -> Floats:
     """
     out = np.full(len(NAMES), np.nan)
     if len(steps_deg):
-        _statistics(np.ascontiguousarray(steps_deg.T), _LENGTHS, _CHANGES, out)
+        fill_step_statistics(np.ascontiguousarray(steps_deg.T), out)
     return out
 
 
+def fill_step_statistics(steps_deg: Floats, out: Floats) -> None:
+    """As :func:`step_statistics` of at least one step, into an array of NaN.
+
+    Parameters
+    ----------
+    steps_deg : array of float64, shape (2, steps)
+        Contiguous.
+    out : array of float64, shape (len(NAMES),)
+        Takes the statistics.
+    """
+    dx, dy = steps_deg
+    length, change = np.empty(len(dx)), np.empty(len(dx) - 1)
+    _both_lengths(dx, dy, length, change)
+    lengths = length.copy()
+    # NumPy sorts faster than compiled code does, and puts NaN last.
+    lengths.sort()
+    change.sort()
+    _statistics(dx, dy, length, lengths, change, _LENGTHS, _CHANGES, out)
+
+
 @compiled
-def _quantiles(values: Floats, at: Floats, out: Floats) -> None:
-    """Logarithms of quantiles of the finite values, by linear interpolation."""
-    some = np.sort(values[np.isfinite(values)])
-    n = len(some)
+def _both_lengths(dx: Floats, dy: Floats, length: Floats, change: Floats) -> None:
+    """Lengths of the steps, and of their differences."""
+    for i in range(len(dx)):
+        length[i] = math.sqrt(dx[i] * dx[i] + dy[i] * dy[i])
+    for i in range(len(dx) - 1):
+        u, v = dx[i + 1] - dx[i], dy[i + 1] - dy[i]
+        change[i] = math.sqrt(u * u + v * v)
+
+
+@compiled
+def _quantiles(ordered: Floats, at: Floats, out: Floats) -> None:
+    """Logarithms of quantiles of the finite values, by linear interpolation.
+
+    Parameters
+    ----------
+    ordered : array of float64
+        Not negative, the smallest first and what is not finite last.
+    """
+    n = len(ordered)
+    while n > 0 and not math.isfinite(ordered[n - 1]):
+        n -= 1
     if n == 0:
         return
     for i in range(len(at)):
         place = at[i] * (n - 1)
         low = int(place)
         high = min(low + 1, n - 1)
-        value = some[low] + (place - low) * (some[high] - some[low])
+        value = ordered[low] + (place - low) * (ordered[high] - ordered[low])
         out[i] = math.log(max(value, _LEAST_DEG))
 
 
 @compiled
-def _lengths(length: Floats, at: Floats, out: Floats) -> None:
-    """Quantiles of the lengths, their root mean square, and mean and deviation of logarithms."""
-    _quantiles(length, at, out)
+def _lengths(length: Floats, out: Floats) -> None:
+    """Root mean square of the lengths, and mean and deviation of their logarithms."""
     n, square, total, total_square = 0, 0.0, 0.0, 0.0
     for value in length:
         if math.isfinite(value):
@@ -88,9 +127,9 @@ def _lengths(length: Floats, at: Floats, out: Floats) -> None:
             total_square += log * log
     if n > 1:
         mean = total / n
-        out[len(at)] = math.log(math.sqrt(square / n) + _LEAST_DEG)
-        out[len(at) + 1] = mean
-        out[len(at) + 2] = math.sqrt(max(total_square / n - mean * mean, 0.0))
+        out[0] = math.log(math.sqrt(square / n) + _LEAST_DEG)
+        out[1] = mean
+        out[2] = math.sqrt(max(total_square / n - mean * mean, 0.0))
 
 
 @compiled
@@ -119,13 +158,27 @@ def _axis(values: Floats, out: Floats) -> None:
 
 
 @compiled
+def _sector(dx: float, dy: float) -> int:
+    """Which of the eight sectors a step points to: the angle is compared with the edges, because
+    it costs many times as much to work out.
+    """
+    wide, high = abs(dx), abs(dy)
+    if high <= wide * _EDGE:
+        return 4 if math.copysign(1.0, dx) < 0 else 0
+    if wide <= high * _EDGE:
+        return 6 if dy < 0 else 2
+    if dx > 0:
+        return 7 if dy < 0 else 1
+    return 5 if dy < 0 else 3
+
+
+@compiled
 def _directions(dx: Floats, dy: Floats, length: Floats, out: Floats) -> None:
     """Shares of the way and of the steps in each sector; the first is centred on the right."""
     way, count = np.zeros(_SECTORS), np.zeros(_SECTORS)
     for i in range(len(dx)):
         if math.isfinite(length[i]):
-            turned = math.floor(math.atan2(dy[i], dx[i]) * _SECTORS / (2 * math.pi) + 0.5)
-            sector = int(turned) % _SECTORS
+            sector = _sector(dx[i], dy[i])
             way[sector] += length[i]
             count[sector] += 1
     all_way, all_steps = way.sum(), count.sum()
@@ -138,26 +191,42 @@ def _directions(dx: Floats, dy: Floats, length: Floats, out: Floats) -> None:
 def _turns(dx: Floats, dy: Floats, length: Floats, out: Floats) -> None:
     """Means of cosine and sine of multiples of the turn from one step to the next, each turn
     weighed by the geometric mean of its two steps.
+
+    Cosine and sine of a turn are the products of its steps over their lengths; those of its double
+    and threefold follow from them.
     """
     total = 0.0
     sums = np.zeros(6)
     for i in range(len(dx) - 1):
-        weight = math.sqrt(length[i] * length[i + 1])
-        if math.isfinite(weight) and weight > 0:
-            turn = math.atan2(dy[i + 1], dx[i + 1]) - math.atan2(dy[i], dx[i])
+        both = length[i] * length[i + 1]
+        if math.isfinite(both) and both > 0:
+            weight = math.sqrt(both)
+            c = (dx[i] * dx[i + 1] + dy[i] * dy[i + 1]) / both
+            s = (dx[i] * dy[i + 1] - dy[i] * dx[i + 1]) / both
             total += weight
-            for h in range(3):
-                sums[2 * h] += weight * math.cos((h + 1) * turn)
-                sums[2 * h + 1] += weight * math.sin((h + 1) * turn)
+            sums[0] += weight * c
+            sums[1] += weight * s
+            sums[2] += weight * (c * c - s * s)
+            sums[3] += weight * 2.0 * s * c
+            sums[4] += weight * c * (c * c - 3.0 * s * s)
+            sums[5] += weight * s * (3.0 * c * c - s * s)
     for k in range(6):
         out[k] = sums[k] / total if total > 0 else math.nan
 
 
 @compiled
-def _statistics(steps: Floats, lengths: Floats, changes: Floats, out: Floats) -> None:
-    dx, dy = steps[0], steps[1]
-    length = np.hypot(dx, dy)
-    _lengths(length, lengths, out[:8])
+def _statistics(
+    dx: Floats,
+    dy: Floats,
+    length: Floats,
+    lengths: Floats,
+    changes: Floats,
+    of_lengths: Floats,
+    of_changes: Floats,
+    out: Floats,
+) -> None:
+    _quantiles(lengths, of_lengths, out[:5])
+    _lengths(length, out[5:8])
     _axis(dx, out[8:14])
     _axis(dy, out[14:20])
     out[20] = pair_correlation(np.abs(dx), np.abs(dy), _LEAST_PAIRS)
@@ -166,4 +235,4 @@ def _statistics(steps: Floats, lengths: Floats, changes: Floats, out: Floats) ->
     out[23] = math.log(out[8] + _LEAST_DEG) - math.log(out[14] + _LEAST_DEG)
     _directions(dx, dy, length, out[24:40])
     _turns(dx, dy, length, out[40:46])
-    _quantiles(np.hypot(dx[1:] - dx[:-1], dy[1:] - dy[:-1]), changes, out[46:50])
+    _quantiles(changes, of_changes, out[46:50])
