@@ -106,6 +106,14 @@ class Files:
             )
         return FeatureTable.read(self.path)
 
+    def people(self) -> dict[str, dict[str, object]]:
+        """Attributes of the people of a table of features; recordings bring their own."""
+        if self.format not in _MPII:
+            return {}
+        from gazeveil.features.mpii import mpii_people
+
+        return mpii_people(self.path)
+
 
 @dataclass(frozen=True)
 class Simulated:
@@ -168,7 +176,8 @@ def opened(
             if isinstance(source, Files) and source.table is not None
             else _kind_of(data)
         )
-        data = RecordingSet(None, {kind: data}, preparation)
+        people = source.people() if isinstance(source, Files) else None
+        data = RecordingSet(None, {kind: data}, preparation, people)
     whole = RecordingSet(data, None, preparation) if isinstance(data, Cohort) else data
     if not whole.keys:
         raise DataError(
@@ -316,6 +325,9 @@ def fingerprint(source: Source, recording_set: RecordingSet) -> str:
             digest.update(
                 b"" if table.bounds is None else np.ascontiguousarray(table.bounds).tobytes()
             )
+            for annotation, column in sorted(table.annotations.items()):
+                _add(digest, annotation)
+                digest.update(np.ascontiguousarray(column).tobytes())
     return digest.hexdigest()
 
 

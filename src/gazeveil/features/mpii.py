@@ -73,3 +73,33 @@ def mpii_features(path: str | Path) -> FeatureTable:
         else any(place.rglob("*Pami_Features*"))
     )
     return table_from_mpii(*(mpiidpeye if reading else mpiiprivaceye).features(place))
+
+
+#: Names of a table of people in a dataset's folder.
+PEOPLE_TABLES = ("participants.tsv", "participants.csv", "participant_info.csv", "people.csv")
+
+
+def mpii_people(path: str | Path) -> dict[str, dict[str, object]]:
+    """Age, gender and the like of the people, from a table in the folder or the one above it (one
+    of :data:`PEOPLE_TABLES`); none where there is no such table.
+
+    `4`, `04` and `P04` are the person `P4` of :func:`mpii_features`.
+
+    Raises
+    ------
+    FormatError
+        For a table that names nobody, or somebody twice.
+    """
+    from gazeveil.io.people import read_people
+
+    folder = Path(path) if Path(path).is_dir() else Path(path).parent
+    places = (f / name for f in (folder, folder.parent) for name in PEOPLE_TABLES)
+    table = next((p for p in places if p.is_file()), None)
+    if table is None:
+        return {}
+    return {_person(name): attributes for name, attributes in read_people(table).items()}
+
+
+def _person(name: str) -> str:
+    digits = name.strip().lstrip("Pp")
+    return f"P{int(digits)}" if digits.isdigit() else name

@@ -9,7 +9,7 @@ Infinity is refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -110,6 +110,9 @@ class FeatureTable:
         Public lower and upper bound of each feature; None where nobody has said them.
     counts : mapping of str to int
         What has no row, by reason (for instance events that are too short).
+    annotations : mapping of str to array of float64, shape (rows,)
+        What is known of each row and is no feature, such as what an annotator saw. Mechanisms,
+        attackers and files do not get it.
 
     Examples
     --------
@@ -124,6 +127,7 @@ class FeatureTable:
     keys: Keys = field(repr=False)
     bounds: Floats | None = field(default=None, repr=False)
     counts: Mapping[str, int] = field(default_factory=dict, repr=False)
+    annotations: Mapping[str, Floats] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         store = object.__setattr__
@@ -161,10 +165,25 @@ class FeatureTable:
                 _check_bound(name, (low, high))
             store(self, "bounds", _frozen(bounds))
         store(self, "counts", MappingProxyType({str(k): int(v) for k, v in self.counts.items()}))
+        store(self, "annotations", MappingProxyType(self._checked_annotations()))
+
+    def _checked_annotations(self) -> dict[str, Floats]:
+        checked = {
+            str(name): _frozen(np.array(column, dtype=np.float64))
+            for name, column in self.annotations.items()
+        }
+        for name, column in checked.items():
+            if column.shape != (len(self.keys),):
+                raise DataError(
+                    f"The annotation '{name}' of a FeatureTable needs one number per row,"
+                    f" {len(self.keys)} in all. Got shape {column.shape}."
+                )
+        return checked
 
     # Pickling: mapping proxies cannot be pickled, and worker processes get tables.
     def __reduce__(self) -> tuple[type[FeatureTable], tuple[object, ...]]:
-        return FeatureTable, (self.values, self.columns, self.keys, self.bounds, dict(self.counts))
+        plain = dict(self.counts), dict(self.annotations)
+        return FeatureTable, (self.values, self.columns, self.keys, self.bounds, *plain)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -208,7 +227,7 @@ class FeatureTable:
             from the data is a secret of the data.
         """
         if bounds is None:
-            return FeatureTable(self.values, self.columns, self.keys, None, self.counts)
+            return replace(self, bounds=None)
         if not isinstance(bounds, Mapping):
             checks.refuse(
                 "FeatureTable.with_bounds", "bounds", "a mapping of feature to (low, high)", bounds
@@ -225,15 +244,16 @@ class FeatureTable:
                 dict(bounds),
                 f"'{left[0]}' is missing.",
             )
-        return FeatureTable(self.values, self.columns, self.keys, new, self.counts)
+        return replace(self, bounds=new)
 
     def where(self, rows: ArrayLike) -> FeatureTable:
         """The rows a boolean mask or an index array picks."""
         picked = (
             np.asarray(rows) if len(np.atleast_1d(rows)) else np.empty(0, dtype=np.int64)
         )  # an empty list has no type
-        return FeatureTable(
-            self.values[picked], self.columns, self.keys.where(picked), self.bounds, self.counts
+        kept = {name: column[picked] for name, column in self.annotations.items()}
+        return replace(
+            self, values=self.values[picked], keys=self.keys.where(picked), annotations=kept
         )
 
     def select(
@@ -270,6 +290,7 @@ class FeatureTable:
             picked.keys,
             bounds,
             self.counts,
+            picked.annotations,
         )
 
     def drop(self, columns: Iterable[str] | str) -> FeatureTable:
@@ -286,9 +307,7 @@ class FeatureTable:
             **self.counts,
             "incomplete": self.counts.get("incomplete", 0) + int(np.count_nonzero(~whole)),
         }
-        return FeatureTable(
-            self.values[whole], self.columns, self.keys.where(whole), self.bounds, counts
-        )
+        return replace(self.where(whole), counts=counts)
 
     def recordings(self) -> dict[RecordingKey, Ints]:
         """Row numbers of each recording (person, stimulus, session, task), in order of first
@@ -313,7 +332,8 @@ class FeatureTable:
 
     @classmethod
     def concat(cls, tables: Iterable[FeatureTable]) -> FeatureTable:
-        """Tables with the same features one under the other; counts are added.
+        """Tables with the same features one under the other; counts are added, annotations are kept
+        where all have them.
 
         Raises
         ------
@@ -345,9 +365,13 @@ class FeatureTable:
             for name, n in part.counts.items():
                 counts[name] = counts.get(name, 0) + n
         keys = Keys(**{name: np.concatenate([p.keys[name] for p in parts]) for name in KEYS})
-        return cls(
-            np.concatenate([p.values for p in parts]), first.columns, keys, first.bounds, counts
-        )
+        values = np.concatenate([p.values for p in parts])
+        annotations = {
+            name: np.concatenate([p.annotations[name] for p in parts])
+            for name in first.annotations
+            if all(name in p.annotations for p in parts)
+        }
+        return cls(values, first.columns, keys, first.bounds, counts, annotations)
 
     def write(self, path: str | Path) -> Path:
         """Write the table with its bounds; the suffix `.parquet`, `.csv` or `.tsv` chooses the

@@ -10,7 +10,10 @@ Rows overlap in time and do not say who looked: each row becomes a recording of 
 person "unknown", the stimulus is the file ("train" or "test"), the session the row number from 0.
 That is enough for gaze prediction and for nothing about persons. The rest of the row is in
 `metadata`: `head_velocity_deg_s` (50, 2) and `objects` (50, 9) as published, `target_deg` (2,) in
-our degrees. `every=n` takes each n-th row.
+our degrees. `every=n` takes each n-th row. `rows_as_people=True` calls the person of row 7
+"train row 7" and so on, so that figures have an interval over rows; `with_target=True` puts the
+gaze to predict behind the 50 samples, 100 ms after the last, which is what a prediction is held
+against.
 """
 
 from __future__ import annotations
@@ -33,6 +36,9 @@ from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
 
 STEPS, FEATURES, WIDTH, RATE_HZ = 50, 13, 1802, 100.0
+
+#: Samples from the last of a row to the gaze to predict.
+AHEAD = 10
 
 
 def sniff(head: Head) -> bool:
@@ -74,39 +80,59 @@ def partner(path: Path, letter: str) -> Path | None:
     return sibling if sibling != path and sibling.is_file() else None
 
 
-def scan(path: Path, root: Path, every: int = 1) -> Iterable[Handle]:
+def row_person(split: str, row: int, rows_as_people: bool) -> str:
+    """Who a row is said to be of."""
+    return f"{split} row {row}" if rows_as_people else "unknown"
+
+
+def scan(
+    path: Path, root: Path, every: int = 1, rows_as_people: bool = False, with_target: bool = False
+) -> Iterable[Handle]:
     """One recording per row."""
     step = checks.count("Format dgaze", "every", every)
+    for name, value in (("rows_as_people", rows_as_people), ("with_target", with_target)):
+        if not isinstance(value, bool):
+            checks.refuse("Format dgaze", name, "True or False", value)
     array = read_rows(path, WIDTH, "DGaze")
     split = split_of(path)
-    return [
-        Handle(
-            "unknown", split, partial(load, path, split, row), str(row), "free-viewing", str(path)
+    if with_target and partner(path, "Y") is None:
+        raise FormatError(
+            path, "the file with the gaze to predict is not beside it", "Put Y beside X."
         )
-        for row in range(0, len(array), step)
-    ]
+    handles = []
+    for row in range(0, len(array), step):
+        person = row_person(split, row, rows_as_people)
+        load_row = partial(load, path, split, row, person, with_target)
+        handles.append(Handle(person, split, load_row, str(row), "free-viewing", str(path)))
+    return handles
 
 
-def load(path: Path, split: str, row: int) -> Recording:
-    """One row as a recording of 50 samples."""
+def load(
+    path: Path, split: str, row: int, person: str = "unknown", with_target: bool = False
+) -> Recording:
+    """One row as a recording of 50 samples, and of one more with the target."""
     steps = np.array(read_npy(path)[row, : STEPS * FEATURES], dtype=np.float64).reshape(
         STEPS, FEATURES
     )
     metadata: dict[str, object] = {"head_velocity_deg_s": steps[:, 2:4], "objects": steps[:, 4:]}
     answers = partner(path, "Y")
+    ticks, gaze_deg = np.arange(STEPS), steps[:, :2]
     if answers is not None:
-        target = np.array(read_npy(answers)[row], dtype=np.float64).ravel()
-        metadata["target_deg"] = target[:2] * np.array([1.0, -1.0])
+        target = np.array(read_npy(answers)[row], dtype=np.float64).ravel()[:2]
+        metadata["target_deg"] = target * np.array([1.0, -1.0])
+        if with_target:
+            ticks = np.append(ticks, STEPS - 1 + AHEAD)
+            gaze_deg = np.vstack([gaze_deg, target])
     return assemble(
         path,
-        person="unknown",
+        person=person,
         stimulus=split,
         session=str(row),
         task="free-viewing",
-        t_ns=np.round(np.arange(STEPS) * (1e9 / RATE_HZ)).astype(np.int64),
+        t_ns=np.round(ticks * (1e9 / RATE_HZ)).astype(np.int64),
         space=VIEW,
-        x_deg=steps[:, 0],
-        y_deg=-steps[:, 1],
+        x_deg=gaze_deg[:, 0],
+        y_deg=-gaze_deg[:, 1],
         rate_hz=RATE_HZ,
         metadata=metadata,
     )
@@ -117,7 +143,7 @@ FORMAT = Format(
     "DGaze: windows of gaze, head velocity and objects (NumPy)",
     sniff,
     scan,
-    frozenset({"every"}),
+    frozenset({"every", "rows_as_people", "with_target"}),
     dataset=Dataset(
         title="DGaze",
         publisher="Hu, Li, Zhang, Yi, Wang, Manocha (Peking University), github.com/CraneHzm/DGaze",

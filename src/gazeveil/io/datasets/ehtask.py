@@ -12,7 +12,8 @@ Rows do not say who looked: the person is "unknown", the stimulus the file ("tra
 session the row number from 0. Where `testRecordingLabel.npy` says from which recording a row comes,
 the session is "<recording>.<row>" and `metadata["recording"]` has the number, so that windows of
 one recording can be kept together. `metadata["head_velocity_deg_s"]` is (250, 2), as published.
-`every=n` takes each n-th row.
+`every=n` takes each n-th row, `rows_as_people=True` calls the person of row 7 "train row 7" and so
+on, so that figures have an interval over rows.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.datasets.dgaze import has_width, partner, read_rows, split_of
+from gazeveil.io.datasets.dgaze import has_width, partner, read_rows, row_person, split_of
 from gazeveil.io.datasets.headset_view import from_fractions
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.npy import read_npy
@@ -46,9 +47,11 @@ def sniff(head: Head) -> bool:
     return has_width(head, WIDTH)
 
 
-def scan(path: Path, root: Path, every: int = 1) -> Iterable[Handle]:
+def scan(path: Path, root: Path, every: int = 1, rows_as_people: bool = False) -> Iterable[Handle]:
     """One recording per row."""
     step = checks.count("Format ehtask", "every", every)
+    if not isinstance(rows_as_people, bool):
+        checks.refuse("Format ehtask", "rows_as_people", "True or False", rows_as_people)
     array = read_rows(path, WIDTH, "EHTask")
     split = split_of(path)
     tasks = _whole_numbers(partner(path, "Y"), len(array))
@@ -60,11 +63,12 @@ def scan(path: Path, root: Path, every: int = 1) -> Iterable[Handle]:
         task = TASKS[number] if known else "" if tasks is None else str(number)
         recording = None if recordings is None else recordings[row]
         session = str(row) if recording is None else f"{recording}.{row}"
+        person = row_person(split, row, rows_as_people)
         handles.append(
             Handle(
-                "unknown",
+                person,
                 split,
-                partial(load, path, split, row, session, task, recording),
+                partial(load, path, split, row, session, task, recording, person),
                 session,
                 task,
                 str(path),
@@ -93,7 +97,13 @@ def _whole_numbers(path: Path | None, rows: int) -> list[int] | None:
 
 
 def load(
-    path: Path, split: str, row: int, session: str, task: str, recording: int | None = None
+    path: Path,
+    split: str,
+    row: int,
+    session: str,
+    task: str,
+    recording: int | None = None,
+    person: str = "unknown",
 ) -> Recording:
     """One row as a recording of 250 samples."""
     eye, head, world = np.array(read_npy(path)[row], dtype=np.float64).reshape(3, STEPS, 2)
@@ -104,7 +114,7 @@ def load(
         x_deg, y_deg = 180.0 + world[:, 0], 90.0 - world[:, 1]
     return assemble(
         path,
-        person="unknown",
+        person=person,
         stimulus=split,
         session=session,
         task=task,
@@ -126,7 +136,7 @@ FORMAT = Format(
     "EHTask: windows of eye, head and gaze with a task (NumPy)",
     sniff,
     scan,
-    frozenset({"every"}),
+    frozenset({"every", "rows_as_people"}),
     dataset=Dataset(
         title="EHTask",
         publisher=(

@@ -9,6 +9,10 @@ the person instead, and the rest of the file name the stimulus. A file that lies
 folders above directly, without a video folder, is split at the first underscore into person and
 video. `participant_info.csv` gives the people's attributes: its first column is the person.
 
+Fourteen videos are from YouTube and end in their identifier there; one was made by the authors to
+elicit certain movements. `synthetic=False` leaves that one out, as the papers do: the clip with
+`synth` in its name, or else the only one without an identifier.
+
 Gaze (`x`, `y`) and head (`x_head`, `y_head`) are pixels of the equirectangular picture (1920 x
 1080), `angle_deg_head` is the roll. Labels keep their columns: `labeller_1`, `primary_label`,
 `secondary_label` and so on.
@@ -18,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from gazeveil import checks
@@ -33,6 +37,7 @@ _PARTS = re.compile(r"^(gaze|ground_truth|output_.+)$", re.IGNORECASE)
 _PERSON = re.compile(
     r"^(vp|p|s|sub|subj|subject|user|participant|obs|observer)?[-_ ]?\d+$", re.IGNORECASE
 )
+_YOUTUBE = re.compile(r"[-_ ]([A-Za-z0-9_-]{11})$")
 _SPLITS = frozenset({"train", "training", "test", "testing"})
 
 
@@ -44,7 +49,9 @@ def sniff(head: Head) -> bool:
     return bool(re.search(r"@relation\s+'?gaze_360", text)) or "x_head" in text
 
 
-def scan(path: Path, root: Path, part: str | None = None) -> Iterable[Handle]:
+def scan(
+    path: Path, root: Path, part: str | None = None, synthetic: bool = True
+) -> Iterable[Handle]:
     """One recording per file of the chosen part."""
     own = _part_of(path, root)
     parts = sorted(p.name for p in root.iterdir() if p.is_dir() and _PARTS.match(p.name))
@@ -62,6 +69,10 @@ def scan(path: Path, root: Path, part: str | None = None) -> Iterable[Handle]:
     if own in parts and wanted not in ("all", own):
         return []
     person, video = _names(path)
+    if not isinstance(synthetic, bool):
+        checks.refuse("Format 360-em", "synthetic", "True or False", synthetic)
+    if not synthetic and video == _synthetic(root):
+        return []
     session = own if part == "all" and own else "1"
     return [
         Handle(
@@ -72,6 +83,22 @@ def scan(path: Path, root: Path, part: str | None = None) -> Iterable[Handle]:
             source=str(path),
         )
     ]
+
+
+@lru_cache(maxsize=4)
+def _synthetic(root: Path) -> str:
+    """The name of the authors' own clip; empty where the names do not tell."""
+    videos = {_names(p)[1] for p in root.rglob("*.arff*")}
+    called = [v for v in videos if "synth" in v.lower()]
+    others = [v for v in videos if not _on_youtube(v)]
+    found = called or (others if len(videos) > 2 else [])
+    return found[0] if len(found) == 1 else ""
+
+
+def _on_youtube(video: str) -> bool:
+    """Whether a name ends in an identifier of YouTube: 11 characters that are no plain word."""
+    match = _YOUTUBE.search(video)
+    return match is not None and any(c.isdigit() or c.isupper() for c in match[1])
 
 
 def _part_of(path: Path, root: Path) -> str:
@@ -133,7 +160,7 @@ FORMAT = Format(
     "360_em: head and gaze in 360-degree videos, two tiers of labels (ARFF)",
     sniff,
     scan,
-    frozenset({"part"}),
+    frozenset({"part", "synthetic"}),
     dataset=Dataset(
         title="360_em",
         publisher=(

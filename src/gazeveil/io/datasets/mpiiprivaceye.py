@@ -94,20 +94,39 @@ def privacy_labels(path: str | Path) -> Ints:
     FormatError
         If the last column holds anything but 0 and 1.
     """
-    parts = []
+    return np.concatenate([_labels(place) for place in _files(path)])
+
+
+def privacy_by_window(path: str | Path) -> dict[tuple[str, str, int], int]:
+    """The annotation by person, recording and index of the window, as in the keys of
+    :func:`features`; -1 where it is missing.
+
+    Raises
+    ------
+    FormatError
+        As :func:`privacy_labels`.
+    """
+    by_window = {}
     for place in _files(path):
-        last = read_matrix(place, FEATURES + 1)[:, -1]
-        wrong = np.isfinite(last) & (last != 0) & (last != 1)
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise FormatError(
-                place,
-                f"the last column holds {last[row]:g}, not 0 or 1",
-                "The annotation must be the last column.",
-                row + 1,
-            )
-        parts.append(np.where(np.isfinite(last), last, -1).astype(np.int64))
-    return np.concatenate(parts)
+        person, recording = person_and_recording(place) or ("", "")
+        for index, label in enumerate(_labels(place).tolist()):
+            by_window[person, recording, index] = label
+    return by_window
+
+
+def _labels(place: Path) -> Ints:
+    """The last column of one file."""
+    last = read_matrix(place, FEATURES + 1)[:, -1]
+    wrong = np.isfinite(last) & (last != 0) & (last != 1)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise FormatError(
+            place,
+            f"the last column holds {last[row]:g}, not 0 or 1",
+            "The annotation must be the last column.",
+            row + 1,
+        )
+    return np.where(np.isfinite(last), last, -1).astype(np.int64)
 
 
 FORMAT = Format(

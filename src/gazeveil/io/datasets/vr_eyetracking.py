@@ -7,7 +7,9 @@ zeros to three digits, the stimulus, the date the session (with `.n` where n is 
 Every line is `frame,<index from 1>,forward,<head x>,<head y>,eye,<gaze x>,<gaze y>`; places are
 fractions of the panorama from its lower left corner, so x_deg = 360 fx and y_deg = 180 (1 - fy).
 Files have no times: `frame_interval_s` gives the seconds per frame, as one number, as a mapping of
-video to seconds, or as the path of a JSON file with such a mapping; 1/30 with a warning otherwise.
+video to seconds, or as the path of a JSON file with such a mapping; else a file called
+`frame_interval_s.json` or `vr_eyetracking_frame_interval_s.json` in the folder or beside it is
+taken; else 1/30 with one warning for the folder.
 Frame numbers that are skipped are gaps in time. A pair of exact zeros is a place that was not
 measured. The head's roll is not published and stands as 0.
 """
@@ -69,7 +71,7 @@ def names(path: Path) -> tuple[str, str, str]:
 def scan(path: Path, root: Path, frame_interval_s: object = None) -> Iterable[Handle]:
     """One recording per file."""
     person, video, session = names(path)
-    interval = _interval_s(frame_interval_s, video)
+    interval = _interval_s(frame_interval_s, video, path, root)
     return [
         Handle(
             person,
@@ -82,9 +84,12 @@ def scan(path: Path, root: Path, frame_interval_s: object = None) -> Iterable[Ha
     ]
 
 
-def _interval_s(option: object, video: str) -> float:
+def _interval_s(option: object, video: str, path: Path, root: Path) -> float:
+    if option is None:
+        option = _beside(root)
     if isinstance(option, str | os.PathLike):
         option = _mapping_of(os.fspath(option))
+    known = isinstance(option, Mapping)
     if isinstance(option, Mapping):
         by_video = {str(k).zfill(3) if str(k).isdigit() else str(k): v for k, v in option.items()}
         if video in by_video:
@@ -92,13 +97,29 @@ def _interval_s(option: object, video: str) -> float:
         option = None
     if option is not None:
         return checks.positive("Format vr-eyetracking", "frame_interval_s", option)
-    warnings.warn(
-        "VR-EyeTracking files carry frame numbers only; 1/30 s per frame is assumed for video"
-        f" '{video}'. Give frame_interval_s= to be exact.",
-        UserWarning,
-        stacklevel=3,
-    )
+    # Where nothing is known the first file speaks for all: 208 videos need no 208 notes.
+    if known or path == _first(root):
+        where = f"video '{video}'" if known else "every video"
+        warnings.warn(
+            f"VR-EyeTracking files carry frame numbers only; 1/30 s per frame is assumed for"
+            f" {where}. Give frame_interval_s=, or put frame_interval_s.json beside the files.",
+            UserWarning,
+            stacklevel=3,
+        )
     return _DEFAULT_S
+
+
+def _beside(root: Path) -> Path | None:
+    """A file of intervals in the folder that is read, or in the one above it."""
+    names = ("frame_interval_s.json", "vr_eyetracking_frame_interval_s.json")
+    places = (folder / name for folder in (root, root.parent) for name in names)
+    return next((place for place in places if place.is_file()), None)
+
+
+@lru_cache(maxsize=4)
+def _first(root: Path) -> Path | None:
+    """The first recording below a folder."""
+    return min(root.rglob("*_ori_*.txt*"), default=None)
 
 
 @lru_cache(maxsize=2)

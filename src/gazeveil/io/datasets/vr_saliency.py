@@ -6,7 +6,8 @@ entry (run) per viewer. They are read without running anything in them
 (:mod:`gazeveil.io.parsing.unpickle`), as data frames or as plain lists and dicts. The file name is
 the stimulus, the folder the task. A run that says who looked (`user_id`, `subject`, `participant`
 or `person`) names the person; otherwise runs are not linked between scenes and the person is
-`<task>/<scene>/<number of the run>`.
+`<task>/<scene>/<number of the run>`. `part="seated_vr"` takes the files of that folder alone, the
+condition the papers use; without it all folders are read.
 
 Of each run: `timestamp` (the unit that comes nearest to 120 Hz), `gaze_lat_lon` (latitude 0..180
 from the top, longitude 0..360), `headLatLon` and `headTilt` (roll, degrees as published). What else
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
@@ -31,6 +33,9 @@ from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.unpickle import read_pickle, walk
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
+
+#: Conditions: standing and seated in a headset, and at a desk.
+PARTS = ("vr", "seated_vr", "browser")
 
 _PERSON = ("user_id", "subject", "participant", "person")
 _USED = frozenset({"timestamp", "gaze_lat_lon", "headLatLon", "headTilt"})
@@ -53,9 +58,15 @@ def sniff(head: Head) -> bool:
     return head.name.endswith((".pck", ".pkl", ".pickle")) and any(f in head.data for f in _FIELDS)
 
 
-def scan(path: Path, root: Path) -> Iterable[Handle]:
+def scan(path: Path, root: Path, part: str | None = None) -> Iterable[Handle]:
     """One recording per run; the file is read once to see how many there are."""
     scene, task = stem(path), folder_name(path)
+    if (
+        part is not None
+        and task in PARTS
+        and task != checks.one_of("Format vr-saliency", "part", part, PARTS)
+    ):
+        return []
     handles = []
     for number, run in enumerate(_runs(path), start=1):
         person = next((_word(run[n]) for n in _PERSON if n in run), f"{task}/{scene}/{number}")
@@ -156,6 +167,7 @@ FORMAT = Format(
     "VR-Saliency: panoramas in a headset (Python 2 pickles)",
     sniff,
     scan,
+    frozenset({"part"}),
     dataset=Dataset(
         title="VR-Saliency",
         publisher=(

@@ -180,10 +180,10 @@ class Gender(Utility):
 class PrivacySensitivity(Utility):
     """Whether what somebody sees is private, window by window (Bozkir et al. 2021, MPIIPrivacEye).
 
-    The annotation is the column `privacy_sensitive` of the raw window table
-    (:func:`with_privacy_labels` puts it there). It is never a feature, and what a release made of
-    it is not looked at: a released window has the class of the raw window with the same keys, and
-    is left out where there is none.
+    The annotation is `privacy_sensitive` of the raw window table: one of its `annotations`, which
+    mechanisms never see, or else a column (:func:`with_privacy_labels` puts it there), which they
+    do. It is never a feature here, and what a release made of it is not looked at: a released
+    window has the class of the raw window with the same keys, and is left out where there is none.
 
     Parameters
     ----------
@@ -209,13 +209,17 @@ class PrivacySensitivity(Utility):
         """Accuracy and macro F1 over windows, leaving one person out; see :class:`Utility`."""
         need_lasting_names(self.name, train, test)
         table = raw.windows
-        if PRIVACY_COLUMN not in table.columns:
+        if PRIVACY_COLUMN not in (*table.annotations, *table.columns):
             raise DataError(
                 f"{self.name} needs the annotation of each window as the column '{PRIVACY_COLUMN}'"
                 " of the raw window table, and there is none. Add it with"
                 " gazeveil.utility.classification.classify.with_privacy_labels(table, labels)."
             )
-        truth = table.column(PRIVACY_COLUMN)
+        truth = (
+            table.annotations[PRIVACY_COLUMN]
+            if PRIVACY_COLUMN in table.annotations
+            else table.column(PRIVACY_COLUMN)
+        )
         labels = np.where(truth == 1, "private", np.where(truth == 0, "not private", ""))
         annotated = {
             key: dict(zip(table.keys.index[rows].tolist(), labels[rows].tolist(), strict=True))
