@@ -40,16 +40,31 @@ class Charging:
         prints = prints_of(recording, self.ledger.key)
         self.people[recording.person] = self.people.get(recording.person, frozenset()) | prints
 
-    def charge(self, names: PublicNames, guarantee: Guarantee, table: bool) -> str:
+    def charge(
+        self, names: PublicNames, guarantee: Guarantee, table: bool, pieces: bool = False
+    ) -> str:
         """Charge the release that has these names; what the ledger says.
+
+        Parameters
+        ----------
+        names : PublicNames
+            Of its recordings.
+        guarantee : Guarantee
+            Of its gaze.
+        table : bool
+            Whether a table of people's attributes goes with it.
+        pieces : bool
+            Whether its names are those of pieces, and so nobody's: then all people who were looked
+            at are in it.
 
         Raises
         ------
         BudgetError
             If it may not be made.
         """
-        people = {p: self.people[p] for p in names.people if p in self.people} or self.people
-        charge = charge_of(guarantee, table)
+        named = {} if pieces else {p: self.people[p] for p in names.people if p in self.people}
+        people = named or self.people
+        charge = charge_of(guarantee, table, pieces)
         release = release_id(names)
         # Where all names are kept, another release of the same recordings has them too; maps have
         # no person to name anew.

@@ -17,10 +17,12 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.publication.alignment import Alignment, aligned
 from gazeveil.privacy.publication.certificate import per_person
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.identities.people_table import people_table
+from gazeveil.privacy.publication.piece_files import check_piece_choices
 from gazeveil.privacy.publication.plain_words import person_in_words, promise_in_words
 from gazeveil.privacy.publication.protecting import channels_of
 from gazeveil.privacy.publication.survey import Look, public_alignment
@@ -98,6 +100,9 @@ def plan_of(
         alignment = public_alignment(seen, choices)
     else:
         alignment = Alignment(times_kept=True)  # fixations alone, of which no time is published
+    pieces = isinstance(mechanism, PieceMechanism)
+    if pieces:
+        check_piece_choices(mechanism.name, choices)
     lines = [
         ("release", _what(kept, seen, mechanism, alignment, choices)),
         ("mechanism", str(mechanism)),
@@ -105,7 +110,7 @@ def plan_of(
         ("dropped", _dropped(kept, mechanism, choices)),
         ("people", _people(kept, mechanism, choices)),
         ("left out", " ".join(left_out) or "nobody and nothing."),
-        *([] if mechanism.kind == "map" else [("lengths", _lengths(seen, alignment))]),
+        *([] if mechanism.kind == "map" or pieces else [("lengths", _lengths(seen, alignment))]),
         ("time", _time(kept, seen, mechanism, alignment, battery)),
     ]
     return ReleasePlan(kept, seen, alignment, left_out, tuple(lines))
@@ -176,6 +181,11 @@ def _what(
     of = f"{_counted(people, 'person')}, {_counted(stimuli, 'stimulus')}"
     if mechanism.kind == "map":
         return f"heat maps of {stimuli} stimuli, each of all its viewers, as {choices.to}"
+    if isinstance(mechanism, PieceMechanism):
+        return (
+            f"pieces of {_counted(len(cohort), 'recording')} of {of}, each under a name of its own,"
+            f" as {choices.to}"
+        )
     if mechanism.kind == "table":
         return f"a table of features of {len(cohort)} recordings of {of}, as {choices.to}"
     samples = sum(look.samples for look in looks)
@@ -231,6 +241,11 @@ def _dropped(cohort: Cohort, mechanism: Mechanism[Any], choices: PublicationChoi
         "session": "names of sessions",
         "times": "times of the tracker",
     }
+    if isinstance(mechanism, PieceMechanism):
+        return (
+            "names of people and of sessions: every piece has its own; times of the tracker,"
+            " messages, labels, metadata, file names, devices"
+        )
     fields = [words for name, words in replaced.items() if name not in choices.keep]
     dropped = "messages, labels, metadata, file names, devices"
     text = f"{', '.join(fields)} replaced; {dropped} dropped" if fields else f"{dropped} dropped"

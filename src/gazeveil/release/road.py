@@ -21,6 +21,7 @@ from gazeveil.io.staging import staged
 from gazeveil.privacy.api import protect
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.publication.alignment import aligned
 from gazeveil.privacy.publication.certificate import Description, write_certificate
 from gazeveil.privacy.publication.identities.key_file import check_key_file, write_key
@@ -157,7 +158,7 @@ def publish(
     )
     told.say("scrub", "only gaze goes on; nothing else of the files is copied.")
     chosen = mechanism_named(recipe.mechanism)
-    told.say("align", _aligned(plan, recipe, chosen.kind))
+    told.say("align", _aligned(plan, recipe, chosen))
     job = _Job(recipe, plan, chosen, out, told, seed, signing_key, charging)
     of_recordings = chosen.kind in ("stream", "cohort")
     published = job.recordings(running or Running()) if of_recordings else job.file()
@@ -178,10 +179,12 @@ def _check_format(to: str, chosen: Mechanism[Any], cohort: Cohort) -> None:
         checks.refuse("publish", "to", f"one of {', '.join(FILE_FORMATS)} for {words}", to)
 
 
-def _aligned(plan: ReleasePlan, recipe: Recipe, kind: str) -> str:
-    if kind == "map":
+def _aligned(plan: ReleasePlan, recipe: Recipe, chosen: Mechanism[Any]) -> str:
+    if chosen.kind == "map":
         return "maps hold no person, no session and no time."
     alignment, keep = plan.alignment, recipe.choices.keep
+    if isinstance(chosen, PieceMechanism):
+        return f"one clock of {float(alignment.rate_hz or 0):g} Hz, then pieces at public times."
     parts = []
     if alignment.times_kept:
         parts.append("times as they are")
@@ -233,7 +236,9 @@ class _Job:
     def charge(self, names: PublicNames, promise: Guarantee, table: bool) -> None:
         """Charge the ledger, before anything is written."""
         if self.charging is not None:
-            self.told.say("protect", f"ledger: {self.charging.charge(names, promise, table)}")
+            pieces = isinstance(self.chosen, PieceMechanism)
+            answer = self.charging.charge(names, promise, table, pieces)
+            self.told.say("protect", f"ledger: {answer}")
 
     def recordings(self, running: Running) -> Published:
         """A release of recordings."""
@@ -249,7 +254,8 @@ class _Job:
 
         def after() -> Mapping[str, Any]:
             count = len(publication.parts)
-            noun = "recording" if count == 1 else "recordings"
+            noun = "piece" if publication.pieces else "recording"
+            noun += "" if count == 1 else "s"
             self.told.say("protect", f"{count:,} {noun} by {self.chosen.name}.")
             for note in publication.notes:
                 self.told.say("protect", note)

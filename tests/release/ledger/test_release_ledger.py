@@ -336,3 +336,31 @@ def test_the_own_ledger_begins_by_itself(tmp_path: Path, monkeypatch: pytest.Mon
     assert default_ledger() == tmp_path / "home" / "releases.json"
     assert ReleaseLedger.at().releases == []
     assert ReleaseLedger.at().key == ReleaseLedger(default_ledger()).key
+
+
+PIECES = "mosaic:epsilon=1,r_deg=2,piece_s=2,gap_s=0,crowd=3"
+
+
+@pytest.mark.parametrize("order", [("pieces", "kaleido"), ("kaleido", "pieces"), ("pieces",) * 2])
+def test_pieces_are_released_once_whatever_budget_is_left(
+    ledger: ReleaseLedger,
+    cohort: gazeveil.Cohort,
+    strangers: gazeveil.Cohort,
+    order: tuple[str, str],
+) -> None:
+    of_pieces = charge_of(gazeveil.protect(cohort, PIECES).guarantee, pieces=True)
+    charges = {
+        "pieces": of_pieces,
+        "kaleido": charge_of(gazeveil.protect(cohort, KALEIDO).guarantee),
+    }
+    people = people_prints(cohort, ledger.key)
+    ledger.charge("first", charges[order[0]], people, budget=10**9)
+    with pytest.raises(BudgetError, match="names that do not last"):
+        ledger.charge("second", charges[order[1]], people, budget=10**9)
+    ledger.charge("others", charges[order[1]], people_prints(strangers, ledger.key))
+
+
+def test_an_entry_from_before_there_were_pieces_is_read() -> None:
+    stored = ReleaseCharge("kaleido", "epsilon-w-r-dp", None, "no bound").to_dict()
+    del stored["pieces"]
+    assert not ReleaseCharge.from_dict(stored).pieces

@@ -60,7 +60,7 @@ def summary(certificate: Certificate) -> list[str]:
     lines = [*_warnings(certificate), f"Made by {mechanism['name']} ({mechanism['reading']})."]
     lines.append(promise_in_words(guarantee, _part(certificate, "alignment").get("rate_hz")))
     if guarantee["definition"] != "none" and guarantee["status"] != "refuted":
-        lines.append(person_in_words(_part(certificate, "per_person"), guarantee))
+        lines.append(_person(certificate))
     lines.append(f"Not covered: {'; '.join(_texts(certificate, 'not_covered'))}.")
     if kept:
         lines.append(f"Kept as recorded: {kept}.")
@@ -75,6 +75,12 @@ def _warnings(certificate: Certificate) -> list[str]:
     return found
 
 
+def _person(certificate: Certificate) -> str:
+    pieces = "pieces" in _part(certificate, "contents")
+    per_person, guarantee = _part(certificate, "per_person"), _part(certificate, "guarantee")
+    return person_in_words(per_person, guarantee, pieces)
+
+
 def _section(title: str, sentences: Iterable[str]) -> str:
     return f"## {title}\n\n" + "\n".join(sentences)
 
@@ -86,9 +92,11 @@ def _done(certificate: Certificate) -> list[str]:
     )
     counts = ", ".join(
         f"{_grouped(contents[name])} {name}"
-        for name in ("people", "recordings", "stimuli", "samples")
+        for name in ("people", "recordings", "pieces", "stimuli", "samples")
         if name in contents
     )
+    if "viewers" in contents:
+        counts += f"; at most {_grouped(contents['viewers'])} pieces are of one time and stimulus"
     summary = str(mechanism.get("summary", ""))
     does = f"It {summary[0].lower()}{summary[1:]} " if summary else ""
     made = (
@@ -104,7 +112,13 @@ def _done(certificate: Certificate) -> list[str]:
 def _aligned(certificate: Certificate) -> list[str]:
     alignment, kept = _part(certificate, "alignment"), _texts(certificate, "kept")
     sentences = []
-    if alignment.get("pseudonyms") and "person" not in kept:
+    if "pieces" in _part(certificate, "contents"):
+        sentences += [
+            "Recordings were cut into pieces. Every piece has a random name that no other piece"
+            " has, so no name says which pieces are of one person.",
+            f"Times count {alignment.get('times')}; there are no dates.",
+        ]
+    elif alignment.get("pseudonyms") and "person" not in kept:
         sentences.append("People have new random names, and their order was shuffled.")
     if alignment.get("time_zero") and "times" not in kept:
         sentences.append("Times begin at zero in every recording; there are no dates.")
@@ -125,7 +139,7 @@ def _promised(certificate: Certificate) -> list[str]:
     words = promise_in_words(guarantee, _part(certificate, "alignment").get("rate_hz"))
     sentences = [f"**{words}**"]
     if guarantee["definition"] != "none" and guarantee["status"] != "refuted":
-        sentences += ["", person_in_words(_part(certificate, "per_person"), guarantee)]
+        sentences += ["", _person(certificate)]
     if guarantee["status"] == "proved":
         sentences += ["", f"This is a theorem ({guarantee['reason']}), not a measurement."]
     assumptions = _texts(certificate, "assumptions")

@@ -48,6 +48,8 @@ class PartSummary:
         What it wrote, relative to the release.
     samples, valid : int
         How many samples there are, and how many have gaze.
+    start_ns : int
+        Its first time, in nanoseconds.
     """
 
     number: int
@@ -55,6 +57,7 @@ class PartSummary:
     files: tuple[str, ...]
     samples: int
     valid: int
+    start_ns: int = 0
 
     def to_dict(self) -> dict[str, object]:
         """The summary as JSON has it."""
@@ -64,6 +67,7 @@ class PartSummary:
             "files": list(self.files),
             "samples": self.samples,
             "valid": self.valid,
+            "start_ns": self.start_ns,
         }
 
     @classmethod
@@ -75,6 +79,7 @@ class PartSummary:
             tuple(stored["files"]),
             int(stored["samples"]),
             int(stored["valid"]),
+            int(stored.get("start_ns", 0)),
         )
 
 
@@ -132,4 +137,5 @@ class Part:
                 (staging / name).replace(folder / name)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-        return PartSummary(self.number, row, names, len(made), int(made.valid.sum()))
+        start_ns = int(made.t_ns[0]) if len(made) else 0
+        return PartSummary(self.number, row, names, len(made), int(made.valid.sum()), start_ns)

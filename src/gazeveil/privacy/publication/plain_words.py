@@ -53,8 +53,16 @@ def promise_in_words(guarantee: Part, rate_hz: object = None) -> str:
     return sentence
 
 
-def person_in_words(per_person: Part, guarantee: Part) -> str:
-    """What the whole release adds up to for one person, as one or two sentences."""
+def person_in_words(per_person: Part, guarantee: Part, pieces: bool = False) -> str:
+    """What the whole release adds up to for one person, as one or two sentences.
+
+    Parameters
+    ----------
+    per_person, guarantee : mapping
+        As a certificate has them.
+    pieces : bool
+        Whether no name lasts longer than a piece.
+    """
     if "reason" in per_person:
         return f"What that adds up to for one person is not known: {per_person['reason']}"
     numbers = _numbers(per_person.get("numbers"))
@@ -62,14 +70,20 @@ def person_in_words(per_person: Part, guarantee: Part) -> str:
         return "That already speaks of everything that is released under one name."
     if not numbers:
         return "What that adds up to for one person is not known."
-    about = "Over everything of one person, that adds up to"
+    about = (
+        "Over all pieces of one person, whichever they are, that adds up to"
+        if pieces
+        else "Over everything of one person, that adds up to"
+    )
     exact = ", ".join(
         f"{name} = {format_exact(value)}" for name, value in numbers.items() if name != "delta_num"
     )
     if _epsilon(numbers) > _LARGEST_EPSILON:
+        where = "in pieces that they manage to join" if pieces else "by all that is released under"
+        name = "" if pieces else " one name"
         return (
             f"{about} {exact}: far too much to hide a person. Whoever has other recordings of"
-            " somebody may recognise them by all that is released under one name."
+            f" somebody may recognise them {where}{name}."
         )
     return f"{about} {exact}. Take two guesses at all that a person did: {_shift(numbers)}."
 

@@ -14,11 +14,13 @@ from gazeveil import checks
 from gazeveil.gaze.cohort import Cohort, ReadAs
 from gazeveil.privacy.api import protect
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.publication.alignment import aligned
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.identities.names import PublicNames, check_names
 from gazeveil.privacy.publication.outputs.registry import output
 from gazeveil.privacy.publication.part import CHANNELS
+from gazeveil.privacy.publication.piece_files import check_piece_choices
 from gazeveil.privacy.publication.publication import Publication, prepare
 from gazeveil.privacy.publication.statement import check_keep
 from gazeveil.privacy.publication.survey import Look, look_at, needs_every, public_alignment
@@ -65,12 +67,15 @@ def protected(
     channels = channels_of(choices, mechanism.kind)
     check_keep(choices, channels, cohort.people)
     check_names(choices, cohort.keys)
+    if isinstance(mechanism, PieceMechanism):
+        check_piece_choices(mechanism.name, choices)
     if looks is None:
         looks = look_at(cohort, needs_every(choices))
     alignment = public_alignment(looks, choices)
     release = protect(aligned(cohort, alignment), mechanism, seed, channels)
     rate_hz = released_rate(mechanism, alignment.rate_hz)
-    return prepare(release, choices, seed, alignment, source, names, rate_hz)
+    people = sorted({key[0] for key in cohort.keys})
+    return prepare(release, choices, seed, alignment, source, names, rate_hz, people)
 
 
 def check_clock(mechanism: Mechanism[Any]) -> None:
@@ -81,10 +86,10 @@ def check_clock(mechanism: Mechanism[Any]) -> None:
     ParameterError
         For `clock_hz` or `duration_s`.
     """
-    if not isinstance(mechanism, StreamMechanism):
+    if not isinstance(mechanism, StreamMechanism | PieceMechanism):
         return
     for name, option in (("clock_hz", "--rate"), ("duration_s", "--durations")):
-        value = getattr(mechanism, name)
+        value = getattr(mechanism, name, None)
         if value is not None:
             checks.refuse(
                 mechanism.name,

@@ -32,6 +32,13 @@ from gazeveil.privacy.publication.identities.people_table import PeopleTable, pe
 from gazeveil.privacy.publication.outputs.output import Output
 from gazeveil.privacy.publication.outputs.registry import output
 from gazeveil.privacy.publication.part import Part, PartSummary
+from gazeveil.privacy.publication.piece_files import (
+    TIMES_OF_PIECES,
+    check_piece_choices,
+    makes_pieces,
+    piece_alignment,
+    viewers_of,
+)
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.statement import check_keep, published_promise
 from gazeveil.privacy.publication.survey import look_at, needs_every, public_alignment
@@ -90,8 +97,15 @@ class Publication:
         )
 
     @property
+    def pieces(self) -> bool:
+        """Whether names are those of pieces, and so nobody's."""
+        return makes_pieces(self.release.provenance.mechanism)
+
+    @property
     def _written(self) -> Alignment:
         """The alignment of what is published."""
+        if self.pieces:
+            return replace(self.alignment, times_kept=True, lengths_s={})
         if self.released_hz is None:
             return self.alignment
         return replace(self.alignment, rate_hz=self.released_hz)
@@ -115,7 +129,6 @@ class Publication:
     ) -> Description:
         """What the certificate says."""
         origin, keep = self.release.provenance, self.choices.keep
-        named = self.names.recordings.values()
         measured = measured or {}
         return Description(
             published_promise(
@@ -132,18 +145,29 @@ class Publication:
                 **self._written.to_dict(),
                 "before_protection": self.aligned_first,
                 "pseudonyms": "kept" if "person" in keep else "random",
-                "sessions": "kept" if "session" in keep else "numbered in random order",
+                **(
+                    {"times": TIMES_OF_PIECES, "durations": "public"}
+                    if self.pieces
+                    else {"sessions": "kept" if "session" in keep else "numbered in random order"}
+                ),
             },
             contents={
-                "people": len({n[0] for n in named}),
-                "recordings": len(self.names.recordings),
-                "stimuli": len({n[1] for n in named}),
+                **self._counted(summaries),
                 "samples": sum(s.samples for s in summaries),
                 "format": self.output.name,
             },
             attack=measured.get("attack"),
             utility=measured.get("utility"),
         )
+
+    def _counted(self, summaries: Sequence[PartSummary]) -> dict[str, int]:
+        """How many people, recordings and stimuli there are, as far as the files show it."""
+        named = list(self.names.recordings.values())
+        stimuli = {"stimuli": len({n[1] for n in named})}
+        if not self.pieces:
+            return {"people": len({n[0] for n in named}), "recordings": len(named), **stimuli}
+        viewers = viewers_of((named[s.number - 1][1], s.start_ns) for s in summaries)
+        return {"pieces": len(named), "viewers": viewers, **stimuli}
 
     def finish(
         self,
@@ -188,6 +212,7 @@ def prepare(
     source_format: ReadAs | str = "",
     names: PublicNames | None = None,
     released_hz: Fraction | None = None,
+    people: Sequence[str] = (),
 ) -> Publication:
     """Decide what is published under which names.
 
@@ -208,22 +233,30 @@ def prepare(
         Of a publication that was begun and goes on.
     released_hz : Fraction, optional
         The rate of the release, where it is not that of the alignment.
+    people : sequence of str
+        Who is behind a release of pieces, whose own names do not say so.
     """
     chosen = PublicationChoices() if choices is None else choices
     cohort = _cohort(release)
     check_keep(chosen, release.kept, cohort.people)
     check_names(chosen, cohort.keys)
     first = alignment is not None
+    pieces = makes_pieces(release.provenance.mechanism)
+    if pieces:
+        check_piece_choices(release.provenance.mechanism, chosen)
     if alignment is None:
-        alignment = public_alignment(look_at(cohort, needs_every(chosen)), chosen)
+        looks = look_at(cohort, needs_every(chosen) or pieces)
+        alignment = public_alignment(looks, chosen)
+        if pieces:
+            alignment = piece_alignment(alignment, (look.rate_hz for look in looks))
     if names is not None and set(names.recordings) != set(cohort.keys):
         raise DataError(
             "The recordings are not those of the publication that was begun. Start it again from"
             " the beginning."
         )
     if names is None:
-        names = public_names(cohort.keys, chosen, chance(seed))
-    recorded = names.people
+        names = public_names(cohort.keys, chosen, chance(seed), people)
+    recorded = {} if pieces else names.people
     table = people_table({p: a for p, a in cohort.people.items() if p in recorded}, chosen)
     made = output(chosen.to, source_format or cohort.read_as or "")
     return Publication(release, chosen, alignment, first, names, table, made, released_hz)

@@ -17,6 +17,7 @@ from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
 from gazeveil.privacy.publication.identities.people_table import PeopleTable, attribute_names
 from gazeveil.privacy.publication.part import CHANNELS
+from gazeveil.privacy.publication.piece_files import makes_pieces
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.losses.option import NEVER_COVERED
 
@@ -33,6 +34,9 @@ _MEDIANS = (
     "the public rate, lengths of stimuli and viewing distances, which are rounded medians of the"
     " recordings unless they were named: of a stimulus that one person saw, that person's own"
 )
+
+#: What a mechanism with a clock of its own says, which has the public one here.
+_MEDIAN_RATE = "the median rate of the recordings"
 
 #: What every release of recordings shows.
 ALWAYS = ("who saw what, and in how many sessions",)
@@ -74,6 +78,8 @@ def published_promise(
 ) -> Guarantee:
     """The guarantee of the files, as the certificate has it."""
     promise = release.guarantee
+    if makes_pieces(release.provenance.mechanism):
+        return _of_pieces(promise, choices, alignment, aligned_first)
     data = release.data
     keys = [data.key] if isinstance(data, Recording) else data.keys
     stimuli = {key[1] for key in keys}
@@ -86,6 +92,18 @@ def published_promise(
         promise, not_covered=tuple(c for c in promise.not_covered if c not in hidden)
     ).with_not_covered(*_shown(choices, alignment, aligned_first, table, stimuli), *ALWAYS)
     return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, aligned_first)))
+
+
+def _of_pieces(
+    promise: Guarantee, choices: PublicationChoices, alignment: Alignment, aligned_first: bool
+) -> Guarantee:
+    """Pieces show no length of a recording and no sessions, and have a public clock already."""
+    shown = [f"{FIELDS[n]}, kept as they were" for n in choices.keep if n in FIELDS]
+    if not aligned_first:
+        return promise.with_not_covered(*shown)
+    covered = tuple(c for c in promise.not_covered if c != _MEDIAN_RATE)
+    promise = replace(promise, not_covered=covered).with_not_covered(*shown, _MEDIANS)
+    return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, True)))
 
 
 def _shown(

@@ -29,6 +29,9 @@ class ReleaseCharge:
         Why there is no bound.
     table : bool
         Whether a table of people's attributes is part of the release.
+    pieces : bool
+        Whether it holds pieces under names that do not last
+        (:class:`~gazeveil.privacy.pieces.PieceMechanism`).
     """
 
     mechanism: str
@@ -36,6 +39,7 @@ class ReleaseCharge:
     loss: Loss | None
     reason: str = ""
     table: bool = False
+    pieces: bool = False
 
     @property
     def groups(self) -> bool:
@@ -58,6 +62,7 @@ class ReleaseCharge:
             },
             "reason": self.reason,
             "table": self.table,
+            "pieces": self.pieces,
         }
 
     @classmethod
@@ -76,6 +81,7 @@ class ReleaseCharge:
                 ),
                 str(stored["reason"]),
                 bool(stored["table"]),
+                bool(stored.get("pieces", False)),
             )
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise FormatError(
@@ -83,7 +89,7 @@ class ReleaseCharge:
             ) from error
 
 
-def charge_of(guarantee: Guarantee, table: bool = False) -> ReleaseCharge:
+def charge_of(guarantee: Guarantee, table: bool = False, pieces: bool = False) -> ReleaseCharge:
     """The charge of a release with this guarantee.
 
     Parameters
@@ -92,14 +98,17 @@ def charge_of(guarantee: Guarantee, table: bool = False) -> ReleaseCharge:
         Of the released gaze.
     table : bool
         Whether a table of people's attributes goes with it.
+    pieces : bool
+        Whether it holds pieces under names that do not last.
     """
     name = guarantee.mechanism or guarantee.definition
     if guarantee.definition in OF_PEOPLE:
         reason = f"{name} promises groups of people, and such promises do not add up"
-        return ReleaseCharge(name, guarantee.definition, None, reason, table)
+        return ReleaseCharge(name, guarantee.definition, None, reason, table, pieces)
     metric = "space" if guarantee.change is None else guarantee.change.metric
     try:
         loss = guarantee.map(Change.person(metric=metric))
     except PromiseError as error:
-        return ReleaseCharge(name, guarantee.definition, None, str(error).rstrip("."), table)
-    return ReleaseCharge(name, guarantee.definition, loss, "", table)
+        reason = str(error).rstrip(".")
+        return ReleaseCharge(name, guarantee.definition, None, reason, table, pieces)
+    return ReleaseCharge(name, guarantee.definition, loss, "", table, pieces)

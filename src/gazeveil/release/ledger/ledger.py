@@ -10,6 +10,8 @@ Rules, for every person who is in two releases (:mod:`gazeveil.privacy.compositi
 2. Promises about groups (k-anonymity, plausible deniability) do not add up with anything.
 3. What has no bound for a whole person has no sum.
 4. Two tables of attributes must be of the same people: what differs between them singles out.
+5. Pieces under names that do not last are released once: a second release of the same people, of
+   whatever kind, shows which pieces belong together.
 """
 
 from __future__ import annotations
@@ -257,6 +259,13 @@ def _is_in(person: PersonPrint, others: list[PersonPrint]) -> bool:
 def _together(charge: ReleaseCharge, earlier: list[ReleaseCharge]) -> Loss:
     """The sum for a person who is in all of these."""
     for one, which in [(charge, "This release"), *((e, "An earlier release") for e in earlier)]:
+        if one.pieces:
+            raise BudgetError(
+                f"Refused: people of this release are in an earlier one. {which}"
+                f" ({one.mechanism}) holds pieces under names that do not last, and beside another"
+                " release of the same people they can be joined again, whatever budget is left."
+                " Publish people who are in no earlier release, or leave it at the one there is."
+            )
         if one.groups:
             raise BudgetError(
                 f"Refused: people of this release are in an earlier one. {which}"

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from gazeveil.gaze.cohort import Attributes
+from gazeveil.privacy.publication.piece_files import viewers_of
 from gazeveil.release.verify.outcome import VerifyCheck
 from gazeveil.release.verify.released import ReleasedRecording
 
@@ -85,6 +86,8 @@ def check_contents(
         "people": len({r.person for r in recordings}),
         "recordings": len(recordings),
         "samples": sum(r.samples for r in recordings),
+        "pieces": len(recordings),
+        "viewers": viewers_of((r.stimulus, r.start_ns) for r in recordings),
     }
     failures = [
         f"The certificate counts {contents[name]} {name}, and there are {n}."

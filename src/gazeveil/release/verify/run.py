@@ -13,6 +13,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.reading import read
 from gazeveil.privacy.publication.certificate import read_certificate
 from gazeveil.privacy.publication.part import CHANNELS
+from gazeveil.privacy.publication.piece_files import makes_pieces
 from gazeveil.release.inventory import inventory
 from gazeveil.release.verify.budget import certified_mechanism, check_budget
 from gazeveil.release.verify.files import check_files, check_page, check_signature
@@ -24,6 +25,7 @@ from gazeveil.release.verify.identifiers import (
 )
 from gazeveil.release.verify.outcome import VerifiedRelease, VerifyCheck
 from gazeveil.release.verify.people import check_contents, check_groups, check_table
+from gazeveil.release.verify.pieces import check_pieces
 from gazeveil.release.verify.raw_rows import BINARY_DEG, TEXT_DEG, check_raw_rows
 from gazeveil.release.verify.released import look
 
@@ -98,6 +100,11 @@ def _of_recordings(certificate: Mapping[str, Any]) -> bool:
         return True
 
 
+def _of_pieces(certificate: Mapping[str, Any]) -> bool:
+    """Whether its mechanism releases pieces, whatever the certificate says besides."""
+    return makes_pieces(str(certificate.get("mechanism", {}).get("name", "")))
+
+
 def _released(place: Path) -> tuple[Cohort | None, str]:
     try:
         with warnings.catch_warnings():
@@ -133,6 +140,7 @@ def _inside(
         check_contents(certificate, recordings),
         check_budget(certificate, released, raw),
         check_groups(certificate, recordings),
+        *([check_pieces(recordings)] if _of_pieces(certificate) else []),
         check_table(certificate, released.people),
     ]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +77,10 @@ def _key(names: Iterable[str]) -> RecordingKey:
 
 
 def public_names(
-    keys: Sequence[RecordingKey], choices: PublicationChoices, source: random.Random
+    keys: Sequence[RecordingKey],
+    choices: PublicationChoices,
+    source: random.Random,
+    people: Iterable[str] = (),
 ) -> PublicNames:
     """Names for recordings, drawn anew.
 
@@ -89,24 +92,30 @@ def public_names(
         What is kept, and which names of stimuli may pass.
     source : random.Random
         See :func:`chance`.
+    people : iterable of str
+        Further names that no stimulus may carry: of the people behind pieces.
     """
     keep = choices.keep
     everybody = sorted({k[0] for k in keys})
-    people = {p: p for p in everybody} if "person" in keep else pseudonyms(everybody, source)
+    named = {p: p for p in everybody} if "person" in keep else pseudonyms(everybody, source)
+    carried = {*everybody, *people}
     texts = [
-        _passed(keys, place, field, choices, source)
+        _passed(keys, place, field, choices, source, carried)
         for place, field in ((1, "stimulus"), (3, "task"))
     ]
+    of_person: dict[str, set[str]] = {}
+    for key in keys:
+        of_person.setdefault(key[0], set()).add(key[2])
     sessions: dict[tuple[str, str], str] = {}
     for person in everybody:
-        own = sorted({k[2] for k in keys if k[0] == person})
+        own = sorted(of_person[person])
         source.shuffle(own)
         for number, session in enumerate(own, start=1):
             sessions[person, session] = session if "session" in keep else str(number)
     order = sorted(keys)
     source.shuffle(order)
     return PublicNames(
-        {k: (people[k[0]], texts[0][k[1]], sessions[k[0], k[2]], texts[1][k[3]]) for k in order}
+        {k: (named[k[0]], texts[0][k[1]], sessions[k[0], k[2]], texts[1][k[3]]) for k in order}
     )
 
 
@@ -115,11 +124,13 @@ def pseudonyms(people: Sequence[str], source: random.Random) -> dict[str, str]:
     shuffled = list(people)
     source.shuffle(shuffled)
     found: dict[str, str] = {}
+    taken: set[str] = set()
     for person in shuffled:
         name = ""
-        while not name or name in found.values():
+        while not name or name in taken:
             name = f"p{source.getrandbits(4 * _DIGITS):0{_DIGITS}x}"
         found[person] = name
+        taken.add(name)
     return found
 
 
@@ -129,6 +140,7 @@ def _passed(
     field: str,
     choices: PublicationChoices,
     source: random.Random,
+    carried: Collection[str],
 ) -> dict[str, str]:
     """Names of stimuli or tasks: as they are where they may pass, else numbered."""
     seen: dict[str, set[str]] = {}
@@ -141,7 +153,7 @@ def _passed(
         allowed = {*choices.stimuli, ""}
     else:
         enough = min(2, len(everybody))
-        allowed = {n for n, who in seen.items() if len(who) >= enough and not tells(n, everybody)}
+        allowed = {n for n, who in seen.items() if len(who) >= enough and not tells(n, carried)}
         allowed.add("")
     other = sorted(set(seen) - allowed)
     source.shuffle(other)
