@@ -9,7 +9,7 @@ import numpy as np
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.privacy.randomness.rng import Source, Words
 from gazeveil.privacy.randomness.uniform import generator, shuffled
-from gazeveil.privacy.synthesis.mosaic.readings import CrowdReadings, filled, people_of
+from gazeveil.privacy.synthesis.mosaic.readings import CrowdReadings, others_of
 from gazeveil.privacy.synthesis.mosaic.stitching import NOBODY, followed
 
 #: What the path of a piece is made of: the person's own readings; those of a few people, dealt anew
@@ -101,13 +101,13 @@ def _stitched(
 ) -> tuple[Floats, Bools]:
     """A path for every viewer from the readings of others."""
     # Places are filled over the whole stimulus: the first slots of a window may be empty.
-    places, usable = filled(readings)
-    places, usable = np.ascontiguousarray(places[:, slots]), np.ascontiguousarray(usable[:, slots])
-    people, random = people_of(readings.keys), generator(source)
+    places = np.ascontiguousarray(readings.filled[:, slots])
+    usable = np.ascontiguousarray(readings.usable[:, slots])
+    random = generator(source)
     drawn = np.zeros_like(places)
     there = np.zeros(usable.shape, dtype=np.bool_)
     for viewer in range(len(places)):
-        others = np.flatnonzero(people != people[viewer])
+        others = others_of(readings.keys, viewer)
         if len(others) > MOST_OTHERS:
             others = random.permutation(others)[:MOST_OTHERS]
         path = followed(

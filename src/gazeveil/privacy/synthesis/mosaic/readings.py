@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -47,6 +48,25 @@ class CrowdReadings:
         """Whether places are unit vectors."""
         return isinstance(self.space, Sphere)
 
+    @cached_property
+    def filled(self) -> Floats:
+        """A place in every slot, shape (viewers, slots, 3): the last reading at or before it, else
+        the first one after it; of a viewer without any reading nothing that may be used.
+        """
+        slots = np.arange(self.seen.shape[1])
+        last = np.maximum.accumulate(np.where(self.seen, slots, -1), axis=1)
+        first = np.where(self.seen.any(axis=1), self.seen.argmax(axis=1), 0)
+        at = np.where(last >= 0, last, first[:, None])
+        return np.take_along_axis(self.places, at[:, :, None], axis=1)
+
+    @cached_property
+    def usable(self) -> Bools:
+        """Whether a viewer may be followed in a slot, shape (viewers, slots): where there is a
+        reading; in a slot in which fewer than two viewers have one, all who have any.
+        """
+        known = np.broadcast_to(self.seen.any(axis=1, keepdims=True), self.seen.shape)
+        return np.asarray(np.where(self.seen.sum(axis=0) >= 2, self.seen, known))
+
 
 def noisy_places(
     recording: Recording, reader: ClockRender, windows: PublicWindows, space: Space, bits: Bits
@@ -82,29 +102,7 @@ def noisy_places(
     return places, there
 
 
-def filled(readings: CrowdReadings) -> tuple[Floats, Bools]:
-    """Places with something in every slot in which anybody else could be followed.
-
-    Returns
-    -------
-    places : array, shape (viewers, slots, 3)
-        The last reading at or before a slot, else the first one after it.
-    usable : array of bool, shape (viewers, slots)
-        Whether a viewer may be followed in a slot: where there is a reading; in a slot in which
-        fewer than two viewers have one, all who have any.
-    """
-    seen = readings.seen
-    slots = np.arange(seen.shape[1])
-    last = np.maximum.accumulate(np.where(seen, slots, -1), axis=1)
-    first = np.where(seen.any(axis=1), seen.argmax(axis=1), 0)
-    at = np.where(last >= 0, last, first[:, None])
-    places = np.take_along_axis(readings.places, at[:, :, None], axis=1)
-    known = np.broadcast_to(seen.any(axis=1, keepdims=True), seen.shape)
-    usable: Bools = np.where(seen.sum(axis=0) >= 2, seen, known)
-    return places, usable
-
-
-def people_of(keys: Sequence[RecordingKey]) -> Ints:
-    """The number of each recording's person: nobody is stitched from recordings of their own."""
-    names = {person: i for i, person in enumerate(sorted({key[0] for key in keys}))}
-    return np.array([names[key[0]] for key in keys], dtype=np.int64)
+def others_of(keys: Sequence[RecordingKey], viewer: int) -> Ints:
+    """Whose readings may stand for a viewer's: all recordings but those of the same person."""
+    person = keys[viewer][0]
+    return np.array([i for i, key in enumerate(keys) if key[0] != person], dtype=np.int64)
