@@ -39,7 +39,7 @@ from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.utility.areas.scanpaths import (
     Scanpath,
     need_samples,
@@ -54,16 +54,21 @@ LEAST_VIEWERS = 4
 
 
 @compiled
-def best_alignment(gains: Floats) -> float:
-    """The greatest sum of gains (rows x columns) over pairs that keep the order of both sides; what
-    has no partner costs nothing (Needleman and Wunsch 1970).
+def best_alignment(first: Floats, second: Floats, cutoff_deg: float) -> float:
+    """The greatest sum of gains over pairs of places (unit vectors) that keep the order of both
+    sides; what has no partner costs nothing (Needleman and Wunsch 1970).
     """
-    row = np.zeros(gains.shape[1] + 1)
-    for i in range(gains.shape[0]):
+    row = np.zeros(len(second) + 1)
+    for i in range(len(first)):
         diagonal = 0.0
-        for j in range(gains.shape[1]):
+        for j in range(len(second)):
+            square = 0.0
+            for k in range(3):
+                square += (first[i, k] - second[j, k]) ** 2
+            # The chord is exact for small angles, where the arc cosine is not.
+            apart_deg = np.degrees(2.0 * np.arcsin(min(np.sqrt(square) / 2.0, 1.0)))
             above = row[j + 1]
-            row[j + 1] = max(diagonal + gains[i, j], above, row[j])
+            row[j + 1] = max(diagonal + 1.0 - apart_deg / cutoff_deg, above, row[j])
             diagonal = above
     return float(row[-1])
 
@@ -89,10 +94,7 @@ def similarity(first: Floats, second: Floats, cutoff_deg: float) -> float:
         return float("nan")
     if min(len(first), len(second)) == 0:
         return 0.0
-    # The chord is exact for small angles, where the arc cosine is not.
-    half = np.linalg.norm(first[:, None] - second[None], axis=2) / 2
-    apart_deg = np.degrees(2 * np.arcsin(np.minimum(half, 1.0)))
-    return best_alignment(1.0 - apart_deg / cutoff_deg) / longest
+    return best_alignment(first, second, float(cutoff_deg)) / longest
 
 
 def places_in_time(recording: Recording, path: Scanpath, bin_s: float) -> Floats:
@@ -107,10 +109,16 @@ def places_in_time(recording: Recording, path: Scanpath, bin_s: float) -> Floats
 
 @dataclass
 class _Viewers:
-    """Sequences of places of the viewers of one stimulus and window."""
+    """Sequences of places of the viewers of one stimulus and window, and who they are."""
 
     raw: list[Floats] = field(default_factory=list)
     released: list[Floats] = field(default_factory=list)
+    keys: list[RecordingKey] = field(default_factory=list)
+
+    @property
+    def once(self) -> list[int]:
+        """One place for each viewer: some may have two pieces, made of parts of several."""
+        return [i for i, key in enumerate(self.keys) if key not in self.keys[:i]]
 
 
 @dataclass(frozen=True)
@@ -178,6 +186,7 @@ class ScanpathSimilarity(Utility):
         self, viewers: _Viewers, raw: RecordingSet, test: RecordingSet, stretch: Stretch
     ) -> None:
         recorded, released = stretch.recorded, stretch.released
+        viewers.keys.append(stretch.viewer)
         path = scanpath_as_recorded(raw, recorded)
         viewers.raw.append(places_in_time(recorded, path, self.bin_s))
         path = scanpath_as_released(test, released, raw, recorded)
@@ -189,7 +198,10 @@ class ScanpathSimilarity(Utility):
         """
         pairs = zip(viewers.raw, viewers.released, strict=True)
         own = [similarity(a, b, self.cutoff_deg) for a, b in pairs]
-        before, after = (self._between(side) for side in (viewers.raw, viewers.released))
+        before, after = (
+            self._between([side[i] for i in viewers.once])
+            for side in (viewers.raw, viewers.released)
+        )
         known = np.isfinite(before)
         # Two releases without a fixation are no more alike than two that have nothing in common.
         after = np.where(np.isfinite(after), after, 0.0)

@@ -165,13 +165,34 @@ def viewer_by_viewer(
 
 
 def as_recorded(raw: RecordingSet, released: RecordingSet) -> RecordingSet:
-    """The raw recordings as a release of pieces shows them: cut into the same stretches, under
-    the true names. Itself, where names last.
+    """The raw recordings as a release of pieces shows them: everybody who saw a stimulus, cut at
+    its windows, under the true names. Itself, where names last.
     """
     if not holds_pieces(released):
         return raw
-    cut = [
-        s.recorded.with_(session=f"{s.recorded.session} {s.begin_ns}")
-        for s in pieces(raw, released)
-    ]
+    both = cut_at_windows(raw, released)
+    cut = [recording.with_(session=f"{recording.session} {begin}") for begin, recording in both]
     return RecordingSet(Cohort(cut, raw.people), None, raw.pipeline, raw.people)
+
+
+def cut_at_windows(raw: RecordingSet, released: RecordingSet) -> Iterator[tuple[int, Recording]]:
+    """The seconds of everybody who saw a stimulus that a release of pieces shows of it: when they
+    begin, in nanoseconds from its beginning, and what was recorded then.
+    """
+    assert raw.cohort is not None
+    windows = windows_of(released)
+    for recording in raw.cohort:
+        for begin, end in windows.get(recording.stimulus, ()):
+            yield begin, seconds_of(recording, begin, end)
+
+
+def windows_of(released: RecordingSet) -> dict[str, list[tuple[int, int]]]:
+    """When the pieces of each stimulus begin and end, in nanoseconds from its beginning, in
+    order.
+    """
+    assert released.cohort is not None
+    found: dict[str, set[tuple[int, int]]] = {}
+    for piece in released.cohort:
+        if len(piece):
+            found.setdefault(piece.stimulus, set()).add((int(piece.t_ns[0]), _end_ns(piece)))
+    return {stimulus: sorted(windows) for stimulus, windows in found.items()}

@@ -1,17 +1,25 @@
 """Privacy against utility: people recognised by the strongest attacker over what an analyst keeps,
-one chart per utility.
+one chart per utility, or all utilities in one picture; and which releases another one beats.
+
+A release is *dominated* for a utility where another one leaves no more people recognised and is no
+less useful, and is better in one of the two. It is *clearly* dominated where both 95 % intervals of
+the differences hold no better value for it: that of recognition over people, that of the utility
+over its parts (people or stimuli), both paired. The rest may be luck of these people and stimuli.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from gazeveil.arrays import Floats
+from gazeveil.evaluation.columns import CELL, RATE
 from gazeveil.evaluation.report.canvas import GUESS_DASHES, Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, Measure, Rate, ReleaseFindings
 from gazeveil.evaluation.report.labels import metric_label, percent
@@ -19,6 +27,9 @@ from gazeveil.evaluation.report.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+#: A release with a figure of a utility and its strongest attacker.
+Point: TypeAlias = tuple[ReleaseFindings, Measure, Rate]
 
 #: With more points than this their bars would hide one another; the table has the intervals.
 _MOST_BARS = 14
@@ -32,16 +43,172 @@ def tradeoffs(findings: Findings, folder: Path) -> list[Picture]:
     ]
 
 
-def _tradeoff(findings: Findings, utility: str, metric: str, folder: Path, name: str) -> Picture:
-    shown = []
-    for release in findings.attacked:
+def fronts(
+    findings: Findings, metrics: Sequence[tuple[str, str]], folder: Path, name: str
+) -> Picture:
+    """All utilities in one picture, with the key of the releases below.
+
+    Parameters
+    ----------
+    findings : Findings
+        Of attacks and utilities.
+    metrics : sequence of (utility, metric)
+        One panel each.
+    folder : Path
+        Where the PNG goes.
+    name : str
+        Of its file, without ending.
+    """
+    from matplotlib.lines import Line2D
+
+    columns = min(3, len(metrics))
+    rows = -(-len(metrics) // columns)
+    shown = [r for r in findings.attacked if any(_points(findings, *m, only=r) for m in metrics)]
+    drawn = figure(3.1 * rows + 0.16 * len(shown) / 2 + 0.4, 3.6 * columns)
+    panels = drawn.subplots(rows, columns, squeeze=False).ravel()
+    for axes, (utility, metric) in zip(panels, metrics, strict=False):
+        _panel(axes, findings, utility, metric, False)
+    for axes in panels[len(metrics) :]:
+        axes.set_axis_off()
+    for i, axes in enumerate(panels[: len(metrics)]):
+        axes.set_ylabel("people recognised (%)" if i % columns == 0 else "")
+    key = [
+        Line2D([], [], ls="", marker="s" if r.baseline else "o", color=light(r.colour))
+        for r in shown
+    ]
+    drawn.legend(
+        key,
+        [f"{r.number}  {r.label}" for r in shown],
+        loc="outside lower left",
+        ncols=2,
+        fontsize=8,
+    )
+    drawn.draw_without_rendering()
+    for axes, (utility, metric) in zip(panels, metrics, strict=False):
+        _number(axes, _points(findings, utility, metric))
+    titles = ", ".join(metric_label(*m) for m in metrics)
+    caption = (
+        "Each number is a release (key below). Down is more private, right is more useful. Grey"
+        " line: the releases no other one beats in both. Dotted: guessing."
+    )
+    return finish(drawn, folder, name, f"People recognised against: {titles}.", caption)
+
+
+@dataclass(frozen=True)
+class Dominated:
+    """A release that another one beats for a utility.
+
+    Parameters
+    ----------
+    release, by : ReleaseFindings
+        Which, and the one that beats it: clearly where one does, and of these the one that leaves
+        the fewest people recognised.
+    clearly : bool
+        Whether the intervals of both differences say so too; see the top of the page.
+    """
+
+    release: ReleaseFindings
+    by: ReleaseFindings
+    clearly: bool
+
+
+def dominated(findings: Findings, utility: str, metric: str) -> tuple[Dominated, ...]:
+    """The releases that another one beats for a utility, in the order of their numbers."""
+    points = _points(findings, utility, metric)
+    beaten = []
+    for point in points:
+        release, measure, worst = point
+        sign = 1 if measure.better == "higher" else -1
+        better = []
+        for other in points:
+            gains = worst.value - other[2].value, sign * (other[1].value - measure.value)
+            if other is not point and min(gains) >= 0 and max(gains) > 0:
+                better.append(Dominated(release, other[0], _clearly(findings, point, other)))
+        if better:
+            beaten.append(min(better, key=lambda d: (not d.clearly, _rate_of(d.by))))
+    return tuple(beaten)
+
+
+def _rate_of(release: ReleaseFindings) -> float:
+    return math.inf if release.worst is None else release.worst.value
+
+
+def _clearly(findings: Findings, first: Point, second: Point) -> bool:
+    """Whether the second release beats the first beyond the luck of people and stimuli."""
+    from gazeveil.attacks.result import paired_interval
+
+    sign = 1 if first[1].better == "higher" else -1
+    recognised = [
+        _parts(findings, r, RATE, attack=w.attack, scenario=w.scenario)
+        for r, _, w in (first, second)
+    ]
+    useful = [
+        _parts(findings, r, m.metric, utility=m.utility, scenario=m.scenario)
+        for r, m, _ in (second, first)
+    ]
+    for pair, way in ((recognised, 1), (useful, sign)):
+        common = sorted(pair[0].keys() & pair[1].keys())
+        if len(common) < 2:
+            return False
+        more, less = (way * np.array([side[n] for n in common]) for side in pair)
+        if paired_interval(more, less)[1] < 0:
+            return False
+    return True
+
+
+def _parts(
+    findings: Findings, release: ReleaseFindings, metric: str, **cell: str
+) -> dict[str, float]:
+    """The parts of a figure (people, stimuli), each the mean over repetitions."""
+    wanted = dict(zip(CELL, release.key, strict=False)) | cell | {"metric": metric}
+    rows = (
+        findings.results.outcomes.filter(
+            *(pl.col(c).fill_null("") == v for c, v in wanted.items()),
+            pl.col("value").is_not_null(),
+        )
+        .group_by("part")
+        .agg(pl.col("value").mean())
+    )
+    return {part: float(value) for part, value in rows.rows() if math.isfinite(value)}
+
+
+def _points(
+    findings: Findings, utility: str, metric: str, only: ReleaseFindings | None = None
+) -> list[Point]:
+    """The releases that have both figures."""
+    points = []
+    for release in findings.attacked if only is None else (only,):
         measure = release.measure(utility, metric)
         if measure is not None and release.worst is not None and math.isfinite(measure.value):
-            shown.append((release, measure, release.worst))
+            points.append((release, measure, release.worst))
+    return points
+
+
+def _tradeoff(findings: Findings, utility: str, metric: str, folder: Path, name: str) -> Picture:
+    shown = _points(findings, utility, metric)
     higher = shown[0][1].better == "higher"
     drawn = figure(4.1)
     axes = drawn.subplots()
     bars = len(shown) <= _MOST_BARS
+    _panel(axes, findings, utility, metric, bars)
+    drawn.draw_without_rendering()
+    _number(axes, shown)
+    listed = "; ".join(
+        f"{r.label}: {m.value:.3g}, {percent(w.value)} recognised" for r, m, w in shown
+    )
+    caption = (
+        "Each number is a release (see the key). Down is more private, right is more useful"
+        f" ({'higher' if higher else 'lower'} is better). Grey line: the releases no other one"
+        " beats in both. Dotted: guessing." + (" Bars: 95 % intervals." if bars else "")
+    )
+    title = metric_label(utility, metric)
+    return finish(drawn, folder, name, f"{title} against people recognised. {listed}.", caption)
+
+
+def _panel(axes: Axes, findings: Findings, utility: str, metric: str, bars: bool) -> None:
+    """The points of one utility, the front and guessing."""
+    shown = _points(findings, utility, metric)
+    higher = shown[0][1].better == "higher"
     for point in shown:
         _draw_point(axes, *point, bars)
     axes.margins(x=0.1)
@@ -60,17 +227,6 @@ def _tradeoff(findings: Findings, utility: str, metric: str, folder: Path, name:
         xlabel=f"{title}\nmore useful →",
         title=title,
     )
-    drawn.draw_without_rendering()
-    _label(axes, [(m.value, 100 * w.value, str(r.number), light(r.colour)) for r, m, w in shown])
-    listed = "; ".join(
-        f"{r.label}: {m.value:.3g}, {percent(w.value)} recognised" for r, m, w in shown
-    )
-    caption = (
-        "Each number is a release (see the key). Down is more private, right is more useful"
-        f" ({'higher' if higher else 'lower'} is better). Grey line: the releases no other one"
-        " beats in both. Dotted: guessing." + (" Bars: 95 % intervals." if bars else "")
-    )
-    return finish(drawn, folder, name, f"{title} against people recognised. {listed}.", caption)
 
 
 def _draw_point(
@@ -123,6 +279,11 @@ def _pareto(useful: Floats, recognised: Floats) -> list[int]:
             keep.append(i)
             best = float(recognised[i])
     return keep[::-1]
+
+
+def _number(axes: Axes, points: Sequence[Point]) -> None:
+    """Put the number of each release beside its point."""
+    _label(axes, [(m.value, 100 * w.value, str(r.number), light(r.colour)) for r, m, w in points])
 
 
 def _label(axes: Axes, points_: Sequence[tuple[float, float, str, str]]) -> None:

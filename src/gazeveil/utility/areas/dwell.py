@@ -25,6 +25,7 @@ conclude something from a smaller difference is mistaken already with raw data.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -41,7 +42,7 @@ from gazeveil.utility.areas.area_utility import AreaUtility
 from gazeveil.utility.areas.boxes import Boxes
 from gazeveil.utility.areas.scanpaths import need_samples
 from gazeveil.utility.base import UtilityResult
-from gazeveil.utility.stretches import holds_pieces, stretches
+from gazeveil.utility.stretches import cut_at_windows, holds_pieces, pieces, stretches
 
 #: Figures, in the order of :func:`compare_dwell`.
 METRICS = ("distribution_error", "mean_error", "sd_error", "quantile_error")
@@ -189,30 +190,47 @@ class Dwell(AreaUtility):
         """Dwell shares of every viewer and window, by stimulus."""
         lookup, bare = self.lookup, set()
         stimuli: dict[str, _Dwelling] = {}
-        for stretch in stretches(raw, test, self.window_s, self.gap_s):
-            recorded = stretch.recorded
-            boxes = lookup.of(recorded)
+        for raw_side, begin_ns, recording in self._sides(raw, test):
+            boxes = lookup.of(recording)
             if boxes is None:
-                bare.add(recorded.stimulus)
+                bare.add(recording.stimulus)
                 continue
-            if recorded.stimulus not in stimuli:
-                stimuli[recorded.stimulus] = _Dwelling(even_shares(boxes, recorded.space))
-            dwelling = stimuli[recorded.stimulus]
+            if recording.stimulus not in stimuli:
+                stimuli[recording.stimulus] = _Dwelling(even_shares(boxes, recording.space))
+            dwelling = stimuli[recording.stimulus]
             if len(boxes) != len(dwelling.even):
                 raise DataError(
-                    f"Stimulus '{recorded.stimulus}' has other areas for some viewers, so their"
+                    f"Stimulus '{recording.stimulus}' has other areas for some viewers, so their"
                     " dwell times have no distribution in common."
                 )
-            window = stretch.begin_ns if self.per == "window" else 0
-            before, after = (dwell_shares(boxes, r) for r in (recorded, stretch.released))
-            if not np.isnan(before).any():
-                dwelling.raw.setdefault(window, []).append(before)
-                dwelling.viewers.setdefault(window, []).append(stretch.viewer[0])
-            if not np.isnan(after).any():
-                dwelling.released.setdefault(window, []).append(after)
+            window, shares = begin_ns if self.per == "window" else 0, dwell_shares(boxes, recording)
+            if np.isnan(shares).any():
+                continue
+            if raw_side:
+                dwelling.raw.setdefault(window, []).append(shares)
+                dwelling.viewers.setdefault(window, []).append(recording.person)
+            else:
+                dwelling.released.setdefault(window, []).append(shares)
         if not stimuli:
             raise DataError(self.no_areas(bare, lookup))
         return stimuli
+
+    def _sides(
+        self, raw: RecordingSet, test: RecordingSet
+    ) -> Iterator[tuple[bool, int, Recording]]:
+        """Every window of every viewer: whether it is raw, when it begins, and its samples."""
+        if not holds_pieces(test):
+            for stretch in stretches(raw, test, self.window_s, self.gap_s):
+                yield True, stretch.begin_ns, stretch.recorded
+                # Areas that came with a recording are those of the recorded side.
+                released = stretch.released.with_(metadata=stretch.recorded.metadata)
+                yield False, stretch.begin_ns, released
+            return
+        for begin_ns, recorded in cut_at_windows(raw, test):
+            yield True, begin_ns, recorded
+        for stretch in pieces(raw, test):
+            released = stretch.released.with_(metadata=stretch.recorded.metadata)
+            yield False, stretch.begin_ns, released
 
     def _errors(self, dwelling: _Dwelling, kind: str, rng: np.random.Generator) -> Floats:
         """The four figures of one stimulus: of what was released, of even looking, or of raw

@@ -1,0 +1,234 @@
+"""The front: people recognised by the strongest attacker against what each kind of analyst keeps.
+
+    python benchmarks/front.py gazecom --out results/front-gazecom
+        [--known results/gazecom/parts/gazecom results/clock-gazecom/parts/gazecom-windows ...]
+        [--splits 10] [--draws 2] [--workers 1] [--drawn-only] [--page docs/results/front.md]
+
+The mechanisms, attackers and utilities are those of the study `front-gazecom` (or
+`front-eyenavgs`). What the folders of `--known` hold already (of the same recordings, with the same
+battery and at least as many splits) is not computed again; what is computed goes to `--out`, and a
+run that was stopped goes on there. Then the figure is drawn, `front-gazecom.png` beside the page,
+the tables go between the page's marks, and which releases another one beats is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+import gazeveil
+from gazeveil.evaluation.columns import NONE, mechanism_text
+from gazeveil.evaluation.report.canvas import drawing
+from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
+from gazeveil.evaluation.report.labels import percent
+from gazeveil.evaluation.report.tradeoffs import Dominated, dominated, fronts
+from gazeveil.evaluation.results import Results
+from gazeveil.evaluation.run import run
+from gazeveil.evaluation.study import Study
+from gazeveil.papers.study_file import read
+from lines import markdown, put_into
+
+STUDIES = Path(gazeveil.__file__).parent / "papers" / "studies"
+
+#: One panel and one column each: utility, metric, heading of the column, digits.
+PANELS = (
+    ("saliency", "kl", "maps: KL", 3),
+    ("dwell", "distribution_error", "dwell: distribution", 2),
+    ("events:by=stimulus", "fixation_duration_wasserstein_s", "fixation durations (s)", 3),
+    ("scanpath", "similarity", "scanpaths: similarity", 2),
+    ("signal", "median_error_deg", "samples: median (deg)", 1),
+    ("prediction:target=released", "error_deg", "prediction (deg)", 2),
+)
+
+#: Columns of the second table.
+FURTHER = (
+    ("signal", "rmse_deg", "RMS (deg)", 1),
+    ("signal", "p90_error_deg", "90 % (deg)", 1),
+    ("signal", "pooled_median_error_deg", "median of all samples (deg)", 1),
+    ("signal", "kept_share", "samples kept", 2),
+    ("dwell", "mean_error", "dwell: mean", 2),
+    ("dwell", "sd_error", "SD", 2),
+    ("dwell", "quantile_error", "quantiles", 2),
+    ("events:by=stimulus", "saccade_amplitude_wasserstein_deg", "saccade amplitudes (deg)", 2),
+    ("events:by=stimulus", "fixation_rate_error_hz", "fixation rate (Hz)", 2),
+    ("events:by=stimulus", "main_sequence_slope_error", "main sequence, slope", 2),
+    ("scanpath", "structure_correlation", "who looks alike: r", 2),
+)
+
+
+def computed(given: argparse.Namespace) -> list[Results]:
+    """All results, those that were missing computed first."""
+    held = [Results.read(folder) for folder in given.known]
+    wanted = {"use": given.draws, "recognition": given.splits}
+    for part in read(STUDIES / f"front-{given.cohort}.toml").parts:
+        kind = part.label.rpartition(", ")[2]
+        study = replace(part.study(), repetitions=wanted[kind])
+        folder = given.out / kind
+        if not given.drawn_only:
+            there = {r for results in held for r in releases(results, kind, study.repetitions)}
+            missing = tuple(m for m in study.mechanisms if str(m) not in there)
+            if missing:
+                run(replace(study, mechanisms=missing), folder, given.workers, said(kind))
+        if (folder / "results.parquet").exists():
+            held.append(Results.read(folder))
+    return held
+
+
+def said(kind: str) -> object:
+    """A line for every tenth of the way."""
+
+    def progress(done: int, cells: int) -> None:
+        if cells and done * 10 // cells > (done - 1) * 10 // cells:
+            print(f"{kind}: {done} of {cells} cells", flush=True)
+
+    return progress
+
+
+def releases(results: Results, kind: str, repetitions: int) -> set[str]:
+    """Texts of the releases of which some results have everything of a kind."""
+    column = "utility" if kind == "use" else "attack"
+    frame = results.frame.filter(pl.col(column).is_not_null(), pl.col("repetitions") >= repetitions)
+    if kind == "use":
+        frame = frame.filter(pl.col("utility").is_in([u for u, *_ in PANELS]))
+        complete = frame.group_by("mechanism", "reading", "parameters").agg(
+            pl.col("utility").n_unique()
+        )
+        frame = complete.filter(pl.col("utility") == len({u for u, *_ in PANELS}))
+    return {
+        mechanism_text(m, r or "", p or "")
+        for m, r, p in frame.select("mechanism", "reading", "parameters").unique().rows()
+    }
+
+
+def together(held: Iterable[Results], study: Study) -> Findings:
+    """Results of several runs as one: attacks and utilities, of each release what comes first."""
+    wanted = {NONE, *(str(m) for m in study.mechanisms)}
+    utilities = {u for u, *_ in (*PANELS, *FURTHER)}
+    frames, outcomes, guarantees, seen = [], [], [], set()
+    for results in held:
+        for column in ("attack", "utility"):
+            rows = results.frame.filter(pl.col(column).is_not_null())
+            if column == "utility":
+                rows = rows.filter(pl.col("utility").is_in(list(utilities)))
+            for key in rows.select("mechanism", "reading", "parameters").unique().rows():
+                text = mechanism_text(key[0], key[1] or "", key[2] or "")
+                if text not in wanted or (column, text) in seen:
+                    continue
+                seen.add((column, text))
+                same = [
+                    pl.col(c).fill_null("") == (v or "")
+                    for c, v in zip(("mechanism", "reading", "parameters"), key, strict=True)
+                ]
+                frames.append(rows.filter(*same).with_columns(cohort=pl.lit("front")))
+                outcomes.append(results.outcomes.filter(pl.col(column).is_not_null(), *same))
+        guarantees += list(results.guarantees)
+    frame = pl.concat([f.select(frames[0].columns) for f in frames])
+    rows = pl.concat([f.select(outcomes[0].columns) for f in outcomes])
+    return Findings(Results(frame, rows, tuple(guarantees)))
+
+
+def name_of(release: ReleaseFindings) -> str:
+    """A release as the tables have it."""
+    return f"{release.number} {release.label}"
+
+
+def figure_of(
+    release: ReleaseFindings, utility: str, metric: str, digits: int, star: bool = False
+) -> str:
+    """A figure, in bold on its front."""
+    measure = release.measure(utility, metric)
+    if measure is None or measure.value != measure.value:
+        return ""
+    text = f"{measure.value:.{digits}f}"
+    return f"**{text}**" if star else text
+
+
+def tables(findings: Findings) -> tuple[str, str, list[dict[str, Dominated]]]:
+    """The main table, the further one, and who is dominated in each panel."""
+    shown = sorted(findings.attacked, key=lambda r: -(r.worst.value if r.worst else 0.0))
+    beaten = [
+        {d.release.text: d for d in dominated(findings, utility, metric)}
+        for utility, metric, *_ in PANELS
+    ]
+    head = ("release", "found (%)", "by", *(title for *_, title, _ in PANELS), "on the front of")
+    rows = []
+    for release in shown:
+        worst = release.worst
+        assert worst is not None
+        fronts_ = [
+            title.partition(":")[0]
+            for (utility, metric, title, _), out in zip(PANELS, beaten, strict=True)
+            if release.text not in out and release.measure(utility, metric) is not None
+        ]
+        rows.append(
+            [
+                name_of(release),
+                f"{percent(worst.value)} ({percent(worst.low)} to {percent(worst.high)})",
+                f"`{worst.attack}`",
+                *(
+                    figure_of(release, u, m, digits, release.text not in out)
+                    for (u, m, _, digits), out in zip(PANELS, beaten, strict=True)
+                ),
+                ", ".join(fronts_) if len(fronts_) < len(PANELS) else "all",
+            ]
+        )
+    further = [
+        [name_of(r), *(figure_of(r, u, m, digits) for u, m, _, digits in FURTHER)] for r in shown
+    ]
+    return (
+        markdown(head, rows),
+        markdown(("release", *(title for *_, title, _ in FURTHER)), further),
+        beaten,
+    )
+
+
+def sentences(findings: Findings, beaten: list[dict[str, Dominated]]) -> str:
+    """Which releases are on no front, and by whom they are beaten."""
+    lines = []
+    for release in findings.protected:
+        outs = [out[release.text] for out in beaten if release.text in out]
+        measured = sum(release.measure(u, m) is not None for u, m, *_ in PANELS)
+        if release.worst is None or not measured or len(outs) < measured:
+            continue
+        clear = sum(d.clearly for d in outs)
+        names = ", ".join(dict.fromkeys(str(d.by.number) for d in outs))
+        lines.append(
+            f"- {name_of(release)}: beaten in all {measured} by {names}, clearly in {clear}."
+        )
+    return "\n".join(lines) if lines else "None."
+
+
+def main() -> None:
+    """Compute what is missing, draw, and write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cohort", choices=("gazecom", "eyenavgs"))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--known", type=Path, nargs="*", default=[])
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--drawn-only", action="store_true", help="compute nothing")
+    parser.add_argument("--page", type=Path)
+    given = parser.parse_args()
+    held = computed(given)
+    study = read(STUDIES / f"front-{given.cohort}.toml").parts[0].study()
+    findings = together(held, study)
+    main_table, further, beaten = tables(findings)
+    folder = given.page.parent if given.page else given.out
+    with drawing():
+        picture = fronts(findings, [(u, m) for u, m, *_ in PANELS], folder, f"front-{given.cohort}")
+    text = (
+        f"![{picture.alt}](front-{given.cohort}.png)\n\n{picture.caption}\n\n{main_table}\n\n"
+        f"On no front:\n\n{sentences(findings, beaten)}\n\n{further}"
+    )
+    print(text)
+    if given.page:
+        put_into(given.page, given.cohort, text)
+
+
+if __name__ == "__main__":
+    main()
