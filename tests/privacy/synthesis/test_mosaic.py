@@ -311,6 +311,7 @@ def test_exchange_keeps_every_reading_of_every_slot() -> None:
         )
         assert before == after
     assert sorted(set(made.origins.tolist())) != []
+    assert sorted(made.origins.tolist()) == list(range(7))
     assert not np.array_equal(made.places, some.places)
     # Within a segment a path has one giver.
     givers = [

@@ -58,7 +58,8 @@ class WindowPaths:
     there : array of bool, shape (viewers, slots)
         False where no viewer of the stimulus has been seen at all.
     origins : array of int64, shape (viewers,)
-        Whose recording each path was made for: with exchanged segments who gave most of them.
+        Whose recording each path was made for, everybody's once: of exchanged segments such that
+        as many as can be are the owner's.
     """
 
     places: Floats = field(repr=False)
@@ -89,10 +90,10 @@ def paths_in(readings: CrowdReadings, window: int, law: PathLaw, source: Source)
     # A slot without a reading is filled from the crowd, so that losses leave no trace.
     mixed = np.where(seen[:, :, None], own, drawn)
     if law.paths == "exchange":
-        dealt = _exchanged(len(own), own.shape[1], law, Words(source))
+        dealt, origins = _exchanged(len(own), own.shape[1], law, Words(source))
         mixed = np.take_along_axis(mixed, dealt[:, :, None], axis=0)
         there = np.take_along_axis(there | seen, dealt, axis=0)
-        return WindowPaths(mixed, there, _mostly(dealt))
+        return WindowPaths(mixed, there, origins)
     return WindowPaths(mixed, there | seen, origins)
 
 
@@ -127,28 +128,29 @@ def _stitched(
     return drawn, there
 
 
-def _exchanged(viewers: int, slots: int, law: PathLaw, words: Words) -> Ints:
-    """Who gives each slot of each path, shape (viewers, slots): people are put together in groups,
-    and the segments of a group are dealt anew for every segment.
+def _exchanged(viewers: int, slots: int, law: PathLaw, words: Words) -> tuple[Ints, Ints]:
+    """Who gives each slot of each path, shape (viewers, slots), and whose each path is: people are
+    put together in groups, and the segments of a group are dealt anew for every segment.
     """
-    order = shuffled(viewers, words)
-    groups = np.array_split(order, max(1, viewers // law.among))
+    groups = np.array_split(shuffled(viewers, words), max(1, viewers // law.among))
     dealt = np.empty((viewers, slots), dtype=np.int64)
+    origins = np.empty(viewers, dtype=np.int64)
     for group in groups:
         for begin in range(0, slots, law.segment):
             given = group[shuffled(len(group), words)]
             dealt[group, begin : begin + law.segment] = given[:, None]
-    return dealt
+        origins[group] = group[_owners(dealt[group], group)]
+    return dealt, origins
 
 
-def _mostly(dealt: Ints) -> Ints:
-    """Who gives most slots of each path; of those who give the same the one who comes first."""
-    origins = np.empty(len(dealt), dtype=np.int64)
-    for path, givers in enumerate(dealt):
-        who, first, slots = np.unique(givers, return_index=True, return_counts=True)
-        most = slots == slots.max()
-        origins[path] = who[most][np.argmin(first[most])]
-    return origins
+def _owners(dealt: Ints, group: Ints) -> Ints:
+    """Whose each path of a group is: everybody has one, and paths hold as many slots of their
+    owners as can be.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    given = (dealt[:, :, None] == group).sum(axis=1)
+    return np.asarray(linear_sum_assignment(given, maximize=True)[1], dtype=np.int64)
 
 
 def dealt_names(viewers: int, words: Words) -> Ints:
