@@ -14,6 +14,7 @@ from pathlib import Path
 from gazeveil import checks
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle, ReadAs, Skipped
+from gazeveil.gaze.frames import FRAMES, cohort_in_frame
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.description.toml_file import beside, read_dataset_file
 from gazeveil.io.folder import EXPECTED, Found, scan_file, scan_folder, scan_index
@@ -21,7 +22,7 @@ from gazeveil.io.registry import WITHOUT_READER, Format, get
 from gazeveil.io.source import stem
 
 #: Options `read` itself understands; the others go to the format.
-COMMON_OPTIONS = frozenset({"people", "clash", "index"})
+COMMON_OPTIONS = frozenset({"people", "clash", "index", "frame"})
 
 #: Files that a sentence names; `cohort.skipped` has them all.
 _MOST_NAMED = 8
@@ -52,9 +53,10 @@ def read(
         Options of the format; and `people`, a mapping or a CSV/TSV file of attributes, `index`, a
         table that says whose each file is (:mod:`gazeveil.io.description.index_file`), and
         `clash="error" | "session"`: what to do with two recordings of one person, stimulus, session
-        and task ("session" numbers them), and `dataset`, the path of a `dataset.toml`; one that
-        lies in the folder, or beside the file, is read anyway (False: not). What is said here goes
-        before what it says.
+        and task ("session" numbers them), `frame="world" | "head"`: what gaze on a sphere is
+        relative to (:mod:`gazeveil.gaze.frames`), and `dataset`, the path of a `dataset.toml`; one
+        that lies in the folder, or beside the file, is read anyway (False: not). What is said here
+        goes before what it says.
 
     Warns
     -----
@@ -75,6 +77,7 @@ def read(
         raise FormatError(place, *WITHOUT_READER[format])
     common = {k: options.pop(k) for k in COMMON_OPTIONS & options.keys()}
     clash = checks.one_of("read", "clash", common.get("clash", "error"), ("error", "session"))
+    frame = checks.one_of("read", "frame", common.get("frame", "world"), FRAMES)
     chosen = get(format) if isinstance(format, str) else format
     found = _found(place, chosen, options, common)
     root = place if place.is_dir() else place.parent
@@ -93,7 +96,7 @@ def read(
         handles = _number_sessions(handles)
     name = place.stem if place.is_file() else place.name
     read_as = ReadAs(chosen.name, _layout(found))
-    return Cohort(handles, people, found.skipped, name, read_as)
+    return cohort_in_frame(Cohort(handles, people, found.skipped, name, read_as), frame)
 
 
 def _layout(found: Found) -> dict[str, object]:

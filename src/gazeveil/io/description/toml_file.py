@@ -60,6 +60,7 @@ _SAME = (
     "decimal",
     "comment",
     "clash",
+    "frame",
 )
 _PATHS = ("people", "index", "frame_interval_s")
 _KEYS = ("format", *_PATHS, "columns", "units", "screen", "options", *_SAME)

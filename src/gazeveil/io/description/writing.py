@@ -78,7 +78,7 @@ def write_dataset_file(
     if target.exists():
         raise DataError(f"{target} exists already. Edit it, or remove it to have it written anew.")
     chosen = get(format) if isinstance(format, str) else format
-    reading = {k: v for k, v in options.items() if k not in ("people", "clash", "dataset")}
+    reading = {k: v for k, v in options.items() if k not in ("people", "clash", "frame", "dataset")}
     try:
         found = (scan_folder if place.is_dir() else scan_file)(place, chosen, reading)
     except FormatError as error:
@@ -87,7 +87,7 @@ def write_dataset_file(
         raise FormatError(
             target, f"a form to fill in was written ({error.problem})", "Fill it in and try again."
         ) from error
-    common = {k: v for k, v in options.items() if k in ("people", "clash")}
+    common = {k: v for k, v in options.items() if k in ("people", "clash", "frame")}
     target.write_text(_text(found, root, common), encoding="utf-8")
     return target
 
