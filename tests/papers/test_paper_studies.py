@@ -61,6 +61,8 @@ def test_every_paper_and_both_real_sets_have_studies() -> None:
         "eyenavgs",
         "clock-gazecom",
         "clock-eyenavgs",
+        "front-gazecom",
+        "front-eyenavgs",
     }
     # Each mirrored part of a paper has its own file.
     for paper in CITATIONS:
