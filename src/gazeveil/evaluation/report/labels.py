@@ -276,6 +276,8 @@ _UTILITIES = {
     "prediction": "gaze prediction",
     "privacy-sensitivity": "privacy sensitivity",
     "saliency": "saliency map",
+    "scanpath": "scanpaths",
+    "signal": "samples",
 }
 
 _METRICS = {
