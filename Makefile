@@ -55,7 +55,7 @@ test: export GAZEVEIL_EXPECTS ?= $(EXPECTS)
 test: check browser database
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not heavy"
 
-BENCHES := speed events_agreement events_downstream noise tables_fourier tables_people streams kaleido graded attackers real_people document_order synthesis dpgazesynth fidelity event_synth cvae clock_render gatekeeper_latency gatekeeper_ledger gatekeeper_attack gatekeeper_averaging gatekeeper_select gatekeeper_load release_scale
+BENCHES := speed events_agreement events_downstream noise tables_fourier tables_people streams kaleido graded attackers real_people document_order synthesis dpgazesynth fidelity event_synth cvae clock_render mosaic gatekeeper_latency gatekeeper_ledger gatekeeper_attack gatekeeper_averaging gatekeeper_select gatekeeper_load release_scale
 
 # All of them run, and the first missed floor does not hide the others.
 bench: install
