@@ -142,6 +142,8 @@ class RecordingSet:
         # Set by whoever takes several parts of one set, so that what is computed recording by
         # recording is computed once, for the whole.
         self.part_of: RecordingSet | None = None
+        # Of several sets put together: in which of them each recording is, and under which key.
+        self.made_of: Mapping[RecordingKey, tuple[RecordingSet, RecordingKey]] | None = None
         # Of a release of pieces: whose each name is (the truth, which attackers never see), and
         # which part of which stimulus each piece shows (public); None where names last.
         self.origins: Mapping[str, RecordingKey] | None = None
@@ -342,6 +344,11 @@ class RecordingSet:
         shared = all(p.noise_scale_deg == first.noise_scale_deg for p in parts)
         scale = first.noise_scale_deg if shared else None
         whole = cls(cohort, tables, first.pipeline, first.people, scale)
+        whole.made_of = {
+            (key[0], key[1], _session(key[2], i), key[3]): (p, key)
+            for i, p in enumerate(parts)
+            for key in p.keys
+        }
         if all(p.piece_windows is not None for p in parts):
             whole.piece_windows = {
                 (key[0], key[1], _session(key[2], i), key[3]): window

@@ -63,16 +63,33 @@ def recording_vectors(recording_set: RecordingSet, features: str = "summary") ->
                 f"{features.capitalize()} vectors need samples, and this release holds tables only."
                 " Use features='summary'."
             )
-        whole = recording_set.part_of
-        if whole is not None and features in _OF_ONE_RECORDING:
-            places = {key: i for i, key in enumerate(whole.keys)}
-            rows = [places[key] for key in recording_set.keys]
-            kept[features] = recording_vectors(whole, features).where(
-                np.array(rows, dtype=np.int64)
-            )
-        else:
-            kept[features] = _MAKERS[features](recording_set)
+        shared = _from_others(recording_set, features) if features in _OF_ONE_RECORDING else None
+        kept[features] = shared or _MAKERS[features](recording_set)
     return kept[features]
+
+
+def _from_others(recording_set: RecordingSet, features: str) -> RecordingVectors | None:
+    """Rows of the vectors of the set that this is a part of, or of the sets it is made of; None
+    where it is neither.
+    """
+    keys = recording_set.keys
+    if recording_set.part_of is not None:
+        whole = recording_set.part_of
+        places = {key: i for i, key in enumerate(whole.keys)}
+        rows = np.array([places[key] for key in keys], dtype=np.int64)
+        return recording_vectors(whole, features).where(rows)
+    if recording_set.made_of is None:
+        return None
+    origins = [recording_set.made_of[key] for key in keys]
+    parts = {
+        part: recording_vectors(part, features) for part in dict.fromkeys(p for p, _ in origins)
+    }
+    first = next(iter(parts.values()))
+    if any(vectors.columns != first.columns for vectors in parts.values()):
+        return None
+    at = {part: {key: i for i, key in enumerate(part.keys)} for part in parts}
+    values = [parts[part].values[at[part][key]] for part, key in origins]
+    return RecordingVectors(keys, np.stack(values), first.columns, first.blocks)
 
 
 def check_features(owner: str, features: object, allowed: tuple[str, ...] = FEATURES) -> None:

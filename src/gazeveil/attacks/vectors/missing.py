@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from gazeveil.arrays import Floats
+from gazeveil.attacks.statistics import quantiles
 from gazeveil.gaze.recording import Recording
 
 _RUNS = (0.25, 0.5, 0.75, 0.9, 1.0)
@@ -72,4 +73,4 @@ def _log_quantiles(values: Floats, at: tuple[float, ...]) -> Floats:
     """Logarithms of quantiles; zeros where nothing is lost, which is a statement too."""
     if len(values) == 0:
         return np.zeros(len(at))
-    return np.log(np.maximum(np.quantile(values, at), 1.0))
+    return np.log(np.maximum(quantiles(values, at), 1.0))

@@ -7,13 +7,15 @@ public, samples weigh as much as their precision.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from gazeveil.arrays import Floats
+from gazeveil.arrays import Bools, Floats, Ints
+from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
 
@@ -24,6 +26,9 @@ NoiseScale = Callable[[Recording], Floats | None]
 _OWN_MOVEMENT_DEG = 1.0
 
 _TINY = 1e-9
+
+# The largest double below 180: the south pole stays inside [0, 180).
+_Y_LAST_DEG = float(np.nextafter(180.0, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +49,12 @@ class Path:
     @cached_property
     def degrees(self) -> tuple[Floats, Floats]:
         """Right and down in the degrees of the space, worked out once."""
-        return self.space.degrees(self.vectors)
+        x, y = np.empty(len(self.vectors)), np.empty(len(self.vectors))
+        if isinstance(self.space, Sphere):
+            _sphere_degrees(self.vectors, x, y)
+        else:
+            _screen_degrees(self.vectors, x, y)
+        return x, y
 
     def offsets_deg(self, other: Floats) -> Floats:
         """Degrees right and down from other directions to these, shape (slots, 2).
@@ -78,21 +88,33 @@ def paths(
         Of each sample; equal by default.
     """
     finest = slots_s[0]
-    slot = (recording.t_ns - recording.t_ns.min()) // round(1e9 * finest)
-    count, good = int(slot.max()) + 1, recording.valid
-    v = recording.space.vectors(recording.x_deg[good], recording.y_deg[good])
-    if weights is not None:
-        v = v * weights[good, None]
-    at = slot[good]
-    sums: Floats = np.stack(
-        [np.bincount(at, weights=v[:, k], minlength=count) for k in range(3)], axis=1
-    )
-    result = {}
-    for slot_s in slots_s:
-        many = round(slot_s / finest)
-        total: Floats = np.add.reduceat(sums, np.arange(0, count, many), axis=0)
-        result[slot_s] = Path(recording.space, unit(total))
-    return result
+    sums = slot_sums(recording, finest, weights)
+    return {s: path_of_sums(recording.space, sums, round(s / finest)) for s in slots_s}
+
+
+def slot_sums(recording: Recording, slot_s: float, weights: Floats | None = None) -> Floats:
+    """Sums of the directions of valid samples over slots, shape (slots, 3).
+
+    Parameters
+    ----------
+    recording, weights
+        As in :func:`paths`.
+    slot_s : float
+        Length of a slot in seconds.
+    """
+    slot = (recording.t_ns - recording.t_ns.min()) // round(1e9 * slot_s)
+    sums = np.zeros((int(slot.max()) + 1, 3))
+    each = np.empty(0) if weights is None else weights
+    add = _add_sphere if isinstance(recording.space, Sphere) else _add_screen
+    add(slot, recording.x_deg, recording.y_deg, recording.valid, each, sums)
+    return sums
+
+
+def path_of_sums(space: Space, sums: Floats, many: int) -> Path:
+    """The path of slots that are so many of those of :func:`slot_sums`."""
+    directions = np.empty((-(-len(sums) // many), 3))
+    _slot_directions(sums, many, directions)
+    return Path(space, directions)
 
 
 def mean_direction(directions: Floats) -> Floats:
@@ -144,7 +166,102 @@ def crowds(paths: Sequence[Path], people: Sequence[str]) -> list[Floats]:
 
 
 def _offsets(space: Space, x: Floats, y: Floats, from_x: Floats, from_y: Floats) -> Floats:
-    dx = x - from_x
+    """Offsets, shape (slots, 2); each axis is contiguous."""
+    out = np.empty((2, max(len(x), len(from_x)) if len(x) and len(from_x) else 0))
     if isinstance(space, Sphere):
-        dx = (np.mod(dx + 180.0, 360.0) - 180.0) * np.sin(np.radians((y + from_y) / 2))
-    return np.stack((dx, y - from_y), axis=1)
+        _sphere_offsets(x, y, from_x, from_y, out)
+    else:
+        np.subtract(x, from_x, out=out[0])
+        np.subtract(y, from_y, out=out[1])
+    return out.T
+
+
+@compiled
+def _add_sphere(
+    slot: Ints, x: Floats, y: Floats, good: Bools, weights: Floats, sums: Floats
+) -> None:
+    """Add the directions of good samples of a sphere to the sums of their slots."""
+    for i in range(len(slot)):
+        if good[i]:
+            weight = weights[i] if len(weights) else 1.0
+            lon, lat = math.radians(x[i] - 180.0), math.radians(90.0 - y[i])
+            flat = weight * math.cos(lat)
+            k = slot[i]
+            sums[k, 0] += flat * math.sin(lon)
+            sums[k, 1] += weight * math.sin(lat)
+            sums[k, 2] += flat * math.cos(lon)
+
+
+@compiled
+def _add_screen(
+    slot: Ints, x: Floats, y: Floats, good: Bools, weights: Floats, sums: Floats
+) -> None:
+    """Add the directions of good samples of a screen to the sums of their slots."""
+    for i in range(len(slot)):
+        if good[i]:
+            weight = weights[i] if len(weights) else 1.0
+            right, down = math.tan(math.radians(x[i])), math.tan(math.radians(y[i]))
+            scale = weight / math.sqrt(right * right + down * down + 1.0)
+            k = slot[i]
+            sums[k, 0] += scale * right
+            sums[k, 1] -= scale * down
+            sums[k, 2] += scale
+
+
+@compiled
+def _slot_directions(sums: Floats, many: int, out: Floats) -> None:
+    """Directions of so many slots taken together; NaN where they cancel or there are none."""
+    for k in range(len(out)):
+        a, b, c = 0.0, 0.0, 0.0
+        for i in range(k * many, min((k + 1) * many, len(sums))):
+            a += sums[i, 0]
+            b += sums[i, 1]
+            c += sums[i, 2]
+        length = math.sqrt(a * a + b * b + c * c)
+        if length > _TINY:
+            out[k, 0], out[k, 1], out[k, 2] = a / length, b / length, c / length
+        else:
+            out[k] = math.nan
+
+
+@compiled
+def _sphere_degrees(vectors: Floats, x: Floats, y: Floats) -> None:
+    """As :meth:`gazeveil.gaze.geometry.Sphere.degrees`."""
+    for i in range(len(vectors)):
+        right, up, ahead = vectors[i]
+        flat = math.sqrt(right * right + ahead * ahead)
+        if flat == 0.0 and up == 0.0:
+            x[i], y[i] = math.nan, math.nan
+            continue
+        turned = math.degrees(math.atan2(right, ahead)) + 180.0
+        x[i] = 0.0 if turned >= 360.0 else turned
+        y[i] = min(90.0 - math.degrees(math.atan2(up, flat)), _Y_LAST_DEG)
+        if math.isnan(up):
+            y[i] = math.nan
+
+
+@compiled
+def _screen_degrees(vectors: Floats, x: Floats, y: Floats) -> None:
+    """As :meth:`gazeveil.gaze.geometry.Screen.degrees`."""
+    for i in range(len(vectors)):
+        right, up, ahead = vectors[i]
+        if ahead > 0:
+            x[i] = math.degrees(math.atan(right / ahead))
+            y[i] = math.degrees(math.atan(-up / ahead))
+        else:
+            x[i], y[i] = math.nan, math.nan
+
+
+@compiled
+def _sphere_offsets(x: Floats, y: Floats, from_x: Floats, from_y: Floats, out: Floats) -> None:
+    """Degrees right and down along the arcs of a sphere; one place stands for as many as asked."""
+    for i in range(out.shape[1]):
+        a, b = (i if len(x) > 1 else 0), (i if len(from_x) > 1 else 0)
+        turned = x[a] - from_x[b] + 180.0
+        if turned >= 360.0:
+            turned -= 360.0
+        elif turned < 0.0:
+            turned += 360.0
+        middle = math.radians((y[a] + from_y[b]) / 2)
+        out[0, i] = (turned - 180.0) * math.sin(middle)
+        out[1, i] = y[a] - from_y[b]

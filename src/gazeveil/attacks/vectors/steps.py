@@ -17,6 +17,7 @@ from gazeveil.attacks.vectors import missing, movement, places
 from gazeveil.attacks.vectors.paths import Path, crowds, mean_direction, paths, sample_weights
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.recording import Recording
 
 #: Lengths of slots in seconds; each a whole multiple of the first.
@@ -66,19 +67,28 @@ def _columns() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _each_alone(recording_set: RecordingSet) -> list[_Alone]:
-    """What each recording shows without the others: of a part, what the whole has of it."""
+    """What each recording shows without the others: of a part, what the whole has of it, and of
+    sets put together, what each of them has.
+    """
     if recording_set not in _KEPT:
-        whole = recording_set.part_of
-        if whole is None:
-            scale = recording_set.noise_scale_deg
-            _KEPT[recording_set] = [
-                _alone(recording, sample_weights(recording, scale))
-                for recording in recording_set.cohort or ()
-            ]
-        else:
-            places = {key: i for i, key in enumerate(whole.keys)}
-            every = _each_alone(whole)
-            _KEPT[recording_set] = [every[places[key]] for key in recording_set.keys]
+        scale = recording_set.noise_scale_deg
+        origins = recording_set.made_of or {}
+        if recording_set.part_of is not None:
+            origins = {key: (recording_set.part_of, key) for key in recording_set.keys}
+        # Samples weigh by their noise, so that another scale gives other numbers.
+        sources = {source for source, _ in origins.values() if source.noise_scale_deg == scale}
+        known = {
+            source: dict(zip(source.keys, _each_alone(source), strict=True)) for source in sources
+        }
+        kept = []
+        for item in recording_set.cohort.items if recording_set.cohort is not None else ():
+            source, key = origins.get(item.key, (recording_set, item.key))
+            if source in known:
+                kept.append(known[source][key])
+            else:
+                recording = item.load() if isinstance(item, Handle) else item
+                kept.append(_alone(recording, sample_weights(recording, scale)))
+        _KEPT[recording_set] = kept
     return _KEPT[recording_set]
 
 
