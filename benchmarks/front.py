@@ -24,7 +24,6 @@ import gazeveil
 from gazeveil.evaluation.columns import NONE, mechanism_text
 from gazeveil.evaluation.report.canvas import drawing
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
-from gazeveil.evaluation.report.labels import percent
 from gazeveil.evaluation.report.tradeoffs import Dominated, dominated, fronts
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import run
@@ -112,11 +111,12 @@ def together(held: Iterable[Results], study: Study) -> Findings:
     for results in held:
         for column in ("attack", "utility"):
             rows = results.frame.filter(pl.col(column).is_not_null())
+            complete = wanted if column == "attack" else releases(results, "use", 1)
             if column == "utility":
                 rows = rows.filter(pl.col("utility").is_in(list(utilities)))
             for key in rows.select("mechanism", "reading", "parameters").unique().rows():
                 text = mechanism_text(key[0], key[1] or "", key[2] or "")
-                if text not in wanted or (column, text) in seen:
+                if text not in wanted & complete or (column, text) in seen:
                     continue
                 seen.add((column, text))
                 same = [
@@ -129,6 +129,11 @@ def together(held: Iterable[Results], study: Study) -> Findings:
     frame = pl.concat([f.select(frames[0].columns) for f in frames])
     rows = pl.concat([f.select(outcomes[0].columns) for f in outcomes])
     return Findings(Results(frame, rows, tuple(guarantees)))
+
+
+def measured(findings: Findings, utility: str, metric: str) -> list[bool]:
+    """Which of the attacked releases have a figure."""
+    return [r.measure(utility, metric) is not None for r in findings.attacked]
 
 
 def name_of(release: ReleaseFindings) -> str:
@@ -167,7 +172,7 @@ def tables(findings: Findings) -> tuple[str, str, list[dict[str, Dominated]]]:
         rows.append(
             [
                 name_of(release),
-                f"{percent(worst.value)} ({percent(worst.low)} to {percent(worst.high)})",
+                f"{100 * worst.value:.0f} ({100 * worst.low:.0f} to {100 * worst.high:.0f})",
                 f"`{worst.attack}`",
                 *(
                     figure_of(release, u, m, digits, release.text not in out)
@@ -191,14 +196,12 @@ def sentences(findings: Findings, beaten: list[dict[str, Dominated]]) -> str:
     lines = []
     for release in findings.protected:
         outs = [out[release.text] for out in beaten if release.text in out]
-        measured = sum(release.measure(u, m) is not None for u, m, *_ in PANELS)
-        if release.worst is None or not measured or len(outs) < measured:
+        count = sum(release.measure(u, m) is not None for u, m, *_ in PANELS)
+        if release.worst is None or not count or len(outs) < count:
             continue
         clear = sum(d.clearly for d in outs)
         names = ", ".join(dict.fromkeys(str(d.by.number) for d in outs))
-        lines.append(
-            f"- {name_of(release)}: beaten in all {measured} by {names}, clearly in {clear}."
-        )
+        lines.append(f"- {name_of(release)}: beaten in all {count} by {names}, clearly in {clear}.")
     return "\n".join(lines) if lines else "None."
 
 
@@ -219,8 +222,9 @@ def main() -> None:
     findings = together(held, study)
     main_table, further, beaten = tables(findings)
     folder = given.page.parent if given.page else given.out
+    panels = [(u, m) for u, m, *_ in PANELS if sum(map(bool, measured(findings, u, m))) > 1]
     with drawing():
-        picture = fronts(findings, [(u, m) for u, m, *_ in PANELS], folder, f"front-{given.cohort}")
+        picture = fronts(findings, panels, folder, f"front-{given.cohort}")
     text = (
         f"![{picture.alt}](front-{given.cohort}.png)\n\n{picture.caption}\n\n{main_table}\n\n"
         f"On no front:\n\n{sentences(findings, beaten)}\n\n{further}"

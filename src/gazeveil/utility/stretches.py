@@ -17,8 +17,8 @@ import numpy as np
 
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.gaze.scratch import set_aside
 from gazeveil.utility.areas.scanpaths import side_by_side
 
 
@@ -170,9 +170,11 @@ def as_recorded(raw: RecordingSet, released: RecordingSet) -> RecordingSet:
     """
     if not holds_pieces(released):
         return raw
-    both = cut_at_windows(raw, released)
-    cut = [recording.with_(session=f"{recording.session} {begin}") for begin, recording in both]
-    return RecordingSet(Cohort(cut, raw.people), None, raw.pipeline, raw.people)
+    cut = (
+        recording.with_(session=f"{recording.session} {begin}")
+        for begin, recording in cut_at_windows(raw, released)
+    )
+    return RecordingSet(set_aside(cut, raw.people), None, raw.pipeline, raw.people)
 
 
 def cut_at_windows(raw: RecordingSet, released: RecordingSet) -> Iterator[tuple[int, Recording]]:

@@ -72,6 +72,7 @@ def fronts(
         axes.set_axis_off()
     for i, axes in enumerate(panels[: len(metrics)]):
         axes.set_ylabel("people recognised (%)" if i % columns == 0 else "")
+        axes.set_xlabel("more useful →")
     key = [
         Line2D([], [], ls="", marker="s" if r.baseline else "o", color=light(r.colour))
         for r in shown
