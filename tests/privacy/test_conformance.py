@@ -53,6 +53,8 @@ TEXTS = [
     "dpgazesynth-one-report:epsilon=1,G=12,zones=2,order=2,motion=still",
     "clock-render-k-same:k=3",
     "clock-render-dp-k-same:k=3,epsilon=1",
+    "style:epsilon=10,r_deg=2",
+    "style:epsilon=10,r_deg=2,weight=0",
     "mosaic:epsilon=10,r_deg=2,piece_s=1,gap_s=1/2",
     "mosaic:epsilon=10,r_deg=2,piece_s=1,gap_s=1/2,paths=own",
     "mosaic:epsilon=10,r_deg=2,piece_s=1,gap_s=1/2,paths=exchange",

@@ -35,6 +35,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "clock-render-k-same": ("synthesis.clock.k_same", "ClockRenderKSame"),
     "clock-render-dp-k-same": ("synthesis.clock.dp_k_same", "ClockRenderDPKSame"),
     "mosaic": ("synthesis.mosaic.mechanism", "Mosaic"),
+    "style": ("synthesis.style.mechanism", "Style"),
     "event-synth-pd": ("synthesis.events_pd.mechanism", "EventSynthPD"),
     "heatmap-gaussian": ("maps.heatmap", "HeatmapGaussian"),
     "heatmap-laplace": ("maps.heatmap", "HeatmapLaplace"),

@@ -1,0 +1,59 @@
+"""What identifies people in a headset, and what is left of it when places are made coarser, put in
+the head, or cut into pieces.
+
+    python benchmarks/vr_places.py [--splits 4] [--attacks steps,fusion] [--out FOLDER]
+        [--page docs/howto/vr.md]
+
+EyeNavGS (12 people x 12 scenes) under GAZEVEIL_DATA, split by scene, two independent releases a
+split; the first line of each frame is gaze as recorded. Errors are angles to the recorded gaze in
+the same frame.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+import gazeveil
+from gazeveil.privacy.registry import mechanism
+from lines import markdown, put_into
+from style import headings, measured, told
+
+#: What is measured in each frame.
+MECHANISMS = (
+    "clock-render:epsilon=10,r_deg=2,form=offline",
+    "clock-render:epsilon=10,r_deg=8,form=offline",
+    "clock-render:epsilon=10,r_deg=30,form=offline",
+    "style:epsilon=10,r_deg=2,weight=8",
+    "mosaic:epsilon=10,r_deg=2,paths=own",
+    "mosaic:epsilon=10,r_deg=2,paths=stitch",
+    "mosaic:epsilon=10,r_deg=8,paths=stitch",
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--splits", type=int, default=4)
+    parser.add_argument("--attacks", default="steps,fusion")
+    parser.add_argument("--out", type=Path, help="folder to go on from if interrupted")
+    parser.add_argument("--page", type=Path)
+    chosen = parser.parse_args()
+    data = Path(os.environ.get("GAZEVEIL_DATA", "../shared/data")) / "eyenavgs_nthu"
+    attacks, rows = chosen.attacks.split(","), []
+    for frame in ("world", "head"):
+        raw = gazeveil.read(data, frame=frame).load()
+        names = {f"`{text}`": str(mechanism(text)) for text in MECHANISMS}
+        out = None if chosen.out is None else chosen.out / frame
+        figures = measured(raw, list(names.values()), attacks, chosen.splits, out)
+        for label, name in {"as recorded": "none", **names}.items():
+            rows.append([frame, label, *told(figures[name], attacks)])
+            print(*rows[-1], sep=" | ", flush=True)
+    table = markdown(["gaze in the", *headings("release", attacks)], rows)
+    print(table)
+    if chosen.page is not None:
+        put_into(chosen.page, "eyenavgs", table)
+
+
+if __name__ == "__main__":
+    main()
