@@ -205,6 +205,43 @@ def sentences(findings: Findings, beaten: list[dict[str, Dominated]]) -> str:
     return "\n".join(lines) if lines else "None."
 
 
+#: What a release should reach: heading, utility, metric, most.
+ASKED = (
+    ("samples: median at most 3 deg", "signal", "median_error_deg", 3.0),
+    ("maps: KL at most 0.05", "saliency", "kl", 0.05),
+    ("dwell: distribution within 15 %", "dwell", "distribution_error", 0.15),
+    ("dwell: mean", "dwell", "mean_error", 0.15),
+    ("dwell: SD", "dwell", "sd_error", 0.15),
+    ("dwell: quantiles", "dwell", "quantile_error", 0.15),
+)
+
+
+def asked(findings: Findings) -> str:
+    """What each release of pieces, and each that hides people, reaches of what is asked for."""
+
+    def mark(value: float, most: float, digits: int) -> str:
+        return f"{value:.{digits}f} {'yes' if value <= most else 'no'}"
+
+    rows = []
+    for release in findings.protected:
+        worst = release.worst
+        figures = [release.measure(u, m) for _, u, m, _ in ASKED]
+        if worst is None or any(f is None for f in figures):
+            continue
+        if release.key[0] != "mosaic" and worst.value > 2 * worst.chance:
+            continue
+        ends = ((100 * worst.value, 200 * worst.chance), (100 * worst.high, 300 * worst.chance))
+        rows.append(
+            [
+                name_of(release),
+                *(mark(value, most, 1) for value, most in ends),
+                *(mark(f.value, a[3], 2) for f, a in zip(figures, ASKED, strict=True) if f),
+            ]
+        )
+    head = ("release", "found (%) at most twice guessing", "upper end at most three times")
+    return markdown((*head, *(title for title, *_ in ASKED)), rows)
+
+
 def main() -> None:
     """Compute what is missing, draw, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -227,7 +264,7 @@ def main() -> None:
         picture = fronts(findings, panels, folder, f"front-{given.cohort}")
     text = (
         f"![{picture.alt}](front-{given.cohort}.png)\n\n{picture.caption}\n\n{main_table}\n\n"
-        f"On no front:\n\n{sentences(findings, beaten)}\n\n{further}"
+        f"On no front:\n\n{sentences(findings, beaten)}\n\n{asked(findings)}\n\n{further}"
     )
     print(text)
     if given.page:
