@@ -20,6 +20,8 @@ from gazeveil.evaluation.run import Progress
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere, distance_deg
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.pieces import PieceMechanism
+from gazeveil.privacy.publication.plain_words import found_in_words
 
 #: Analyses that are tried unless others are named.
 USUAL_UTILITIES = ("density", "signal", "events")
@@ -96,12 +98,15 @@ def measure(
     failures = tuple(dict.fromkeys(f"Not computed: {f['sentence']}" for f in results.failures))
     if not found:
         return {"attack": None, "utility": None, "said": failures or ("Nothing was measured.",)}
-    attack = None if battery == NOBODY else _attack(found[0], battery, repetitions)
+    pieces = isinstance(mechanism, PieceMechanism)
+    attack = None if battery == NOBODY else _attack(found[0], battery, repetitions, pieces)
     utility = _utility(found[0].measures, middle_rmse_deg(cohort))
     return {"attack": attack, "utility": utility, "said": (*_said(attack, utility), *failures)}
 
 
-def _attack(release: ReleaseFindings, battery: str, repetitions: int) -> dict[str, object] | None:
+def _attack(
+    release: ReleaseFindings, battery: str, repetitions: int, pieces: bool
+) -> dict[str, object] | None:
     worst = release.worst
     if worst is None:
         return None
@@ -109,8 +114,10 @@ def _attack(release: ReleaseFindings, battery: str, repetitions: int) -> dict[st
         "raw/private": "it had other, raw recordings of these people",
         "private/private": "it had another release of other recordings of these people",
     }[worst.scenario]
+    asked = "it was asked about each piece by itself; " if pieces else ""
     return {
         "attacker": worst.attack,
+        "asked": "pieces" if pieces else "people",
         "people": worst.n,
         "found": worst.found,
         "guessing": max(1, round(worst.chance * worst.n)),
@@ -122,7 +129,7 @@ def _attack(release: ReleaseFindings, battery: str, repetitions: int) -> dict[st
         "battery": battery,
         "tried": release.tried,
         "repetitions": repetitions,
-        "protocol": f"{scenario}; the {battery} battery, mean of {repetitions} draws",
+        "protocol": f"{scenario}; {asked}the {battery} battery, mean of {repetitions} draws",
     }
 
 
@@ -166,8 +173,7 @@ def _said(attack: dict[str, object] | None, utility: dict[str, object] | None) -
     if attack is not None:
         said.append(
             f"{attack['attacker']}, the strongest of {attack['tried']} attackers"
-            f" ({attack['battery']} battery), recognised {attack['found']} of {attack['people']}"
-            f" people; guessing finds {attack['guessing']}."
+            f" ({attack['battery']} battery), recognised {found_in_words(attack)}."
         )
     rows: Any = [] if utility is None else utility["analyses"]
     for row in rows:

@@ -17,7 +17,7 @@ from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import read_certificate
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.piece_files import makes_pieces, piece_alignment, viewers_of
-from gazeveil.privacy.publication.plain_words import person_in_words
+from gazeveil.privacy.publication.plain_words import found_in_words, person_in_words
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.publication.writing import write_publication
 from gazeveil.release.verify import verify
@@ -128,3 +128,10 @@ def test_a_person_is_all_pieces() -> None:
     much = person_in_words({"numbers": {"epsilon": "300"}}, {"unit": "window"}, pieces=True)
     assert "pieces that they manage to join" in much
     assert "one name" not in much
+
+
+def test_an_attack_on_pieces_is_told_in_pieces() -> None:
+    attack = {"found": 2, "people": 24, "guessing": 1, "rate": 0.0712, "chance": 0.0417}
+    assert found_in_words(attack) == "2 of 24 people; guessing finds 1"
+    told = found_in_words({**attack, "asked": "pieces"})
+    assert told == "the person of 7.1 % of all pieces; guessing finds 4.2 %"

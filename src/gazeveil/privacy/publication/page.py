@@ -11,7 +11,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from gazeveil.privacy.noise import arithmetic, knorm
-from gazeveil.privacy.publication.plain_words import person_in_words, promise_in_words
+from gazeveil.privacy.publication.plain_words import (
+    found_in_words,
+    person_in_words,
+    promise_in_words,
+)
 from gazeveil.privacy.randomness import rng
 
 Certificate = Mapping[str, object]
@@ -163,10 +167,9 @@ def _attacked(certificate: Certificate) -> list[str]:
     attack = certificate.get("attack")
     if not isinstance(attack, Mapping):
         return ["No attack was run on this release, so nothing was measured."]
-    people, found = attack["people"], attack["found"]
     sentences = [
         f"The strongest of {attack.get('tried', 1)} attackers (`{attack['attacker']}`) found"
-        f" **{found} of {people} people; guessing finds {attack['guessing']}**."
+        f" **{found_in_words(attack)}**."
     ]
     if attack.get("protocol"):
         sentences.append(f"{_capital(str(attack['protocol']))}.")
@@ -198,18 +201,25 @@ def _consent(certificate: Certificate) -> list[str]:
     if guarantee["definition"] != "none":
         rate_hz = _part(certificate, "alignment").get("rate_hz")
         words = f"This is guaranteed: {promise_in_words(guarantee, rate_hz)}"
-    measured = (
-        " In a test on this data, the strongest computer program we tried still recognised"
-        f" {attack['found']} of {attack['people']} participants when it had other recordings of"
-        f" them; by guessing it would have recognised {attack['guessing']}."
-        if isinstance(attack, Mapping)
-        else " Somebody who has other recordings of my eyes might still recognise me."
-    )
+    measured = " Somebody who has other recordings of my eyes might still recognise me."
+    if isinstance(attack, Mapping):
+        measured = (
+            f" In a test on this data, the strongest computer program we tried {_still(attack)}."
+        )
     return [
         '> "My eye movements will be published in a changed form, without my name and without the'
         f" date of the recording. {words}{measured} Published data cannot be called back"
         ' afterwards."'
     ]
+
+
+def _still(attack: Mapping[str, object]) -> str:
+    if attack.get("asked") == "pieces":
+        return f"had other recordings of the participants and still found {found_in_words(attack)}"
+    return (
+        f"still recognised {attack['found']} of {attack['people']} participants when it had other"
+        f" recordings of them; by guessing it would have recognised {attack['guessing']}"
+    )
 
 
 def _check(certificate: Certificate) -> list[str]:

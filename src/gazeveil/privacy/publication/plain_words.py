@@ -88,6 +88,14 @@ def person_in_words(per_person: Part, guarantee: Part, pieces: bool = False) -> 
     return f"{about} {exact}. Take two guesses at all that a person did: {_shift(numbers)}."
 
 
+def found_in_words(attack: Part) -> str:
+    """What an attacker found, and what guessing finds: people, or the people of single pieces."""
+    if attack.get("asked") == "pieces":
+        rate, chance = (100 * float(str(attack[name])) for name in ("rate", "chance"))
+        return f"the person of {rate:.1f} % of all pieces; guessing finds {chance:.1f} %"
+    return f"{attack['found']} of {attack['people']} people; guessing finds {attack['guessing']}"
+
+
 def _of_group(neighbours: str, k: Fraction) -> str:
     if "same law" in neighbours:
         how = f"was drawn by one rule for at least {k} people"
