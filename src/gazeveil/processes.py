@@ -1,4 +1,6 @@
-"""Worker processes: how they start without the user's script, and end with whoever started them."""
+"""Worker processes: how they start without the user's script, end with whoever started them, and
+which task it is that ends one.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,22 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.context import BaseContext
 from types import ModuleType
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+R = TypeVar("R")
+
+#: How often a task is given to a process before it counts as lost.
+ATTEMPTS = 3
+
+#: From how many processes there will be, and how they are made, to what each begins with.
+Beginning = Callable[[int, BaseContext], tuple[Callable[..., None], tuple[Any, ...]]]
 
 
 def cores() -> int:
@@ -62,3 +76,137 @@ def undisturbed() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@dataclass(frozen=True)
+class TaskResult(Generic[R]):
+    """What a task gave.
+
+    Parameters
+    ----------
+    number : int
+        Which task.
+    value : object
+        Its result.
+    """
+
+    number: int
+    value: R
+
+
+@dataclass(frozen=True)
+class LostTask:
+    """A task whose process ended without an answer each time.
+
+    Parameters
+    ----------
+    number : int
+        Which task.
+    """
+
+    number: int
+
+
+class WorkerPool:
+    """New processes on this machine that do tasks in any order.
+
+    A process that is killed, or out of memory, takes the tasks in flight with it, and they are
+    given out again to new processes; after a second loss each is tried alone, to find out which of
+    them it was.
+
+    Parameters
+    ----------
+    count : int
+        How many processes.
+    begin : callable
+        Says what new processes begin with; called anew for each set of them, because a killed
+        process may hold the locks of what it shared.
+    ahead : int
+        How many tasks wait in the hands of the processes. What is sent is held in memory.
+    """
+
+    def __init__(self, count: int, begin: Beginning, ahead: int = 0) -> None:
+        self.count, self.begin, self.ahead = count, begin, ahead
+        self._pool: ProcessPoolExecutor | None = None
+
+    def do(
+        self,
+        function: Callable[..., R],
+        tasks: Sequence[Callable[[], tuple[Any, ...]]],
+        look_s: float | None = None,
+    ) -> Iterator[TaskResult[R] | LostTask | None]:
+        """Results as they come, and tasks that were lost :data:`ATTEMPTS` times. An error of the
+        function is raised.
+
+        Parameters
+        ----------
+        function : callable
+            What a process does.
+        tasks : sequence of callables
+            Each gives the arguments of one call when it is sent.
+        look_s : float, optional
+            A None comes at least so often, in seconds, and before every result.
+        """
+        waiting, alone = deque(range(len(tasks))), deque[int]()
+        tries: Counter[int] = Counter()
+        while waiting or alone:
+            lost = yield from self._flights(function, tasks, waiting or alone, not waiting, look_s)
+            self.stop()
+            for number in dict.fromkeys(lost):
+                tries[number] += 1
+                if tries[number] >= ATTEMPTS:
+                    yield LostTask(number)
+                else:
+                    (alone if tries[number] == ATTEMPTS - 1 else waiting).append(number)
+
+    def _flights(
+        self,
+        function: Callable[..., R],
+        tasks: Sequence[Callable[[], tuple[Any, ...]]],
+        queue: deque[int],
+        single: bool,
+        look_s: float | None,
+    ) -> Generator[TaskResult[R] | None, None, list[int]]:
+        """Results until the queue is empty or a process ends; returns the tasks that were lost."""
+        most = 1 if single else self.count + self.ahead
+        pool = self._start(1 if single else self.count)
+        flying: dict[Future[R], int] = {}
+        lost: list[int] = []
+        while (queue or flying) and not lost:
+            try:
+                while queue and len(flying) < most:
+                    number = queue.popleft()
+                    lost.append(number)
+                    given = tasks[number]()
+                    with no_main(), undisturbed():
+                        flying[pool.submit(function, *given)] = number
+                    lost.pop()
+                done, _ = wait(flying, timeout=look_s, return_when=FIRST_COMPLETED)
+            except BrokenExecutor:
+                break
+            if look_s is not None:
+                yield None
+            for future in done:
+                number = flying.pop(future)
+                try:
+                    yield TaskResult(number, future.result())
+                except BrokenExecutor:
+                    lost.append(number)
+        return [*lost, *flying.values()]
+
+    def _start(self, count: int) -> ProcessPoolExecutor:
+        context = multiprocessing.get_context("spawn")
+        initializer, given = self.begin(count, context)
+        self._pool = ProcessPoolExecutor(
+            count, mp_context=context, initializer=initializer, initargs=given
+        )
+        return self._pool
+
+    def stop(self) -> None:
+        """End the processes, also those in the midst of a task."""
+        if self._pool is None:
+            return
+        for process in list((getattr(self._pool, "_processes", None) or {}).values()):
+            process.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool = None

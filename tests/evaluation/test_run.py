@@ -24,12 +24,12 @@ import gazeveil
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.evaluation.api import evaluate
-from gazeveil.evaluation.backends import Processes
 from gazeveil.evaluation.columns import FRAME, OUTCOMES
 from gazeveil.evaluation.releases import protect
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.registry import mechanism
+from gazeveil.processes import WorkerPool
 from tests.support.places import ROOT
 from tests.support.small_attacks import (
     SEEN,
@@ -672,7 +672,7 @@ def test_a_batch_that_always_kills_its_process_is_reported_and_the_others_are_no
 def test_something_defined_in_the_users_own_script_is_computed_in_that_process(
     cohort: Cohort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Processes, "_start", lambda *_: pytest.fail("a process was started"))
+    monkeypatch.setattr(WorkerPool, "_start", lambda *_: pytest.fail("a process was started"))
     monkeypatch.setattr(Place, "__module__", "__main__")
     monkeypatch.setattr(sys.modules["__main__"], "Place", Place, raising=False)
     assert evaluate(cohort, [], [Place()], repetitions=3, executor=2).frame.height == 6

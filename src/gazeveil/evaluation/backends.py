@@ -9,15 +9,13 @@ this shows in the figures.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
-    BrokenExecutor,
     Executor,
     Future,
     ProcessPoolExecutor,
@@ -25,6 +23,8 @@ from concurrent.futures import (
     wait,
 )
 from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing.context import BaseContext
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from types import TracebackType
@@ -37,11 +37,7 @@ from gazeveil.evaluation.sources import in_memory, scratch_paths
 from gazeveil.evaluation.store import Content, Store
 from gazeveil.evaluation.worker import Worker, compute
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.processes import no_main, serve_parent
-
-#: How often a batch is given to a worker before its cells are reported as broken.
-ATTEMPTS = 3
-
+from gazeveil.processes import ATTEMPTS, LostTask, WorkerPool, serve_parent
 
 #: How often it is looked which cells of the batches in hand are finished, in seconds.
 LOOK_S = 0.5
@@ -134,7 +130,7 @@ class Processes(Backend):
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: WorkerPool | None = None
         self._queue: SimpleQueue[tuple[int, int]] | None = None
 
     def work(
@@ -149,79 +145,37 @@ class Processes(Backend):
             # not import without running it.
             yield from InProcess().work(worker, batches, folder)
             return
-        waiting, alone, tries = deque(batches), deque[CellBatch](), Counter[CellBatch]()
-        number_of = {batch: i for i, batch in enumerate(batches)}
-        while waiting or alone:
-            single = not waiting
-            queue = alone if single else waiting
-            flying: dict[Future[Answer], CellBatch] = {}
-            broken: list[CellBatch] = []
-            self._start(sent, 1 if single else self.workers)
-            while (queue or flying) and not broken:
-                try:
-                    while queue and len(flying) < (1 if single else self.workers) and not broken:
-                        batch = queue.popleft()
-                        flying[self._submit(batch, folder, number_of[batch])] = batch
-                    done, _ = wait(flying, timeout=LOOK_S, return_when=FIRST_COMPLETED)
-                except BrokenExecutor:
-                    broken = [*flying.values(), batch]
-                    break
+        self._pool = WorkerPool(self.workers, partial(self._beginning, sent))
+        given = [partial(_given, batch, folder, i) for i, batch in enumerate(batches)]
+        for answer in self._pool.do(_work_here, given, LOOK_S):
+            if isinstance(answer, LostTask):
+                yield (
+                    batches[answer.number],
+                    FailedBatch(
+                        "The process that computed it ended without an answer,"
+                        f" {ATTEMPTS} times: killed, or out of memory. Use fewer workers."
+                    ),
+                )
+            elif answer is not None:
+                yield batches[answer.number], answer.value
+            else:
                 for number, cell in self._finished():
-                    yield (
-                        replace(batches[number], cells=batches[number].cells[cell:][:1]),
-                        Finished(),
-                    )
-                for future in done:
-                    batch = flying.pop(future)
-                    try:
-                        yield batch, future.result()
-                    except BrokenExecutor:
-                        broken.append(batch)
-                broken += flying.values() if broken else []
-            self._stop()
-            for batch in dict.fromkeys(broken):
-                tries[batch] += 1
-                # One of those in flight took the others with it: after a second loss each is tried
-                # alone, to find out which.
-                if tries[batch] >= ATTEMPTS:
-                    yield (
-                        batch,
-                        FailedBatch(
-                            "The process that computed it ended without an answer,"
-                            f" {ATTEMPTS} times: killed, or out of memory. Use fewer workers."
-                        ),
-                    )
-                else:
-                    (alone if tries[batch] == ATTEMPTS - 1 else waiting).append(batch)
+                    cells = batches[number].cells[cell:][:1]
+                    yield replace(batches[number], cells=cells), Finished()
 
-    def _start(self, sent: bytes, workers: int) -> None:
-        context = multiprocessing.get_context("spawn")
+    def _beginning(
+        self, sent: bytes, _: int, context: BaseContext
+    ) -> tuple[Callable[..., None], tuple[bytes, SimpleQueue[tuple[int, int]]]]:
         # Two numbers at a time: a message as short as that is written whole or not at all, also by
-        # a worker that is killed. A new pool gets a new queue, because a killed worker may hold the
-        # lock of the old one.
+        # a worker that is killed. New processes get a new queue, because a killed worker may hold
+        # the lock of the old one.
         self._queue = context.SimpleQueue()
-        self._pool = ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_begin, initargs=(sent, self._queue)
-        )
-
-    def _submit(self, batch: CellBatch, folder: Path | None, number: int) -> Future[Answer]:
-        assert self._pool is not None
-        with no_main():
-            return self._pool.submit(_work_here, batch, folder, number)
+        return _begin, (sent, self._queue)
 
     def _finished(self) -> Iterator[tuple[int, int]]:
         """Batch and place in it of the cells that were finished since the last look."""
         while self._queue is not None and not self._queue.empty():
             yield self._queue.get()
-
-    def _stop(self) -> None:
-        if self._pool is not None:
-            # A worker in the midst of a batch would be waited for; whoever stops a study does not
-            # want that.
-            for process in list((getattr(self._pool, "_processes", None) or {}).values()):
-                process.terminate()
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = self._queue = None
 
     def __exit__(
         self,
@@ -229,7 +183,8 @@ class Processes(Backend):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop()
+        if self._pool is not None:
+            self._pool.stop()
 
 
 class ExecutorBackend(Backend):
@@ -358,6 +313,13 @@ def _begin(sent: bytes, queue: SimpleQueue[tuple[int, int]]) -> None:
     global _WORKER, _QUEUE
     _WORKER, _QUEUE = pickle.loads(sent), queue
     serve_parent()
+
+
+def _given(
+    batch: CellBatch, folder: Path | None, number: int
+) -> tuple[CellBatch, Path | None, int]:
+    """What a worker gets for one batch."""
+    return batch, folder, number
 
 
 def _work_here(batch: CellBatch, folder: Path | None, number: int) -> dict[Cell, Content]:

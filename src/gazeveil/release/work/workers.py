@@ -6,30 +6,21 @@ the tasks it had, and they are given out again; nothing of what it wrote was tak
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    wait,
-)
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import partial
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import TracebackType
 from uuid import uuid4
 
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.privacy.publication.part import Part
-from gazeveil.processes import no_main, serve_parent, undisturbed
+from gazeveil.processes import ATTEMPTS, LostTask, WorkerPool, serve_parent
 from gazeveil.release.work.task import WrittenTask, do_packed, do_task, packed
-
-#: How often a task is given to a worker before the release stops.
-ATTEMPTS = 3
 
 #: Recordings that share noise, or just one.
 Parts = Sequence[Part]
@@ -81,47 +72,21 @@ class OwnProcesses(Workers):
     """
 
     def __init__(self, count: int) -> None:
-        self.count = count
-        self._pool: ProcessPoolExecutor | None = None
+        # One more task than processes: a process that is finished need not wait for the next.
+        self._pool = WorkerPool(count, _beginning, ahead=1)
 
     def work(self, tasks: Sequence[Parts], attempts: Path) -> Iterator[WrittenTask]:
         """See :class:`Workers`."""
-        waiting, alone = deque(range(len(tasks))), deque[int]()
-        tries: Counter[int] = Counter()
-        while waiting or alone:
-            # One of the tasks in flight took the others with it: after a second loss each is tried
-            # alone, to find out which.
-            queue, count = (waiting, self.count) if waiting else (alone, 1)
-            pool = self._start(count)
-            lost = yield from _flights(pool, tasks, queue, count, attempts)
-            self._stop()
-            for number in lost:
-                tries[number] += 1
-                if tries[number] >= ATTEMPTS:
-                    raise DataError(
-                        f"The process that protects recording {tasks[number][0].number} ended"
-                        f" {ATTEMPTS} times without an answer: killed, or out of memory. Use"
-                        " fewer workers. Nothing was released."
-                    )
-                (alone if tries[number] == ATTEMPTS - 1 else waiting).append(number)
-
-    def _start(self, count: int) -> ProcessPoolExecutor:
-        self._pool = ProcessPoolExecutor(
-            count,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_begin,
-            initargs=(str(max(1, (os.cpu_count() or 1) // count)),),
-        )
-        return self._pool
-
-    def _stop(self) -> None:
-        if self._pool is None:
-            return
-        # A worker in the midst of a recording would be waited for.
-        for process in list((getattr(self._pool, "_processes", None) or {}).values()):
-            process.terminate()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._pool = None
+        given = [partial(_given, parts, attempts) for parts in tasks]
+        for answer in self._pool.do(do_packed, given):
+            if isinstance(answer, LostTask):
+                raise DataError(
+                    f"The process that protects recording {tasks[answer.number][0].number} ended"
+                    f" {ATTEMPTS} times without an answer: killed, or out of memory. Use fewer"
+                    " workers. Nothing was released."
+                )
+            if answer is not None:
+                yield answer.value
 
     def __exit__(
         self,
@@ -129,40 +94,22 @@ class OwnProcesses(Workers):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop()
+        self._pool.stop()
+
+
+def _given(parts: Parts, attempts: Path) -> tuple[object, Path]:
+    """What a worker gets for one task."""
+    return packed(parts), attempts
+
+
+def _beginning(count: int, _: BaseContext) -> tuple[Callable[[str], None], tuple[str]]:
+    return _begin, (str(max(1, (os.cpu_count() or 1) // count)),)
 
 
 def _begin(threads: str) -> None:
     """A worker process shares the cores with its siblings, and ends with its parent."""
     os.environ.setdefault("POLARS_MAX_THREADS", threads)
     serve_parent()
-
-
-def _flights(
-    pool: Executor, tasks: Sequence[Parts], queue: deque[int], most: int, attempts: Path
-) -> Generator[WrittenTask, None, list[int]]:
-    """Results until the queue is empty or the pool breaks; returns the tasks that were lost."""
-    flying: dict[Future[WrittenTask], int] = {}
-    lost: list[int] = []
-    while (queue or flying) and not lost:
-        try:
-            # No more in flight than work at a time: what is sent waits in this process's memory.
-            while queue and len(flying) < most + 1:
-                number = queue.popleft()
-                lost.append(number)
-                with no_main(), undisturbed():
-                    flying[pool.submit(do_packed, packed(tasks[number]), attempts)] = number
-                lost.pop()
-            done, _ = wait(flying, return_when=FIRST_COMPLETED)
-        except BrokenExecutor:
-            break
-        for future in done:
-            number = flying.pop(future)
-            try:
-                yield future.result()
-            except BrokenExecutor:
-                lost.append(number)
-    return [*lost, *flying.values()]
 
 
 class OnCluster(Workers):

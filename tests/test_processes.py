@@ -1,0 +1,64 @@
+"""Tasks in worker processes: all are done, and the one that ends its process is found out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gazeveil.processes import ATTEMPTS, LostTask, TaskResult, WorkerPool, serve_parent
+
+
+def begin(count, context):
+    return serve_parent, ()
+
+
+def square(value: int, log: Path) -> int:
+    """The square; a process that is asked for that of 3 is killed, as by want of memory."""
+    with log.open("a") as file:
+        file.write(f"{value}\n")
+    if value == 3:
+        time.sleep(0.2)  # so that others are in flight
+        os.kill(os.getpid(), signal.SIGKILL)
+    if value == 99:
+        raise ArithmeticError("too large")
+    return value * value
+
+
+def arguments(values: list[int], log: Path):
+    return [partial(lambda *given: given, value, log) for value in values]
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_the_task_that_kills_its_process_is_found_and_all_others_are_done(ahead, tmp_path):
+    values, log = [1, 2, 3, 4, 5, 6], tmp_path / "log"
+    pool = WorkerPool(2, begin, ahead)
+    got = list(pool.do(square, arguments(values, log)))
+    lost = [answer for answer in got if isinstance(answer, LostTask)]
+    done = {a.number: a.value for a in got if isinstance(a, TaskResult)}
+    assert lost == [LostTask(2)]
+    assert done == {i: v * v for i, v in enumerate(values) if v != 3}
+    assert log.read_text().split().count("3") == ATTEMPTS
+
+
+def test_a_look_comes_before_every_result_and_while_nothing_is_ready(tmp_path):
+    pool = WorkerPool(1, begin)
+    got = list(pool.do(square, arguments([1, 2], tmp_path / "log"), look_s=0.05))
+    assert [a.value for a in got if a is not None] == [1, 4]
+    assert got[0] is None
+    assert got.count(None) > 2  # a new process takes longer than two looks
+
+
+def test_an_error_of_a_task_is_raised_and_the_processes_are_ended(tmp_path):
+    pool = WorkerPool(1, begin)
+    with pytest.raises(ArithmeticError, match="too large"):
+        list(pool.do(square, arguments([1, 99, 2], tmp_path / "log")))
+    assert pool._pool is not None
+    processes = list(pool._pool._processes.values())
+    pool.stop()
+    assert processes
+    assert not any(p.is_alive() for p in processes)
