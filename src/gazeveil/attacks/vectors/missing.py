@@ -4,9 +4,11 @@ they are.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from gazeveil.arrays import Floats
+from gazeveil.arrays import Bools, Floats
 from gazeveil.attacks.statistics import quantiles
 from gazeveil.gaze.recording import Recording
 
@@ -52,21 +54,29 @@ def missing_statistics(recording: Recording) -> Floats:
     duration_s = float(recording.t_ns[-1] - recording.t_ns[0]) / 1e9
     return np.array(
         (
-            lost.mean(),
-            np.log(n),
-            np.log(max(duration_s, 1e-3)),
+            np.count_nonzero(lost) / n,
+            math.log(n),
+            math.log(max(duration_s, 1e-3)),
             len(runs_ms),
             *_log_quantiles(runs_ms, _RUNS),
             np.count_nonzero((runs_ms > _BLINK_MS[0]) & (runs_ms < _BLINK_MS[1])),
             np.count_nonzero(runs_ms >= _BLINK_MS[1]),
             *_log_quantiles(stretches, _STRETCHES),
             usual_ms,
-            np.log(max(float(step_ms.max()), 1e-3)),
+            math.log(max(float(step_ms.max()), 1e-3)),
             step_ms.std(),
-            *(part.mean() if len(part) else np.nan for part in np.array_split(lost, _PARTS)),
+            *_shares(lost),
         ),
         dtype=np.float64,
     )
+
+
+def _shares(lost: Bools) -> list[float]:
+    """Share of lost samples in each part of a recording, as equal as they can be."""
+    size, more = divmod(len(lost), _PARTS)
+    ends = np.cumsum([size + (i < more) for i in range(_PARTS)]).tolist()
+    parts = [lost[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+    return [np.count_nonzero(p) / len(p) if len(p) else np.nan for p in parts]
 
 
 def _log_quantiles(values: Floats, at: tuple[float, ...]) -> Floats:

@@ -119,9 +119,9 @@ def path_of_sums(space: Space, sums: Floats, many: int) -> Path:
 
 def mean_direction(directions: Floats) -> Floats:
     """The mean of unit vectors, shape (1, 3); straight ahead where they cancel or none is known."""
-    total = np.nansum(directions, axis=0)
-    length = float(np.linalg.norm(total))
-    return np.reshape(total / length if length > _TINY else (0.0, 0.0, 1.0), (1, 3))
+    out = np.empty((1, 3))
+    _mean_direction(directions, out[0])
+    return out
 
 
 def slot_means(recording: Recording, slot_s: float) -> Path:
@@ -149,20 +149,19 @@ def crowds(paths: Sequence[Path], people: Sequence[str]) -> list[Floats]:
     Somebody who was alone with a stimulus is compared with their own mean over time.
     """
     longest = max(len(p.vectors) for p in paths)
-    total = np.zeros((longest, 3))
-    own: dict[str, Floats] = {}
-    for p, person in zip(paths, people, strict=True):
-        filled = np.nan_to_num(p.vectors)
-        total[: len(filled)] += filled
-        mine = own.setdefault(person, np.zeros((longest, 3)))
-        mine[: len(filled)] += filled
-    alone = len(own) == 1
-    result = []
-    for p, person in zip(paths, people, strict=True):
-        mine = own[person]
-        others = np.broadcast_to(mine.sum(axis=0), mine.shape) if alone else total - mine
-        result.append(unit(others)[: len(p.vectors)])
-    return result
+    stack = np.zeros((len(paths), longest, 3))
+    for row, p in zip(stack, paths, strict=True):
+        row[: len(p.vectors)] = np.where(np.isnan(p.vectors), 0.0, p.vectors)
+    names, owner = np.unique(np.array(people, dtype=np.str_), return_inverse=True)
+    if len(names) == 1:
+        others = np.broadcast_to(stack.sum(axis=(0, 1)), stack.shape)
+    elif len(names) == len(paths):
+        others = stack.sum(axis=0) - stack
+    else:
+        own = np.zeros((len(names), longest, 3))
+        np.add.at(own, owner, stack)
+        others = (stack.sum(axis=0) - own)[owner]
+    return [directions[: len(p.vectors)] for directions, p in zip(unit(others), paths, strict=True)]
 
 
 def _offsets(space: Space, x: Floats, y: Floats, from_x: Floats, from_y: Floats) -> Floats:
@@ -222,6 +221,20 @@ def _slot_directions(sums: Floats, many: int, out: Floats) -> None:
             out[k, 0], out[k, 1], out[k, 2] = a / length, b / length, c / length
         else:
             out[k] = math.nan
+
+
+@compiled
+def _mean_direction(directions: Floats, out: Floats) -> None:
+    total = np.zeros(3)
+    for i in range(len(directions)):
+        for k in range(3):
+            if not math.isnan(directions[i, k]):
+                total[k] += directions[i, k]
+    length = math.sqrt(total[0] * total[0] + total[1] * total[1] + total[2] * total[2])
+    if length > _TINY:
+        out[:] = total / length
+    else:
+        out[0], out[1], out[2] = 0.0, 0.0, 1.0
 
 
 @compiled

@@ -4,6 +4,8 @@ lies to that of the other people.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints
@@ -21,8 +23,12 @@ _WIDTH = 0.6
 
 _OFFSETS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _LAGS = (1, 2, 5, 10)
+_AT_OFFSETS, _AT_LAGS = np.array(_OFFSETS), np.array(_LAGS)
 _MOST_BEHIND = 3
 _LEAST_PAIRS = 3
+
+# Fewer slots show no spectrum.
+_LEAST_SLOTS = 8
 
 #: Names of the numbers of each kind, in order.
 SPECTRUM_NAMES = tuple(f"power_{axis}{i}" for axis in "xy" for i in range(len(_BANDS_HZ) - 1))
@@ -55,22 +61,34 @@ def spectrum(offsets_deg: Floats, slot_s: float) -> Floats:
     slot_s : float
         Length of a slot in seconds.
     """
-    out = np.full((2, len(_BANDS_HZ) - 1), np.nan)
+    bands = len(_BANDS_HZ) - 1
+    out = np.full((2, bands), np.nan)
+    known = np.isfinite(offsets_deg).all(axis=1)
+    there = np.flatnonzero(known)
+    if len(there) < _LEAST_SLOTS:
+        return out.ravel()
     n = len(offsets_deg)
-    frequency = np.fft.rfftfreq(n, slot_s) if n else np.empty(0)
-    band = np.searchsorted(_BANDS_HZ, frequency, side="right") - 1
-    inside = (band >= 0) & (band < out.shape[1])
-    for axis in range(2):
-        values = offsets_deg[:, axis]
-        there = np.flatnonzero(np.isfinite(values))
-        if len(there) < 8:
-            continue
-        bridged = np.interp(np.arange(n), there, values[there])
-        power = np.abs(np.fft.rfft((bridged - bridged.mean()) * np.hanning(n))) ** 2
-        total = np.bincount(band[inside], weights=power[inside], minlength=out.shape[1])
-        count = np.bincount(band[inside], minlength=out.shape[1])
-        out[axis] = np.where(count > 0, np.log(total / np.maximum(count, 1) + 1e-6), np.nan)
+    bridged = offsets_deg.T
+    if len(there) < n:
+        bridged = np.stack([np.interp(np.arange(n), there, axis[there]) for axis in bridged])
+    window, first, count = _bands(n, slot_s)
+    shifted = bridged - bridged.mean(axis=1, keepdims=True)
+    spectra = np.fft.rfft(shifted * window, axis=1)
+    power = spectra.real**2 + spectra.imag**2
+    # Sums up to each frequency: bands are differences of them.
+    total = np.cumsum(np.concatenate((np.zeros((2, 1)), power), axis=1), axis=1)
+    sums = total[:, first + count] - total[:, first]
+    shown = count > 0
+    out[:, shown] = np.log(sums[:, shown] / count[shown] + 1e-6)
     return out.ravel()
+
+
+@lru_cache(maxsize=256)
+def _bands(n: int, slot_s: float) -> tuple[Floats, Ints, Ints]:
+    """The window of a path of n slots, and of each band its first frequency and how many it has."""
+    frequency = np.fft.rfftfreq(n, slot_s)
+    edges = np.searchsorted(frequency, _BANDS_HZ)
+    return np.hanning(n), edges[:-1], np.diff(edges)
 
 
 def coarse_map(offsets_deg: Floats, centre_deg: Floats, spread_deg: Floats) -> Floats:
@@ -106,42 +124,83 @@ def beside_crowd(own: Path, crowd: Floats) -> Floats:
         Directions of the others.
     """
     others = Path(own.space, crowd)
-    off = own.offsets_from(others)
     middle = Path(own.space, mean_direction(crowd))
-    here, there = own.offsets_from(middle), others.offsets_from(middle)
+    off, here, there = (
+        a.offsets_from(b).T for a, b in ((own, others), (own, middle), (others, middle))
+    )
     out = np.full(len(CROWD_NAMES), np.nan)
+    far = np.sqrt(off[0] * off[0] + off[1] * off[1])
+    # NumPy sorts faster than compiled code does, and puts NaN last.
+    ordered = np.sort(off, axis=1)
+    far.sort()
     _crowd_statistics(
-        np.ascontiguousarray(off.T),
-        np.ascontiguousarray(here.T),
-        np.ascontiguousarray(there.T),
-        own.steps_deg(),
-        others.steps_deg(),
-        np.array(_OFFSETS),
-        np.array(_LAGS),
+        off,
+        ordered,
+        here,
+        there,
+        far,
+        own.steps_deg().T,
+        others.steps_deg().T,
+        _AT_OFFSETS,
+        _AT_LAGS,
         out,
     )
     return out
 
 
 @compiled
-def _known_quantiles(values: Floats, at: Floats, out: Floats) -> Floats:
-    """Quantiles of the known values, between neighbours by a straight line; the known values."""
-    some = np.sort(values[np.isfinite(values)])
-    n = len(some)
+def _known_quantiles(ordered: Floats, at: Floats, out: Floats) -> int:
+    """Quantiles of the known values, which come first and in order, between neighbours by a
+    straight line; how many are known.
+    """
+    n = len(ordered)
+    while n > 0 and not np.isfinite(ordered[n - 1]):
+        n -= 1
     for i in range(len(at)):
         if n > 0:
             place = at[i] * (n - 1)
             low = int(place)
             high = min(low + 1, n - 1)
-            out[i] = some[low] + (place - low) * (some[high] - some[low])
-    return some
+            out[i] = ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    return n
+
+
+@compiled
+def _mean_and_sd(values: Floats) -> tuple[int, float, float]:
+    """How many values are known, their mean and standard deviation."""
+    n, total = 0, 0.0
+    for value in values:
+        if np.isfinite(value):
+            n += 1
+            total += value
+    mean, square = total / max(n, 1), 0.0
+    for value in values:
+        if np.isfinite(value):
+            square += (value - mean) * (value - mean)
+    return n, mean, np.sqrt(square / max(n, 1))
+
+
+@compiled
+def _lagged_steps(late: Floats, early: Floats, by: int) -> float:
+    """Correlation of steps with others so many slots before, over both axes; of shape (2, steps)
+    both.
+    """
+    pairs = late.shape[1] - by
+    a, b = np.empty(2 * pairs), np.empty(2 * pairs)
+    for axis in range(2):
+        for i in range(pairs):
+            a[2 * i + axis] = late[axis, i + by]
+            b[2 * i + axis] = early[axis, i]
+    return pair_correlation(a, b, _LEAST_PAIRS)
 
 
 @compiled
 def _crowd_statistics(
     off: Floats,
+    ordered: Floats,
     here: Floats,
     there: Floats,
+    far: Floats,
     own_steps: Floats,
     their_steps: Floats,
     at: Floats,
@@ -149,36 +208,38 @@ def _crowd_statistics(
     out: Floats,
 ) -> None:
     """The numbers of :data:`CROWD_NAMES` in their order; offsets have shape (2, slots), steps
-    (slots - 1, 2).
+    (2, slots - 1); `ordered` and `far` are the offsets along each axis and their lengths, sorted.
     """
     k = 0
     for axis in range(2):
         values = off[axis]
-        some = _known_quantiles(values, at, out[k + 1 : k + 1 + len(at)])
-        if len(some) > 0:
-            out[k] = some.mean()
+        _known_quantiles(ordered[axis], at, out[k + 1 : k + 1 + len(at)])
+        n, mean, sd = _mean_and_sd(values)
+        if n > 0:
+            out[k] = mean
         k += 1 + len(at)
         for lag in lags:
             if len(values) > lag:
                 out[k] = pair_correlation(values[:-lag], values[lag:], _LEAST_PAIRS)
             k += 1
         out[k] = pair_correlation(here[axis], there[axis], _LEAST_PAIRS)
-        if len(some) > 1:
-            out[k + 1] = some.std()
-        own = here[axis][np.isfinite(here[axis])]
-        if len(own) > 1:
-            out[k + 2] = own.std()
+        if n > 1:
+            out[k + 1] = sd
+        own_n, _, own_sd = _mean_and_sd(here[axis])
+        if own_n > 1:
+            out[k + 2] = own_sd
         k += 3
-    far = out[k : k + len(at)]
-    _known_quantiles(np.hypot(off[0], off[1]), at, far)
+    lengths = out[k : k + len(at)]
+    _known_quantiles(far, at, lengths)
     for i in range(len(at)):
-        far[i] = np.log(max(far[i], LEAST)) if np.isfinite(far[i]) else np.nan
+        lengths[i] = np.log(max(lengths[i], LEAST)) if np.isfinite(lengths[i]) else np.nan
     k += len(at)
     for behind in range(-_MOST_BEHIND, _MOST_BEHIND + 1):
-        late, early = (own_steps, their_steps) if behind >= 0 else (their_steps, own_steps)
         by = abs(behind)
-        if len(late) > by:
-            out[k] = pair_correlation(
-                late[by:].copy().ravel(), early[: len(early) - by].copy().ravel(), _LEAST_PAIRS
+        if own_steps.shape[1] > by:
+            out[k] = (
+                _lagged_steps(own_steps, their_steps, by)
+                if behind >= 0
+                else _lagged_steps(their_steps, own_steps, by)
             )
         k += 1

@@ -126,7 +126,8 @@ def _among_others(
             others = crowds(own, [people[i] for i in members])
             for i, path, crowd in zip(members, own, others, strict=True):
                 beside[i, s] = places.beside_crowd(path, crowd)
-                relative[i, s] = movement.step_statistics(np.diff(path.offsets_deg(crowd), axis=0))
+                against = np.diff(path.offsets_deg(crowd).T, axis=1)
+                relative[i, s] = movement.step_statistics(against.T)
     return [[maps[i], beside[i].ravel(), relative[i].ravel()] for i in range(len(wide))]
 
 
