@@ -1,7 +1,8 @@
 """`style` by its weight: how many people are found, and how far gaze is from where it was.
 
     python benchmarks/style.py [--data gazecom] [--weights 0,2,4,8,16] [--splits 4]
-        [--attacks steps,fusion] [--out FOLDER] [--page docs/reference/mechanisms/style.md]
+        [--attacks steps+fusion] [--scenario private/private] [--out FOLDER]
+        [--page docs/reference/mechanisms/style.md]
 
 Real people under GAZEVEIL_DATA, split by stimulus, two independent releases a split
 (`private/private`), so donors are dealt anew in each of them; mean over splits, interval over
@@ -31,11 +32,16 @@ _MEASURES = (
 
 
 def measured(
-    cohort: Cohort, mechanisms: list[str], attacks: list[str], splits: int, out: Path | None
+    cohort: Cohort,
+    mechanisms: list[str],
+    attacks: list[str],
+    splits: int,
+    out: Path | None,
+    scenario: str = "private/private",
 ) -> dict[str, dict[str, str]]:
     """For each mechanism, in its full text, what attackers find, in per cent, and what is kept."""
     results = gazeveil.evaluate(
-        cohort, mechanisms, attacks, ("signal", "saliency"), ("private/private",), splits, out=out
+        cohort, mechanisms, attacks, ("signal", "saliency"), (scenario,), splits, out=out
     )
     for failure in results.failures:
         print("not computed:", failure["sentence"], flush=True)
@@ -46,7 +52,8 @@ def measured(
         if row["parameters"]:
             name += f":{row['parameters']},reading={row['reading']}"
         told = found.setdefault(name, {})
-        if row["attack"] is not None and row["metric"] == "identification_rate":
+        asked = row["scenario"] in (scenario, "raw/raw")
+        if row["attack"] is not None and asked and row["metric"] == "identification_rate":
             low, high = 100 * row["low"], 100 * row["high"]
             told[row["attack"]] = f"{100 * row['value']:.0f} ({low:.0f} to {high:.0f})"
         if (row["utility"], row["metric"]) in _MEASURES:
@@ -69,15 +76,18 @@ def main() -> None:
     parser.add_argument("--data", default="gazecom")
     parser.add_argument("--weights", default="0,2,4,8,16")
     parser.add_argument("--splits", type=int, default=4)
-    parser.add_argument("--attacks", default="steps,fusion")
+    parser.add_argument("--attacks", default="steps+fusion")
+    parser.add_argument("--scenario", default="private/private")
     parser.add_argument("--out", type=Path, help="folder to go on from if interrupted")
     parser.add_argument("--page", type=Path)
     chosen = parser.parse_args()
     data = Path(os.environ.get("GAZEVEIL_DATA", "../shared/data")) / chosen.data
-    raw, attacks = gazeveil.read(data).load(), chosen.attacks.split(",")
+    raw, attacks = gazeveil.read(data).load(), chosen.attacks.split("+")
     weights = chosen.weights.split(",")
     names = {w: str(mechanism(f"style:epsilon=10,r_deg=2,weight={w}")) for w in weights}
-    figures = measured(raw, list(names.values()), attacks, chosen.splits, chosen.out)
+    figures = measured(
+        raw, list(names.values()), attacks, chosen.splits, chosen.out, chosen.scenario
+    )
     rows = [[weight, *told(figures[name], attacks)] for weight, name in names.items()]
     table = markdown(headings("weight", attacks), rows)
     print(table)

@@ -1,7 +1,7 @@
 """What identifies people in a headset, and what is left of it when places are made coarser, put in
 the head, or cut into pieces.
 
-    python benchmarks/vr_places.py [--splits 4] [--attacks steps,fusion] [--out FOLDER]
+    python benchmarks/vr_places.py [--splits 4] [--attacks steps+fusion] [--out FOLDER]
         [--page docs/howto/vr.md]
 
 EyeNavGS (12 people x 12 scenes) under GAZEVEIL_DATA, split by scene, two independent releases a
@@ -35,12 +35,12 @@ MECHANISMS = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=4)
-    parser.add_argument("--attacks", default="steps,fusion")
+    parser.add_argument("--attacks", default="steps+fusion")
     parser.add_argument("--out", type=Path, help="folder to go on from if interrupted")
     parser.add_argument("--page", type=Path)
     chosen = parser.parse_args()
     data = Path(os.environ.get("GAZEVEIL_DATA", "../shared/data")) / "eyenavgs_nthu"
-    attacks, rows = chosen.attacks.split(","), []
+    attacks, rows = chosen.attacks.split("+"), []
     for frame in ("world", "head"):
         raw = gazeveil.read(data, frame=frame).load()
         names = {f"`{text}`": str(mechanism(text)) for text in MECHANISMS}

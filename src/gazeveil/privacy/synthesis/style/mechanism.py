@@ -51,6 +51,8 @@ MOST_WEIGHT = 1000
 #: What the release tells and the promise does not speak of.
 NOT_COVERED = (
     "whose a name is: style makes recognising people rarer and promises nothing about it",
+    "which recordings are of one person: all of a name move alike",
+    "a second release of the same people, in which they have other donors",
     "how long each recording is, and its rate",
     "which samples are lost, where a place borrowed from another viewer shows it",
     "who saw what",
