@@ -1,0 +1,76 @@
+"""The whole way of pieces: plan, one clock, pieces, ledger, attack, certificate; and only once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import gazeveil
+from gazeveil.privacy.composition import BudgetError
+from gazeveil.privacy.publication.certificate import read_certificate
+from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.release.charging import Charging
+from gazeveil.release.ledger import ReleaseLedger
+from gazeveil.release.recipe import Recipe
+from gazeveil.release.road import Watcher, publish
+from gazeveil.release.verify import verify
+
+PIECES = "mosaic:epsilon=10,r_deg=2,piece_s=2,gap_s=1,crowd=3"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Six people whose trackers differ in rate and whose recordings differ in length."""
+    made = []
+    for i, r in enumerate(gazeveil.simulate(6, 2, 7.0, 60.0, seed=2)):
+        part = slice(0, len(r) - 5 * (i % 4))
+        made.append(
+            gazeveil.Recording(
+                r.person,
+                r.stimulus,
+                r.t_ns[part],
+                r.x_deg[part],
+                r.y_deg[part],
+                r.valid[part],
+                space=r.space,
+                rate_hz=60.0,
+            )
+        )
+    gazeveil.Cohort(made, {r.person: {"age": 20 + i} for i, r in enumerate(made)}).write(
+        tmp_path / "in"
+    )
+    return tmp_path / "in"
+
+
+def test_pieces_are_published_once(source: Path, tmp_path: Path) -> None:
+    ledger = ReleaseLedger.create(tmp_path / "releases.json")
+    recipe = Recipe(source, PIECES, PublicationChoices(durations="common"), battery="none")
+    cohort, said = gazeveil.read(source), list[str]()
+    watcher = Watcher(say=lambda step, sentence: said.append(f"{step} {sentence}"))
+    publish(recipe, cohort, tmp_path / "out", watcher, charging=Charging(ledger, 10**9))
+    assert any("each under a name of its own" in line for line in said)
+    assert any("24 pieces by mosaic" in line for line in said)
+    assert not any(line.startswith("plan lengths") for line in said)
+    assert verify(tmp_path / "out", against=cohort).passed
+    alignment = read_certificate(tmp_path / "out")["alignment"]
+    assert isinstance(alignment, dict)
+    assert alignment["before_protection"]
+    assert alignment["rate_hz"] == "60"
+
+    for again in (PIECES, "kaleido:epsilon=1,w=30,r_deg=2"):
+        second = Recipe(source, again, PublicationChoices(durations="common"), battery="none")
+        with pytest.raises(BudgetError, match="whatever budget is left"):
+            publish(second, cohort, tmp_path / "more", charging=Charging(ledger, 10**9))
+        assert not (tmp_path / "more").exists()
+
+
+def test_an_attack_on_pieces_is_part_of_the_certificate(source: Path, tmp_path: Path) -> None:
+    choices = PublicationChoices(durations="common")
+    recipe = Recipe(source, PIECES, choices, battery="quick", repetitions=1, utilities=())
+    publish(recipe, gazeveil.read(source), tmp_path / "out")
+    attack = read_certificate(tmp_path / "out")["attack"]
+    assert isinstance(attack, dict)
+    assert attack["asked"] == "pieces"
+    assert "each piece by itself" in attack["protocol"]
+    assert "% of all pieces" in (tmp_path / "out" / "PRIVACY.md").read_text()
