@@ -176,8 +176,8 @@ def opened(
             if isinstance(source, Files) and source.table is not None
             else _kind_of(data)
         )
-        people = source.people() if isinstance(source, Files) else None
-        data = RecordingSet(None, {kind: data}, preparation, people)
+        attributes = source.people() if isinstance(source, Files) else None
+        data = RecordingSet(None, {kind: data}, preparation, attributes)
     whole = RecordingSet(data, None, preparation) if isinstance(data, Cohort) else data
     if not whole.keys:
         raise DataError(

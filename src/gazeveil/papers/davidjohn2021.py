@@ -81,16 +81,20 @@ def rate(label: str, name: str = "none", value: str = "", attack: str = ATTACK) 
     )
 
 
-def prediction(name: str = "none", value: str = "", scenario: str = "raw/raw") -> CellQuery:
-    """The cell of an error of gaze prediction in degrees."""
+def prediction(
+    name: str = "none", value: str = "", scenario: str = "raw/raw", arrays: bool = False
+) -> CellQuery:
+    """The cell of an error of gaze prediction in degrees, on the dataset's arrays where they are
+    there.
+    """
     parameter = next((p for m, p, _ in MECHANISMS.values() if m == name), "")
     return CellQuery(
-        "DGaze",
+        "DGaze, arrays" if arrays else "DGaze",
         "error_deg",
         name,
         {parameter: value} if parameter else {},
         scenario,
-        utility="prediction",
+        utility="prediction-of-rows" if arrays else "prediction",
         other_model="the paper predicts with the DGaze network, ours is linear",
     )
 
@@ -113,7 +117,7 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
         }.get(figure.parameter, figure.dataset)
         return rate(label, *_ours(figure))
     if figure.metric.startswith("gaze prediction error"):
-        return _prediction(figure)
+        return _prediction(figure, lookup.real("DGaze, arrays"))
     if figure.metric == "AOI dwell-time RMSE":
         # The paper's error of 36 ms under 10 degrees of noise is only possible with event labels of
         # the raw stream.
@@ -139,15 +143,15 @@ def _carried(figure: PublishedFigure, metric: str, utility: str, tolerance: str)
     )
 
 
-def _prediction(figure: PublishedFigure) -> Asked:
+def _prediction(figure: PublishedFigure, arrays: bool) -> Asked:
     if figure.mechanism == "all three":
         return NotComparable("a bound on several figures, which stand in their own rows")
     if figure.mechanism == "none":
-        return prediction()
+        return prediction(arrays=arrays)
     trained = (
         "re-trained" in figure.metric + figure.parameter and "not re-trained" not in figure.metric
     )
-    query = prediction(*_ours(figure), _RETRAINED[trained])
+    query = prediction(*_ours(figure), _RETRAINED[trained], arrays)
     return replace(query, above_raw="increase" in figure.metric)
 
 
@@ -166,7 +170,7 @@ def orders(lookup: Lookup, figure: str) -> Iterator[Order | Identity]:
     if figure in ("", "fig4", "tables"):
         yield from _mechanism_orders()
     if figure in ("", "tables"):
-        yield from _utility_orders()
+        yield from _utility_orders(lookup.real("DGaze, arrays"))
     if figure in ("", "fig4", "tables"):
         steps = Spatial(L=64, reading="published").steps_deg
         yield Identity(
@@ -224,7 +228,7 @@ def _mechanism_orders() -> Iterator[Order]:
             )
 
 
-def _utility_orders() -> Iterator[Order]:
+def _utility_orders(arrays: bool) -> Iterator[Order]:
     """How much each costs the analyst: dwell times on one dataset, saliency maps over the datasets,
     and gaze prediction.
     """
@@ -252,7 +256,10 @@ def _utility_orders() -> Iterator[Order]:
     yield Order(
         "davidjohn2021-retraining",
         "DGaze, error of prediction under Gaussian noise: raw < retrained < not retrained",
-        [prediction(), *(prediction("gaussian", "10", s) for s in _RETRAINED[::-1])],
+        [
+            prediction(arrays=arrays),
+            *(prediction("gaussian", "10", s, arrays) for s in _RETRAINED[::-1]),
+        ],
         "4.3 < 5.44 < 9.5",
     )
 
@@ -394,11 +401,11 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
 def _retraining(lookup: Lookup, folder: str | Path) -> list[Path]:
     """Gaze prediction with and without training on protected gaze, for all three mechanisms."""
     groups = ["raw", *(f"{m}, {g[-1]}" for m, _, g in MECHANISMS.values())]
-    series = []
+    series, arrays = [], lookup.real("DGaze, arrays")
     for scenario, which in zip(_RETRAINED, ("raw", "protected"), strict=True):
-        ours = {"raw": lookup.find(prediction())}
+        ours = {"raw": lookup.find(prediction(arrays=arrays))}
         for name, _, grid in MECHANISMS.values():
-            ours[f"{name}, {grid[-1]}"] = lookup.find(prediction(name, grid[-1], scenario))
+            ours[f"{name}, {grid[-1]}"] = lookup.find(prediction(name, grid[-1], scenario, arrays))
         theirs = {"raw": 4.3}
         for f in published_figures("davidjohn2021"):
             if (

@@ -139,32 +139,35 @@ def utility(
     mechanism: str = "none",
     parameters: Mapping[str, str] | None = None,
     reading: str = "",
+    lookup: Lookup | None = None,
 ) -> CellQuery:
     """The cell of the dataset's utility: activity accuracy in percent for EHTask, prediction error
-    in degrees for DGaze.
+    in degrees for DGaze; on the dataset's arrays where `lookup` has them.
     """
+    arrays = lookup is not None and lookup.real(f"{dataset}, arrays")
+    label, rows = (f"{dataset}, arrays", "-of-rows") if arrays else (dataset, "")
     scenario = "raw/raw" if mechanism == "none" else "private/raw"
     setting, reading = dict(parameters or {}), reading or BESIDE.get(mechanism, "")
     if dataset == "EHTask":
         return CellQuery(
-            dataset,
+            label,
             "accuracy",
             mechanism,
             setting,
             scenario,
             reading=reading,
-            utility="activity",
+            utility=f"activity{rows}",
             scale=100,
             other_model=_OTHER_MODEL,
         )
     return CellQuery(
-        dataset,
+        label,
         "error_deg",
         mechanism,
         setting,
         scenario,
         reading=reading,
-        utility="prediction",
+        utility=f"prediction{rows}",
         other_model=_OTHER_MODEL,
     )
 
@@ -214,7 +217,7 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     return (
         rate(figure.dataset, name, parameters)
         if figure.metric == "identification rate"
-        else utility(figure.dataset, name, parameters)
+        else utility(figure.dataset, name, parameters, lookup=lookup)
     )
 
 
@@ -248,13 +251,13 @@ def orders(lookup: Lookup, figure: str) -> Iterator[Order]:
                 f"{theirs[True]} < {theirs[False]}",
             )
     if figure in ("", "bars"):
-        yield from _kaleido_orders()
+        yield from _kaleido_orders(lookup)
         yield Order(
             "davidjohn2023-synth-prediction",
             "DGaze, error: k-same-synth k = 2 < event-synth-PD (2, 2.0)",
             [
-                utility("DGaze", "k-same-synth", {"k": "2"}),
-                utility("DGaze", "event-synth-pd", {"k": "2", "gamma": "2.0"}),
+                utility("DGaze", "k-same-synth", {"k": "2"}, lookup=lookup),
+                utility("DGaze", "event-synth-pd", {"k": "2", "gamma": "2.0"}, lookup=lookup),
             ],
             "5.4 < 6.7",
         )
@@ -262,14 +265,14 @@ def orders(lookup: Lookup, figure: str) -> Iterator[Order]:
             "davidjohn2023-synth-activity",
             "EHTask, activity: k-same-synth k = 8 < event-synth-PD (4, 2.0)",
             [
-                utility("EHTask", "k-same-synth", {"k": "8"}),
-                utility("EHTask", "event-synth-pd", {"k": "4", "gamma": "2.0"}),
+                utility("EHTask", "k-same-synth", {"k": "8"}, lookup=lookup),
+                utility("EHTask", "event-synth-pd", {"k": "4", "gamma": "2.0"}, lookup=lookup),
             ],
             "29.1 < 70.0",
         )
 
 
-def _kaleido_orders() -> Iterator[Order]:
+def _kaleido_orders(lookup: Lookup) -> Iterator[Order]:
     """Kaleido at its strongest and at its weakest setting against raw gaze."""
     strong = {"epsilon": "1", "w": "200", "r_deg": "10"}
     weak = {"epsilon": "10", "w": "50", "r_deg": "2"}
@@ -284,14 +287,20 @@ def _kaleido_orders() -> Iterator[Order]:
             yield Order(
                 "davidjohn2023-prediction",
                 "DGaze, error: raw < Kaleido (10, 50, 2 deg) < Kaleido (1, 200, 10 deg)",
-                [utility(dataset), *(utility(dataset, "kaleido", s) for s in (weak, strong))],
+                [
+                    utility(dataset, lookup=lookup),
+                    *(utility(dataset, "kaleido", s, lookup=lookup) for s in (weak, strong)),
+                ],
                 "4.3 < 5.0 < 9.3",
             )
         else:
             yield Order(
                 "davidjohn2023-activity",
                 "EHTask, activity: Kaleido (1, 200, 10 deg) < raw",
-                [utility(dataset, "kaleido", strong), utility(dataset)],
+                [
+                    utility(dataset, "kaleido", strong, lookup=lookup),
+                    utility(dataset, lookup=lookup),
+                ],
                 "73.3 < 82.8",
             )
 
@@ -390,7 +399,8 @@ def _bars(lookup: Lookup, folder: str | Path, dataset: str) -> Path:
         for name, setting, reading in asked
     ]
     utilities = [
-        lookup.find(utility(dataset, name, setting, reading)) for name, setting, reading in asked
+        lookup.find(utility(dataset, name, setting, reading, lookup))
+        for name, setting, reading in asked
     ]
     published_utilities = [
         theirs.get((f.mechanism, "" if f.mechanism == "none" else f.parameter)) for f in settings

@@ -15,14 +15,16 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.attacks.battery import is_battery
 from gazeveil.errors import ParameterError
-from gazeveil.evaluation.sources import Files, Simulated, opened
+from gazeveil.evaluation.sources import Simulated, opened
 from gazeveil.evaluation.study import Study, from_toml
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
-from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Cohort, Handle, natural
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
+from gazeveil.io.datasets.gazebase_vr import SCREEN
 from gazeveil.papers import protocols
+from gazeveil.papers.material.names import NAMELESS, SIMULATED_INSTEAD, are_nameless
+from gazeveil.papers.material.windows import window_material
 
 #: Keys that hold texts of mechanisms, attacks and utilities.
 TEXTS = ("mechanisms", "attacks", "utilities")
@@ -37,6 +39,8 @@ _OWN = (
     "quick",
     "files_only",
     "documents",
+    "with_files",
+    "optional",
 )
 #: The value of `attributes` for the ages and genders of that table.
 TABLE_1 = "davidjohn2023 supplement Table 1"
@@ -61,6 +65,8 @@ class StudyPart:
         Folder of the file.
     left_to_files : tuple of str
         Attacks and utilities that a simulated part goes without.
+    notes : tuple of str
+        What else is left out, and why.
     """
 
     label: str
@@ -69,11 +75,29 @@ class StudyPart:
     missing: tuple[str, ...]
     here: Path
     left_to_files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def dataset(self) -> str:
         """The label without its variant."""
         return self.label.partition(",")[0]
+
+    def resolved(self) -> StudyPart:
+        """The part after a look at its files: where they name nobody there is no attack, and where
+        nothing else is to be measured people are simulated.
+        """
+        if not (self.real and self.said.get("attacks")):
+            return self
+        unattacked = replace(self, said={**self.said, "attacks": [], "utilities": ["signal"]})
+        study = unattacked.study()
+        held = opened(study.source, study.people, study.stimuli, study.preparation)
+        if not are_nameless(held.keys):
+            return self
+        if self.said.get("utilities"):
+            return replace(self, said={**self.said, "attacks": []}, notes=(NAMELESS,))
+        if self.said.get("simulate"):
+            return replace(self, real=False, notes=(SIMULATED_INSTEAD,))
+        raise ParameterError(f"Part '{self.label}': {NAMELESS}.", name="cohort")
 
     def study(self) -> Study:
         """The study, ready to run; sources that are no plain files are opened here."""
@@ -103,26 +127,41 @@ class StudyPart:
                 people=None,
                 stimuli=None,
             )
-        if "draw" in self.said or "attributes" in self.said or self.said.get("windows"):
-            study = self._reduced(study)
+        most = {} if self._is_joined else self._most(cohorts[0] if self.real and cohorts else {})
+        if most or any(self.said.get(k) for k in ("draw", "attributes", "windows")):
+            study = self._reduced(study, most)
         return study
 
+    @property
+    def _is_joined(self) -> bool:
+        return len(tables_in(self.said.get("cohort" if self.real else "simulate"))) > 1
+
+    @staticmethod
+    def _most(cohort: Mapping[str, Any]) -> dict[str, int]:
+        """At most how many people and stimuli of the files are taken: files may have fewer."""
+        return {k: v for k in ("people", "stimuli") if isinstance(v := cohort.get(k), int)}
+
     def _plain(self, toml: Mapping[str, Any]) -> Study:
-        """The study of one cohort; `space = "sphere"` puts simulated readers into a headset."""
+        """The study of one cohort; `space = "sphere"` puts simulated people into a headset,
+        `space = "gazebase-vr"` before its screen.
+        """
         sections = {
             n: {k: v for k, v in toml.get(n, {}).items() if k not in ("dataset", "space")}
             for n in ("cohort", "simulate")
         }
+        capped = self._most(sections["cohort"])
+        sections["cohort"] = {k: v for k, v in sections["cohort"].items() if k not in capped}
         study = from_toml(
-            {**toml, **{n: s for n, s in sections.items() if s}}, self.here, self.label
+            {**toml, **{n: s for n, s in sections.items() if n in toml}}, self.here, self.label
         )
         space = toml.get("simulate", {}).get("space")
         if space is None or not isinstance(study.source, Simulated):
             return study
-        checks.one_of("simulate", "space", space, ("sphere",))
-        return replace(
-            study, source=replace(study.source, options={**study.source.options, "space": Sphere()})
-        )
+        where = {"sphere": Sphere(), "gazebase-vr": SCREEN}[
+            checks.one_of("simulate", "space", space, ("sphere", "gazebase-vr"))
+        ]
+        options = {**study.source.options, "space": where}
+        return replace(study, source=replace(study.source, options=options))
 
     def _joined(self, tables: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> Cohort:
         """Several cohorts as one: the same people at several tasks, or different people."""
@@ -133,7 +172,8 @@ class StudyPart:
             name = str(table.get("dataset", ""))
             section = "cohort" if self.real else "simulate"
             study = self._plain({**plain, "cohort": {}, "simulate": {}, section: table})
-            cohort = opened(study.source, study.people, study.stimuli, FeaturePipeline()).cohort
+            held = opened(study.source, study.people, study.stimuli, FeaturePipeline())
+            cohort = _first(held, self._most(table if self.real else {})).cohort
             if cohort is None:
                 raise ParameterError(
                     "Parts that join several cohorts need recordings, not tables.", name="cohort"
@@ -146,9 +186,12 @@ class StudyPart:
                 people |= {f"{name} {p}": a for p, a in cohort.people.items()}
         return Cohort(items, people, name=self.label)
 
-    def _reduced(self, study: Study) -> Study:
-        """The study on some people at random, with other attributes, or on the table of windows."""
+    def _reduced(self, study: Study, most: Mapping[str, int]) -> Study:
+        """The study on some people, the first or at random, with other attributes, or on the table
+        of windows.
+        """
         raw = opened(study.source, study.people, study.stimuli, study.preparation)
+        raw = _first(raw, most)
         rng = np.random.default_rng(study.seed)
         drawn = self.said.get("draw", {})
         chosen = {}
@@ -166,7 +209,7 @@ class StudyPart:
         if "attributes" in self.said:
             raw = _with_table_1(raw, str(self.said["attributes"]))
         if self.said.get("windows"):
-            raw = _window_material(
+            raw = window_material(
                 raw,
                 study,
                 tuple(self.said.get("drop", ())),
@@ -200,6 +243,13 @@ def tables_in(value: object) -> list[dict[str, Any]]:
             got=value,
         )
     return [dict(t) for t in tables if isinstance(t, Mapping)]
+
+
+def _first(raw: RecordingSet, most: Mapping[str, int]) -> RecordingSet:
+    """The first people and stimuli in natural order, at most so many."""
+    named = {"people": raw.persons, "stimuli": raw.stimuli}
+    chosen = {k: sorted(named[k], key=natural)[:n] for k, n in most.items() if n < len(named[k])}
+    return raw.select(**chosen) if chosen else raw
 
 
 def _handle(item: Recording | Handle, dataset: str) -> Handle:
@@ -243,23 +293,3 @@ def _with_table_1(raw: RecordingSet, which: str) -> RecordingSet:
             p: {"age": age, "gender": gender} for p, (age, gender) in zip(own, rows, strict=True)
         }
     return RecordingSet(raw.cohort, raw.tables, raw.pipeline, people)
-
-
-def _window_material(
-    raw: RecordingSet, study: Study, drop: Sequence[str], documents: bool
-) -> RecordingSet:
-    """The table of windows alone, without some columns and maybe without tasks; MPIIPrivacEye's
-    with its annotation.
-    """
-    from gazeveil.io.datasets.mpiiprivaceye import privacy_labels
-    from gazeveil.utility.classification.classify import with_privacy_labels
-
-    table = raw.windows
-    dropped = [c for c in drop if c in table.columns]
-    table = table.drop(dropped) if dropped else table
-    if documents:
-        keys = replace(table.keys, task=np.full(len(table), ""))
-        table = FeatureTable(table.values, table.columns, keys, table.bounds, table.counts)
-    if isinstance(study.source, Files) and study.source.format == "mpiiprivaceye":
-        table = with_privacy_labels(table, privacy_labels(study.source.path))
-    return RecordingSet(None, {"window": table}, raw.pipeline, raw.people)

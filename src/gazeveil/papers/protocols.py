@@ -1,5 +1,6 @@
 """Protocols of single papers that are no attacker or utility of general use: Bozkir et al.'s (2021)
-person identification by windows, David-John et al.'s (2023) demographic attack.
+person identification by windows, David-John et al.'s (2023) demographic attack, and the published
+splits of the arrays of DGaze and EHTask, whose rows name nobody.
 
 A study file names them as it names the others, `person-by-window:classifier=knn,vote=true` among
 the utilities and `demographic:k=4` among the attacks.
@@ -17,13 +18,17 @@ from gazeveil.arrays import Ints
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.infer.demographics import demographic_attack
 from gazeveil.attacks.registry import attack as attack_by_name
+from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.models.classifiers import CLASSIFIERS, predict
 from gazeveil.privacy.people.demographics import Demographics
 from gazeveil.registry import build, parse
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.classification.rows import HalfSplit, aligned, rows_of
+from gazeveil.utility.classification.classify import Activity
+from gazeveil.utility.classification.rows import HalfSplit, aligned, class_by, rows_of
 from gazeveil.utility.classification.scoring import score, voted
+from gazeveil.utility.classification.splits import Classifier, other_rows
+from gazeveil.utility.prediction import Prediction
 from gazeveil.utility.registry import utility as utility_by_name
 
 #: The papers' attacker to the letter, and ours of the same kind, which draws events and balances
@@ -103,6 +108,64 @@ class PersonByWindow(Utility):
         )
 
 
+#: Stimulus of the rows that the published arrays train on, and of those they test.
+TRAINED_ON, TESTED_ON = "train", "test"
+
+
+def _rows_of_split(*sets: RecordingSet) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The rows of arrays that train and those that are tested, where every row has a name of its
+    own.
+    """
+    learners, tested = (
+        tuple(sorted(set.intersection(*({k[0] for k in s.keys if k[1] == split} for s in sets))))
+        for split in (TRAINED_ON, TESTED_ON)
+    )
+    if not learners or not tested:
+        raise DataError(
+            "The arrays need rows to train on and rows to test. Put trainingX.npy, trainingY.npy,"
+            " testX.npy and testY.npy into one folder."
+        )
+    return learners, tested
+
+
+@dataclass(frozen=True)
+class RowPrediction(Prediction):
+    """Gaze prediction on published rows: those of `trainingX.npy` train, those of `testX.npy` are
+    tested; parameters as in :class:`Prediction`.
+    """
+
+    name: ClassVar[str] = "prediction-of-rows"
+
+    def split(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The rows as published."""
+        return _rows_of_split(raw, train, test)
+
+
+@dataclass(frozen=True)
+class RowActivity(Activity):
+    """Activities recognised in published rows: those of `trainingX.npy` train, those of `testX.npy`
+    are tested; parameters as in :class:`Activity`.
+    """
+
+    name: ClassVar[str] = "activity-of-rows"
+
+    def measure(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[UtilityResult, ...]:
+        """Accuracy and macro F1 over the rows that are tested."""
+        learners, tested = _rows_of_split(train, test)
+        label = class_by(self.label)
+        known = rows_of(train.select(people=learners).windows, label, self.every)
+        asked = rows_of(test.select(people=tested).windows, label, self.every)
+        how = Classifier(self.classifier, self.gamma, self.vote, seed, self.trees)
+        return other_rows(self.name, how, known, asked, "activity, rows split as published")
+
+
+_UTILITIES: tuple[type[Utility], ...] = (PersonByWindow, RowPrediction, RowActivity)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Demographic(Attack):
     """Filters a release by generalised age and gender, then recognises the gaze of those who are
@@ -171,6 +234,7 @@ def utility(text: str) -> Utility:
     >>> str(utility("person-by-window:classifier=knn"))
     'person-by-window:classifier=knn'
     """
-    if text.partition(":")[0] != PersonByWindow.name:
-        return utility_by_name(text)
-    return build("utility", PersonByWindow, parse(text, "utility")[1])
+    own = next((u for u in _UTILITIES if u.name == text.partition(":")[0]), None)
+    return (
+        utility_by_name(text) if own is None else build("utility", own, parse(text, "utility")[1])
+    )

@@ -70,8 +70,10 @@ def run(
     done: list[tuple[StudyPart, Results]] = []
     curves: dict[str, object] = {}
     failures: list[dict[str, str]] = []
-    for part in held.parts:
+    for said in held.parts:
+        part = said
         try:
+            part = said.resolved()
             study = part.study()
             part_results = run_one(
                 study,
@@ -216,6 +218,7 @@ def _left_out(part: StudyPart, results: Results) -> list[str]:
             f"{part.label}: {t} needs what only the files of the dataset have."
             for t in part.left_to_files
         ),
+        *(f"{part.label}: {note}." for note in part.notes),
     ]
 
 

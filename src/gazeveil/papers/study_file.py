@@ -14,6 +14,9 @@ otherwise, and names its recordings:
   own, as David-John et al. 2022 and Bozkir et al. 2021 have it: their mechanisms work task by task.
 * `people` and `stimuli` in `draw` take so many at random, `attributes = "davidjohn2023 supplement
   Table 1"` gives the people the ages and genders of that table.
+* `with_files` holds keys that replace the part's own where its files are there: areas of interest
+  of the dataset, say. `people` and `stimuli` of `cohort` are names, or how many to take at most.
+* `optional = true`: a part that is left out where its files are not there.
 * `files_only` names attacks and utilities that need what only the files have, such as an
   annotation; a simulated part goes without them.
 * `curves` names a window feature whose correlation over people is kept for drawing (Bozkir et al.
@@ -109,9 +112,14 @@ def _plan(toml: Mapping[str, Any], place: Path, quick: bool) -> MultiPartStudy:
             **part,
             "preparation": {**shared.get("preparation", {}), **part.get("preparation", {})},
         }
+        here = place.parent.resolve()
+        real = _has_files(own, here)
+        if own.get("optional") and not real:
+            continue
+        own |= own.get("with_files", {}) if real else {}
         if quick:
             own = _quick(own, {**toml.get("quick", {}), **part.get("quick", {})})
-        parts.append(_part(own, place.parent.resolve(), quick))
+        parts.append(_part(own, here, quick, real))
     labels = [p.label for p in parts]
     twice = next((x for x in labels if labels.count(x) > 1), None)
     if twice is not None:
@@ -148,7 +156,13 @@ def _fewer(wanted: object, most: int) -> object:
     return wanted[:most] if isinstance(wanted, list) else min(int(str(wanted)), most)
 
 
-def _part(own: Mapping[str, Any], here: Path, quick: bool) -> StudyPart:
+def _has_files(own: Mapping[str, Any], here: Path) -> bool:
+    """Whether all files that a part names are there."""
+    paths = [c for c in tables_in(own.get("cohort")) if "path" in c]
+    return bool(paths) and all(find_path(str(c["path"]), here).exists() for c in paths)
+
+
+def _part(own: Mapping[str, Any], here: Path, quick: bool, real: bool) -> StudyPart:
     part = dict(own)
     for kind in TEXTS:
         part[kind] = list(
@@ -162,9 +176,7 @@ def _part(own: Mapping[str, Any], here: Path, quick: bool) -> StudyPart:
         if t.partition(":")[0] in RESERVED and t.partition(":")[0] not in known_mechanisms()
     ]
     part["mechanisms"] = [t for t in part["mechanisms"] if t not in unavailable]
-    paths = [c for c in tables_in(part.get("cohort")) if "path" in c]
     simulated = tables_in(part.get("simulate"))
-    real = bool(paths) and all(find_path(str(c["path"]), here).exists() for c in paths)
     if not real and not simulated:
         raise ParameterError(
             f"Part '{part['label']}' has no files here and no 'simulate' to fall back on.",

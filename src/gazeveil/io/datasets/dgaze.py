@@ -11,9 +11,9 @@ person "unknown", the stimulus is the file ("train" or "test"), the session the 
 That is enough for gaze prediction and for nothing about persons. The rest of the row is in
 `metadata`: `head_velocity_deg_s` (50, 2) and `objects` (50, 9) as published, `target_deg` (2,) in
 our degrees. `every=n` takes each n-th row. `rows_as_people=True` calls the person of row 7
-"train row 7" and so on, so that figures have an interval over rows; `with_target=True` puts the
-gaze to predict behind the 50 samples, 100 ms after the last, which is what a prediction is held
-against.
+"train row 7" and so on, in one session, so that figures have an interval over rows;
+`with_target=True` puts the gaze to predict behind the 50 samples, 100 ms after the last, which is
+what a prediction is held against.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def scan(
     for row in range(0, len(array), step):
         person = row_person(split, row, rows_as_people)
         load_row = partial(load, path, split, row, person, with_target)
-        handles.append(Handle(person, split, load_row, str(row), "free-viewing", str(path)))
+        session = "1" if rows_as_people else str(row)
+        handles.append(Handle(person, split, load_row, session, "free-viewing", str(path)))
     return handles
 
 
@@ -127,7 +128,7 @@ def load(
         path,
         person=person,
         stimulus=split,
-        session=str(row),
+        session=str(row) if person == "unknown" else "1",
         task="free-viewing",
         t_ns=np.round(ticks * (1e9 / RATE_HZ)).astype(np.int64),
         space=VIEW,

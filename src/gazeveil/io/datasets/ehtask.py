@@ -13,7 +13,7 @@ session the row number from 0. Where `testRecordingLabel.npy` says from which re
 the session is "<recording>.<row>" and `metadata["recording"]` has the number, so that windows of
 one recording can be kept together. `metadata["head_velocity_deg_s"]` is (250, 2), as published.
 `every=n` takes each n-th row, `rows_as_people=True` calls the person of row 7 "train row 7" and so
-on, so that figures have an interval over rows.
+on, in one session, so that figures have an interval over rows.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ def scan(path: Path, root: Path, every: int = 1, rows_as_people: bool = False) -
         recording = None if recordings is None else recordings[row]
         session = str(row) if recording is None else f"{recording}.{row}"
         person = row_person(split, row, rows_as_people)
+        session = "1" if rows_as_people else session
         handles.append(
             Handle(
                 person,
