@@ -117,3 +117,10 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "one of aoi, events, maps, ml, samples, teaching" in capsys.readouterr().err
     assert run("advise", "--purpose", "maps", "--people", 24, "--kind", "phone") == 2
     assert run("advise", "--purpose", "maps") == 2
+
+
+def test_what_is_found_of_pieces_is_told_in_pieces() -> None:
+    row = next(r for r in advice_rows() if r.found is not None)
+    assert "% of people found" in attack(row)
+    told = attack(replace(row, mechanism="mosaic:epsilon=10,r_deg=2", found=7.0))
+    assert told.startswith("the person of 7 % of pieces found")

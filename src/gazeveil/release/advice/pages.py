@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from gazeveil.privacy.publication.piece_files import makes_pieces
 from gazeveil.release.advice.ranking import Advice, advise, command_of
 from gazeveil.release.advice.rows import KINDS, PURPOSES, AdviceRow, advice_rows
 
@@ -50,7 +51,9 @@ def attack(row: AdviceRow) -> str:
             if "everything of one person" in row.promise and "adds up" not in row.promise
             else "the promise is all there is"
         )
-    words = f"{row.found:g} % of people found ({row.attacker}), guessing {row.guessing:g} %"
+    pieces = makes_pieces(row.mechanism.partition(":")[0])
+    whom = "the person of {} % of pieces found" if pieces else "{} % of people found"
+    words = f"{whom.format(f'{row.found:g}')} ({row.attacker}), guessing {row.guessing:g} %"
     return words + ("; hides hardly anybody" if row.found >= _HARDLY_HIDDEN else "")
 
 
