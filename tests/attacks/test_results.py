@@ -18,6 +18,8 @@ from gazeveil.attacks.result import (
     identification,
     over_repetitions,
     paired_interval,
+    rate_result,
+    share_result,
     tied_with,
 )
 from gazeveil.errors import DataError
@@ -207,3 +209,27 @@ def test_a_result_reads_as_one_would_say_it():
         str(identification([PERFECT]))
         == "identification_rate 1.000 [0.398, 1.000], chance 0.250, p 0.0039, n 4"
     )
+
+
+def test_shares_of_people_have_an_interval_that_holds_the_truth() -> None:
+    """Coverage over 2,000 made-up studies of 24 people with 20 pieces each: 95 %, give or take 2 %;
+    counting people instead gives an interval several times as wide.
+    """
+    rng = np.random.default_rng(5)
+    chances = rng.beta(2, 30, 100_000)
+    held, widths = 0, []
+    for _ in range(2000):
+        people = rng.choice(chances, 24)
+        found = share_result("rate", rng.binomial(20, people)[:, None] / 20, 1 / 24)
+        held += found.low <= chances.mean() <= found.high
+        widths.append(found.high - found.low)
+    assert 0.93 <= held / 2000 <= 0.97
+    counted = rate_result("rate", float(chances.mean()), 24)
+    assert np.mean(widths) < 0.5 * (counted.high - counted.low)
+
+
+def test_equal_shares_are_no_certainty() -> None:
+    nobody = share_result("rate", np.zeros((24, 10)), 1 / 24)
+    assert (nobody.low, nobody.value, nobody.n) == (0.0, 0.0, 24)
+    assert nobody.high > 0.1
+    assert math.isnan(share_result("rate", np.full((3, 2), np.nan)).value)

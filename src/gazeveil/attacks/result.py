@@ -82,6 +82,46 @@ def rate_result(
     return AttackResult(metric, float(value), low, high, n, chance, p_value, protocol)
 
 
+def share_result(
+    metric: str, credit: ArrayLike, chance: float = math.nan, protocol: str = ""
+) -> AttackResult:
+    """A mean of shares, one per person: where somebody is asked about many times, a person is no
+    longer found or not found, and counting people would make intervals several times too wide.
+
+    Parameters
+    ----------
+    metric : str
+        What it is.
+    credit : array of float64, shape (people, repetitions)
+        Share of a person's pieces that got the right name; NaN where not asked.
+    chance : float
+        What guessing gives.
+    protocol : str
+        How it was measured.
+
+    Returns
+    -------
+    AttackResult
+        Mean over people of their means over repetitions, with Student's 95 % interval over people
+        and its one-sided test against chance. Where all people have the same share, the interval
+        is Clopper and Pearson's for that many people: equal shares are no certainty.
+    """
+    own = _mean_of_person(np.atleast_2d(np.asarray(credit, dtype=np.float64)))
+    own = own[np.isfinite(own)]
+    value = float(own.mean()) if len(own) else math.nan
+    if len(own) < 2 or float(np.ptp(own)) == 0.0:
+        return rate_result(metric, value, len(own), chance, protocol)
+    from scipy.special import stdtr, stdtrit
+
+    error = float(own.std(ddof=1)) / math.sqrt(len(own))
+    half = float(stdtrit(len(own) - 1, 1 - ERROR / 2)) * error
+    p_value = (
+        math.nan if math.isnan(chance) else float(stdtr(len(own) - 1, (chance - value) / error))
+    )
+    low, high = max(0.0, value - half), min(1.0, value + half)
+    return AttackResult(metric, value, low, high, len(own), chance, p_value, protocol)
+
+
 def at_least(hits: int, n: int, chance: float) -> float:
     """Probability of at least `hits` of `n` by guessing: the exact one-sided binomial test. NaN
     without a chance.
