@@ -9,8 +9,10 @@ import pytest
 import gazeveil
 from gazeveil.attacks.infer.kinds import KINDS, FixationReconstruction, InferenceAttack
 from gazeveil.errors import DataError
+from gazeveil.evaluation.releases import protect
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
+from tests.support.pieces import RawPieces
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +31,8 @@ def test_every_kind_has_a_name_and_a_purpose_in_one_line() -> None:
         "record-linkage",
         "demographics",
         "reconstruction",
+        "relinking",
+        "known-looks",
     }
     for kind, attack in KINDS.items():
         assert issubclass(attack, InferenceAttack)
@@ -40,7 +44,10 @@ def test_every_kind_has_a_name_and_a_purpose_in_one_line() -> None:
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_kind_takes_raw_recordings_and_a_release(raw: RecordingSet, kind: str) -> None:
     people = raw.persons[:5] if kind == "membership" else raw.persons
-    result = KINDS[kind]().run(raw, raw.select(people=people), seed=1)
+    release = raw.select(people=people)
+    if KINDS[kind].pieces == "yes":
+        release = protect(raw, RawPieces(piece_s=2.0), 1)
+    result = KINDS[kind]().run(raw, release, seed=1)
     assert result.kind == kind
     assert result.results
     told = json.loads(json.dumps(result.to_dict(), allow_nan=False))

@@ -94,3 +94,34 @@ def test_attackers_with_knowledge_views_and_filters_take_pieces(cohort: Cohort) 
     assert results.failures == ()
     rows = results.frame.filter(mechanism="raw-pieces", metric="identification_rate")
     assert rows.height == len(attacks)
+
+
+def test_relink_is_left_out_where_names_last_and_the_bound_is_no_headline(cohort: Cohort) -> None:
+    results = study(
+        cohort,
+        "relink:scores=steps",
+        "relink:scores=steps,names=known",
+        "relinking",
+        "known-looks",
+        Place(),
+        mechanisms=[RawPieces(), "gaussian:sigma_deg=1"],
+        scenarios=["private/private"],
+    )
+    assert results.failures == ()
+    said = " ".join(results.study["left_out"])  # type: ignore[arg-type]
+    assert "relink:scores=steps joins pieces, and gaussian gives names that last" in said
+    assert "relinking needs names that do not last, and gaussian gives names that last" in said
+    pieces = results.frame.filter(mechanism="raw-pieces")
+    bound = pieces.filter(attack="relink:scores=steps,names=known")
+    assert bound["metric"].to_list() == ["bound_rate"]
+    assert "a bound, not an attack" in bound["note"][0]
+    assert "relink:scores=steps,names=known" not in results.strongest()["attack"].to_list()
+    joined = pieces.filter(attack="relink:scores=steps", metric="identification_rate")
+    assert "joined by place and style" in joined["note"][0]
+    assert {"flipped_rate", "dealt_rate", "relinked_share", "found_by_3_looks"} <= set(
+        pieces["metric"]
+    )
+    # A release with lasting names has neither control.
+    assert not {"flipped_rate", "dealt_rate"} & set(
+        results.frame.filter(mechanism="gaussian")["metric"]
+    )

@@ -116,17 +116,20 @@ def jumper(
         Mean time in one place.
     lose : bool
         Whether samples are lost, more of them the higher the person's number.
+    shake : float
+        By how much more each person shakes than the one before.
     """
-    alike, stay_s, lose = (
-        more.get(k, d) for k, d in (("alike", False), ("stay_s", 1.0), ("lose", False))
-    )
+    defaults = {"alike": False, "stay_s": 1.0, "lose": False, "shake": 0.0}
+    alike, stay_s, lose, shake = (more.get(k, d) for k, d in defaults.items())
     rng = np.random.default_rng([seed, person, stimulus])
     rate_hz, n = 60.0, int(seconds * 60.0)
     kind = 0 if alike else person
     look = np.cumsum(rng.random(n) < (1 + 0.3 * kind) / (stay_s * rate_hz))
     wide = 3.0 + 0.7 * (kind % 5), 2.0 + 0.7 * (kind % 3)
-    place = (rng.normal(size=(n, 2)) * wide)[look] + 0.1 * rng.normal(size=(n, 2))
-    valid = rng.random(n) > (0.02 * person if lose else 0.0)
+    place = (rng.normal(size=(n, 2)) * wide)[look] + 0.1 * (1 + shake * person) * rng.normal(
+        size=(n, 2)
+    )
+    valid = rng.random(n) > (0.06 * person if lose else 0.0)
     return Recording(
         f"p{person:02}",
         f"s{stimulus}",

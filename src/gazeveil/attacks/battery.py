@@ -25,7 +25,8 @@ DEFAULT = "strong"
 _QUICK = ("rbfn", "linkage")
 
 # Releases of tables have no samples: `linkage`, its white-box form and `rbfn` attack them.
-# White-box attackers make releases of their own, once for all of them in a batch of cells.
+# White-box attackers make releases of their own, once for all of them in a batch of cells. `relink`
+# attacks releases of pieces alone.
 _STRONG = (
     "steps",
     "rocket",
@@ -37,10 +38,16 @@ _STRONG = (
     "steps:knowledge=white-box",
     "steps:knowledge=exemplars",
     "linkage:knowledge=white-box",
+    "relink",
+    "relink:by=none",
     "rbfn",
 )
 
 _FURTHER = (
+    "relink:names=known",
+    "relink:by=place",
+    "relink:by=style",
+    "relink:knowledge=white-box",
     "linkage:knowledge=exemplars",
     "linkage:knowledge=white-box,features=extended",
     "rocket:knowledge=white-box",

@@ -19,6 +19,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "tree": ("identify.classic", "Tree"),
     "lda": ("identify.classic", "LDA"),
     "boosting": ("identify.classic", "Boosting"),
+    "relink": ("pieces.relink", "Relink"),
     "ekyt": ("identify.deep.ekyt", "Ekyt"),
 }
 

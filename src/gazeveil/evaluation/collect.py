@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from gazeveil.attacks.result import AttackResult, bootstrap, over_repetitions, rate_result
-from gazeveil.evaluation.columns import NONE, RATE
+from gazeveil.evaluation.columns import BOUND, NONE, RATE
 from gazeveil.evaluation.plan import Cell, StudyPlan, seed_of
 from gazeveil.evaluation.results import Examples, Results, frame_of, outcomes_of
 from gazeveil.evaluation.store import Content
@@ -18,6 +19,12 @@ from gazeveil.evaluation.study import Study
 
 #: What guessing gives for an attack's further figures, where it is known.
 _CHANCE = {"eer": 0.5, "d_prime": 0.0}
+
+# Controls of attacks on pieces, with what they say.
+_CONTROLS = {
+    "flipped_rate": "scores turned round: far above guessing, the rate itself is an artefact",
+    "dealt_rate": "names dealt anew within windows: guessing; p: how often that does as well",
+}
 
 Row = dict[str, object]
 
@@ -135,6 +142,9 @@ def _attack(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -
         }
 
     rate = rate_result(RATE, float(np.mean(shares)), n, chance)
+    if contents[0][1].get("bound"):
+        yield row(BOUND, rate, shares, "interval over people")
+        return
     for metric in (RATE, "rank1"):
         yield row(metric, rate, shares, "interval over people")
     for metric in ("matching_rate", "eer", "d_prime", "f1_macro"):
@@ -142,6 +152,17 @@ def _attack(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -
         seed = seed_of(study.seed, "bootstrap", metric, *vars(cell).values())
         result = over_repetitions(metric, values, seed, _CHANCE.get(metric, chance))
         yield row(metric, result, values, result.protocol)
+    for metric, note in _CONTROLS.items():
+        values = [_float(c[metric]) for _, c in contents if metric in c]
+        if values:
+            p_value = math.nan
+            if metric == "dealt_rate":
+                # Twice the mean of p-values is one, however they hang together (Rueschendorf 1982).
+                mean = float(np.mean([c["dealt_p"] for _, c in contents]))
+                p_value = mean if len(contents) == 1 else min(1.0, 2.0 * mean)
+            control = rate_result(metric, float(np.mean(values)), n, chance)
+            control = replace(control, p_value=p_value)
+            yield row(metric, control, values, note)
 
 
 def _attack_parts(contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:
@@ -150,7 +171,7 @@ def _attack_parts(contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:
             c["people"], c["credit"], c["answer"], c["beaten_by"], strict=True
         ):
             yield {
-                "metric": RATE,
+                "metric": BOUND if c.get("bound") else RATE,
                 "repetition": repetition,
                 "part": person,
                 "value": credit,

@@ -53,6 +53,9 @@ ONE_RELEASE = "release/release"
 #: The attack metric every headline quotes.
 RATE = "identification_rate"
 
+#: The same of an attacker who is told which pieces belong together: a bound, never a headline.
+BOUND = "bound_rate"
+
 #: The unprotected baseline.
 NONE = "none"
 

@@ -27,10 +27,14 @@ from gazeveil.evaluation.study import Study
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.utility.base import Utility
 
 #: Kinds of cells; `about` holds a mechanism's promise and example.
 KINDS = ("attack", "utility", "about")
+
+# What inference attacks say of the names they take, in words.
+_NAMES = {"yes": "do not last", "no": "last"}
 
 #: What a utility that does not train is compared with and measured on.
 COMPARED = "raw/private"
@@ -156,7 +160,11 @@ def plan(study: Study, raw: RecordingSet) -> StudyPlan:
                 left_out.append(why)
                 continue
             for scenario, repetitions in _scenarios(study, mechanism, who):
-                why = _says_nothing(who, scenario) if isinstance(who, Attack) else ""
+                why = (
+                    _nothing_to_join(who, mechanism, scenario) or _says_nothing(who, scenario)
+                    if isinstance(who, Attack)
+                    else ""
+                )
                 if why:
                     repeats.append(why)
                     continue
@@ -210,6 +218,12 @@ def _lacks(
     study: Study, mechanism: Mechanism[Any] | None, raw: RecordingSet, who: Attack | Utility
 ) -> str:
     """Why a release cannot be attacked or measured so, or nothing."""
+    if isinstance(who, Inference) and who.attack.pieces not in ("any", _pieces_of(mechanism)):
+        return (
+            f"{who} needs names that {_NAMES[who.attack.pieces]}, and"
+            f" {'raw recordings have' if mechanism is None else f'{mechanism.name} gives'} names"
+            f" that {_NAMES[_pieces_of(mechanism)]}."
+        )
     in_tables = mechanism is not None and mechanism.kind == "table"
     held = table_names(study.tables, raw) if in_tables else tuple(raw.tables)
     # Of a release that is not made yet only its kind is known: samples as the raw ones are, or
@@ -263,6 +277,22 @@ def _says_nothing(attack: Attack, scenario: str) -> str:
     if same_stimulus(attack) and scenario == "release/release":
         return f"{attack} in release/release would compare a release with itself."
     return ""
+
+
+def _nothing_to_join(attack: Attack, mechanism: Mechanism[Any] | None, scenario: str) -> str:
+    """Why an attacker who joins pieces has nothing to do, or nothing."""
+    if not getattr(attack, "joins_pieces", False):
+        return ""
+    if _pieces_of(mechanism) == "no":
+        whose = "raw recordings have" if mechanism is None else f"{mechanism.name} gives"
+        return f"{attack} joins pieces, and {whose} names that last: nothing is left to join."
+    if not scenario.endswith("/private") and scenario != "release/release":
+        return f"{attack} in {scenario} has nothing to join: names of raw recordings last."
+    return ""
+
+
+def _pieces_of(mechanism: Mechanism[Any] | None) -> str:
+    return "yes" if isinstance(mechanism, PieceMechanism) else "no"
 
 
 def same_stimulus(attack: Attack | Inference) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import identify
 from gazeveil.attacks.matching import matching_credit
+from gazeveil.attacks.pieces.controls import piece_controls
 from gazeveil.attacks.pieces.decisions import decide_pieces
 from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro
 from gazeveil.errors import DataError, GazeveilError
@@ -227,15 +228,14 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
     protocol = (
         "all recordings, the same stimuli on both sides" if together else cache.split.protocol
     )
-    if owners is not None:
-        protocol += "; each piece by itself"
-    elif cache.has_pieces and told_names(attack):
-        protocol += "; told which pieces belong together: a bound, not an attack"
+    if owners is not None or told_names(attack):
+        protocol += f"; {getattr(attack, 'protocol', 'each piece by itself')}"
     return {
         **content,
         "known": len(people),
         "left_out": 0 if together else cache.split.left_out,
         "protocol": protocol,
+        **({"bound": True} if told_names(attack) else {}),
     }
 
 
@@ -264,12 +264,17 @@ def _pieces(
         raise DataError(_NOBODY)
     windows = {key[0]: window for key, window in (probe.piece_windows or {}).items()}
     decided = decide_pieces(scores, owners, windows, people, seed)
+    shown = [windows[name][:2] for name in scores.probes]
+    controls = piece_controls(decided.scores, shown, seed)
     return {
         "people": list(people),
         "credit": decided.credit.tolist(),
         "matching_rate": float(decided.matched.mean()),
         "answer": list(decided.answers),
         "beaten_by": list(decided.beaten_by),
+        "flipped_rate": controls.flipped,
+        "dealt_rate": controls.dealt,
+        "dealt_p": controls.p_value,
         **_over_scores(decided.scores),
     }
 

@@ -8,6 +8,8 @@ kind                   what the attacker wants
 `record-linkage`       which pseudonym of the release belongs to which raw recordings
 `demographics`         the same, after a filter by generalised age and gender
 `reconstruction`       positions of single fixations, from counts in rectangles
+`relinking`            which pieces of a release belong together
+`known-looks`          whose a piece is, from a few looks that are known from elsewhere
 ====================== ===========================================================================
 """
 
@@ -29,6 +31,9 @@ from gazeveil.attacks.infer.membership import membership
 from gazeveil.attacks.infer.reconstruction import achieved, rebuild
 from gazeveil.attacks.infer.record_linkage import link_records
 from gazeveil.attacks.infer.rectangle_answers import exact_answers, snapped_answers
+from gazeveil.attacks.pieces.evidence import SCORES
+from gazeveil.attacks.pieces.known_looks import found_by_looks
+from gazeveil.attacks.pieces.relinked import RELINKED_BY, relinked_share
 from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.attacks.result import AttackResult, bootstrap
 from gazeveil.errors import DataError
@@ -80,6 +85,10 @@ class InferenceAttack(ABC):
     name: ClassVar[str]
     kind: ClassVar[str]
     summary: ClassVar[str]
+
+    #: Whether it takes releases of pieces, whose names do not last: "no", "yes" (and no others) or
+    #: "any".
+    pieces: ClassVar[str] = "no"
 
     @abstractmethod
     def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
@@ -296,6 +305,61 @@ def _mean(recording: Recording, onset: int, offset: int) -> tuple[float, float]:
     return (float(x[valid].mean()), float(y[valid].mean())) if valid.any() else (math.nan, math.nan)
 
 
+@dataclass(frozen=True)
+class PieceRelinking(InferenceAttack):
+    """Join pieces of neighbouring windows, learnt on the release's other stimuli.
+
+    Parameters
+    ----------
+    by : {"place", "style", "both", "label"}
+        By what pieces are joined; `label`: by the order of names or recordings.
+    scores : {"fusion", "steps", "rocket", "linkage"}
+        Whose scores say how alike two pieces are in style.
+    """
+
+    name: ClassVar[str] = "relinking"
+    kind: ClassVar[str] = "relinking"
+    summary: ClassVar[str] = "joins pieces of neighbouring windows"
+    pieces: ClassVar[str] = "yes"
+
+    by: str = "place"
+    scores: str = "fusion"
+
+    def __post_init__(self) -> None:
+        checks.one_of(self.name, "by", self.by, RELINKED_BY)
+        checks.one_of(self.name, "scores", self.scores, SCORES)
+
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
+        """Join the pieces of the release; the raw recordings are not looked at."""
+        share = relinked_share(release, self.by, self.scores, seed)
+        return InferenceResult(self.kind, (share,), {"by": self.by})
+
+
+@dataclass(frozen=True)
+class KnownLooks(InferenceAttack):
+    """Tell whose a piece is by looks that are known from elsewhere.
+
+    Parameters
+    ----------
+    draws : int
+        Draws of looks for each piece.
+    """
+
+    name: ClassVar[str] = "known-looks"
+    kind: ClassVar[str] = "known-looks"
+    summary: ClassVar[str] = "tells whose a piece is by looks that are known from elsewhere"
+    pieces: ClassVar[str] = "any"
+
+    draws: int = 4
+
+    def __post_init__(self) -> None:
+        checks.count(self.name, "draws", self.draws)
+
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
+        """Draw looks from raw recordings and find the piece that fits them best."""
+        return InferenceResult(self.kind, found_by_looks(raw, release, seed, self.draws))
+
+
 #: Kind -> class, as in `gazeveil attack --kind`.
 KINDS: dict[str, type[InferenceAttack]] = {
     c.kind: c
@@ -305,5 +369,7 @@ KINDS: dict[str, type[InferenceAttack]] = {
         RecordLinkage,
         DemographicLinkage,
         FixationReconstruction,
+        PieceRelinking,
+        KnownLooks,
     )
 }

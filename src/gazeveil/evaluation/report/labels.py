@@ -35,6 +35,7 @@ _ATTACKS = {
     "steps": "step statistics",
     "rocket": "random convolutions",
     "fusion": "fusion of attackers",
+    "relink": "pieces joined again",
     "ekyt": "deep network (EKYT)",
 }
 

@@ -1,0 +1,191 @@
+"""Joining pieces: who is found where something joins them, and who must not be where nothing does;
+bugs planted in the mechanism are found.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gazeveil.attacks.base import Scores
+from gazeveil.attacks.infer.kinds import KINDS
+from gazeveil.attacks.pieces.controls import piece_controls
+from gazeveil.attacks.pieces.known_looks import found_by_looks
+from gazeveil.attacks.pieces.relinked import relinked_share
+from gazeveil.attacks.pieces.sides import named_pieces
+from gazeveil.attacks.registry import attack
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.evaluation.releases import protect
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.cohort import Cohort
+from tests.support.pieces import RawPieces, jumpers
+
+PEOPLE = 8
+#: Pieces of two seconds, many of them, so that small cohorts say something.
+SHORT = RawPieces(piece_s=2.0, gap_s=1.0)
+
+
+def released(cohort: Cohort, mechanism: RawPieces, seed: int = 1) -> RecordingSet:
+    return protect(RecordingSet(cohort), mechanism, seed)
+
+
+def sides(
+    cohort: Cohort, mechanism: RawPieces, probe: tuple[str, ...] = ("s3",)
+) -> tuple[RecordingSet, RecordingSet, dict[str, str]]:
+    """People's pieces of some stimuli, pieces of the others from another release, and whose."""
+    first, second = (released(cohort, mechanism, seed) for seed in (1, 2))
+    learnt, asked = named_pieces(first, "people"), named_pieces(second, "pieces")
+    gallery = learnt.where(lambda key: learnt.piece_windows[key].stimulus not in probe)
+    unknown = asked.where(lambda key: asked.piece_windows[key].stimulus in probe)
+    return gallery, unknown, {name: key[0] for name, key in second.origins.items()}
+
+
+def rate(text: str, gallery: RecordingSet, probe: RecordingSet, owners: dict[str, str]) -> float:
+    scores = attack(text).identify(gallery, probe, seed=1)
+    own = tuple(owners.get(name, name) for name in scores.probes)
+    return float(Scores(scores.known, own, scores.values).credit().mean())
+
+
+# --- who is found
+
+
+def test_pieces_that_are_joined_by_place_are_recognised_more_often() -> None:
+    # They stay for seconds where they are, and nothing is left out between pieces.
+    parts = sides(
+        jumpers(PEOPLE, 5, stay_s=4.0, alike=True, shake=0.25),
+        RawPieces(piece_s=2.0, gap_s=0.02),
+        ("s3", "s4"),
+    )
+    single = rate("relink:by=none,scores=steps", *parts)
+    joined = rate("relink:by=place,scores=steps", *parts)
+    assert single > 1.5 / PEOPLE
+    assert joined > single + 0.05
+
+
+def test_people_who_move_alike_are_not_recognised() -> None:
+    parts = sides(jumpers(PEOPLE, 4, alike=True), SHORT)
+    for by in ("none", "both"):
+        # 48 decisions; 0.3 is four standard deviations above guessing.
+        assert rate(f"relink:by={by},scores=steps", *parts) < 0.3
+
+
+def test_whoever_is_told_which_pieces_belong_together_knows_more() -> None:
+    gallery, probe, owners = sides(jumpers(PEOPLE, 4), SHORT)
+    told = released(jumpers(PEOPLE, 4), SHORT, 2)
+    people = named_pieces(told, "people")
+    joined = people.where(lambda key: people.piece_windows[key].stimulus == "s3")
+    known = rate("relink:names=known,scores=steps", gallery, joined, {})
+    assert known > rate("relink:by=none,scores=steps", gallery, probe, owners)
+
+
+def test_lasting_names_leave_nothing_to_join() -> None:
+    whole = RecordingSet(jumpers(4, 2))
+    with pytest.raises(DataError, match="names of this release last"):
+        attack("relink").identify(whole, whole, 1)
+    with pytest.raises(DataError, match="says whose they are"):
+        relinked_share(whole, "place", "steps", 0)
+
+
+@pytest.mark.parametrize("text", ["relink:by=name", "relink:scores=lda", "relink:names=all"])
+def test_words_that_are_not_known_are_refused(text: str) -> None:
+    with pytest.raises(ParameterError):
+        attack(text)
+
+
+def test_a_gallery_of_one_stimulus_still_gives_names_one_to_one() -> None:
+    gallery, probe, owners = sides(jumpers(PEOPLE, 2), SHORT, ("s1",))
+    assert 0.0 <= rate("relink:scores=steps", gallery, probe, owners) <= 1.0
+
+
+# --- planted bugs
+
+
+def test_a_gap_that_is_forgotten_lets_place_join_pieces() -> None:
+    cohort = jumpers(PEOPLE, 4, alike=True, stay_s=3.0)
+    forgotten = relinked_share(released(cohort, RawPieces(2.0, 0.02)), "place", "steps", 0)
+    wide = relinked_share(released(cohort, RawPieces(2.0, 6.0)), "place", "steps", 0)
+    assert forgotten.chance == wide.chance == 1 / PEOPLE
+    assert forgotten.low > 0.5
+    assert wide.low <= wide.chance + 0.05
+    assert wide.value < 0.35
+
+
+def test_names_that_were_kept_are_found_by_their_order() -> None:
+    cohort = jumpers(PEOPLE, 4)
+    kept = relinked_share(released(cohort, RawPieces(2.0, keep_names=True)), "label", "steps", 0)
+    dealt = relinked_share(released(cohort, SHORT), "label", "steps", 0)
+    assert kept.value == 1.0
+    assert dealt.value < 0.3
+
+
+def test_a_loss_pattern_that_was_kept_names_people() -> None:
+    cohort = jumpers(PEOPLE, 6, alike=True, lose=True)
+    kept, filled = (
+        rate("steps", *sides(cohort, RawPieces(3.0, 1.0, keep_loss=keep), ("s4", "s5")))
+        for keep in (True, False)
+    )
+    assert kept > 0.4
+    # Samples that are repeated where others were lost still say a little.
+    assert kept > filled + 0.1
+
+
+def test_noise_that_a_persons_pieces_share_names_them() -> None:
+    cohort = jumpers(PEOPLE, 4, alike=True)
+    shared, fresh = (
+        rate("steps", *sides(cohort, RawPieces(2.0, 1.0, noise_deg=3.0, shared_seed=same)))
+        for same in (True, False)
+    )
+    assert shared > 0.5
+    assert fresh < 0.3
+
+
+# --- known looks
+
+
+def test_known_looks_single_out_a_raw_piece_and_noise_hides_it() -> None:
+    cohort = jumpers(PEOPLE, 2)
+    raw = RecordingSet(cohort)
+    plain = found_by_looks(raw, released(cohort, SHORT), 0)
+    noisy = found_by_looks(raw, released(cohort, RawPieces(2.0, 1.0, noise_deg=6.0)), 0)
+    assert [r.metric for r in plain] == ["found_by_1_look", "found_by_3_looks", "found_by_10_looks"]
+    assert [r.value for r in plain] == [1.0, 1.0, 1.0]
+    assert noisy[0].value < noisy[1].value < noisy[2].value < 1.0
+    assert {r.chance for r in plain} == {1 / PEOPLE}
+
+
+def test_known_looks_say_nothing_of_pieces_that_were_made_for_somebody_else() -> None:
+    cohort = jumpers(PEOPLE, 4)
+    release = released(cohort, SHORT)
+    people = sorted(cohort.people)
+    after = dict(zip(people, people[1:] + people[:1], strict=True))
+    release.origins = {n: (after[k[0]], *k[1:]) for n, k in release.origins.items()}
+    found = found_by_looks(RecordingSet(cohort), release, 0)
+    assert found[2].value < 0.02  # never the piece that is somebody else's
+    assert found[0].n == PEOPLE
+
+
+def test_known_looks_take_lasting_names_too() -> None:
+    cohort = jumpers(5, 2)
+    run = KINDS["known-looks"]().run(RecordingSet(cohort), RecordingSet(cohort), 0)
+    assert run.results[0].value == 1.0
+
+
+# --- controls
+
+
+def test_controls_tell_knowledge_from_chance_and_from_its_opposite() -> None:
+    people = tuple(f"p{i}" for i in range(6))
+    probes, windows = people * 5, np.repeat(np.arange(5), 6).tolist()
+    right = np.tile(np.eye(6), (5, 1))
+    knows = piece_controls(Scores(people, probes, right), windows, 0)
+    assert knows.p_value < 0.01
+    assert knows.flipped < 1e-9
+    assert abs(knows.dealt - 1 / 6) < 0.03
+    # A rate of nothing at all is as telling as one of everything.
+    wrong = piece_controls(Scores(people, probes, -right), windows, 0)
+    assert wrong.flipped == 1.0
+    assert wrong.p_value > 0.99
+    rng = np.random.default_rng(3)
+    blind = piece_controls(Scores(people, probes, rng.normal(size=right.shape)), windows, 0)
+    assert blind.p_value > 0.01
+    assert blind.flipped < 0.5
