@@ -15,7 +15,9 @@ recorded and y as released, on the rows both have:
 
 All are taken per signal, averaged over a person's recordings, then over features, then over people.
 Signals whose mean as recorded is 0 have no `nmse`, and signals released exactly no utility (it is
-infinite); the note counts both.
+infinite); the note counts both. Exact is an error below :data:`EXACT` of the signal: where all
+participants agree in a feature, the published Fourier methods add no noise, and what is left is the
+rounding of the transform, one over which is a utility of 1e31 that says nothing.
 
 Samples: the visual angle between each recorded sample and the released one that belongs to it
 (:func:`gazeveil.utility.positions.partners`), where both are valid.
@@ -56,6 +58,9 @@ from gazeveil.utility.positions import compare_samples
 ON = ("auto", "samples", *TABLES)
 
 _ORDER = ("window", "fixation", "saccade")
+
+#: Errors below this part of a signal, as root mean squares, are rounding: the signal is exact.
+EXACT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -216,6 +221,7 @@ def measures(x: Floats, y: Floats, size: Floats) -> Floats:
     some = n > 0
     least = np.maximum(n, 1)
     total = (np.where(both, x - y, 0.0) ** 2).sum(axis=0)
+    total = np.where(total <= EXACT**2 * (np.where(both, x, 0.0) ** 2).sum(axis=0), 0.0, total)
     square = np.where(some, total / least, np.nan)
     mean_x, mean_y = (
         np.where(some, np.where(both, v, 0.0).sum(axis=0) / least, np.nan) for v in (x, y)
