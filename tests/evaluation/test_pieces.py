@@ -80,6 +80,13 @@ def test_results_count_people_and_say_that_each_piece_is_asked_about_by_itself(
     assert outcomes["part"].to_list() == list(cohort.people)
     # Three pieces each: thirds.
     assert set((outcomes["value"] * 3).round(6).to_list()) <= {0.0, 1.0, 2.0, 3.0}
+    # Shares of people have an interval over people's shares, which is narrower than over counts.
+    shares = outcomes["value"].to_numpy()
+    half = 2.5706 * shares.std(ddof=1) / 6**0.5  # Student's quantile for six people
+    low, high = rows.filter(scenario="private/private").select("low", "high").row(0)
+    assert (low, high) == pytest.approx(
+        (max(0, shares.mean() - half), shares.mean() + half), abs=1e-4
+    )
     assert results.strongest_against("place").filter(pl.col("mechanism") != "none").height == 1
 
 

@@ -10,8 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from gazeveil.attacks.result import AttackResult, bootstrap, over_repetitions, rate_result
-from gazeveil.evaluation.columns import BOUND, NONE, RATE
+from gazeveil.arrays import Floats
+from gazeveil.attacks.result import (
+    AttackResult,
+    bootstrap,
+    over_repetitions,
+    rate_result,
+    share_result,
+)
+from gazeveil.evaluation.columns import BOUND, DEALT, NONE, RATE
 from gazeveil.evaluation.plan import Cell, StudyPlan, seed_of
 from gazeveil.evaluation.results import Examples, Results, frame_of, outcomes_of
 from gazeveil.evaluation.store import Content
@@ -23,7 +30,7 @@ _CHANCE = {"eer": 0.5, "d_prime": 0.0}
 # Controls of attacks on pieces, with what they say.
 _CONTROLS = {
     "flipped_rate": "scores turned round: far above guessing, the rate itself is an artefact",
-    "dealt_rate": "names dealt anew within windows: guessing; p: how often that does as well",
+    DEALT: "names dealt anew within windows: guessing; p: how often that does as well",
 }
 
 Row = dict[str, object]
@@ -142,6 +149,9 @@ def _attack(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -
         }
 
     rate = rate_result(RATE, float(np.mean(shares)), n, chance)
+    if contents[0][1].get("pieces"):
+        # Many decisions about each person: people are not found or not found, but to some share.
+        rate = replace(share_result(RATE, _credit_of(contents), chance), value=rate.value)
     if contents[0][1].get("bound"):
         yield row(BOUND, rate, shares, "interval over people")
         return
@@ -156,13 +166,23 @@ def _attack(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -
         values = [_float(c[metric]) for _, c in contents if metric in c]
         if values:
             p_value = math.nan
-            if metric == "dealt_rate":
+            if metric == DEALT:
                 # Twice the mean of p-values is one, however they hang together (Rueschendorf 1982).
                 mean = float(np.mean([c["dealt_p"] for _, c in contents]))
                 p_value = mean if len(contents) == 1 else min(1.0, 2.0 * mean)
             control = rate_result(metric, float(np.mean(values)), n, chance)
             control = replace(control, p_value=p_value)
             yield row(metric, control, values, note)
+
+
+def _credit_of(contents: Sequence[tuple[int, Content]]) -> Floats:
+    """Credit of each person in each repetition, NaN where somebody was not asked about."""
+    people = sorted({p for _, c in contents for p in c["people"]})
+    place = {p: i for i, p in enumerate(people)}
+    credit = np.full((len(people), len(contents)), np.nan)
+    for column, (_, c) in enumerate(contents):
+        credit[[place[p] for p in c["people"]], column] = c["credit"]
+    return credit
 
 
 def _attack_parts(contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:

@@ -56,6 +56,9 @@ RATE = "identification_rate"
 #: The same of an attacker who is told which pieces belong together: a bound, never a headline.
 BOUND = "bound_rate"
 
+#: A control that attacks on pieces have, and no others (names dealt anew within windows).
+DEALT = "dealt_rate"
+
 #: The unprotected baseline.
 NONE = "none"
 

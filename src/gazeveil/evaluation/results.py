@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import DataError, FormatError
-from gazeveil.evaluation.columns import AGAINST, CELL, FRAME, NONE, ONE_RELEASE, OUTCOMES, RATE
+from gazeveil.evaluation.columns import (
+    AGAINST,
+    CELL,
+    DEALT,
+    FRAME,
+    NONE,
+    ONE_RELEASE,
+    OUTCOMES,
+    RATE,
+)
 
 Examples: TypeAlias = dict[str, object]
 
@@ -184,14 +193,15 @@ class Results:
             `chosen_called_safe` the same of the chosen one. Null where it was not measured: the
             chosen ones need two repetitions.
         """
-        rates = self._rates()
+        rates, dealt = self._rates(), self.frame.filter(pl.col("metric") == DEALT)
         outcomes = self.outcomes.filter(
             (pl.col("metric") == RATE) & pl.col("attack").is_not_null()
         ).with_columns(pl.col(c).fill_null("") for c in CELL)
         rows = []
         for worst in self.worst_case().iter_rows(named=True):
             own = _of_release(rates, worst)
-            rows.append(_against(worst, own, _of_release(outcomes, worst), attack))
+            pieces = _of_release(dealt, worst).height > 0
+            rows.append(_against(worst, own, _of_release(outcomes, worst), attack, pieces))
         return pl.DataFrame(rows, schema=AGAINST)
 
     def called_safe(self, attack: str = "rbfn") -> dict[str, int]:
@@ -317,10 +327,10 @@ def _of_release(frame: pl.DataFrame, release: Mapping[str, object]) -> pl.DataFr
 
 
 def _against(
-    worst: Mapping[str, Any], rates: pl.DataFrame, outcomes: pl.DataFrame, attack: str
+    worst: Mapping[str, Any], rates: pl.DataFrame, outcomes: pl.DataFrame, attack: str, pieces: bool
 ) -> dict[str, object]:
-    """A row of :meth:`Results.strongest_against`."""
-    from gazeveil.attacks.result import chosen_on_others, rate_result
+    """A row of :meth:`Results.strongest_against`; `pieces` says that people are found to a share."""
+    from gazeveil.attacks.result import chosen_on_others, rate_result, share_result
     from gazeveil.evaluation.report.labels import attack_parts
 
     row = {c: worst[c] for c in AGAINST if c in worst}
@@ -335,7 +345,11 @@ def _against(
     chance = float("nan") if worst["chance"] is None else float(worst["chance"])
     if np.isfinite(chosen).any():
         by_repetition = [float(np.nanmean(c)) for c in chosen if np.isfinite(c).any()]
-        rate = rate_result(RATE, float(np.mean(by_repetition)), worst["n"] or 0, chance)
+        rate = (
+            share_result(RATE, chosen.T, chance)
+            if pieces
+            else rate_result(RATE, float(np.mean(by_repetition)), worst["n"] or 0, chance)
+        )
         row |= {"chosen": rate.value, "chosen_low": rate.low, "chosen_high": rate.high}
     if others.height == 0:
         return row

@@ -272,6 +272,7 @@ def _pieces(
         "matching_rate": float(decided.matched.mean()),
         "answer": list(decided.answers),
         "beaten_by": list(decided.beaten_by),
+        "pieces": True,
         "flipped_rate": controls.flipped,
         "dealt_rate": controls.dealt,
         "dealt_p": controls.p_value,
