@@ -329,7 +329,7 @@ def _of_release(frame: pl.DataFrame, release: Mapping[str, object]) -> pl.DataFr
 def _against(
     worst: Mapping[str, Any], rates: pl.DataFrame, outcomes: pl.DataFrame, attack: str, pieces: bool
 ) -> dict[str, object]:
-    """A row of :meth:`Results.strongest_against`; `pieces` says that people are found to a share."""
+    """A row of :meth:`Results.strongest_against`; of pieces people are found to some share."""
     from gazeveil.attacks.result import chosen_on_others, rate_result, share_result
     from gazeveil.evaluation.report.labels import attack_parts
 
