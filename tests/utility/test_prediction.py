@@ -385,3 +385,28 @@ def test_on_real_clips_noise_hurts_a_frozen_model_and_training_again_helps_as_s0
     assert frozen["error_deg"] > 3 * raw["error_deg"]
     assert raw["error_deg"] < retrained["error_deg"] < 0.6 * frozen["error_deg"]
     assert raw["error_deg"] < temporal["error_deg"] < raw["error_deg"] + 0.5
+
+
+def test_the_error_over_hold_compares_a_person_with_themselves() -> None:
+    raw = RecordingSet(gazeveil.simulate(5, 2, seconds=8, rate_hz=60, seed=4).load())
+    held, learnt = (
+        {r.metric: r for r in utility(text).measure(raw, raw, raw, 0)}
+        for text in ("prediction:model=hold", "prediction")
+    )
+    np.testing.assert_allclose(held["error_over_hold"].parts, 1.0)
+    np.testing.assert_allclose(
+        learnt["error_over_hold"].parts, learnt["error_deg"].parts / learnt["hold_error_deg"].parts
+    )
+
+
+def test_training_towards_released_gaze_differs_from_training_towards_raw_gaze() -> None:
+    cohort = gazeveil.simulate(5, 2, seconds=8, rate_hz=60, seed=4).load()
+    raw = RecordingSet(cohort)
+    noisy = RecordingSet(gazeveil.mechanism("gaussian", sigma_deg=4).release(cohort, seed=1).data)
+    towards_raw, towards_released = (
+        utility(f"prediction:target={target}").measure(raw, noisy, raw, 0)[0].value
+        for target in ("raw", "released")
+    )
+    assert towards_raw != towards_released
+    with pytest.raises(ParameterError, match="raw, released"):
+        utility("prediction:target=true")

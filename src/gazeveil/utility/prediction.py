@@ -21,6 +21,10 @@ scenario private/raw asks whether a model learnt from a release alone serves rea
 A release of pieces is learnt from and tested piece by piece; who is learnt from and who is tested
 goes by the true names, so that nobody is both.
 
+Who is tested differs from seed to seed, and people differ more than mechanisms do:
+`error_over_hold` is the model's error divided by that of `hold` for the same person, 1 for a model
+that knows no better than where gaze is now.
+
 The floors `hold_error_deg` and `linear_error_deg` are always given, for the same people and moments
 as `error_deg` of the model.
 
@@ -300,8 +304,8 @@ class Prediction(Utility):
     def measure(
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
     ) -> tuple[UtilityResult, ...]:
-        """Mean angular errors in degrees of the model and the two floors, one
-        part per test person.
+        """Mean angular errors in degrees of the model and the two floors, and the model's over that
+        of `hold`, one part per test person.
         """
         need_samples(self.name, raw, train, test)
         learners, tested = self.split(raw, train, test, seed)
@@ -322,6 +326,10 @@ class Prediction(Utility):
         if lost:
             notes.append(f"{lost} people have no released gaze to go by and are left out")
         models = {"error_deg": self.model, "hold_error_deg": "hold", "linear_error_deg": "linear"}
+        models["error_over_hold"] = f"{self.model} over hold"
+        hold_deg = errors_deg[:, 1:2]
+        over_hold = errors_deg[:, :1] / np.where(hold_deg > 0, hold_deg, np.nan)
+        parts = np.concatenate((errors_deg, over_hold), axis=1)
         return tuple(
             UtilityResult(
                 metric,
@@ -331,7 +339,7 @@ class Prediction(Utility):
                 tested,
                 note="; ".join([model, *notes]),
             )
-            for (metric, model), part in zip(models.items(), errors_deg.T, strict=True)
+            for (metric, model), part in zip(models.items(), parts.T, strict=True)
         )
 
     def _errors_deg(
