@@ -38,7 +38,8 @@ NAME = "attack"
 HELP = """Attack a protected copy with raw recordings of the same people.
 
 Kinds: identify (the default; also the copy against itself), attributes, membership, record-linkage,
-demographics and reconstruction, each as `kind:parameter=value,...`.
+demographics, reconstruction, known-looks and relinking (of pieces), each as
+`kind:parameter=value,...`.
 
 The strong battery attacks unless somebody else is named.
 
