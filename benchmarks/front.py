@@ -41,7 +41,7 @@ PANELS = (
     ("events:by=stimulus", "fixation_duration_wasserstein_s", "fixation durations (s)", 3),
     ("scanpath", "similarity", "scanpaths: similarity", 2),
     ("signal", "median_error_deg", "samples: median (deg)", 1),
-    ("prediction:target=released", "error_over_hold", "prediction: error over hold", 2),
+    ("prediction:target=released", "error_over_hold", "prediction: error over hold", 3),
 )
 
 #: Columns of the second table.
