@@ -10,18 +10,15 @@ not count.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.identify.linkage import match
+from gazeveil.attacks.identify.linkage import link_evidence
 from gazeveil.attacks.identify.rocket import convolution_evidence
 from gazeveil.attacks.identify.steps import step_evidence
 from gazeveil.attacks.learning.evidence import Evidence, weighed_sum
-from gazeveil.attacks.vectors.kinds import recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.features.recordings import RecordingVectors
 
 #: Vectors of which linkage makes one piece of evidence each.
 _LINKED = ("summary", "extended", "trajectory")
@@ -50,16 +47,8 @@ class Fusion(Attack):
 
 def _kinds(gallery: RecordingSet, probe: RecordingSet) -> list[Evidence]:
     """One of each kind of evidence."""
-
-    def vectors(features: str) -> tuple[RecordingVectors, RecordingVectors]:
-        return recording_vectors(gallery, features), recording_vectors(probe, features)
-
     return [
         step_evidence(gallery, probe, "all"),
         *convolution_evidence(gallery, probe),
-        *(Evidence(f"linked {f}", gallery, probe, partial(vectors, f), _link) for f in _LINKED),
+        *(link_evidence(gallery, probe, features) for features in _LINKED),
     ]
-
-
-def _link(gallery: RecordingVectors, probe: RecordingVectors) -> Scores:
-    return match([(gallery, probe)])

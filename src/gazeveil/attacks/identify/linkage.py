@@ -25,6 +25,7 @@ import numpy as np
 from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import Denoised, before, standardised_scores
+from gazeveil.attacks.learning.evidence import Evidence
 from gazeveil.attacks.vectors.deviations import (
     between_share,
     person_means,
@@ -92,15 +93,28 @@ class Linkage(Attack):
         """Cosines, or weighted sums of standardised cosines where there are several kinds of
         features; nothing is random.
         """
-        pairs = [(gallery, probe)]
-        if isinstance(gallery, Denoised) or isinstance(probe, Denoised):
-            pairs.append((before(gallery), before(probe)))
+        if not (isinstance(gallery, Denoised) or isinstance(probe, Denoised)):
+            return link_evidence(gallery, probe, self.features).scores()
+        pairs = [(gallery, probe), (before(gallery), before(probe))]
         return match(
             [
                 (recording_vectors(g, self.features), recording_vectors(p, self.features))
                 for g, p in pairs
             ]
         )
+
+
+def link_evidence(gallery: RecordingSet, probe: RecordingSet, features: str) -> Evidence:
+    """Evidence by one kind of vectors, of one signal."""
+
+    def vectors() -> tuple[RecordingVectors, RecordingVectors]:
+        return recording_vectors(gallery, features), recording_vectors(probe, features)
+
+    return Evidence(f"linked {features}", gallery, probe, vectors, _match_one)
+
+
+def _match_one(gallery: RecordingVectors, probe: RecordingVectors) -> Scores:
+    return match([(gallery, probe)])
 
 
 def match(signals: list[tuple[RecordingVectors, RecordingVectors]]) -> Scores:

@@ -50,10 +50,10 @@ class Evidence:
         )
 
     def held_out(self) -> tuple[Floats, Ints]:
-        """Judgements about held-out stimuli of the gallery, made once."""
+        """Judgements about held-out stimuli of the gallery, made once, whoever is asked about."""
         return remembered(
             self.gallery,
-            self.probe,
+            self.gallery,
             f"held out {self.name}",
             lambda: held_out_scores(self.vectors()[0], self.matcher),
         )

@@ -9,6 +9,7 @@ are quantiles in the gallery. Nothing is trained.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,7 @@ from gazeveil.attacks.vectors.paths import Path, paths, sample_weights
 from gazeveil.compiled import compiled
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.recording import Recording
 
 #: Shortest slot of the fine path in seconds, and the slot of the coarse one.
@@ -29,6 +31,7 @@ _HEAVY = np.array(list(combinations(range(_TAPS), 3)), dtype=np.int64)
 #: Kinds of vectors: blocks of the columns.
 KINDS = ("fine", "coarse")
 
+_CHANNELS = {"fine": 3, "coarse": 2}
 _DILATIONS = {"fine": (1, 2, 4, 8), "coarse": (1, 2, 4)}
 _LEVELS = 3
 
@@ -36,7 +39,32 @@ _LEVELS = 3
 _LOOKED_AT, _VALUES = 16, 400
 
 _Pair = tuple[RecordingVectors, RecordingVectors]
-_KEPT: WeakKeyDictionary[RecordingSet, WeakKeyDictionary[RecordingSet, _Pair]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class _Filters:
+    """What the gallery says about how recordings are looked at, and its own vectors.
+
+    Parameters
+    ----------
+    fine_s : float
+        Slot of the fine path in seconds.
+    levels : dict
+        Thresholds by kind and dilation.
+    vectors : RecordingVectors
+        Of the gallery.
+    """
+
+    fine_s: float
+    levels: dict[tuple[str, int], Floats]
+    vectors: RecordingVectors
+
+
+# Whoever is asked about, the gallery is looked at once.
+_OF_GALLERY: WeakKeyDictionary[RecordingSet, _Filters] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[RecordingSet, WeakKeyDictionary[RecordingSet, RecordingVectors]] = (
+    WeakKeyDictionary()
+)
 
 
 def convolution_vectors(gallery: RecordingSet, probe: RecordingSet) -> _Pair:
@@ -47,35 +75,57 @@ def convolution_vectors(gallery: RecordingSet, probe: RecordingSet) -> _Pair:
     gallery, probe : RecordingSet
         With samples. The vectors of a pair are made once.
     """
+    if gallery not in _OF_GALLERY:
+        _OF_GALLERY[gallery] = _look_at(gallery)
+    filters = _OF_GALLERY[gallery]
     kept = _KEPT.setdefault(gallery, WeakKeyDictionary())
     if probe not in kept:
-        kept[probe] = _make(gallery, probe)
-    return kept[probe]
+        kept[probe] = _vectors(probe, _every_series(probe, filters.fine_s), filters.levels)
+    return filters.vectors, kept[probe]
 
 
-def _make(gallery: RecordingSet, probe: RecordingSet) -> _Pair:
+def _look_at(gallery: RecordingSet) -> _Filters:
     rates = [r.rate_hz for r in gallery.cohort or () if np.isfinite(r.rate_hz)]
     # One slot for all: filters of other lengths would be other filters.
     fine_s = max(FINE_S, 1.0 / float(np.median(rates))) if rates else FINE_S
-    sides: list[list[Floats]] = [[], []]
-    names: list[str] = []
-    blocks: list[str] = []
+    series = _every_series(gallery, fine_s)
+    levels = {}
     for kind, slot_s in zip(KINDS, (fine_s, COARSE_S), strict=True):
-        learnt, asked = (
-            [_series(r, kind, slot_s, side) for r in side.cohort or ()] for side in (gallery, probe)
-        )
         for dilation in _DILATIONS[kind]:
-            levels = _thresholds(learnt, dilation)
-            sides[0].append(_shares(learnt, dilation, levels))
-            sides[1].append(_shares(asked, dilation, levels))
-            count = sides[0][-1].shape[1]
-            names += [f"{kind}_{dilation}_{i}" for i in range(count)]
-            blocks += [kind] * count
-    first, second = (
-        RecordingVectors(side.keys, np.concatenate(parts, axis=1), tuple(names), tuple(blocks))
-        for side, parts in zip((gallery, probe), sides, strict=True)
-    )
-    return first, second
+            chosen = _looked_at([s.shape[1] for s in series[kind]], dilation)
+            some = [_series(_recording(gallery, i), kind, slot_s, gallery) for i in chosen]
+            levels[kind, dilation] = _thresholds(some, kind, dilation)
+    return _Filters(fine_s, levels, _vectors(gallery, series, levels))
+
+
+def _every_series(side: RecordingSet, fine_s: float) -> dict[str, list[Singles]]:
+    """Channels of all recordings of a side, by kind, in single precision: there may be thousands of
+    recordings.
+    """
+    every: dict[str, list[Singles]] = {kind: [] for kind in KINDS}
+    for recording in side.cohort or ():
+        for kind, slot_s in zip(KINDS, (fine_s, COARSE_S), strict=True):
+            every[kind].append(_series(recording, kind, slot_s, side).astype(np.float32))
+    return every
+
+
+def _recording(side: RecordingSet, i: int) -> Recording:
+    assert side.cohort is not None
+    item = side.cohort.items[i]
+    return item.load() if isinstance(item, Handle) else item
+
+
+def _vectors(
+    side: RecordingSet, series: dict[str, list[Singles]], levels: dict[tuple[str, int], Floats]
+) -> RecordingVectors:
+    parts, names, blocks = [], [], []
+    for (kind, dilation), thresholds in levels.items():
+        parts.append(_shares(series[kind], dilation, thresholds))
+        count = parts[-1].shape[1]
+        names += [f"{kind}_{dilation}_{i}" for i in range(count)]
+        blocks += [kind] * count
+    values = np.concatenate(parts, axis=1)
+    return RecordingVectors(side.keys, values, tuple(names), tuple(blocks))
 
 
 def _series(recording: Recording, kind: str, slot_s: float, side: RecordingSet) -> Floats:
@@ -83,12 +133,12 @@ def _series(recording: Recording, kind: str, slot_s: float, side: RecordingSet) 
     places right and down of the mean place. Lost slots are bridged by straight lines.
     """
     if len(recording) == 0 or not recording.valid.any():
-        return np.zeros((3 if kind == "fine" else 2, 0))
+        return np.zeros((_CHANNELS[kind], 0))
     weights = sample_weights(recording, side.noise_scale_deg)
     path = paths(recording, (slot_s,), weights)[slot_s]
     there = np.flatnonzero(np.isfinite(path.vectors).all(axis=1))
     if len(there) < 2:
-        return np.zeros((3 if kind == "fine" else 2, 0))
+        return np.zeros((_CHANNELS[kind], 0))
     every = np.arange(len(path.vectors))
     bridged = np.stack([np.interp(every, there, v[there]) for v in path.vectors.T], axis=1)
     whole = Path(path.space, bridged)
@@ -98,21 +148,24 @@ def _series(recording: Recording, kind: str, slot_s: float, side: RecordingSet) 
     return np.nan_to_num(whole.offsets_deg(bridged.mean(axis=0, keepdims=True)).T)
 
 
-def _thresholds(series: list[Floats], dilation: int) -> Floats:
+def _looked_at(lengths: list[int], dilation: int) -> list[int]:
+    """The recordings from which thresholds are taken: some that are long enough, evenly spread."""
+    long = [i for i, n in enumerate(lengths) if n > _TAPS * dilation]
+    return [long[i] for i in np.linspace(0, len(long) - 1, _LOOKED_AT).astype(int)] if long else []
+
+
+def _thresholds(series: list[Floats], kind: str, dilation: int) -> Floats:
     """Quantiles of each filtered channel over some recordings, shape (channels, filters, levels);
     zeros where none is long enough.
     """
-    channels = series[0].shape[0] if series else 1
-    long = [s for s in series if s.shape[1] > _TAPS * dilation]
-    if not long:
-        return np.zeros((channels, len(_HEAVY), _LEVELS))
-    chosen = [long[i] for i in np.linspace(0, len(long) - 1, _LOOKED_AT).astype(int)]
-    values = np.concatenate([_some_values(s, dilation, _HEAVY, _VALUES) for s in chosen], axis=2)
+    if not series:
+        return np.zeros((_CHANNELS[kind], len(_HEAVY), _LEVELS))
+    values = np.concatenate([_some_values(s, dilation, _HEAVY, _VALUES) for s in series], axis=2)
     at = (np.arange(_LEVELS) + 0.5) / _LEVELS
     return np.moveaxis(np.quantile(values, at, axis=2), 0, 2)
 
 
-def _shares(series: list[Floats], dilation: int, levels: Floats) -> Floats:
+def _shares(series: list[Singles], dilation: int, levels: Floats) -> Floats:
     """Share of time above each threshold, shape (recordings, channels x filters x levels); NaN for
     recordings that are too short.
     """
@@ -120,7 +173,7 @@ def _shares(series: list[Floats], dilation: int, levels: Floats) -> Floats:
     thresholds = levels.astype(np.float32)
     for i, channels in enumerate(series):
         if channels.shape[1] > _TAPS * dilation:
-            _above(channels.astype(np.float32), dilation, _HEAVY, thresholds, out[i])
+            _above(channels, dilation, _HEAVY, thresholds, out[i])
     return out.reshape(len(series), -1)
 
 

@@ -9,8 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints
-from gazeveil.attacks.statistics import LEAST, pair_correlation
+from gazeveil.attacks.statistics import pair_correlation
 from gazeveil.attacks.vectors.paths import Path, mean_direction
+from gazeveil.attacks.vectors.sums import behind, moments, sorted_log_quantiles, sorted_quantiles
 from gazeveil.compiled import compiled
 
 #: Edges of the bands in Hz.
@@ -149,52 +150,6 @@ def beside_crowd(own: Path, crowd: Floats) -> Floats:
 
 
 @compiled
-def _known_quantiles(ordered: Floats, at: Floats, out: Floats) -> int:
-    """Quantiles of the known values, which come first and in order, between neighbours by a
-    straight line; how many are known.
-    """
-    n = len(ordered)
-    while n > 0 and not np.isfinite(ordered[n - 1]):
-        n -= 1
-    for i in range(len(at)):
-        if n > 0:
-            place = at[i] * (n - 1)
-            low = int(place)
-            high = min(low + 1, n - 1)
-            out[i] = ordered[low] + (place - low) * (ordered[high] - ordered[low])
-    return n
-
-
-@compiled
-def _mean_and_sd(values: Floats) -> tuple[int, float, float]:
-    """How many values are known, their mean and standard deviation."""
-    n, total = 0, 0.0
-    for value in values:
-        if np.isfinite(value):
-            n += 1
-            total += value
-    mean, square = total / max(n, 1), 0.0
-    for value in values:
-        if np.isfinite(value):
-            square += (value - mean) * (value - mean)
-    return n, mean, np.sqrt(square / max(n, 1))
-
-
-@compiled
-def _lagged_steps(late: Floats, early: Floats, by: int) -> float:
-    """Correlation of steps with others so many slots before, over both axes; of shape (2, steps)
-    both.
-    """
-    pairs = late.shape[1] - by
-    a, b = np.empty(2 * pairs), np.empty(2 * pairs)
-    for axis in range(2):
-        for i in range(pairs):
-            a[2 * i + axis] = late[axis, i + by]
-            b[2 * i + axis] = early[axis, i]
-    return pair_correlation(a, b, _LEAST_PAIRS)
-
-
-@compiled
 def _crowd_statistics(
     off: Floats,
     ordered: Floats,
@@ -213,33 +168,23 @@ def _crowd_statistics(
     k = 0
     for axis in range(2):
         values = off[axis]
-        _known_quantiles(ordered[axis], at, out[k + 1 : k + 1 + len(at)])
-        n, mean, sd = _mean_and_sd(values)
-        if n > 0:
-            out[k] = mean
+        sorted_quantiles(ordered[axis], at, out[k + 1 : k + 1 + len(at)])
+        _, out[k], sd, _, _ = moments(values)
         k += 1 + len(at)
         for lag in lags:
             if len(values) > lag:
                 out[k] = pair_correlation(values[:-lag], values[lag:], _LEAST_PAIRS)
             k += 1
         out[k] = pair_correlation(here[axis], there[axis], _LEAST_PAIRS)
-        if n > 1:
-            out[k + 1] = sd
-        own_n, _, own_sd = _mean_and_sd(here[axis])
-        if own_n > 1:
-            out[k + 2] = own_sd
+        out[k + 1] = sd
+        out[k + 2] = moments(here[axis])[2]
         k += 3
-    lengths = out[k : k + len(at)]
-    _known_quantiles(far, at, lengths)
-    for i in range(len(at)):
-        lengths[i] = np.log(max(lengths[i], LEAST)) if np.isfinite(lengths[i]) else np.nan
+    sorted_log_quantiles(far, at, out[k : k + len(at)])
     k += len(at)
-    for behind in range(-_MOST_BEHIND, _MOST_BEHIND + 1):
-        by = abs(behind)
-        if own_steps.shape[1] > by:
-            out[k] = (
-                _lagged_steps(own_steps, their_steps, by)
-                if behind >= 0
-                else _lagged_steps(their_steps, own_steps, by)
-            )
+    for late in range(-_MOST_BEHIND, _MOST_BEHIND + 1):
+        out[k] = (
+            behind(own_steps, their_steps, late, _LEAST_PAIRS)
+            if late >= 0
+            else behind(their_steps, own_steps, -late, _LEAST_PAIRS)
+        )
         k += 1

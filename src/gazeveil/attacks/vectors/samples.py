@@ -16,6 +16,13 @@ import numpy as np
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.attacks.statistics import LEAST, pair_correlation
 from gazeveil.attacks.vectors.paths import Path, path_of_sums, slot_sums
+from gazeveil.attacks.vectors.sums import (
+    log_from_least,
+    moments,
+    sorted_log_quantiles,
+    sorted_quantiles,
+    unwrapped,
+)
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
@@ -110,7 +117,7 @@ def _fill_averages(path: Path, out: Floats) -> None:
     """Spread of averages, and the steps between neighbouring ones."""
     x, y = path.degrees
     if isinstance(path.space, Sphere):
-        x = _unwrapped(x)
+        x = unwrapped(x)
     steps = path.steps_deg()
     dx, dy = steps[:, 0], steps[:, 1]
     length = np.sqrt(dx * dx + dy * dy)
@@ -238,68 +245,13 @@ def _velocities(
 
 
 @compiled
-def _sorted_quantiles(ordered: Floats, at: Floats, out: Floats) -> None:
-    """Quantiles of the finite values, which come first and in order, by a straight line between
-    neighbours.
-    """
-    n = len(ordered)
-    while n > 0 and not math.isfinite(ordered[n - 1]):
-        n -= 1
-    if n == 0:
-        return
-    for i in range(len(at)):
-        place = at[i] * (n - 1)
-        low = int(place)
-        high = min(low + 1, n - 1)
-        out[i] = ordered[low] + (place - low) * (ordered[high] - ordered[low])
-
-
-@compiled
-def _log_quantiles(ordered: Floats, at: Floats, out: Floats) -> None:
-    _sorted_quantiles(ordered, at, out)
-    for i in range(len(at)):
-        out[i] = _log(out[i])
-
-
-@compiled
-def _log(value: float) -> float:
-    """The logarithm of what is not below LEAST; NaN stays."""
-    return math.nan if math.isnan(value) else math.log(max(value, LEAST))
-
-
-@compiled
-def _moments(values: Floats) -> tuple[float, float, float]:
-    """Standard deviation, skewness and excess kurtosis of the finite values: NaN for fewer than two
-    and for fewer than four values, the latter also where they do not vary.
-    """
-    n, total = 0, 0.0
-    for value in values:
-        if math.isfinite(value):
-            n += 1
-            total += value
-    if n < 2:
-        return math.nan, math.nan, math.nan
-    mean, square, cube, fourth = total / n, 0.0, 0.0, 0.0
-    for value in values:
-        if math.isfinite(value):
-            d = value - mean
-            square += d * d
-            cube += d * d * d
-            fourth += d * d * d * d
-    sd = math.sqrt(square / n)
-    if n < 4 or sd < 1e-9:
-        return sd, math.nan, math.nan
-    return sd, cube / n / sd**3, fourth / n / sd**4 - 3.0
-
-
-@compiled
 def _positions(x: Floats, y: Floats, by_x: Floats, by_y: Floats, at: Floats, out: Floats) -> None:
     many = len(at)
     for axis in range(2):
         own = out[axis * (many + 3) :]
-        sd, skew, kurt = _moments(x if axis == 0 else y)
+        _, _, sd, skew, kurt = moments(x if axis == 0 else y)
         own[0] = sd
-        _sorted_quantiles(by_x if axis == 0 else by_y, at, own[1 : 1 + many])
+        sorted_quantiles(by_x if axis == 0 else by_y, at, own[1 : 1 + many])
         own[1 + many], own[2 + many] = skew, kurt
     out[2 * (many + 3)] = pair_correlation(x, y, _LEAST_PAIRS)
 
@@ -309,12 +261,12 @@ def _averages(
     x: Floats, y: Floats, dx: Floats, dy: Floats, lengths: Floats, at: Floats, out: Floats
 ) -> None:
     many = len(at)
-    out[0], out[1] = _log(_moments(x)[0]), _log(_moments(y)[0])
+    out[0], out[1] = log_from_least(moments(x)[2]), log_from_least(moments(y)[2])
     out[2] = pair_correlation(x, y, _LEAST_PAIRS)
-    _log_quantiles(lengths, at, out[3 : 3 + many])
+    sorted_log_quantiles(lengths, at, out[3 : 3 + many])
     for axis in range(2):
         values = dx if axis == 0 else dy
-        out[3 + many + 2 * axis] = _log(_moments(values)[0])
+        out[3 + many + 2 * axis] = log_from_least(moments(values)[2])
         out[4 + many + 2 * axis] = pair_correlation(values[:-1], values[1:], _LEAST_PAIRS)
 
 
@@ -323,12 +275,12 @@ def _dynamics(
     x: Floats, y: Floats, speeds: Floats, accelerations: Floats, at: Floats, out: Floats
 ) -> None:
     many = len(at)
-    _log_quantiles(speeds, at, out[:many])
-    _log_quantiles(accelerations, at, out[many : 2 * many])
+    sorted_log_quantiles(speeds, at, out[:many])
+    sorted_log_quantiles(accelerations, at, out[many : 2 * many])
     k = 2 * many
     for axis in range(2):
         values = x if axis == 0 else y
-        out[k] = _log(_moments(values)[0])
+        out[k] = log_from_least(moments(values)[2])
         for lag in range(1, 4):
             if len(values) > lag:
                 out[k + lag] = pair_correlation(values[:-lag], values[lag:], _LEAST_PAIRS)
@@ -347,20 +299,3 @@ def _band_logs(power: Floats, edges: Ints, known: Bools, out: Floats) -> None:
                 out[axis * bands + band] = math.log(
                     max(power[axis, first:last].mean(), LEAST * LEAST)
                 )
-
-
-@compiled
-def _unwrapped(x: Floats) -> Floats:
-    """A path of longitudes without jumps at 0/360; what is not known stays so."""
-    out = np.empty_like(x)
-    turns, last = 0.0, math.nan
-    for i in range(len(x)):
-        if math.isfinite(x[i]):
-            step = x[i] - last
-            if step >= 180.0:
-                turns -= 360.0
-            elif step <= -180.0:
-                turns += 360.0
-            last = x[i]
-        out[i] = x[i] + turns
-    return out
