@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -88,6 +89,11 @@ def test_results_count_people_and_say_that_each_piece_is_asked_about_by_itself(
         (max(0, shares.mean() - half), shares.mean() + half), abs=1e-4
     )
     assert results.strongest_against("place").filter(pl.col("mechanism") != "none").height == 1
+    # The example of a release is the first piece of a recording, in the recording's own time.
+    traces = {text.partition(":")[0]: trace for text, trace in results.examples["traces"].items()}
+    shown = traces["raw-pieces"]["t_s"]
+    assert (shown[0], len(shown)) == (0.0, 300)
+    np.testing.assert_array_equal(traces["none"]["x_deg"][:300], traces["raw-pieces"]["x_deg"])
 
 
 def test_attackers_with_knowledge_views_and_filters_take_pieces(cohort: Cohort) -> None:

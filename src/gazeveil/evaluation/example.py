@@ -56,19 +56,24 @@ def example(cache: ReleaseCache) -> Content:
     if chosen is None or (cache.mechanism is not None and cache.mechanism.kind == "table"):
         return content
     recording, seen = chosen
-    released = seen
+    released, origins = seen, None
     if cache.mechanism is not None:
         seed = seed_of(cache.study.seed, "release", cache.mechanism, 0, "first")
         try:
-            protected = protect(
-                RecordingSet(seen, None, cache.raw.pipeline), cache.mechanism, seed
-            ).cohort
+            protected = protect(RecordingSet(seen, None, cache.raw.pipeline), cache.mechanism, seed)
         except GazeveilError:
             return content  # some mechanisms need more people or stimuli than an example has
-        released = protected if protected is not None else seen
-    twin = next((r for r in released if r.key == recording.key), None)
+        released = protected.cohort if protected.cohort is not None else seen
+        origins = protected.origins
+    if origins is not None:
+        # The first piece that was made for the recording; its times count from the stimulus.
+        own = [r for r in released if origins[r.person] == recording.key]
+        twin, begin_ns = min(own, key=lambda r: int(r.t_ns[0]), default=None), 0
+    else:
+        twin = next((r for r in released if r.key == recording.key), None)
+        begin_ns = int(recording.t_ns[0]) if len(recording) else 0
     if twin is not None:
-        content["trace"] = _trace(twin, int(recording.t_ns[0]) if len(recording) else 0)
+        content["trace"] = _trace(twin, begin_ns)
     content["map"] = _map([r for r in released if r.stimulus == recording.stimulus], recording)
     space = recording.space
     wide, high = space.width_deg, space.height_deg
