@@ -170,8 +170,8 @@ def _attack(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -
                 # Twice the mean of p-values is one, however they hang together (Rueschendorf 1982).
                 mean = float(np.mean([c["dealt_p"] for _, c in contents]))
                 p_value = mean if len(contents) == 1 else min(1.0, 2.0 * mean)
-            control = rate_result(metric, float(np.mean(values)), n, chance)
-            control = replace(control, p_value=p_value)
+            value = float(np.mean(values))
+            control = AttackResult(metric, value, math.nan, math.nan, n, chance, p_value)
             yield row(metric, control, values, note)
 
 
