@@ -53,7 +53,7 @@ _MOST_S = 3600
 NOT_COVERED = (
     "what the places that people look at say about them, in one piece or in all of them",
     "joining pieces by place across a gap and by how somebody looks (measured: docs/results/"
-    "mosaic.md)",
+    "mosaic_attacks.md)",
     "people whose gaze is far from everybody else's",
     "how many people saw a stimulus",
     "a second release about the same people",
