@@ -210,6 +210,8 @@ class Order:
         The paper's values, or its words.
     claimed : bool
         Whether it is the paper that claims it; what we add is shown and never graded.
+    why : str
+        Why it may not hold here, if that is known.
     """
 
     id: str
@@ -217,6 +219,7 @@ class Order:
     cells: Sequence[CellQuery]
     published: str
     claimed: bool = True
+    why: str = ""
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,9 @@ def grade_order(order: Order, estimates: Sequence[Estimate], lookup: Lookup) -> 
         return ungraded(OURS, sentence)
     if len(estimates) < len(order.cells):
         return ungraded(IN_PART, f"{len(estimates)} of {len(order.cells)} are here, {sentence}")
-    return graded(SAME_ORDER if holds else NOT_REPRODUCED, sentence)
+    if holds:
+        return graded(SAME_ORDER, sentence)
+    return graded(NOT_REPRODUCED, "; ".join(filter(None, (sentence, order.why))))
 
 
 def _barred(lookup: Lookup, cells: Sequence[CellQuery]) -> Row | None:
