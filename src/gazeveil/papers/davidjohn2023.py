@@ -82,11 +82,20 @@ KS = (4, 6, 8, 15)
 #: The paper's attacker; in its studies fixations weigh 0.4, saccades 0.6.
 ATTACK = PAPERS_NETWORK
 
-#: What the papers do not have and our bars do: the corrected readings.
-CORRECTED: Sequence[tuple[str, Mapping[str, str]]] = (
-    ("k-same-synth", {"k": "4", "match": "index"}),
-    ("k-same-synth", {"k": "4", "match": "crowd"}),
-    ("event-synth-pd", {"k": "4", "gamma": "2.0"}),
+#: The paper's own event-synth-PD: its network, summed histograms of speeds, events by I-S5T.
+PAPERS_SYNTHESIS = {"generator": "cvae", "probability": "histogram", "detector": "is5t"}
+
+#: Ours as printed otherwise: a closed form in place of the network, latent normals, I-VT.
+OUR_SYNTHESIS = {"generator": "ppca", "probability": "latent", "detector": "ivt"}
+
+#: What the papers do not have and our bars do: event-synth-PD without the network, and the
+#: corrected readings.
+FURTHER: Sequence[tuple[str, Mapping[str, str], str]] = (
+    ("event-synth-pd", {"k": "2", "gamma": "2.0", **OUR_SYNTHESIS}, "published"),
+    ("event-synth-pd", {"k": "4", "gamma": "2.0", **OUR_SYNTHESIS}, "published"),
+    ("k-same-synth", {"k": "4", "match": "index"}, "corrected"),
+    ("k-same-synth", {"k": "4", "match": "crowd"}, "corrected"),
+    ("event-synth-pd", {"k": "4", "gamma": "2.0"}, "corrected"),
 )
 
 _OTHER_MODEL = "the paper's network is another model than ours"
@@ -232,7 +241,8 @@ def ours(figure: PublishedFigure) -> tuple[str, dict[str, str]]:
             "w": parameters["w"],
             "r_deg": parameters["r"].removesuffix("deg"),
         }
-    return figure.mechanism.lower(), parameters
+    own = PAPERS_SYNTHESIS if figure.mechanism == "event-synth-PD" else {}
+    return figure.mechanism.lower(), {**parameters, **own}
 
 
 def orders(lookup: Lookup, figure: str) -> Iterator[Order]:
@@ -257,7 +267,12 @@ def orders(lookup: Lookup, figure: str) -> Iterator[Order]:
             "DGaze, error: k-same-synth k = 2 < event-synth-PD (2, 2.0)",
             [
                 utility("DGaze", "k-same-synth", {"k": "2"}, lookup=lookup),
-                utility("DGaze", "event-synth-pd", {"k": "2", "gamma": "2.0"}, lookup=lookup),
+                utility(
+                    "DGaze",
+                    "event-synth-pd",
+                    {"k": "2", "gamma": "2.0", **PAPERS_SYNTHESIS},
+                    lookup=lookup,
+                ),
             ],
             "5.4 < 6.7",
         )
@@ -266,7 +281,12 @@ def orders(lookup: Lookup, figure: str) -> Iterator[Order]:
             "EHTask, activity: k-same-synth k = 8 < event-synth-PD (4, 2.0)",
             [
                 utility("EHTask", "k-same-synth", {"k": "8"}, lookup=lookup),
-                utility("EHTask", "event-synth-pd", {"k": "4", "gamma": "2.0"}, lookup=lookup),
+                utility(
+                    "EHTask",
+                    "event-synth-pd",
+                    {"k": "4", "gamma": "2.0", **PAPERS_SYNTHESIS},
+                    lookup=lookup,
+                ),
             ],
             "29.1 < 70.0",
         )
@@ -384,16 +404,16 @@ def _bars(lookup: Lookup, folder: str | Path, dataset: str) -> Path:
     title = (
         f"David-John et al. 2023: {dataset}, protected gaze to train on, raw gaze to be asked about"
     )
-    height_in = 0.27 * (len(settings) + len(CORRECTED)) + 1.6
+    height_in = 0.27 * (len(settings) + len(FURTHER)) + 1.6
     drawn, panels = drawing.picture(2, 1, 11, height_in, lookup.titled(title))
     names = [
         f.mechanism if f.mechanism == "none" else f"{f.mechanism}, {f.parameter}" for f in settings
     ]
     names += [
-        f"{name} corrected, " + "; ".join(f"{k}={v}" for k, v in setting.items())
-        for name, setting in CORRECTED
+        f"{name} {reading}, " + "; ".join(f"{k}={v}" for k, v in setting.items())
+        for name, setting, reading in FURTHER
     ]
-    asked = [(*ours(f), "") for f in settings] + [(*of, "corrected") for of in CORRECTED]
+    asked = [(*ours(f), "") for f in settings] + list(FURTHER)
     rates = [
         lookup.find(rate(dataset, name, setting, reading=reading))
         for name, setting, reading in asked
@@ -405,7 +425,7 @@ def _bars(lookup: Lookup, folder: str | Path, dataset: str) -> Path:
     published_utilities = [
         theirs.get((f.mechanism, "" if f.mechanism == "none" else f.parameter)) for f in settings
     ]
-    none = [None] * len(CORRECTED)
+    none = [None] * len(FURTHER)
     published = [*(f.number for f in settings), *none]
     drawing.sideways(panels[0], names, rates, published, "people recognised, %")
     unit = f"{metric}, {'%' if dataset == 'EHTask' else 'degrees'}"
