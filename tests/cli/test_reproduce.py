@@ -1,12 +1,15 @@
 """`gazeveil reproduce`: the studies of the package by name."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from gazeveil.papers import catalogue
 from gazeveil.papers.catalogue import study_names
+from gazeveil.papers.citations import CITATIONS
+from gazeveil.papers.figure import published_figures
 from tests.cli.test_evaluate import run
 
 STUDY = """
@@ -43,9 +46,67 @@ def test_a_study_is_run_by_name_and_reported(
     assert f"Report: {out / 'report.html'}" in capsys.readouterr().out.replace("\n", "")
 
 
+def test_the_list_covers_every_published_figure_and_says_which_recordings_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GAZEVEIL_DATA", raising=False)
+    (tmp_path / "et-dk2").mkdir()
+    (tmp_path / "dgaze").mkdir()
+    place = tmp_path / "list.json"
+    assert run("reproduce", "--list", "--data", tmp_path, "--json", place) == 0
+    assert "GAZEVEIL_DATA" not in os.environ
+    rows = json.loads(place.read_text())
+    everything = {(f.source, f.location) for paper in CITATIONS for f in published_figures(paper)}
+    assert {(r["paper"], r["location"]) for r in rows} == everything
+    assert sum(r["figures"] for r in rows) == 1714
+    for row in rows:
+        assert row["studies"]
+        assert row["measured"] + row["computed"] + row["impossible"] == row["figures"]
+    by_place = {(r["paper"], r["location"]): r for r in rows}
+    table = by_place["davidjohn2021", "Table 4"]["folders"]
+    assert table["et-dk2"]
+    assert table["dgaze"]  # the arrays, whose part is left out where they are not there
+    assert not table["dgaze-recordings"]
+    # How many people a dataset has is counted in its files; group sizes need none.
+    assert by_place["davidjohn2021", "Table 3"]["computed"] == 0
+    assert by_place["davidjohn2023", "Supplement Table 2"]["folders"] == {}
+    assert "1714 published figures" in " ".join(capsys.readouterr().out.split())
+
+
+PAPER_STUDY = STUDY.replace('name = "small"', 'name = "small"\npaper = "davidjohn2021"').replace(
+    "rbfn:prototypes=4", "rbfn:prototypes=4,reading=published"
+)
+
+
+def test_all_studies_of_papers_make_one_page_and_a_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    studies, out = tmp_path / "studies", tmp_path / "out"
+    (studies / "davidjohn2021").mkdir(parents=True)
+    (studies / "davidjohn2021" / "fig4.toml").write_text(PAPER_STUDY)
+    broken = PAPER_STUDY.replace("people = 4", "people = 1")
+    (studies / "davidjohn2021" / "fig3.toml").write_text(broken)
+    (studies / "own.toml").write_text(STUDY)
+    monkeypatch.setattr(catalogue, "FOLDER", studies)
+    arguments = ("reproduce", "--all", "-o", out, "-r", 1, "--workers", 1)
+    assert run(*arguments) == 0
+    record = json.loads((out / "record.json").read_text())
+    # A study that fails stops no other, and studies of no paper are not among them.
+    assert set(record["studies"]) == {"davidjohn2021/fig4"}
+    assert set(record["failures"]) == {"davidjohn2021/fig3"}
+    rows = record["studies"]["davidjohn2021/fig4"]["published"]
+    assert {"published", "ours", "verdict", "reason"} <= rows[0].keys()
+    page = (out / "index.html").read_text()
+    assert 'href="davidjohn2021/fig4/report.html"' in page
+    assert (out / "davidjohn2021" / "fig4" / "report.html").is_file()
+    assert "davidjohn2021/fig3: No part" in page
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (("reproduce", "--list", "--all"), "exclude one another"),
+        (("reproduce", "gazecom", "--data", "nowhere"), "--data must be a folder"),
         (("reproduce", "davidjohn2021/fig"), "Did you mean 'davidjohn2021/fig4'"),
         (("reproduce", "gazecom", "--workers", 2, "--cluster", "tcp://x:1"), "exclude one another"),
         (("evaluate", "studies/gazecom.toml"), "run `gazeveil reproduce gazecom`"),
