@@ -142,6 +142,15 @@ def name_of(release: ReleaseFindings) -> str:
     return f"{release.number} {release.label}"
 
 
+def found(release: ReleaseFindings) -> tuple[str, str]:
+    """How many people the strongest attacker finds, with the interval, and who that is."""
+    worst = release.worst
+    if worst is None:
+        return "not measured", ""
+    ends = f"({100 * worst.low:.0f} to {100 * worst.high:.0f})"
+    return f"{100 * worst.value:.0f} {ends}", f"`{worst.attack}`"
+
+
 def figure_of(
     release: ReleaseFindings, utility: str, metric: str, digits: int, star: bool = False
 ) -> str:
@@ -155,7 +164,7 @@ def figure_of(
 
 def tables(findings: Findings) -> tuple[str, str, list[dict[str, Dominated]]]:
     """The main table, the further one, and who is dominated in each panel."""
-    shown = sorted(findings.attacked, key=lambda r: -(r.worst.value if r.worst else 0.0))
+    shown = sorted(findings.releases, key=lambda r: -(r.worst.value if r.worst else -1.0))
     beaten = [
         {d.release.text: d for d in dominated(findings, utility, metric)}
         for utility, metric, *_ in PANELS
@@ -163,23 +172,22 @@ def tables(findings: Findings) -> tuple[str, str, list[dict[str, Dominated]]]:
     head = ("release", "found (%)", "by", *(title for *_, title, _ in PANELS), "on the front of")
     rows = []
     for release in shown:
-        worst = release.worst
-        assert worst is not None
-        fronts_ = [
-            title.partition(":")[0]
-            for (utility, metric, title, _), out in zip(PANELS, beaten, strict=True)
-            if release.text not in out and release.measure(utility, metric) is not None
+        best = [
+            release.worst is not None
+            and release.text not in out
+            and release.measure(utility, metric) is not None
+            for (utility, metric, *_), out in zip(PANELS, beaten, strict=True)
         ]
+        titles = [p[2].partition(":")[0] for p, on in zip(PANELS, best, strict=True) if on]
         rows.append(
             [
                 name_of(release),
-                f"{100 * worst.value:.0f} ({100 * worst.low:.0f} to {100 * worst.high:.0f})",
-                f"`{worst.attack}`",
+                *found(release),
                 *(
-                    figure_of(release, u, m, digits, release.text not in out)
-                    for (u, m, _, digits), out in zip(PANELS, beaten, strict=True)
+                    figure_of(release, u, m, digits, on)
+                    for (u, m, _, digits), on in zip(PANELS, best, strict=True)
                 ),
-                ", ".join(fronts_) if len(fronts_) < len(PANELS) else "all",
+                ", ".join(titles) if len(titles) < len(PANELS) else "all",
             ]
         )
     further = [
