@@ -290,9 +290,15 @@ def main() -> None:
     findings = together(held, study)
     main_table, further, beaten = tables(findings)
     folder = given.page.parent if given.page else given.out
-    panels = [(u, m) for u, m, *_ in PANELS if sum(map(bool, measured(findings, u, m))) > 1]
+    panels = [p for p in PANELS if sum(measured(findings, p[0], p[1])) > 1]
     with drawing():
-        picture = fronts(findings, panels, folder, f"front-{given.cohort}")
+        picture = fronts(
+            findings,
+            [(utility, metric) for utility, metric, *_ in panels],
+            folder,
+            f"front-{given.cohort}",
+            [title for *_, title, _ in panels],
+        )
     text = (
         f"![{picture.alt}](front-{given.cohort}.png)\n\n{picture.caption}\n\n{main_table}\n\n"
         f"On no front:\n\n{sentences(findings, beaten)}\n\n{asked(findings)}\n\n{further}"

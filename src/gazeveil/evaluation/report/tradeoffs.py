@@ -44,7 +44,11 @@ def tradeoffs(findings: Findings, folder: Path) -> list[Picture]:
 
 
 def fronts(
-    findings: Findings, metrics: Sequence[tuple[str, str]], folder: Path, name: str
+    findings: Findings,
+    metrics: Sequence[tuple[str, str]],
+    folder: Path,
+    name: str,
+    titles: Sequence[str] = (),
 ) -> Picture:
     """All utilities in one picture, with the key of the releases below.
 
@@ -58,6 +62,8 @@ def fronts(
         Where the PNG goes.
     name : str
         Of its file, without ending.
+    titles : sequence of str
+        Of the panels; default what reports call the metrics.
     """
     from matplotlib.lines import Line2D
 
@@ -70,7 +76,9 @@ def fronts(
         _panel(axes, findings, utility, metric, False)
     for axes in panels[len(metrics) :]:
         axes.set_axis_off()
+    headings = list(titles) or [metric_label(*m) for m in metrics]
     for i, axes in enumerate(panels[: len(metrics)]):
+        axes.set_title(headings[i])
         axes.set_ylabel("people recognised (%)" if i % columns == 0 else "")
         axes.set_xlabel("more useful →")
     key = [
@@ -87,12 +95,13 @@ def fronts(
     drawn.draw_without_rendering()
     for axes, (utility, metric) in zip(panels, metrics, strict=False):
         _number(axes, _points(findings, utility, metric))
-    titles = ", ".join(metric_label(*m) for m in metrics)
     caption = (
         "Each number is a release (key below). Down is more private, right is more useful. Grey"
         " line: the releases no other one beats in both. Dotted: guessing."
     )
-    return finish(drawn, folder, name, f"People recognised against: {titles}.", caption)
+    return finish(
+        drawn, folder, name, f"People recognised against: {', '.join(headings)}.", caption
+    )
 
 
 @dataclass(frozen=True)
