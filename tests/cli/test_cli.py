@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from gazeveil.cli.main import main
+from gazeveil.cli.main import VERBS, main
 
 
 def run(*arguments: object) -> int:
@@ -224,3 +225,23 @@ def test_the_installed_command_knows_its_version() -> None:
         check=True,
     )
     assert done.stdout.startswith("gazeveil 0.")
+
+
+def test_a_verb_is_called_as_its_module_and_every_module_of_a_verb_is_one() -> None:
+    for module in VERBS:
+        assert module.replace("_", "-") == import_module(f"gazeveil.cli.{module}").NAME
+    folder = Path(import_module("gazeveil.cli").__path__[0])
+    files = {f.stem for f in folder.glob("*.py") if "\nNAME = " in f.read_text("utf-8")}
+    assert files == set(VERBS)
+
+
+def test_a_named_verb_comes_without_the_others() -> None:
+    code = (
+        "import sys; from gazeveil.cli.main import main\n"
+        "try: main(['verify-audit', '--help'])\n"
+        "except SystemExit: print(sorted(m for m in sys.modules if m in ('numba', 'polars')))\n"
+        "print('gazeveil.cli.protect' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["[]", "False"]
+    assert "verify-audit" in done.stdout

@@ -8,83 +8,78 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from gazeveil import __version__
-from gazeveil.cli import (
-    advise,
-    attack,
-    attacks,
-    audit,
-    check,
-    curate,
-    datasets,
-    demo,
-    evaluate,
-    events,
-    features,
-    formats,
-    inspect,
-    mechanisms,
-    protect,
-    publish,
-    randomize,
-    relay,
-    reproduce,
-    scrub,
-    serve,
-    simulate,
-    train,
-    utilities,
-    verify,
-    verify_audit,
-)
 from gazeveil.errors import GazeveilError, ParameterError
 
-app = typer.Typer(
-    name="gazeveil",
-    help="Privacy for eye tracking: recordings in, events and features out.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
+#: Modules of the verbs in the order of the help; a verb is called as its module, with dashes.
+VERBS = (
+    "demo",
+    "inspect",
+    "simulate",
+    "datasets",
+    "formats",
+    "events",
+    "features",
+    "mechanisms",
+    "attacks",
+    "utilities",
+    "advise",
+    "protect",
+    "publish",
+    "scrub",
+    "verify",
+    "audit",
+    "check",
+    "attack",
+    "evaluate",
+    "train",
+    "reproduce",
+    "randomize",
+    "curate",
+    "relay",
+    "serve",
+    "verify_audit",
 )
 
-for verb in (
-    demo,
-    inspect,
-    simulate,
-    datasets,
-    formats,
-    events,
-    features,
-    mechanisms,
-    attacks,
-    utilities,
-    advise,
-    protect,
-    publish,
-    scrub,
-    verify,
-    audit,
-    check,
-    attack,
-    evaluate,
-    train,
-    reproduce,
-    randomize,
-    curate,
-    relay,
-    serve,
-    verify_audit,
-):
-    app.command(verb.NAME, help=verb.HELP)(verb.command)
+
+def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
+    """The command line with some of the verbs.
+
+    Parameters
+    ----------
+    verbs : sequence of str
+        Their modules, which are imported now.
+    """
+    app = typer.Typer(
+        name="gazeveil",
+        help="Privacy for eye tracking: recordings in, events and features out.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name in verbs:
+        verb = import_module(f"gazeveil.cli.{name}")
+        app.command(verb.NAME, help=verb.HELP)(verb.command)
+    former = app.command("report", hidden=True, context_settings={"ignore_unknown_options": True})
+    former(_report)
+    app.callback()(_options)
+    return app
 
 
-@app.command("report", hidden=True, context_settings={"ignore_unknown_options": True})
+def __getattr__(name: str) -> typer.Typer:
+    if name == "app":
+        return build()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _report(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
     """The old name of `randomize`."""
     raise ParameterError(
@@ -108,7 +103,6 @@ def _version(shown: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool,
@@ -128,11 +122,22 @@ def _show_warning(message: Warning | str, *_: object) -> None:
     _say(f"Note: {message}")
 
 
-def _command() -> Any:
+def _wanted(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The verbs that a command line needs: the one that is named, or all where none is. To import
+    all of them takes many times as long as most of them run.
+    """
+    first = arguments[0] if arguments else ""
+    if first == "--version":
+        return ()
+    module = first.replace("-", "_")
+    return (module,) if module in VERBS and "_" not in first else VERBS
+
+
+def _command(arguments: Sequence[str]) -> Any:
     """The command line, which passes on what is said when somebody stops it: typer would end with
     nothing but a code.
     """
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(build(_wanted(arguments)))
     invoke = command.invoke
 
     def told(context: Any) -> Any:
@@ -149,7 +154,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every expected failure is one sentence and exit code 2."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
-        code = _command().main(arguments, prog_name="gazeveil", standalone_mode=False)
+        command = _command(sys.argv[1:] if arguments is None else arguments)
+        code = command.main(arguments, prog_name="gazeveil", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except GazeveilError as error:
         _say(str(error))
