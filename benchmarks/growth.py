@@ -269,12 +269,13 @@ def page(kept: dict[str, object]) -> str:
 
 def section(kept: dict[str, object]) -> str:
     """The table of the strong battery."""
-    sizes = _by_people(kept.get("sizes"))
+    sizes, before = _by_people(kept.get("sizes")), _by_people(kept.get("before"))
     columns = [
         *("people", "recordings", "seconds", "processor s", "first cell s", "MiB in all"),
-        *("MiB of the largest process", "other load"),
+        *("MiB of the largest process", "other load", "before: s", "before: processor s"),
     ]
-    text = [markdown(columns, [row_of(now, None)[:8] for _, now in sorted(sizes.items())])]
+    rows = [row_of(now, before.get(n))[:10] for n, now in sorted(sizes.items())]
+    text = [markdown(columns, rows)]
     if kept.get("note"):
         text += ["", str(kept["note"])]
     return "\n".join(text)
