@@ -52,6 +52,7 @@ _MOST_S = 3600
 #: What no cutting, stitching or renaming hides.
 NOT_COVERED = (
     "what the places that people look at say about them, in one piece or in all of them",
+    "somebody who knows where a person looked and when: a few looks find the piece",
     "joining pieces by place across a gap and by how somebody looks (measured: docs/results/"
     "mosaic_attacks.md)",
     "people whose gaze is far from everybody else's",
