@@ -45,11 +45,12 @@ from gazeveil.io.people import people_suffix, read_people
 from gazeveil.privacy.api import protect
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.publication.identities.key_file import check_key_file
 from gazeveil.privacy.publication.protecting import channels_of, protected
 from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.single_file import write_file
-from gazeveil.privacy.registry import mechanism
+from gazeveil.privacy.registry import get, mechanism
 from gazeveil.privacy.release import Release
 from gazeveil.release.resuming import Running
 from gazeveil.release.run import begun_names, run
@@ -197,7 +198,9 @@ def _counts(kind: str, data: Any, out: Path) -> Numbers:
 def _print_notes(data: Any, release: Release[Any], seed: int | None) -> None:
     """Print what is for the holder of the raw data alone, and that a seed protects nobody."""
     notes = dict(release.curator_notes)
-    if isinstance(data, Cohort) and isinstance(release.data, Cohort):
+    # Pieces have names of their own, so none of them is called as what it was made from.
+    pieces = issubclass(get(release.provenance.mechanism), PieceMechanism)
+    if isinstance(data, Cohort) and isinstance(release.data, Cohort) and not pieces:
         notes = {"recordings left out": len(set(data.keys) - set(release.data.keys)), **notes}
     counts = ", ".join(f"{name.replace('_', ' ')}: {n}" for name, n in notes.items() if n)
     if counts:
