@@ -101,7 +101,7 @@ class EventFidelity(Utility):
         names = sorted({group(k) for k in (common or keys)})
         rows = np.array(
             [_compare(sides[0].get(n, _Movements()), sides[1].get(n, _Movements())) for n in names]
-        )
+        ).reshape(len(names), len(_METRICS))
         seen = ~np.isnan(rows[:, 0])
         if not seen.any():
             raise DataError(

@@ -25,6 +25,8 @@ METRICS = (
     "saccade_rate_error_hz",
     "main_sequence_slope_error",
     "peak_velocity_error_deg_s",
+    "fixation_duration_median_error",
+    "saccade_amplitude_median_error",
 )
 
 
@@ -77,6 +79,10 @@ def test_every_figure_is_the_one_by_hand() -> None:
     assert found["main_sequence_slope_error"].value == pytest.approx(0.2)
     assert found["peak_velocity_error_deg_s"].value == pytest.approx(
         abs(100 * 5**0.5 - 80 * 5**0.7)
+    )
+    assert found["fixation_duration_median_error"].value == pytest.approx(0.1 / 0.2)
+    assert found["saccade_amplitude_median_error"].value == pytest.approx(
+        abs(5 - np.median(amplitude[:20] + 2)) / 5
     )
 
 
