@@ -41,6 +41,7 @@ from gazeveil.privacy.promise.stream_map import StreamMap
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.randomness.supply import Bits, derived_seed
 from gazeveil.privacy.rational import Number, exact
+from gazeveil.privacy.stream.losses.option import CLOCK_ASSUMPTION
 from gazeveil.privacy.synthesis.clock.render import ClockRender
 from gazeveil.privacy.synthesis.mosaic.crowds import Crowd, crowds_of
 from gazeveil.privacy.synthesis.mosaic.paths import PATHS, PathLaw, dealt_names, paths_in
@@ -276,7 +277,9 @@ class Mosaic(PieceMechanism):
                     Loss.pure(Fraction(0)),
                 ),
             ),
-            not_covered=(*NOT_COVERED, *unstated),
+            assumptions=(*first.assumptions, CLOCK_ASSUMPTION),
+            # Losses leave no trace to the eye, but the promise is about gaze and not about them.
+            not_covered=(*first.not_covered, *NOT_COVERED, *unstated),
             reason="proofs/mosaic.md",
         )
 
