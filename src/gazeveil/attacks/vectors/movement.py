@@ -11,6 +11,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.attacks.statistics import pair_correlation
+from gazeveil.attacks.vectors.sums import sorted_quantiles
 from gazeveil.compiled import compiled
 
 #: Quantiles of the length of steps, and of the change from one step to the next.
@@ -101,17 +102,11 @@ def _quantiles(ordered: Floats, at: Floats, out: Floats) -> None:
     ordered : array of float64
         Not negative, the smallest first and what is not finite last.
     """
-    n = len(ordered)
-    while n > 0 and not math.isfinite(ordered[n - 1]):
-        n -= 1
-    if n == 0:
+    if len(ordered) == 0 or not math.isfinite(ordered[0]):
         return
+    sorted_quantiles(ordered, at, out)
     for i in range(len(at)):
-        place = at[i] * (n - 1)
-        low = int(place)
-        high = min(low + 1, n - 1)
-        value = ordered[low] + (place - low) * (ordered[high] - ordered[low])
-        out[i] = math.log(max(value, _LEAST_DEG))
+        out[i] = math.log(max(out[i], _LEAST_DEG))
 
 
 @compiled
