@@ -7,12 +7,17 @@ so only the first run pays.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 
+from gazeveil.compile_notice import listen
+
 P = ParamSpec("P")
 R = TypeVar("R")
+
+listen()
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -55,3 +60,17 @@ def fused_inlined(function: Callable[P, R]) -> Callable[P, R]:
             forceinline=True,
         ),
     )
+
+
+def is_kept(function: Callable[..., Any]) -> bool:
+    """Whether machine code of a compiled function was kept by an earlier run, or this one. Other
+    types of arguments may still have to be compiled.
+    """
+    if not hasattr(function, "stats"):
+        return True  # numba is switched off, and nothing is ever compiled
+    kept = Path(cast("Any", function).stats.cache_path)
+    plain = cast("Any", function).py_func
+    # The names that numba gives its files: a function that moved within its file has others.
+    name = plain.__qualname__.replace("<", "").replace(">", "")
+    source, line = Path(plain.__code__.co_filename).stem, plain.__code__.co_firstlineno
+    return any(kept.glob(f"{source}.{name}-{line}.*.nbi"))

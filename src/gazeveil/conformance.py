@@ -16,15 +16,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check of a kit.
-
-    Parameters
-    ----------
-    check : str
-        What was checked.
-    problems : tuple of str
-        What is wrong; none where the check passed.
-    """
+    """One check of a kit, with what is wrong; nothing where it passed."""
 
     check: str
     problems: tuple[str, ...] = ()

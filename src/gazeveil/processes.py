@@ -18,6 +18,8 @@ from multiprocessing.context import BaseContext
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
+from gazeveil.compile_notice import Turn, said_by_worker, turn_of_workers
+
 R = TypeVar("R")
 
 #: How often a task is given to a process before it counts as lost.
@@ -43,11 +45,30 @@ def serve_parent() -> None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
 
 
+def return_memory() -> None:
+    """Give memory that was freed back to the system. The C library of Linux keeps what lies between
+    blocks in use, which for a long task may be as much as the task needs.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
+        if trim is not None:
+            trim(0)
+
+
 def _end_with(sentinel: int) -> None:
     from multiprocessing.connection import wait as wait_for
 
     wait_for([sentinel])
     os._exit(1)
+
+
+def _begin(
+    turn: tuple[Turn, float] | None, initializer: Callable[..., None], given: tuple[Any, ...]
+) -> None:
+    said_by_worker(turn)
+    initializer(*given)
 
 
 @contextmanager
@@ -107,6 +128,30 @@ class LostTask:
     number: int
 
 
+class _TaskQueue:
+    """Numbers of tasks that wait, in order but for what they work on."""
+
+    def __init__(self, waiting: deque[int], material: Sequence[object] | None) -> None:
+        self._waiting, self._material = waiting, material
+        self._ended: deque[int] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def ended(self, number: int) -> None:
+        """The process that had this task is free."""
+        self._ended.append(number)
+
+    def next(self) -> int:
+        """The first task on what a free process has just worked on, or the first of all."""
+        chosen = self._waiting[0]
+        if self._ended and self._material is not None:
+            last = self._material[self._ended.popleft()]
+            chosen = next((n for n in self._waiting if self._material[n] == last), chosen)
+        self._waiting.remove(chosen)
+        return chosen
+
+
 class WorkerPool:
     """New processes on this machine that do tasks in any order.
 
@@ -134,6 +179,7 @@ class WorkerPool:
         function: Callable[..., R],
         tasks: Sequence[Callable[[], tuple[Any, ...]]],
         look_s: float | None = None,
+        material: Sequence[object] | None = None,
     ) -> Iterator[TaskResult[R] | LostTask | None]:
         """Results as they come, and tasks that were lost :data:`ATTEMPTS` times. An error of the
         function is raised.
@@ -146,11 +192,15 @@ class WorkerPool:
             Each gives the arguments of one call when it is sent.
         look_s : float, optional
             A None comes at least so often, in seconds, and before every result.
+        material : sequence, optional
+            What each task works on: a process that has finished one gets another on the same
+            before the next in order, because it may have kept what it made of it.
         """
         waiting, alone = deque(range(len(tasks))), deque[int]()
         tries: Counter[int] = Counter()
         while waiting or alone:
-            lost = yield from self._flights(function, tasks, waiting or alone, not waiting, look_s)
+            queue = _TaskQueue(waiting or alone, material)
+            lost = yield from self._flights(function, tasks, queue, not waiting, look_s)
             self.stop()
             for number in dict.fromkeys(lost):
                 tries[number] += 1
@@ -163,7 +213,7 @@ class WorkerPool:
         self,
         function: Callable[..., R],
         tasks: Sequence[Callable[[], tuple[Any, ...]]],
-        queue: deque[int],
+        queue: _TaskQueue,
         single: bool,
         look_s: float | None,
     ) -> Generator[TaskResult[R] | None, None, list[int]]:
@@ -175,7 +225,7 @@ class WorkerPool:
         while (queue or flying) and not lost:
             try:
                 while queue and len(flying) < most:
-                    number = queue.popleft()
+                    number = queue.next()
                     lost.append(number)
                     given = tasks[number]()
                     with no_main(), undisturbed():
@@ -188,6 +238,7 @@ class WorkerPool:
                 yield None
             for future in done:
                 number = flying.pop(future)
+                queue.ended(number)
                 try:
                     yield TaskResult(number, future.result())
                 except BrokenExecutor:
@@ -198,7 +249,10 @@ class WorkerPool:
         context = multiprocessing.get_context("spawn")
         initializer, given = self.begin(count, context)
         self._pool = ProcessPoolExecutor(
-            count, mp_context=context, initializer=initializer, initargs=given
+            count,
+            mp_context=context,
+            initializer=_begin,
+            initargs=(turn_of_workers(context), initializer, given),
         )
         return self._pool
 

@@ -184,17 +184,8 @@ def build_by_text(
 
 
 def build(kind: str, cls: type[Named], parameters: Mapping[str, object]) -> Named:
-    """A value of a dataclass with a name, from parameters a user wrote; unknown and missing ones
-    are named.
-
-    Parameters
-    ----------
-    kind : str
-        What it is, for the message: `mechanism`, `attack`.
-    cls : type
-        A dataclass with a class attribute `name`.
-    parameters : mapping
-        Its parameters.
+    """A value of a dataclass with a class attribute `name`, from parameters a user wrote; unknown
+    and missing ones are named. `kind` is for the message: `mechanism`, `attack`.
     """
     name, owner = cls.name, kind.capitalize()
     accepted = [f.name for f in sorted(fields(cls), key=lambda f: bool(f.kw_only))]
@@ -269,10 +260,14 @@ def _value(key: str, text: str) -> object:
     if text in {"None", "none"}:
         return None
     # Exact quantities take text as it is; counts are whole numbers.
-    if key not in _EXACT:
-        for kind in (int, float):
-            try:
-                return kind(text)
-            except ValueError:
-                continue
+    return text if key in _EXACT else number_or_text(text)
+
+
+def number_or_text(text: str) -> int | float | str:
+    """A whole number, another number, or the text itself."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
     return text

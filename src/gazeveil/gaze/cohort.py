@@ -15,8 +15,11 @@ from typing import TypeAlias, overload
 
 from gazeveil import checks
 from gazeveil.errors import DataError
-from gazeveil.gaze import writer
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze import dataframes, writer
+from gazeveil.gaze.cards import cohort_html
+from gazeveil.gaze.geometry import Space
+from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.gaze.tabular import Tabular
 
 Attributes: TypeAlias = Mapping[str, object]
 
@@ -48,7 +51,7 @@ class Handle:
     chunks: Callable[[int], Iterator[Recording]] | None = None
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> RecordingKey:
         """(person, stimulus, session, task)."""
         return self.person, self.stimulus, self.session, self.task
 
@@ -63,21 +66,13 @@ class Skipped:
 
 @dataclass(frozen=True)
 class ReadAs:
-    """What recordings were read as.
-
-    Parameters
-    ----------
-    format : str
-        Name of the format.
-    options : mapping of str to object
-        Options of the reader, with what was guessed.
-    """
+    """What recordings were read as: a format, and options of its reader with what was guessed."""
 
     format: str
     options: Mapping[str, object] = field(default_factory=dict)
 
 
-class Cohort:
+class Cohort(Tabular):
     """Recordings plus what is known about the people.
 
     Parameters
@@ -127,7 +122,7 @@ class Cohort:
         self.read_as = read_as
 
     def _refuse_clashes(self) -> None:
-        first: dict[tuple[str, str, str, str], int] = {}
+        first: dict[RecordingKey, int] = {}
         for number, item in enumerate(self._items):
             # By number, not by identity: one object given twice would be released twice.
             if first.setdefault(item.key, number) != number:
@@ -173,13 +168,16 @@ class Cohort:
             " stimuli)"
         )
 
+    def _repr_html_(self) -> str:
+        return cohort_html(self)
+
     @property
     def items(self) -> tuple[Recording | Handle, ...]:
         """The recordings as they are held: loaded ones and handles."""
         return self._items
 
     @property
-    def keys(self) -> tuple[tuple[str, str, str, str], ...]:
+    def keys(self) -> tuple[RecordingKey, ...]:
         """(person, stimulus, session, task) of each recording, without loading."""
         return tuple(item.key for item in self._items)
 
@@ -226,6 +224,53 @@ class Cohort:
     def load(self) -> Cohort:
         """The same cohort with every recording in memory."""
         return Cohort(list(self), self.people, self.skipped, self.name, self.read_as)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: object,
+        *,
+        space: Space | None = None,
+        people: Mapping[str, Attributes] | object | None = None,
+        name: str = "",
+        stimulus: str | None = None,
+        session: str | None = None,
+        task: str | None = None,
+        rate_hz: float | None = None,
+    ) -> Cohort:
+        """A cohort from a data frame of samples, as :meth:`to_polars` makes one.
+
+        Parameters
+        ----------
+        frame : polars, pandas or Arrow data frame
+            Columns as :meth:`Recording.from_frame` takes them; rows of one person, stimulus,
+            session and task are one recording, wherever they stand.
+        space : Sphere or Screen, optional
+            Of all recordings; needed where no column `space` says it.
+        people : mapping of person to attributes, or data frame with a column `person`, optional
+            What is known about the people.
+        name : str
+            A name for tables and messages.
+        stimulus, session, task : str, optional
+            Of all recordings, instead of the columns of these names.
+        rate_hz : float, optional
+            Of all recordings, instead of the column `rate_hz`.
+
+        Raises
+        ------
+        DataError
+            In one sentence, for a frame that does not hold recordings.
+        """
+        given = {
+            "space": space,
+            "people": people,
+            "name": name,
+            "stimulus": stimulus,
+            "session": session,
+            "task": task,
+            "rate_hz": rate_hz,
+        }
+        return dataframes.value_of("Cohort", frame, given)
 
     def write(self, path: str | Path) -> Path:
         """Write the cohort as a canonical Parquet folder, one recording at a time."""

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gazeveil.arrays import Floats, Ints, Texts
-from gazeveil.checks import refuse
+from gazeveil.checks import one_of, refuse
 from gazeveil.errors import DataError
+from gazeveil.gaze import dataframes
+from gazeveil.gaze.tabular import Tabular
+
+if TYPE_CHECKING:
+    from gazeveil.gaze.recording import Recording
 
 #: The words of an event. `pursuit` is smooth pursuit, `pso` a post-saccadic oscillation.
 KINDS = ("fixation", "saccade", "pursuit", "blink", "pso", "noise", "undefined")
@@ -56,7 +61,7 @@ class Event:
 
 
 @dataclass(frozen=True, eq=False)
-class Events:
+class Events(Tabular):
     """Events of one recording, in order of onset.
 
     Parameters
@@ -133,7 +138,15 @@ class Events:
         return Events(**{n: c[picked] for n, c in self.columns().items()}, source=self.source)
 
     def of(self, *kinds: str) -> Events:
-        """The events of the given kinds."""
+        """The events of the given kinds.
+
+        Raises
+        ------
+        ParameterError
+            For a word that is not in :data:`KINDS`.
+        """
+        for kind in kinds:
+            one_of("Events.of", "kind", kind, KINDS)
         return self.where(np.isin(self.kind, kinds))
 
     def words(self, samples: int) -> Texts:
@@ -171,6 +184,26 @@ class Events:
             secondary=None if second is None else second[onset],
             source=source,
         )
+
+    @classmethod
+    def from_frame(cls, frame: object, recording: Recording | None = None) -> Events:
+        """Events from a data frame, as :meth:`to_polars` makes one.
+
+        Parameters
+        ----------
+        frame : polars, pandas or Arrow data frame
+            One row per event: `kind` (words of :data:`KINDS`), `onset_ns`, `offset_ns`, and where
+            known `onset`, `offset` (samples), `x_deg`, `y_deg`, `secondary`, `source`.
+        recording : Recording, optional
+            Whose events they are: samples are found by time where the frame does not have them, and
+            checked where it does.
+
+        Raises
+        ------
+        DataError
+            In one sentence, for a frame that holds no events or not those of the recording.
+        """
+        return dataframes.value_of("Events", frame, {"recording": recording})
 
     @classmethod
     def empty(cls, source: str = "") -> Events:

@@ -70,6 +70,7 @@ def in_frame(recording: Recording, frame: str) -> Recording:
         left_deg=None,
         right_deg=None,
         truth=None,
+        metadata={**recording.metadata, "frame": frame},
     )
 
 

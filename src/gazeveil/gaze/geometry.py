@@ -9,6 +9,7 @@ degrees where the arc cosine is not.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,10 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gazeveil import checks
-from gazeveil.arrays import Floats
+from gazeveil.arrays import Bools, Floats
+from gazeveil.errors import DataError
 
-# The largest double below 180, so that the south pole stays inside [0, 180).
-_Y_LAST_DEG = float(np.nextafter(180.0, 0.0))
+#: The largest double below 180: the south pole stays inside [0, 180).
+LAST_Y_DEG = math.nextafter(180.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Sphere:
         flat = np.hypot(v[..., 0], v[..., 2])
         empty = (flat == 0) & (v[..., 1] == 0)
         x = wrap_x(np.degrees(np.arctan2(v[..., 0], v[..., 2])) + 180.0)
-        y = np.minimum(90.0 - np.degrees(np.arctan2(v[..., 1], flat)), _Y_LAST_DEG)
+        y = np.minimum(90.0 - np.degrees(np.arctan2(v[..., 1], flat)), LAST_Y_DEG)
         return np.where(empty, np.nan, x), np.where(empty, np.nan, y)
 
 
@@ -139,6 +141,12 @@ class Screen:
 
 Space: TypeAlias = Sphere | Screen
 
+#: What a :class:`Screen` is made of, in the order of its parameters.
+SCREEN_SIZES = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
+
+#: A desktop screen of 24 inches, for degrees and fractions that come without their screen.
+TYPICAL_SCREEN = Screen(1920, 1080, 531.0, 299.0, 650.0)
+
 
 def wrap_x(x_deg: ArrayLike) -> Floats:
     """Longitudes brought into [0, 360)."""
@@ -208,22 +216,8 @@ def distance_deg(
     return angle_deg(space.vectors(x0_deg, y0_deg), space.vectors(x1_deg, y1_deg))
 
 
-def mean_direction(vectors: ArrayLike) -> Floats:
-    """Normalised mean of vectors (n, 3); NaN where they cancel or none is finite."""
-    v = np.asarray(vectors, dtype=np.float64)
-    v = v[np.isfinite(v).all(axis=-1)]
-    total = v.sum(axis=0)
-    length = float(np.linalg.norm(total))
-    return total / length if length > 1e-12 else np.full(3, np.nan)
-
-
 # --- rotations: quaternions as (..., 4) arrays in the order x, y, z, w
 # ---------------------------------------------------------
-
-
-def quaternion_inverse(q: ArrayLike) -> Floats:
-    """Inverse of unit quaternions (x, y, z, w)."""
-    return np.asarray(q, dtype=np.float64) * np.array([-1.0, -1.0, -1.0, 1.0])
 
 
 def quaternion_multiply(p: ArrayLike, q: ArrayLike) -> Floats:
@@ -283,3 +277,46 @@ def gaze_in_world(eye_x_deg: ArrayLike, eye_y_deg: ArrayLike, head_deg: ArrayLik
     roll_deg).
     """
     return np.einsum("...ij,...i->...j", head_axes(head_deg), from_tangents(eye_x_deg, eye_y_deg))
+
+
+def combine_eyes(
+    left_deg: ArrayLike | None, right_deg: ArrayLike | None, space: Space
+) -> tuple[Floats, Floats, Bools]:
+    """One line of sight from two eyes: their mean direction where both are there, else the one that
+    is.
+
+    Returns
+    -------
+    x_deg, y_deg, valid
+        NaN and False where neither eye is there.
+    """
+    if left_deg is None and right_deg is None:
+        raise DataError("At least one eye is needed to make a line of sight.")
+    if left_deg is None or right_deg is None:
+        eye = np.asarray(left_deg if right_deg is None else right_deg, dtype=np.float64)
+        x, y = eye[:, 0].copy(), eye[:, 1].copy()
+    else:
+        left, right = (
+            np.asarray(left_deg, dtype=np.float64),
+            np.asarray(right_deg, dtype=np.float64),
+        )
+        l_ok, r_ok = np.isfinite(left).all(axis=1), np.isfinite(right).all(axis=1)
+        x = np.where(l_ok, left[:, 0], right[:, 0])
+        y = np.where(l_ok, left[:, 1], right[:, 1])
+        both = l_ok & r_ok
+        if both.any():
+            if isinstance(space, Sphere):
+                total = space.vectors(left[both, 0], left[both, 1]) + space.vectors(
+                    right[both, 0], right[both, 1]
+                )
+                x[both], y[both] = space.degrees(total)
+            else:
+                # On a screen the eyes meet in a point: the mean is taken on the screen, where
+                # pixels are averaged too.
+                tangent = np.tan(np.radians(left[both])) + np.tan(np.radians(right[both]))
+                x[both], y[both] = (
+                    np.degrees(np.arctan(tangent[:, 0] / 2)),
+                    np.degrees(np.arctan(tangent[:, 1] / 2)),
+                )
+    valid = np.isfinite(x) & np.isfinite(y)
+    return np.where(valid, x, np.nan), np.where(valid, y, np.nan), valid

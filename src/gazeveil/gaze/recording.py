@@ -2,8 +2,8 @@
 
 Missing samples stay, marked invalid; nothing is invented or silently dropped. Times of valid
 samples strictly increase: a tracker that sends a time twice or goes back has those samples kept
-with their time and marked invalid (:func:`increasing`), so that everything after may difference
-times without a second look.
+with their time and marked invalid (:func:`~gazeveil.gaze.times.increasing`), so that everything
+after may difference times without a second look.
 """
 
 from __future__ import annotations
@@ -14,42 +14,23 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints, Texts
-from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
+from gazeveil.gaze import dataframes
+from gazeveil.gaze.cards import recording_html
 from gazeveil.gaze.events import WORD, Events, read_only
 from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.tabular import Tabular
+from gazeveil.gaze.times import estimate_rate_hz
 from gazeveil.gaze.validity import are_plain
 
 #: (person, stimulus, session, task): what tells recordings apart.
 RecordingKey: TypeAlias = tuple[str, str, str, str]
 
-_KNOWN_RATES_HZ = (
-    25,
-    30,
-    50,
-    60,
-    72,
-    75,
-    90,
-    100,
-    120,
-    125,
-    150,
-    200,
-    240,
-    250,
-    300,
-    500,
-    600,
-    1000,
-    1200,
-    1250,
-    2000,
-)
+#: The names of its parts.
+KEY_NAMES = ("person", "stimulus", "session", "task")
 
 _SHAPES = {
     "left_deg": 2,
@@ -70,7 +51,7 @@ class Message:
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class Recording(Tabular):
     """Gaze samples of one person looking at one stimulus.
 
     Parameters
@@ -142,7 +123,7 @@ class Recording:
 
     def __post_init__(self) -> None:
         store = object.__setattr__
-        for name in ("person", "stimulus", "session", "task"):
+        for name in KEY_NAMES:
             if not isinstance(getattr(self, name), str):
                 checks.refuse("Recording", name, "text", getattr(self, name))
         if not isinstance(self.space, Sphere | Screen):
@@ -184,7 +165,7 @@ class Recording:
             raise DataError(
                 f"Times of valid samples must increase. In {self.title} valid sample {first} does"
                 " not come after the one before it. Mark such samples invalid with"
-                " gazeveil.gaze.recording.increasing(t_ns, valid)."
+                " gazeveil.gaze.times.increasing(t_ns, valid)."
             )
         if self.rate_hz is None:
             store(self, "rate_hz", estimate_rate_hz(self.t_ns, self.valid))
@@ -249,6 +230,9 @@ class Recording:
     def __len__(self) -> int:
         return len(self.t_ns)
 
+    def _repr_html_(self) -> str:
+        return recording_html(self)
+
     @property
     def key(self) -> RecordingKey:
         """(person, stimulus, session, task): what tells recordings of a cohort apart."""
@@ -282,6 +266,64 @@ class Recording:
         v = self.space.vectors(self.x_deg, self.y_deg)
         v[~self.valid] = np.nan
         return v
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: object,
+        *,
+        space: Space | None = None,
+        person: str | None = None,
+        stimulus: str | None = None,
+        session: str | None = None,
+        task: str | None = None,
+        rate_hz: float | None = None,
+        events: Events | None = None,
+        metadata: Mapping[str, object] | None = None,
+    ) -> Recording:
+        """A recording from a data frame of its samples, as :meth:`to_polars` makes one.
+
+        Parameters
+        ----------
+        frame : polars, pandas or Arrow data frame
+            One row per sample: `t_ns` (whole nanoseconds; or `t_us`, `t_ms`, `t_s`), `x_deg` and
+            `y_deg` (or `x_px` and `y_px` on a Screen), `valid` where known, and the channels of
+            :mod:`gazeveil.io.adapters.dataframes.recordings`. Rows stay in their order.
+        space : Sphere or Screen, optional
+            What the degrees mean; needed where no column `space` says it.
+        person, stimulus, session, task : str, optional
+            Instead of the columns of these names.
+        rate_hz : float, optional
+            Instead of the column `rate_hz`; without both it is estimated from the times.
+        events : Events, optional
+            Events that go with the recording.
+        metadata : mapping, optional
+            Everything else that is known.
+
+        Raises
+        ------
+        DataError
+            In one sentence, for a frame that is not the samples of one recording.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> frame = pl.DataFrame({"t_ms": [0, 4, 8], "x_deg": [1.0, 1.1, None], "y_deg": 2.0})
+        >>> gaze = Recording.from_frame(frame, space=Sphere(), person="p1", stimulus="clip")
+        >>> gaze.t_ns.tolist(), gaze.valid.tolist(), gaze.rate_hz
+        ([0, 4000000, 8000000], [True, True, False], 250.0)
+        """
+        given = {
+            "space": space,
+            "person": person,
+            "stimulus": stimulus,
+            "session": session,
+            "task": task,
+            "rate_hz": rate_hz,
+            "events": events,
+            "metadata": metadata,
+        }
+        return dataframes.value_of("Recording", frame, given)
 
     def with_(self, **changes: object) -> Recording:
         """A copy with some fields replaced."""
@@ -373,114 +415,3 @@ class Recording:
             truth=None,
             **changes,  # type: ignore[arg-type]
         )
-
-
-def estimate_rate_hz(t_ns: ArrayLike, valid: ArrayLike | None = None) -> float:
-    """Samples per second from the steps between neighbouring samples, NaN for fewer than two.
-
-    The mean over steps without gaps is used where it lies near the median, because stamps rounded
-    to milliseconds put the median off (120 Hz would read as 125). Rates that trackers really have
-    are recognised within 1.5 %, since real clocks jitter.
-    """
-    t = np.asarray(t_ns, dtype=np.int64)
-    if valid is not None and np.count_nonzero(valid) >= 2:
-        t = t[np.asarray(valid)]
-    steps = np.diff(t)
-    steps = steps[steps > 0]
-    if len(steps) == 0:
-        return float("nan")
-    median = float(np.median(steps))
-    rate, near = 1e9 / median, steps[np.abs(steps - median) <= 0.4 * median]
-    if len(near) and abs(1e9 / near.mean() / rate - 1) < 0.15:
-        rate = 1e9 / float(near.mean())
-    nearest = min(_KNOWN_RATES_HZ, key=lambda known: abs(rate / known - 1))
-    return float(nearest) if abs(rate / nearest - 1) < 0.015 else rate
-
-
-def increasing(t_ns: ArrayLike, valid: ArrayLike) -> Bools:
-    """`valid` with as few samples as possible unmarked so that the times of the rest strictly
-    increase.
-
-    This is a longest increasing subsequence: one wild time stamp costs one sample, wherever it
-    stands.
-    """
-    t = np.ascontiguousarray(t_ns, dtype=np.int64)
-    mask = np.array(valid, dtype=np.bool_)
-    index = np.flatnonzero(mask)
-    times = t[index]
-    if len(times) < 2 or (np.diff(times) > 0).all():
-        return mask
-    mask[index[~_longest_increasing(times)]] = False
-    return mask
-
-
-@compiled
-def _longest_increasing(t: Ints) -> Bools:
-    n = len(t)
-    tails = np.empty(
-        n, dtype=np.int64
-    )  # tails[k]: index of the smallest end of an increasing run of length k + 1
-    before = np.full(n, -1, dtype=np.int64)
-    length = 0
-    for i in range(n):
-        lo, hi = 0, length
-        while lo < hi:
-            mid = (lo + hi) // 2
-            if t[tails[mid]] < t[i]:
-                lo = mid + 1
-            else:
-                hi = mid
-        if lo > 0:
-            before[i] = tails[lo - 1]
-        tails[lo] = i
-        if lo == length:
-            length += 1
-    keep = np.zeros(n, dtype=np.bool_)
-    i = tails[length - 1]
-    while i >= 0:
-        keep[i] = True
-        i = before[i]
-    return keep
-
-
-def combine_eyes(
-    left_deg: ArrayLike | None, right_deg: ArrayLike | None, space: Space
-) -> tuple[Floats, Floats, Bools]:
-    """One line of sight from two eyes: their mean direction where both are there, else the one that
-    is.
-
-    Returns
-    -------
-    x_deg, y_deg, valid
-        NaN and False where neither eye is there.
-    """
-    if left_deg is None and right_deg is None:
-        raise DataError("At least one eye is needed to make a line of sight.")
-    if left_deg is None or right_deg is None:
-        eye = np.asarray(left_deg if right_deg is None else right_deg, dtype=np.float64)
-        x, y = eye[:, 0].copy(), eye[:, 1].copy()
-    else:
-        left, right = (
-            np.asarray(left_deg, dtype=np.float64),
-            np.asarray(right_deg, dtype=np.float64),
-        )
-        l_ok, r_ok = np.isfinite(left).all(axis=1), np.isfinite(right).all(axis=1)
-        x = np.where(l_ok, left[:, 0], right[:, 0])
-        y = np.where(l_ok, left[:, 1], right[:, 1])
-        both = l_ok & r_ok
-        if both.any():
-            if isinstance(space, Sphere):
-                total = space.vectors(left[both, 0], left[both, 1]) + space.vectors(
-                    right[both, 0], right[both, 1]
-                )
-                x[both], y[both] = space.degrees(total)
-            else:
-                # On a screen the eyes meet in a point: the mean is taken on the screen, where
-                # pixels are averaged too.
-                tangent = np.tan(np.radians(left[both])) + np.tan(np.radians(right[both]))
-                x[both], y[both] = (
-                    np.degrees(np.arctan(tangent[:, 0] / 2)),
-                    np.degrees(np.arctan(tangent[:, 1] / 2)),
-                )
-    valid = np.isfinite(x) & np.isfinite(y)
-    return np.where(valid, x, np.nan), np.where(valid, y, np.nan), valid

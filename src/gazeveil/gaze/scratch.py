@@ -15,16 +15,17 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
 from gazeveil.gaze.recording import Recording
 
 #: Recordings stay in memory up to this size, in bytes.
-IN_MEMORY = 32 << 20
+IN_MEMORY = 8 << 20
 
 
 class ScratchFile:
@@ -47,14 +48,26 @@ class ScratchFile:
         return ScratchReader, (self.path,)
 
     def add(self, recording: Recording) -> Handle:
-        """Write a recording; the handle reads it back.
+        """Write a recording; the handle reads it back. Raises as :meth:`put`."""
+        content = pickle.dumps(recording, protocol=pickle.HIGHEST_PROTOCOL)
+        return Handle(
+            recording.person,
+            recording.stimulus,
+            SetAside(
+                self, self.put(content), len(content), recording.rate_hz, recording.duration_s
+            ),
+            recording.session,
+            recording.task,
+        )
+
+    def put(self, content: bytes | memoryview) -> int:
+        """Write some bytes; where they begin.
 
         Raises
         ------
         DataError
             If the disk has no room.
         """
-        content = pickle.dumps(recording, protocol=pickle.HIGHEST_PROTOCOL)
         with self._lock:
             begin = self._end
             try:
@@ -68,13 +81,7 @@ class ScratchFile:
                     " recordings."
                 ) from error
             self._end += len(content)
-        return Handle(
-            recording.person,
-            recording.stimulus,
-            SetAside(self, begin, len(content)),
-            recording.session,
-            recording.task,
-        )
+        return begin
 
     def read(self, begin: int, length: int) -> bytes:
         """Some bytes of the file."""
@@ -82,16 +89,28 @@ class ScratchFile:
             self._file.seek(begin)
             return self._file.read(length)
 
+    def put_array(self, array: NDArray[Any]) -> int:
+        """Write the numbers or texts of an array; where they begin. Raises as :meth:`put`."""
+        return self.put(_bytes_of(np.ascontiguousarray(array)))
+
+    def read_array(self, begin: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """A new array of what :meth:`put_array` wrote there."""
+        array = np.empty(shape, dtype)
+        left = _bytes_of(array)
+        with self._lock:
+            self._file.seek(begin)
+            while len(left):  # the system may give less than is asked for
+                left = left[self._file.readinto(left) :]  # type: ignore[attr-defined]
+        return array
+
+
+def _bytes_of(array: NDArray[Any]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
 
 @dataclass(frozen=True)
 class ScratchReader:
-    """The same file as another process sees it.
-
-    Parameters
-    ----------
-    path : str
-        Where it is, as long as the process that wrote it lives.
-    """
+    """The same file as another process sees it, as long as the process that wrote it lives."""
 
     path: str
 
@@ -104,19 +123,15 @@ class ScratchReader:
 
 @dataclass(frozen=True, eq=False)
 class SetAside:
-    """A recording in a scratch file; calling it reads the recording.
-
-    Parameters
-    ----------
-    file : ScratchFile or ScratchReader
-        Where it is.
-    begin, length : int
-        Its bytes.
+    """A recording in `length` bytes of a scratch file from `begin`; calling it reads
+    the recording. Its rate and its duration are known without reading it.
     """
 
     file: ScratchFile | ScratchReader
     begin: int
     length: int
+    rate_hz: float
+    duration_s: float
 
     def __call__(self) -> Recording:
         """Read it."""
@@ -170,6 +185,23 @@ def set_aside(
 def is_set_aside(item: Recording | Handle) -> bool:
     """Whether this is a recording in a scratch file."""
     return isinstance(item, Handle) and isinstance(item.load, SetAside)
+
+
+def rates_hz(cohort: Cohort) -> list[float]:
+    """The sampling rate of each recording; those in a scratch file are not read for it."""
+    return [_known(item).rate_hz for item in cohort.items]
+
+
+def durations_s(cohort: Cohort) -> list[float]:
+    """How long each recording is; those in a scratch file are not read for it."""
+    return [_known(item).duration_s for item in cohort.items]
+
+
+def _known(item: Recording | Handle) -> Recording | SetAside:
+    """Something that knows rate and duration of a recording."""
+    if not isinstance(item, Handle):
+        return item
+    return item.load if isinstance(item.load, SetAside) else item.load()
 
 
 def size_of(recording: Recording) -> int:

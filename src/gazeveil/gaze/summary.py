@@ -177,58 +177,19 @@ def summarise(
     ] = lambda items: items,
 ) -> CohortSummary:
     """Look at every sample of a cohort once, holding at most a million samples at a time where the
-    format allows.
-
-    Parameters
-    ----------
-    cohort : Cohort
-        In memory or lazy.
-    progress : callable
-        Wraps the iteration over recordings, for a progress bar.
+    format allows. `progress` wraps the iteration over recordings.
     """
     rows: list[RecordingSummary] = []
     maps: dict[tuple[float, float], Floats] = {}
     lost, total = np.zeros(_LOSS_BINS), np.zeros(_LOSS_BINS)
     for item in progress(cohort.items):
-        row: RecordingSummary | None = None
-        losses: list[Bools] = []
-        run, last_ns, first_ns = 0, None, None
-        for piece in _pieces(item):
-            if row is None:
-                row = RecordingSummary(*piece.key, piece.space, piece.rate_hz, source=piece.source)
-                row.rows = int(piece.counts.get("rows", 0))
-                row.time_faults = _whole(piece.metadata.get("time_faults", 0))
-                row.impossible = _whole(piece.metadata.get("impossible", 0))
-                row.assumed_geometry = bool(piece.metadata.get("assumed_geometry", False))
-                row.events = len(piece.events) if piece.events is not None else 0
-                row.duration_s = piece.duration_s if not len(piece) else 0.0
-            if not len(piece):
-                continue
-            first_ns = (
-                int(piece.t_ns.min()) if first_ns is None else min(first_ns, int(piece.t_ns.min()))
-            )
-            last_ns = (
-                int(piece.t_ns.max()) if last_ns is None else max(last_ns, int(piece.t_ns.max()))
-            )
-            row.samples += len(piece)
-            row.valid += int(np.count_nonzero(piece.valid))
-            row.longest_loss_s, run = _longest_run(piece, row.longest_loss_s, run)
-            losses.append(~piece.valid)
-            _add_ranges(row, piece)
-            _add_heat(maps, piece)
-        assert row is not None
-        if first_ns is not None and last_ns is not None:
-            row.duration_s = (last_ns - first_ns) / 1e9
-        if losses:
-            loss = np.concatenate(losses)
-            edges = np.linspace(0, len(loss), _LOSS_BINS + 1).astype(np.int64)
-            lost += [np.count_nonzero(loss[a:b]) for a, b in itertools.pairwise(edges.tolist())]
-            total += np.diff(edges)
+        row, loss = _summary_of(item, maps)
         rows.append(row)
+        edges = np.linspace(0, len(loss), _LOSS_BINS + 1).astype(np.int64)
+        lost += [np.count_nonzero(loss[a:b]) for a, b in itertools.pairwise(edges.tolist())]
+        total += np.diff(edges)
     spans = max(maps, default=(360.0, 180.0))
-    heat = sum(
-        (m for s, m in maps.items() if s == spans), start=np.zeros((_MAP_ROWS, _MAP_COLUMNS))
-    )
+    heat = maps.get(spans, np.zeros((_MAP_ROWS, _MAP_COLUMNS)))
     extent = (
         (0.0, 360.0, 180.0, 0.0)
         if spans == (360.0, 180.0)
@@ -236,9 +197,41 @@ def summarise(
     )
     shares = np.divide(lost, total, out=np.zeros(_LOSS_BINS), where=total > 0)
     people: dict[str, Attributes] = {p: dict(a) for p, a in cohort.people.items()}
-    return CohortSummary(
-        rows, people, cohort.stimuli, np.asarray(heat), extent, shares, len(cohort.skipped)
-    )
+    return CohortSummary(rows, people, cohort.stimuli, heat, extent, shares, len(cohort.skipped))
+
+
+def _summary_of(
+    item: Recording | Handle, maps: dict[tuple[float, float], Floats]
+) -> tuple[RecordingSummary, Bools]:
+    """What a look at one recording finds, and which of its samples are lost; where gaze went is
+    added to `maps`.
+    """
+    row: RecordingSummary | None = None
+    losses: list[Bools] = [np.zeros(0, dtype=np.bool_)]
+    ends_ns: list[int] = []
+    run = 0
+    for piece in _pieces(item):
+        if row is None:
+            row = RecordingSummary(*piece.key, piece.space, piece.rate_hz, source=piece.source)
+            row.rows = int(piece.counts.get("rows", 0))
+            row.time_faults = _whole(piece.metadata.get("time_faults", 0))
+            row.impossible = _whole(piece.metadata.get("impossible", 0))
+            row.assumed_geometry = bool(piece.metadata.get("assumed_geometry", False))
+            row.events = len(piece.events) if piece.events is not None else 0
+            row.duration_s = piece.duration_s if not len(piece) else 0.0
+        if not len(piece):
+            continue
+        ends_ns += [int(piece.t_ns.min()), int(piece.t_ns.max())]
+        row.samples += len(piece)
+        row.valid += int(np.count_nonzero(piece.valid))
+        row.longest_loss_s, run = _longest_run(piece, row.longest_loss_s, run)
+        losses.append(~piece.valid)
+        _add_ranges(row, piece)
+        _add_heat(maps, piece)
+    assert row is not None
+    if ends_ns:
+        row.duration_s = (max(ends_ns) - min(ends_ns)) / 1e9
+    return row, np.concatenate(losses)
 
 
 def _pieces(item: Recording | Handle) -> Iterator[Recording]:

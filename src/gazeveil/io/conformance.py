@@ -19,15 +19,7 @@ _HOSTILE = (b"", b"\x00" * 64, b"\xff\xfe\xfd" * 40, b"a,b\n" * 3, b"{" * 2000, 
 
 
 def check_format(form: Format, sample: Path) -> list[CheckResult]:
-    """Run the kit on a format.
-
-    Parameters
-    ----------
-    form : Format
-        The format.
-    sample : path
-        A small file or folder of it.
-    """
+    """Run the kit on a format, with a small file or folder of it."""
 
     def reads_its_sample(_: Format) -> Iterator[str]:
         cohort = read(sample, form)

@@ -18,8 +18,9 @@ time_unit : `s`, `ms`, `us`, `ns`, `100ns`; `frame`, with `frame_interval_s`
 rate_hz : samples per second; gives the times where no column has them
 frame_interval_s : seconds per frame where the time column counts frames: a number, a mapping of
     stimulus to number, or a JSON file of one
-unit : one of :data:`gazeveil.io.csv_layout.UNITS`
-y_axis : `down` (default) or `up`, where the file's y grows upwards
+unit : one of :data:`gazeveil.io.csv_layout.UNITS`; `vector` is a direction of three components,
+    x right, y up, z forward, of any length (`vector-openxr`: z backward); one of no length is lost
+y_axis : `down` (default; of directions `up`) or `up`, where the file's y grows upwards
 space : `screen` or `sphere`, for degrees, radians and fractions
 screen : the :class:`~gazeveil.gaze.geometry.Screen` that pixels and fractions are of
 assumed : true where that screen is a guess
@@ -45,7 +46,7 @@ from pathlib import Path
 from gazeveil.arrays import Ints
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import KEY_NAMES, Recording
 from gazeveil.io.csv_layout import (
     LAYOUT_OPTIONS,
     Layout,
@@ -65,9 +66,6 @@ from gazeveil.io.parsing.table import listed
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_bytes
 
-#: Roles that tell recordings apart.
-_KEY_ROLES = ("person", "stimulus", "session", "task")
-
 
 def sniff(head: Head) -> bool:
     """Delimited text with a recognisable time, x and y."""
@@ -78,16 +76,8 @@ def sniff(head: Head) -> bool:
 
 
 def why_not(head: Head, options: Mapping[str, object], guessing: bool) -> str:
-    """Why a file is not of this format under these options; an empty text where it is.
-
-    Parameters
-    ----------
-    head : Head
-        The file.
-    options : mapping
-        What was said; its `columns` must be there.
-    guessing : bool
-        Whether columns of other names may be guessed.
+    """Why a file is not of this format under these options; an empty text where it is. `guessing`
+    allows columns of other names than those of `options`.
     """
     rows = FirstRows.of(head, options)
     if not rows.is_headed:
@@ -179,7 +169,7 @@ def _large_parts(
 
 
 def _groups(sheet: KeyedTable, layout: Layout) -> list[tuple[tuple[str, ...], Ints]]:
-    return sheet.groups(*(layout.column(r) for r in _KEY_ROLES))
+    return sheet.groups(*(layout.column(r) for r in KEY_NAMES))
 
 
 def chunks(
@@ -200,12 +190,12 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     layout = plan_layout(path, _column_names(path, options), options)
     parts: Iterable[tuple[str, ...] | None] = [None]
     large = _is_cut(path, layout)
-    if any(layout.column(r) is not None for r in _KEY_ROLES):
+    if any(layout.column(r) is not None for r in KEY_NAMES):
         open_parts = _large_parts if large else _open_parts
         parts = open_parts(path, stamp(path), layout)
     handles = []
     for part in parts:
-        names = naming.names(path, root, **dict(zip(_KEY_ROLES, part or (), strict=False)))
+        names = naming.names(path, root, **dict(zip(KEY_NAMES, part or (), strict=False)))
         handle = names.handle(partial(load, path, names, part, layout), path)
         if large:
             handle = replace(handle, chunks=partial(chunks, path, names, part, layout))

@@ -19,9 +19,16 @@ from gazeveil.io.parsing.json_text import read_json
 from gazeveil.io.parsing.table import UNIT_NS, listed
 
 #: What gaze may be counted in.
-UNITS = ("deg", "rad", "lonlat", "px", "px-centred", "fraction", "equirect")
+UNITS = (
+    *("deg", "rad", "lonlat", "px", "px-centred", "fraction", "equirect"),
+    *("vector", "vector-openxr"),
+)
+#: Units of directions: x right, y up and z forward (Unity, Varjo) or backward (OpenXR, OpenGL).
+VECTOR_UNITS = ("vector", "vector-openxr")
 
 GAZE_ROLES = ("x", "y", "left_x", "left_y", "right_x", "right_y")
+#: The third component of directions.
+DEPTH_ROLES = ("z", "left_z", "right_z")
 _SPELLINGS = {
     "t": "t time timestamp timestamps recordingtime sampletime recordingtimestamp gazetimestamp",
     "x": "x gazex xgaze gazepointx porx posx gx eyex xpos lon longitude",
@@ -34,6 +41,9 @@ _SPELLINGS = {
     "right_y": (
         "righty yright ry yr rightgazey gazeyright gazerighty rightgazepointy gazepointrighty rpory"
     ),
+    "z": "z gazez zgaze gz eyez",
+    "left_z": "leftz zleft lz zl leftgazez gazezleft gazeleftz",
+    "right_z": "rightz zright rz zr rightgazez gazezright gazerightz",
     "valid": "valid isvalid validity",
     "left_valid": "leftvalid validleft lvalid",
     "right_valid": "rightvalid validright rvalid",
@@ -181,6 +191,7 @@ def plan_layout(path: Path, names: list[str], options: Mapping[str, object]) -> 
         else "frame"
     )
     unit = _gaze_unit(path, roles, options, validation)
+    roles = _with_depth(path, names, roles, unit)
     screen = options.get("screen")
     if screen is not None and not isinstance(screen, Screen):
         checks.refuse(_OWNER, "screen", "a Screen", screen)
@@ -195,7 +206,12 @@ def plan_layout(path: Path, names: list[str], options: Mapping[str, object]) -> 
         unit=unit,
         space=_space(path, unit, options, screen),
         panorama=_panorama(path, unit, options.get("panorama")),
-        y_axis=checks.one_of(_OWNER, "y_axis", options.get("y_axis", "down"), ("down", "up")),
+        y_axis=checks.one_of(
+            _OWNER,
+            "y_axis",
+            options.get("y_axis", "up" if unit in VECTOR_UNITS else "down"),
+            ("down", "up"),
+        ),
         screen=screen,
         missing=tuple(
             checks.number(_OWNER, "missing", m)
@@ -330,6 +346,21 @@ def _gaze_unit(
     return unit
 
 
+def _with_depth(path: Path, names: list[str], roles: dict[str, str], unit: str) -> dict[str, str]:
+    """The roles with the third components of directions, and without them in other units."""
+    if unit not in VECTOR_UNITS:
+        return {r: n for r, n in roles.items() if r not in DEPTH_ROLES}
+    for eye in ("", "left_", "right_"):
+        if {f"{eye}x", f"{eye}y"} <= roles.keys() and f"{eye}z" not in roles:
+            raise FormatError(
+                path,
+                f"a direction has three components, and no column is recognised as '{eye}z'"
+                f" (columns: {listed(names)})",
+                f"Name it with columns={{'{eye}z': ...}}.",
+            )
+    return roles
+
+
 def _space(
     path: Path, unit: str, options: Mapping[str, object], screen: Screen | None
 ) -> str | None:
@@ -337,7 +368,7 @@ def _space(
     space = options.get("space")
     if space is not None:
         space = checks.one_of(_OWNER, "space", space, ("screen", "sphere"))
-    if unit in ("lonlat", "equirect"):
+    if unit in ("lonlat", "equirect", *VECTOR_UNITS):
         return "sphere"
     if unit in ("px", "px-centred"):
         if space == "sphere":

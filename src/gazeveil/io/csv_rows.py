@@ -14,19 +14,17 @@ import polars as pl
 
 from gazeveil.arrays import Bools, Floats, Ints, Texts
 from gazeveil.errors import FormatError
-from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.geometry import TYPICAL_SCREEN, Space, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.csv_layout import GAZE_ROLES, Layout
+from gazeveil.io.csv_layout import DEPTH_ROLES, GAZE_ROLES, VECTOR_UNITS, Layout
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.delimited import KeyedTable
-from gazeveil.io.parsing.headset import mean_of_eyes
+from gazeveil.io.parsing.headset import unit
 from gazeveil.io.parsing.naming import Names
+from gazeveil.io.parsing.pupil import pupil_of
 from gazeveil.io.parsing.table import UNIT_NS
 from gazeveil.io.vendors.arff import WORDS
 
-# Stands in where degrees on a screen come without the screen: only its proportions to a viewer are
-# used, for plots.
-_ASSUMED_SCREEN = Screen(1920, 1080, 531.0, 299.0, 650.0)
 _EYES = ("", "left_", "right_")
 
 
@@ -60,7 +58,7 @@ class GazeRows:
     def of(cls, sheet: KeyedTable, rows: Ints | None, layout: Layout, before: int = 0) -> GazeRows:
         """Some rows of a table; `before` rows of the file come before the table."""
         at: Ints | slice = slice(None) if rows is None else rows
-        roles = (*GAZE_ROLES, "pupil", "left_pupil", "right_pupil")
+        roles = (*GAZE_ROLES, *DEPTH_ROLES, "pupil", "left_pupil", "right_pupil")
         numbers = {
             r: _lost(sheet.floats(c)[at], layout.missing)
             for r in roles
@@ -91,7 +89,11 @@ class GazeRows:
         for eye in _EYES:
             if {f"{eye}x", f"{eye}y"} <= numbers.keys():
                 numbers[f"{eye}x"], numbers[f"{eye}y"] = _place(
-                    layout, space, numbers[f"{eye}x"], numbers[f"{eye}y"]
+                    layout,
+                    space,
+                    numbers[f"{eye}x"],
+                    numbers[f"{eye}y"],
+                    numbers.pop(f"{eye}z", None),
                 )
         return replace(self, numbers=numbers, in_degrees=True)
 
@@ -116,16 +118,8 @@ class GazeRows:
 def recording_of(
     path: Path, names: Names, layout: Layout, rows: GazeRows, space: Space | None = None
 ) -> Recording:
-    """The recording that some rows of a file hold.
-
-    Parameters
-    ----------
-    path, names, layout
-        The file, who looked at what, and how the file is laid out.
-    rows : GazeRows
-        All its rows, or a piece of them.
-    space : Sphere or Screen, optional
-        What is known from an earlier piece.
+    """The recording that all rows of a file, or a piece of them, hold. `space` is what is known
+    from an earlier piece.
     """
     found, space_assumed = _space(path, layout, rows.numbers)
     space = found if space is None else space
@@ -133,7 +127,8 @@ def recording_of(
     for eye in _EYES:
         if {f"{eye}x", f"{eye}y"} <= rows.numbers.keys():
             x, y = rows.numbers[f"{eye}x"], rows.numbers[f"{eye}y"]
-            gaze[eye] = (x, y) if rows.in_degrees else _place(layout, space, x, y)
+            z = rows.numbers.get(f"{eye}z")
+            gaze[eye] = (x, y) if rows.in_degrees else _place(layout, space, x, y, z)
     eyes = {eye: np.stack(gaze[eye], axis=1) for eye in ("left_", "right_") if eye in gaze}
     for eye, values in eyes.items():
         if f"{eye}valid" in rows.flags:
@@ -211,9 +206,7 @@ def _nanoseconds(
 
 def _pupil(numbers: Mapping[str, Floats]) -> Floats | None:
     sizes = [numbers[r] for r in ("pupil", "left_pupil", "right_pupil") if r in numbers]
-    if not sizes:
-        return None
-    return sizes[0] if "pupil" in numbers or len(sizes) == 1 else mean_of_eyes(sizes[0], sizes[1])
+    return sizes[0] if "pupil" in numbers else pupil_of(sizes)
 
 
 def _labels(sheet: KeyedTable, column: str) -> Texts:
@@ -231,7 +224,7 @@ def _known_space(layout: Layout) -> Space | None:
     """The space that a layout says; None where only the degrees themselves can tell."""
     if layout.space == "sphere":
         return Sphere()
-    return (layout.screen or _ASSUMED_SCREEN) if layout.space == "screen" else None
+    return (layout.screen or TYPICAL_SCREEN) if layout.space == "screen" else None
 
 
 def _space(path: Path, layout: Layout, gaze: Mapping[str, Floats]) -> tuple[Space, bool]:
@@ -247,7 +240,7 @@ def _space(path: Path, layout: Layout, gaze: Mapping[str, Floats]) -> tuple[Spac
     ]
     low, high = ([float(f(v, initial=0.0)) for v in values] for f in (np.nanmin, np.nanmax))
     if min(low) < 0 and max(high) < 90 and min(low) > -90:
-        return _ASSUMED_SCREEN, True
+        return TYPICAL_SCREEN, True
     if min(low) >= 0 and max(high) >= 90 and high[0] < 360 and high[1] < 180:
         return Sphere(), False
     if min(low) < -90 or high[0] >= 360 or high[1] >= 180:
@@ -268,9 +261,14 @@ def _space(path: Path, layout: Layout, gaze: Mapping[str, Floats]) -> tuple[Spac
     )
 
 
-def _place(layout: Layout, space: Space, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """File units to degrees of the space."""
+def _place(
+    layout: Layout, space: Space, x: Floats, y: Floats, z: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """File units to degrees of the space; `z` is the third component of directions."""
     up = layout.y_axis == "up"
+    if layout.unit in VECTOR_UNITS and z is not None:
+        forward = z if layout.unit == "vector" else -z
+        return Sphere().degrees(unit(np.stack((x, y if up else -y, forward), axis=1)))
     if layout.unit in ("deg", "rad"):
         if layout.unit == "rad":
             x, y = np.degrees(x), np.degrees(y)

@@ -9,17 +9,12 @@ import polars as pl
 
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.events import Events
+from gazeveil.gaze.recording import KEY_NAMES, RecordingKey
 
 
-def write_events(rows: Iterable[tuple[tuple[str, str, str, str], Events]], path: Path) -> int:
-    """Write events with the keys of their recordings; returns how many.
-
-    Parameters
-    ----------
-    rows : iterable of (key, Events)
-        `key` is (person, stimulus, session, task).
-    path : Path
-        `.parquet` or `.csv`.
+def write_events(rows: Iterable[tuple[RecordingKey, Events]], path: Path) -> int:
+    """Write events with the keys (person, stimulus, session, task) of their recordings, as
+    `.parquet` or `.csv`; returns how many.
     """
     suffix = path.suffix.lower()
     if suffix not in {".parquet", ".csv"}:
@@ -30,7 +25,7 @@ def write_events(rows: Iterable[tuple[tuple[str, str, str, str], Events]], path:
         )
     frames = []
     for key, events in rows:
-        keys = dict(zip(("person", "stimulus", "session", "task"), key, strict=True))
+        keys = dict(zip(KEY_NAMES, key, strict=True))
         frame = pl.DataFrame(events.columns()).with_columns(
             duration_s=pl.Series(events.duration_s), source=pl.lit(events.source)
         )

@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 
 from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
+from gazeveil.gaze.recording import KEY_NAMES
 from gazeveil.io.source import read_bytes
 
 #: The key columns of a table.
-KEYS = ("person", "stimulus", "session", "task", "index")
+KEYS = (*KEY_NAMES, "index")
 
 _META = "gazeveil_features"
 
@@ -88,21 +89,7 @@ def write_table(table: TableLike, path: str | Path) -> Path:
     """
     place = Path(path)
     kind = table_suffix(place)
-    clash = [name for name in table.columns if name in KEYS]
-    if clash:
-        raise FormatError(
-            place, f"the feature '{clash[0]}' has the name of a key column", "Rename the feature."
-        )
-    columns: dict[str, pl.Series] = {name: pl.Series(name, table.keys[name]) for name in KEYS}
-    # A text column of no rows would otherwise have no type.
-    columns = {
-        name: s.cast(pl.Int64 if name == "index" else pl.String) for name, s in columns.items()
-    }
-    for i, name in enumerate(table.columns):
-        columns[name] = pl.Series(
-            name, table.values[:, i].copy(), nan_to_null=True, dtype=pl.Float64
-        )
-    frame = pl.DataFrame(columns)
+    frame = table_frame(table, place)
     note = json.dumps(
         {
             "bounds": (
@@ -120,6 +107,25 @@ def write_table(table: TableLike, path: str | Path) -> Path:
         frame.write_csv(place, separator="\t" if kind == "tsv" else ",")
         _beside(place).write_text(note + "\n", encoding="utf-8")
     return place
+
+
+def table_frame(table: TableLike, place: str | Path = "A feature table") -> pl.DataFrame:
+    """Key columns, then one column per feature; what was not measured is null."""
+    clash = [name for name in table.columns if name in KEYS]
+    if clash:
+        raise FormatError(
+            place, f"the feature '{clash[0]}' has the name of a key column", "Rename the feature."
+        )
+    columns: dict[str, pl.Series] = {name: pl.Series(name, table.keys[name]) for name in KEYS}
+    # A text column of no rows would otherwise have no type.
+    columns = {
+        name: s.cast(pl.Int64 if name == "index" else pl.String) for name, s in columns.items()
+    }
+    for i, name in enumerate(table.columns):
+        columns[name] = pl.Series(
+            name, table.values[:, i].copy(), nan_to_null=True, dtype=pl.Float64
+        )
+    return pl.DataFrame(columns)
 
 
 def read_table_file(path: str | Path) -> TableParts:

@@ -29,7 +29,8 @@ _NOT_DATA = frozenset(
         ".ds_store",
         "thumbs.db",
         FILE_NAME,
-        # What a release has beside its recordings.
+        # What a release, or a copy without identifiers, has beside its recordings.
+        "scrub.md",
         "privacy.json",
         "privacy.md",
         "privacy.sig",
@@ -43,25 +44,13 @@ _NOT_DATA = frozenset(
 _TABLES = (".csv", ".tsv", ".txt")
 
 #: Reasons of skipped files that are no surprise to anybody.
-EXPECTED = ("hidden", "not a recording")
+EXPECTED = ("hidden", "not a recording", "read with the recordings")
 
 
 @dataclass(frozen=True)
 class Found:
-    """What was found in a place.
-
-    Parameters
-    ----------
-    format : Format
-        The format that most files have.
-    handles : tuple of Handle
-        The recordings.
-    skipped : tuple of Skipped
-        What is left out, and why.
-    options : mapping
-        The options with what was guessed.
-    guesses : tuple of str
-        The guesses in words.
+    """What was found in a place: the format that most files have, the recordings, what is left out
+    and why, the options with what was guessed, and the guesses in words.
     """
 
     format: Format
@@ -329,6 +318,8 @@ def _why_not(
     place: Path, main: Format, of_place: Format | None, options: Mapping[str, object]
 ) -> str:
     """Why a file is no part of the cohort; an empty text where it is."""
+    if main.companion is not None and place.is_file() and main.companion(place):
+        return "read with the recordings"
     if of_place is not None and of_place.name == main.name:
         if _no_rows(place):
             return "no rows below its header"
@@ -358,7 +349,8 @@ def _remedy(place: Path) -> tuple[str, str] | None:
     if head.name.endswith(".edf") or head.data.startswith(b"SR_RESEARCH"):
         return (
             "EyeLink EDF is a closed binary format",
-            "Convert it with SR Research's edf2asc, then read the .asc file it writes.",
+            "Install what reads it (pip install 'gazeveil[edf]'), or convert it with SR Research's"
+            " edf2asc and read the .asc file it writes.",
         )
     if head.data.startswith(
         (b"PK\x03\x04", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")

@@ -20,7 +20,7 @@ from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.csv_layout import UNITS
+from gazeveil.io.csv_layout import UNITS, VECTOR_UNITS
 from gazeveil.io.parsing.table import UNIT_NS
 
 _DEFAULT = {
@@ -94,6 +94,8 @@ class GazeTable:
         unit, time_unit = str(options.get("unit", "deg")), str(options.get("time_unit", "s"))
         if time_unit not in UNIT_NS or "t" not in columns:
             raise DataError("Times that count frames or follow from a rate are not written.")
+        if unit in VECTOR_UNITS:
+            raise DataError("Directions as vectors are not written. Choose parquet, csv or bids.")
         if unit not in UNITS or not {"x", "y"} <= columns.keys():
             raise DataError("Files with columns for single eyes alone are not written.")
         missing, size = options.get("missing"), options.get("panorama")

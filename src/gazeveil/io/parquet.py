@@ -29,7 +29,7 @@ from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere
-from gazeveil.gaze.recording import Message, Recording
+from gazeveil.gaze.recording import KEY_NAMES, Message, Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, stem
@@ -47,8 +47,8 @@ _ROW_GROUP = 1 << 18
 # which is no Exception.
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
-# Channel -> columns; a scalar channel keeps its own name.
-_COLUMNS = {
+#: Channel -> columns; a scalar channel keeps its own name.
+CHANNEL_COLUMNS = {
     "left_deg": ("left_x_deg", "left_y_deg"),
     "right_deg": ("right_x_deg", "right_y_deg"),
     "head_deg": ("head_x_deg", "head_y_deg", "head_roll_deg"),
@@ -93,7 +93,7 @@ def write(
 def index_row(recording: Recording, file: str) -> dict[str, object]:
     """The line of the index about a recording in that file."""
     rate = None if np.isnan(recording.rate_hz) else recording.rate_hz
-    keys = dict(zip(("person", "stimulus", "session", "task"), recording.key, strict=True))
+    keys = dict(zip(KEY_NAMES, recording.key, strict=True))
     return {"file": file, **keys, "samples": len(recording), "rate_hz": rate}
 
 
@@ -121,7 +121,7 @@ def write_recording(recording: Recording, path: Path) -> None:
     columns: dict[str, NDArray[np.generic]] = {
         n: getattr(recording, n) for n in ("t_ns", "x_deg", "y_deg", "valid")
     }
-    for channel, names in _COLUMNS.items():
+    for channel, names in CHANNEL_COLUMNS.items():
         values = getattr(recording, channel)
         if values is not None:
             columns |= {n: values if len(names) == 1 else values[:, i] for i, n in enumerate(names)}
@@ -203,7 +203,7 @@ def _load(
         return _foreign(path, frame, person or path.parent.name, stimulus or stem(path))
     get = {n: frame[n].to_numpy() for n in frame.columns}
     channels: dict[str, Floats] = {}
-    for channel, names in _COLUMNS.items():
+    for channel, names in CHANNEL_COLUMNS.items():
         if all(n in get for n in names):
             channels[channel] = (
                 get[names[0]] if len(names) == 1 else np.stack([get[n] for n in names], axis=1)
@@ -407,7 +407,7 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
     for row in _index(path)["recordings"]:  # type: ignore[attr-defined]
         try:
             file, samples = path / row["file"], int(row["samples"])
-            names = [str(row[n]) for n in ("person", "stimulus", "session", "task")]
+            names = [str(row[n]) for n in KEY_NAMES]
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(
                 path / INDEX, "an entry of the index is not whole", "Copy the folder again."

@@ -14,6 +14,7 @@ from pathlib import Path
 from gazeveil.errors import FormatError
 from gazeveil.io.parsing.delimited import key, open_sheet
 from gazeveil.io.parsing.table import MISSING, listed
+from gazeveil.registry import number_or_text
 
 _PERSON = (
     "person",
@@ -62,7 +63,7 @@ def read_people(path: Path) -> dict[str, dict[str, object]]:
             )
         cells = {n: (c or "").strip() for n, c in record.items() if n != column}
         people[person] = {
-            n.strip(): _typed(c) for n, c in cells.items() if c.lower() not in MISSING
+            n.strip(): number_or_text(c) for n, c in cells.items() if c.lower() not in MISSING
         }
     return people
 
@@ -93,12 +94,3 @@ def write_people(people: Mapping[str, Mapping[str, object]], path: Path) -> Path
         table.writeheader()
         table.writerows({"person": person, **people[person]} for person in people)
     return path
-
-
-def _typed(cell: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(cell)
-        except ValueError:
-            continue
-    return cell

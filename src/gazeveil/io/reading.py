@@ -15,9 +15,10 @@ from gazeveil import checks
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle, ReadAs, Skipped
 from gazeveil.gaze.frames import FRAMES, cohort_in_frame
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
 from gazeveil.io.description.toml_file import beside, read_dataset_file
 from gazeveil.io.folder import EXPECTED, Found, scan_file, scan_folder, scan_index
+from gazeveil.io.parsing.table import printable
 from gazeveil.io.registry import WITHOUT_READER, Format, get
 from gazeveil.io.source import stem
 
@@ -82,11 +83,10 @@ def read(
     found = _found(place, chosen, options, common)
     root = place if place.is_dir() else place.parent
     _point_out(found, root, common)
-    handles, chosen = list(found.handles), found.format
+    handles, chosen = [_in_text(h) for h in found.handles], found.format
     files = dict.fromkeys(Path(h.source) for h in handles if h.source)
-    people: dict[str, Attributes] = (
-        dict(chosen.people(root, files)) if chosen.people is not None else {}
-    )
+    table = chosen.people(root, files) if chosen.people is not None else {}
+    people: dict[str, Attributes] = {_text(p): a for p, a in table.items()}
     recorded = {h.person for h in handles}
     handles = [replace(h, load=partial(_load_named, h.load, h.source)) for h in handles]
     people = {p: a for p, a in people.items() if p in recorded}
@@ -162,7 +162,11 @@ def _point_out(found: Found, root: Path, common: Iterable[str]) -> None:
     if multiprocessing.parent_process() is not None:
         return  # the process that was started by a person says it once
     # Only here: looking at tables needs polars, which other formats do without.
-    from gazeveil.io.description.doubts import doubts_about_names, doubts_about_units
+    from gazeveil.io.description.doubts import (
+        doubts_about_names,
+        doubts_about_spelling,
+        doubts_about_units,
+    )
 
     sentences = list(found.guesses)
     said = {"pattern", "person", "index"} & {*found.options, *common}
@@ -175,6 +179,7 @@ def _point_out(found: Found, root: Path, common: Iterable[str]) -> None:
         named = named or any(h.person not in _place_names(h) for h in found.handles)
     if "pattern" in found.format.options and not said and not named:
         sentences += doubts_about_names(found.handles, root)
+    sentences += doubts_about_spelling(h.person for h in found.handles)
     if sentences and found.guesses:
         sentences.append(
             "Write what is right into a dataset.toml (`gazeveil inspect PATH --write-dataset`)."
@@ -183,7 +188,8 @@ def _point_out(found: Found, root: Path, common: Iterable[str]) -> None:
     if surprising:
         sentences.append(left_out(surprising, root))
     for sentence in sentences:
-        warnings.warn(sentence, ReadingWarning, stacklevel=3)
+        # Names of files stand in it, and those may hold anything: line breaks, no text at all.
+        warnings.warn(printable(sentence, len(sentence)), ReadingWarning, stacklevel=3)
 
 
 def _place_names(handle: Handle) -> tuple[str, ...]:
@@ -223,10 +229,29 @@ def _people(people: object, recorded: set[str]) -> dict[str, Attributes]:
     )
 
 
+def _text(name: str) -> str:
+    """A name as text: bytes of a file's name that are no UTF-8 (a name of an old archive) are
+    written out, so that two names stay two.
+    """
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _in_text(handle: Handle) -> Handle:
+    """A handle whose names can be written to every file."""
+    names = {n: _text(getattr(handle, n)) for n in KEY_NAMES}
+    if tuple(names.values()) == handle.key:
+        return handle
+    return replace(handle, **names, load=partial(_load_as, handle.load, names), chunks=None)
+
+
+def _load_as(load: Callable[[], Recording], names: Mapping[str, str]) -> Recording:
+    return load().with_(**names)
+
+
 def _number_sessions(handles: list[Handle]) -> list[Handle]:
     """Give recordings that clash the sessions 1, 2, ... in the order they were found."""
     totals = Counter(h.key for h in handles)
-    used: Counter[tuple[str, str, str, str]] = Counter()
+    used: Counter[RecordingKey] = Counter()
     result = []
     for h in handles:
         if totals[h.key] > 1:

@@ -41,9 +41,14 @@ MODULES: dict[str, str] = {
     "hmr": "datasets.hmr",
     "cateyes": "datasets.cateyes",
     "eyelink-asc": "vendors.eyelink.asc",
+    "eyelink-edf": "vendors.eyelink.edf",
+    "tobii-glasses2": "vendors.tobii.glasses2",
     "tobii-glasses3": "vendors.tobii.glasses3",
+    "tobii-sdk": "vendors.tobii.sdk",
+    "tobii-studio2": "vendors.tobii.studio2",
     "tobii-tx300": "vendors.tobii.tx300",
     "tobii-tsv": "vendors.tobii.tsv",
+    "pupil-neon-native": "vendors.pupil.neon_native",
     "pupil-neon": "vendors.pupil.neon",
     "pupil-invisible": "vendors.pupil.invisible",
     "pupil-core": "vendors.pupil.core",
@@ -51,6 +56,9 @@ MODULES: dict[str, str] = {
     "vive-pro-eye": "vendors.vive_pro_eye",
     "pico": "vendors.pico",
     "unity-hmd": "vendors.unity_hmd",
+    "gazepoint": "vendors.gazepoint",
+    "varjo": "vendors.varjo",
+    "quest-pro": "vendors.quest_pro",
     "arff": "vendors.arff",
     "csv": "csv",
 }
@@ -116,6 +124,9 @@ class Format:
     foreign_files : callable, optional
         `foreign_files(folder) -> iterable of files` that lie in a folder the format owns but are no
         part of it.
+    companion : callable, optional
+        `companion(file) -> bool`: whether a file lies beside recordings and is read with them, as a
+        table of frame times is; it is no recording and is not reported as left out.
     why_not : callable, optional
         `why_not(head, options, guessing) -> str`: why a file is not of this format under these
         options, empty where it is; for formats whose columns are said or guessed.
@@ -138,6 +149,7 @@ class Format:
     dataset: Dataset | None = None
     people: Callable[[Path, Iterable[Path]], Mapping[str, Attributes]] | None = field(default=None)
     foreign_files: Callable[[Path], Iterable[Path]] | None = field(default=None)
+    companion: Callable[[Path], bool] | None = field(default=None)
     sample: Callable[[Path], Path] | None = field(default=None)
     why_not: Callable[[Head, Mapping[str, object], bool], str] | None = field(default=None)
     complete: Callable[[Sequence[Path], Mapping[str, object]], Completion] | None = field(

@@ -46,9 +46,7 @@ class Head:
             with path.open("rb") as file:
                 data = file.read(_HEAD_BYTES)
         except OSError as error:
-            raise FormatError(
-                path, f"cannot be opened ({error.strerror})", "Check the path and the permissions."
-            ) from error
+            raise cannot_open(path, error) from error
         if data.startswith(_GZIP):
             # Decompress only what is at hand; an early end is not an error for a head.
             try:
@@ -100,20 +98,14 @@ def read_bytes(path: Path) -> bytes:
             raise _too_large(path)
         data = path.read_bytes()
     except OSError as error:
-        raise FormatError(
-            path, f"cannot be opened ({error.strerror})", "Check the path and the permissions."
-        ) from error
+        raise cannot_open(path, error) from error
     if data.startswith(_GZIP):
         try:
             data = _unzip(path, data)
         except EOFError as error:
-            raise FormatError(
-                path, "the gzip archive ends early", "Copy the file again; it was cut in transfer."
-            ) from error
+            raise _cut(path) from error
         except (OSError, zlib.error) as error:
-            raise FormatError(
-                path, "the gzip archive is damaged", "Copy the file again and compare checksums."
-            ) from error
+            raise _damaged(path) from error
     if not data.strip():
         raise FormatError(
             path, "the file is empty", "Copy it again from the tracker or the archive."
@@ -148,17 +140,30 @@ def byte_pieces(path: Path, size: int) -> Iterator[bytes]:
                         raise _too_dense(path)
                     yield piece
     except EOFError as error:
-        raise FormatError(
-            path, "the gzip archive ends early", "Copy the file again; it was cut in transfer."
-        ) from error
+        raise _cut(path) from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise FormatError(
-            path, "the gzip archive is damaged", "Copy the file again and compare checksums."
-        ) from error
+        raise _damaged(path) from error
     except OSError as error:
-        raise FormatError(
-            path, f"cannot be opened ({error.strerror})", "Check the path and the permissions."
-        ) from error
+        raise cannot_open(path, error) from error
+
+
+def cannot_open(path: Path, error: OSError) -> FormatError:
+    """What is raised where the system does not open a file."""
+    return FormatError(
+        path, f"cannot be opened ({error.strerror})", "Check the path and the permissions."
+    )
+
+
+def _cut(path: Path) -> FormatError:
+    return FormatError(
+        path, "the gzip archive ends early", "Copy the file again; it was cut in transfer."
+    )
+
+
+def _damaged(path: Path) -> FormatError:
+    return FormatError(
+        path, "the gzip archive is damaged", "Copy the file again and compare checksums."
+    )
 
 
 def _too_dense(path: Path) -> FormatError:

@@ -24,9 +24,10 @@ from gazeveil.gaze.simulate.conditions import (
     TrackerModel,
     condition,
 )
-from gazeveil.gaze.simulate.people import RECORDING, Traits, person, stream, traits
+from gazeveil.gaze.simulate.people import READER, RECORDING, Traits, person, stream, traits
+from gazeveil.gaze.simulate.reading import as_read, reader
 from gazeveil.gaze.simulate.render import render
-from gazeveil.gaze.simulate.stimuli import stimulus
+from gazeveil.gaze.simulate.stimuli import Scene, stimulus
 from gazeveil.gaze.simulate.truth import Truth
 
 #: Where reading and random saccades take place unless a space is given: the screen of GazeBase and
@@ -47,6 +48,7 @@ def simulate(
     *,
     sessions: int = 1,
     document: str | None = None,
+    alike: float = 0.0,
     tracker: TrackerModel | None = None,
     noise: float = 1.0,
     jitter_ms: float = 0.0,
@@ -77,6 +79,9 @@ def simulate(
     document : str, optional
         For reading: `comic`, `newspaper` or `textbook`. Default: the stimuli take turns; their
         names say which they are.
+    alike : float
+        For reading: how little the kind of a document shows in how it is read, 0 (pages of one kind
+        throughout, the default) to 1 (not at all).
     tracker : TrackerModel, optional
         Default: a desk-mounted tracker on a screen, a headset's on a sphere.
     noise : float
@@ -120,6 +125,8 @@ def simulate(
         checks.one_of("simulate", "document", document, DOCUMENTS)
         if task != "reading":
             checks.refuse("simulate", "document", "left out unless the task is reading", document)
+    if not 0 <= checks.not_negative("simulate", "alike", alike) <= (1 if task == "reading" else 0):
+        checks.refuse("simulate", "alike", "0, or for reading a number from 0 to 1", alike)
     simulation = Simulation(
         _entropy(seed),
         checks.positive("simulate", "seconds", seconds),
@@ -131,6 +138,7 @@ def simulate(
         checks.not_negative("simulate", "jitter_ms", jitter_ms),
         late,
         binocular,
+        float(alike),
     )
     handles = [
         Handle(
@@ -202,6 +210,7 @@ class Simulation:
     jitter_ms: float
     late: float
     binocular: bool
+    alike: float = 0.0
 
     def recording(self, i: int, j: int, s: int) -> Recording:
         """The recording of person `i` at stimulus `j` in session `s` (all from 0): it depends on
@@ -214,7 +223,15 @@ class Simulation:
         viewing = condition(self.task, sphere)
         own = traits(self.entropy, subject, s, rng, viewing.individual)
         t_ns = self._times(rng)
-        samples = render(rng, t_ns / 1e9, own, viewing, self.tracker, shown.scene(self.space))
+        scene = shown.scene(self.space)
+        if self.alike > 0:
+            occasion = stream(self.entropy, READER, i, j, s)
+            who = reader(stream(self.entropy, READER, i), occasion)
+            scene = as_read(self._pages(j), shown.document, self.alike, who)
+            own = own._replace(
+                pupil_mm=own.pupil_mm * who.pupil, blink_hz=own.blink_hz * who.blinks
+            )
+        samples = render(rng, t_ns / 1e9, own, viewing, self.tracker, scene)
         truth = Truth(
             _events(samples.code, samples.event, t_ns),
             own,
@@ -248,6 +265,13 @@ class Simulation:
             metadata=metadata | ({"document": shown.document} if shown.document else {}),
             truth=truth,
         )
+
+    def _pages(self, j: int) -> dict[str, Scene]:
+        """Stimulus `j` as a document of every kind."""
+        return {
+            d: stimulus(self.entropy, j, self.task, self.space, self.seconds, d).scene(self.space)
+            for d in DOCUMENTS
+        }
 
     def _times(self, rng: np.random.Generator) -> Ints:
         n = max(1, round(self.seconds * self.rate_hz))

@@ -71,8 +71,10 @@ class TrackerModel(NamedTuple):
     head_white_deg : float
         Deviation per axis of noise in head direction.
     frame_hz : float
-        The tracker's own rate, 0 if it is that of the recording: at half of it or less, a sample
-        also holds a share of the one before.
+        The tracker's own rate, 0 if it is that of the recording. A sample that comes later than one
+        frame after the sample before holds a share of it, a quarter from two frames on. Faster
+        recordings hold nothing: they are of a faster tracker with the same noise, and no frame is
+        repeated.
     mismatch_s : float
         Deviation of the time between the measurements of head and of eye.
     """

@@ -11,11 +11,11 @@ import math
 from typing import TypeAlias
 
 from gazeveil.compiled import compiled
+from gazeveil.gaze.geometry import LAST_Y_DEG
 
 Triple: TypeAlias = tuple[float, float, float]
 
 DEGREE = math.pi / 180.0
-_LAST_Y_DEG = math.nextafter(180.0, 0.0)
 
 
 @compiled
@@ -120,7 +120,7 @@ def to_degrees(v: Triple, sphere: bool) -> tuple[float, float]:
     if sphere:
         x = math.atan2(v[0], v[2]) / DEGREE + 180.0
         y = 90.0 - math.atan2(v[1], math.sqrt(v[0] * v[0] + v[2] * v[2])) / DEGREE
-        return (x if x < 360.0 else 0.0), min(y, _LAST_Y_DEG)
+        return (x if x < 360.0 else 0.0), min(y, LAST_Y_DEG)
     return math.atan(v[0] / v[2]) / DEGREE, math.atan(-v[1] / v[2]) / DEGREE
 
 

@@ -159,10 +159,11 @@ def hold(
     state: TrackerState, of_step: MeasurementStep, gaze: Triple
 ) -> tuple[Triple, TrackerState]:
     """Gaze with a share of the sample before, where frames come slower than the tracker's own."""
+    # Kept in every step: after a late frame the sample before may be one that held nothing.
+    kept = TrackerState(state.lingering_right, state.lingering_down, gaze)
     if of_step.held <= 0.0:
-        return gaze, state
-    blended = displaced(gaze, of_step.held, gaze, state.before)
-    return blended, TrackerState(state.lingering_right, state.lingering_down, gaze)
+        return gaze, kept
+    return displaced(gaze, of_step.held, gaze, state.before), kept
 
 
 @inlined

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.random import Generator, SeedSequence
 
 # First word of every spawn key: what the random stream is for. Never reuse a number.
-PERSON, SESSION, STIMULUS, RECORDING = 1, 2, 3, 4
+PERSON, SESSION, STIMULUS, RECORDING, READER = 1, 2, 3, 4, 5
 
 
 class Traits(NamedTuple):
@@ -149,18 +149,8 @@ _LOW, _HIGH = (
 
 @dataclass(frozen=True)
 class Person:
-    """A simulated person.
-
-    Parameters
-    ----------
-    index : int
-        Zero-based place in the cohort; the only thing, with the seed, that the person depends on.
-    name : str
-        `p1`, `p2`...
-    age : int
-        Years.
-    gender : str
-        `female` or `male`.
+    """A simulated person, of an age in years, who depends on the zero-based place in the cohort and
+    the seed alone.
     """
 
     index: int

@@ -69,18 +69,8 @@ def data_files(root: Path, suffix: str) -> list[Name]:
 def sidecar(
     name: Name, root: Path, suffix: str | None = None, without: Iterable[str] = ()
 ) -> dict[str, object]:
-    """Everything the JSON files say about a data file, by inheritance.
-
-    Parameters
-    ----------
-    name : Name
-        The data file.
-    root : Path
-        The dataset.
-    suffix : str, optional
-        Look for JSON files of another suffix (`events`) that describe the same run.
-    without : iterable of str
-        Entities to forget.
+    """Everything the JSON files say about a data file, by inheritance. With `suffix` those that
+    describe the same run under another suffix (`events`); `without` are entities to forget.
     """
     wanted = suffix or name.suffix
     own = {k: v for k, v in name.entities if k not in set(without)}

@@ -33,7 +33,7 @@ from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.geometry import Screen, Space, Sphere
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
 from gazeveil.io.bids.cells import unescaped
 from gazeveil.io.bids.events import TIME_UNITS, read_events, texts, unit_of
 from gazeveil.io.bids.layout import OWN, Name, data_files, sidecar
@@ -43,6 +43,7 @@ from gazeveil.io.parsing.json_text import read_json
 from gazeveil.io.parsing.table import Table, parse_table, read_table
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
+from gazeveil.registry import number_or_text
 
 __all__ = ["FORMAT", "load", "people", "scan", "sniff_folder", "write"]
 
@@ -116,7 +117,7 @@ def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handl
     return handles
 
 
-def _names(name: Name, about: Mapping[str, object]) -> tuple[str, str, str, str]:
+def _names(name: Name, about: Mapping[str, object]) -> RecordingKey:
     """(person, stimulus, session, task)."""
     own = about.get(OWN)
     if isinstance(own, Mapping):
@@ -134,10 +135,7 @@ def _names(name: Name, about: Mapping[str, object]) -> tuple[str, str, str, str]
 
 
 def load(
-    files: tuple[Name, ...],
-    root: Path,
-    names: tuple[str, str, str, str],
-    screen: Screen | None = None,
+    files: tuple[Name, ...], root: Path, names: RecordingKey, screen: Screen | None = None
 ) -> Recording:
     """Read the eyes of one run as one recording.
 
@@ -165,7 +163,7 @@ def load(
     rate_hz = float(rate) if has_rate else None  # type: ignore[arg-type]
     gaze = places.get("cyclopean")
     shared: dict[str, Any] = {
-        **dict(zip(("person", "stimulus", "session", "task"), names, strict=True)),
+        **dict(zip(KEY_NAMES, names, strict=True)),
         "t_ns": t_ns,
         "space": space,
         "x_deg": None if gaze is None else gaze[:, 0],
@@ -297,26 +295,33 @@ def _space(
         )
     entry = sidecar(name, root, "events", without=("recording",)).get("StimulusPresentation")
     presentation = entry if isinstance(entry, Mapping) else {}
-    corner = presentation.get("ScreenOrigin")
-    origin = (
-        [str(w).lower() for w in corner]
+    origin = _origin(name, presentation.get("ScreenOrigin"))
+    if screen is not None:
+        return screen, origin, {}
+    stated, note = _screen(name, presentation)
+    return stated, origin, note
+
+
+def _origin(name: Name, corner: object) -> tuple[str, str]:
+    """The vertical and the horizontal place of the origin; the top left where nothing is said."""
+    words = (
+        [str(word).lower() for word in corner]
         if isinstance(corner, list) and len(corner) == 2
         else ["top", "left"]
     )
-    vertical, horizontal = sorted(origin, key=lambda w: w not in ("top", "bottom"))
-    if vertical not in ("top", "bottom", "center", "centre") or horizontal not in (
-        "left",
-        "right",
-        "center",
-        "centre",
-    ):
+    vertical, horizontal = sorted(words, key=lambda word: word not in ("top", "bottom"))
+    middle = ("center", "centre")
+    if vertical not in ("top", "bottom", *middle) or horizontal not in ("left", "right", *middle):
         raise FormatError(
             name.path,
             f"the ScreenOrigin of its events file is {corner}",
             'Say for instance ["top", "left"].',
         )
-    if screen is not None:
-        return screen, (vertical, horizontal), {}
+    return vertical, horizontal
+
+
+def _screen(name: Name, presentation: Mapping[str, object]) -> tuple[Screen, dict[str, object]]:
+    """The screen of an events sidecar, and the unit of its distance where it is no metre."""
     distance, size, resolution = (
         presentation.get(k) for k in ("ScreenDistance", "ScreenSize", "ScreenResolution")
     )
@@ -339,11 +344,7 @@ def _space(
     far, width, height, width_px, height_px = known
     unit, factor = ("m", 1000.0) if far < 10 else ("cm", 10.0) if far <= 300 else ("mm", 1.0)
     note: dict[str, object] = {} if unit == "m" else {"screen_distance_unit": unit}
-    return (
-        Screen(width_px, height_px, width * 1000, height * 1000, far * factor),
-        (vertical, horizontal),
-        note,
-    )
+    return Screen(width_px, height_px, width * 1000, height * 1000, far * factor), note
 
 
 def _degrees(
@@ -432,7 +433,7 @@ def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
     columns = [c for c in table.names if c.strip().lower() not in ("participant_id", "name")]
     cells = {c: _cells(table, c) for c in columns}
     for i, label in enumerate(table.words("participant_id")):
-        attributes = {c.strip(): _plain(cells[c][i]) for c in columns if cells[c][i]}
+        attributes = {c.strip(): number_or_text(cells[c][i]) for c in columns if cells[c][i]}
         result[label.removeprefix("sub-")] = attributes
         if names[i]:
             result[names[i]] = attributes
@@ -442,15 +443,6 @@ def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
 def _cells(table: Table, column: str) -> list[str]:
     """A column as text, with what Gazeveil escaped in it."""
     return [unescaped(w) for w in texts(table, column)]
-
-
-def _plain(text: str) -> object:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _no_file(head: Head) -> bool:

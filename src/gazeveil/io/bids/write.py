@@ -117,16 +117,8 @@ def _write_dataset(cohort: Cohort, root: Path, people: Mapping[str, str]) -> Non
 def write_participants(
     root: Path, people: Mapping[str, Mapping[str, object]], about: Mapping[str, str]
 ) -> None:
-    """Write `participants.tsv` and `participants.json`.
-
-    Parameters
-    ----------
-    root : Path
-        Root of the dataset.
-    people : mapping of label to attributes
-        Everybody, in the order of the rows.
-    about : mapping of attribute to description
-        What a column holds, where its name does not say it.
+    """Write `participants.tsv` and `participants.json`, everybody in the order given. `about`
+    describes columns whose name does not say what they hold.
     """
     fields = list(dict.fromkeys(f for a in people.values() for f in a if f != "participant_id"))
     rows = [
@@ -152,21 +144,8 @@ def write_participants(
 def write_run(
     recording: Recording, root: Path, person: str, session: str, task: str, stimulus: str
 ) -> str:
-    """Write the files of one recording.
-
-    Parameters
-    ----------
-    recording : Recording
-        What to write.
-    root : Path
-        Root of the dataset.
-    person, session, task, stimulus : str
-        Labels of letters and digits; no other recording has all four.
-
-    Returns
-    -------
-    str
-        The file of the line of sight, relative to the root.
+    """Write the files of one recording; returns that of the line of sight, relative to the root.
+    The labels are letters and digits, and no other recording has all four.
 
     Raises
     ------

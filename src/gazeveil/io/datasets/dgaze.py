@@ -9,9 +9,9 @@ and above the centre of the screen.
 Rows overlap in time and do not say who looked: each row becomes a recording of half a second of
 person "unknown", the stimulus is the file ("train" or "test"), the session the row number from 0.
 That is enough for gaze prediction and for nothing about persons. The rest of the row is in
-`metadata`: `head_velocity_deg_s` (50, 2) and `objects` (50, 9) as published, `target_deg` (2,) in
-our degrees. `every=n` takes each n-th row. `rows_as_people=True` calls the person of row 7
-"train row 7" and so on, in one session, so that figures have an interval over rows;
+`metadata`: `head_velocity_deg_s` (50, 2), `objects` (50, 9) and `saliency` (1152,) as published,
+`target_deg` (2,) in our degrees. `every=n` takes each n-th row. `rows_as_people=True` calls the
+person of row 7 "train row 7" and so on, in one session, so that figures have an interval over rows;
 `with_target=True` puts the gaze to predict behind the 50 samples, 100 ms after the last, which is
 what a prediction is held against.
 """
@@ -112,10 +112,13 @@ def load(
     path: Path, split: str, row: int, person: str = "unknown", with_target: bool = False
 ) -> Recording:
     """One row as a recording of 50 samples, and of one more with the target."""
-    steps = np.array(read_npy(path)[row, : STEPS * FEATURES], dtype=np.float64).reshape(
-        STEPS, FEATURES
-    )
-    metadata: dict[str, object] = {"head_velocity_deg_s": steps[:, 2:4], "objects": steps[:, 4:]}
+    numbers = np.array(read_npy(path)[row], dtype=np.float64)
+    steps = numbers[: STEPS * FEATURES].reshape(STEPS, FEATURES)
+    metadata: dict[str, object] = {
+        "head_velocity_deg_s": steps[:, 2:4],
+        "objects": steps[:, 4:],
+        "saliency": numbers[STEPS * FEATURES :],
+    }
     answers = partner(path, "Y")
     ticks, gaze_deg = np.arange(STEPS), steps[:, :2]
     if answers is not None:

@@ -33,12 +33,14 @@ from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
 from gazeveil.io.vendors.arff import is_arff, load
 
-_PARTS = re.compile(r"^(gaze|ground_truth|output_.+)$", re.IGNORECASE)
+#: Folders that hold the same recordings once more.
+PARTS = re.compile(r"^(gaze|ground_truth|output_.+)$", re.IGNORECASE)
 _PERSON = re.compile(
     r"^(vp|p|s|sub|subj|subject|user|participant|obs|observer)?[-_ ]?\d+$", re.IGNORECASE
 )
 _YOUTUBE = re.compile(r"[-_ ]([A-Za-z0-9_-]{11})$")
-_SPLITS = frozenset({"train", "training", "test", "testing"})
+#: Folders that divide the recordings.
+SPLITS = frozenset({"train", "training", "test", "testing"})
 
 
 def sniff(head: Head) -> bool:
@@ -54,7 +56,7 @@ def scan(
 ) -> Iterable[Handle]:
     """One recording per file of the chosen part."""
     own = _part_of(path, root)
-    parts = sorted(p.name for p in root.iterdir() if p.is_dir() and _PARTS.match(p.name))
+    parts = sorted(p.name for p in root.iterdir() if p.is_dir() and PARTS.match(p.name))
     if part is not None and part != "all" and (parts or own):
         checks.one_of("Format 360-em", "part", part, [*parts, *([own] if own else []), "all"])
     wanted = part or (
@@ -68,7 +70,7 @@ def scan(
     )
     if own in parts and wanted not in ("all", own):
         return []
-    person, video = _names(path)
+    person, video = person_and_video(path)
     if not isinstance(synthetic, bool):
         checks.refuse("Format 360-em", "synthetic", "True or False", synthetic)
     if not synthetic and video == _synthetic(root):
@@ -88,7 +90,7 @@ def scan(
 @lru_cache(maxsize=4)
 def _synthetic(root: Path) -> str:
     """The name of the authors' own clip; empty where the names do not tell."""
-    videos = {_names(p)[1] for p in root.rglob("*.arff*")}
+    videos = {person_and_video(p)[1] for p in root.rglob("*.arff*")}
     called = [v for v in videos if "synth" in v.lower()]
     others = [v for v in videos if not _on_youtube(v)]
     found = called or (others if len(videos) > 2 else [])
@@ -103,13 +105,13 @@ def _on_youtube(video: str) -> bool:
 
 def _part_of(path: Path, root: Path) -> str:
     inner = path.relative_to(root).parts[:-1] if path.is_relative_to(root) else ()
-    return next((p for p in inner if _PARTS.match(p)), "")
+    return next((p for p in inner if PARTS.match(p)), "")
 
 
-def _names(path: Path) -> tuple[str, str]:
+def person_and_video(path: Path) -> tuple[str, str]:
     """(person, video) of a path, by the rules of the module's docstring."""
     name, folder = stem(path), folder_name(path)
-    if _PARTS.match(folder) or folder.lower() in _SPLITS:
+    if PARTS.match(folder) or folder.lower() in SPLITS:
         person, _, video = name.partition("_")
         return person or name, video or name
     if _PERSON.match(folder):

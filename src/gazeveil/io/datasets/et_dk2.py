@@ -22,7 +22,7 @@ comes nearest to 60 Hz.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,7 @@ from gazeveil.gaze.geometry import Sphere, angle_deg, eye_in_head, wrap_x
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.datasets.layout import TICK_S, columns, guess_unit, numbers
 from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.kept import kept
 from gazeveil.io.parsing.table import Table, parse_table, read_table
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, read_text, stem
@@ -100,14 +101,10 @@ def load(path: Path, person: str, image: str, index: int, aoi_file: str = "") ->
     )
 
 
-def _table(path: Path) -> Table:
-    return _cached_table(str(path), path.stat().st_mtime_ns)
-
-
 # One file holds fifty recordings.
-@lru_cache(maxsize=2)
-def _cached_table(path: str, changed_ns: int) -> Table:
-    return read_table(Path(path), ",")
+@kept(2)
+def _table(path: Path) -> Table:
+    return read_table(path, ",")
 
 
 def _groups(path: Path) -> tuple[Ints, Bools]:
@@ -216,6 +213,11 @@ def _aoi_file(path: Path, root: Path) -> str:
     )
 
 
+def _is_companion(path: Path) -> bool:
+    """Names of images, and areas of interest."""
+    return path.name == "img_index.csv" or "aoi" in path.name.lower()
+
+
 def _beside(path: Path, root: Path, name: str) -> Path | None:
     return next(
         (
@@ -242,4 +244,5 @@ FORMAT = Format(
         ),
         layout="S####.csv[.gz], img_index.csv, an AOI file",
     ),
+    companion=_is_companion,
 )

@@ -28,8 +28,8 @@ import numpy as np
 from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.geometry import Sphere, rotate, to_tangents
-from gazeveil.gaze.recording import Recording, combine_eyes
+from gazeveil.gaze.geometry import Sphere, combine_eyes, rotate, to_tangents
+from gazeveil.gaze.recording import Recording
 from gazeveil.io.datasets.layout import columns, person_in_folder
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.table import Table, read_table

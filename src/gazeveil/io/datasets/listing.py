@@ -195,16 +195,8 @@ def entry(name: str) -> DatasetEntry:
 
 
 def check(path: str | Path, name: str | None = None, **options: object) -> DatasetCheck:
-    """Read everything under a path and say what was found.
-
-    Parameters
-    ----------
-    path : path
-        A file or a folder.
-    name : str, optional
-        The dataset it should be; found by looking at the files if not given.
-    **options
-        As for `read`.
+    """Read everything under a path and say what was found. The dataset is found by looking at the
+    files if it is not named; options are as for `read`.
 
     Raises
     ------

@@ -45,7 +45,8 @@ DOCUMENTS = {"R1": "comic", "R2": "newspaper", "R3": "textbook"}
 #: The eye camera's image as a screen: 80 degrees wide and high, a nominal scale.
 EYE_IMAGE = Screen(1.0, 1.0, 100.0, 100.0, 50.0 / float(np.tan(np.radians(40.0))))
 
-_COLUMNS = ("x", "y", "time", "confidence", "diameter")
+#: Columns of a file without a header.
+COLUMNS = ("x", "y", "time", "confidence", "diameter")
 _RATE_HZ = 30.0
 
 
@@ -53,7 +54,7 @@ def _is_features(head: Head) -> bool:
     return "pami_features" in head.name and cells(head) == FEATURES
 
 
-def _order(line: str) -> list[str] | None:
+def column_order(line: str) -> list[str] | None:
     """Our name of each column of a header line, or None if one of x, y and time is not there."""
     names = []
     for cell in line.lower().split(";"):
@@ -74,7 +75,7 @@ def sniff(head: Head) -> bool:
     if head.first.count(";") < 2 or not named:
         return False
     row = numbers(head.first, ";")
-    return len(row) == len(_COLUMNS) if row is not None else _order(head.first) is not None
+    return len(row) == len(COLUMNS) if row is not None else column_order(head.first) is not None
 
 
 def scan(path: Path, root: Path) -> Iterable[Handle]:
@@ -104,7 +105,7 @@ def load(path: Path, person: str, stimulus: str) -> Recording:
     """One file of pupil places as a recording."""
     text = read_text(path)
     first = text.lstrip("\n").partition("\n")[0]
-    order = _order(first)
+    order = column_order(first)
     if order is not None:
         text = text.lstrip("\n").partition("\n")[2]
     elif numbers(first, ";") is None:
@@ -114,7 +115,7 @@ def load(path: Path, person: str, stimulus: str) -> Recording:
             "Name the columns, or leave out the header.",
             1,
         )
-    names = [n or f"other_{i}" for i, n in enumerate(order or _COLUMNS)]
+    names = [n or f"other_{i}" for i, n in enumerate(order or COLUMNS)]
     table = parse_table(path, text, ";", first_line=1 if order is None else 2, header=names)
     confidence = table.floats("confidence") if table.has("confidence") else None
     unit = guess_unit(table.floats("time"), _RATE_HZ)

@@ -13,7 +13,7 @@ The publisher gives 57 cm and pictures of about 38.8 x 29.1 degrees that fill th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
+from gazeveil.io.parsing.kept import kept
 from gazeveil.io.parsing.matlab import has_variable, read_variable
 from gazeveil.io.parsing.scanpath import cumulated_ns, scanpath
 from gazeveil.io.registry import Dataset, Format
@@ -84,19 +85,14 @@ def load(path: Path, image: int, person: int, screen: Screen | None = None) -> R
     )
 
 
+@kept(2)
 def _images(path: Path) -> list[tuple[str, list[tuple[Floats, ...]]]]:
-    return _cached(str(path), path.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=2)
-def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[Floats, ...]]]]:
-    place = Path(path)
-    fixations = read_variable(place, "fixations", "Check that this is OSIE's fixations.mat.")
+    fixations = read_variable(path, "fixations", "Check that this is OSIE's fixations.mat.")
     images = []
     for i, entry in enumerate(np.atleast_1d(fixations)):
         if not hasattr(entry, "img") or not hasattr(entry, "subjects"):
             raise FormatError(
-                place,
+                path,
                 f"entry {i + 1} has no 'img' and 'subjects'",
                 "Check that this is OSIE's fixations.mat.",
             )
@@ -104,7 +100,7 @@ def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[Floats, ..
         for gaze in np.atleast_1d(entry.subjects):
             if not all(hasattr(gaze, n) for n in _FIELDS):
                 raise FormatError(
-                    place,
+                    path,
                     f"entry {i + 1} has a person without {', '.join(_FIELDS)}",
                     "Check that this is OSIE's fixations.mat.",
                 )

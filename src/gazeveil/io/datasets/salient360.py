@@ -6,6 +6,13 @@ the next observer begins. The stimulus is the file name. Observers are not linke
 the person is `<stimulus>/<number of the observer in the file>`: nothing here can be used to
 recognise people across images.
 
+The dataset has one file for each of three things of every image or video: `HE/Scanpaths/L` and
+`HE/Scanpaths/R` hold the fixations of the left and the right eye, `H/Scanpaths` the head alone (the
+centre of the view, 100 places for each observer, no fixations). They are recordings of their own:
+the session is `left`, `right` or `head`, so that none is taken for another, and
+`metadata["tracked"]` says it too. Files outside such folders have session 1. Samples are not
+published with these; logs of the same experiment are read as `unity-hmd`.
+
 Places are fractions of the equirectangular picture from its upper left corner. Only starts are
 published: a fixation is taken to last until the next one begins, the last one has no duration, and
 `metadata["times"]` says so.
@@ -17,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +36,7 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, wrap_x
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.datasets.layout import numbers
+from gazeveil.io.parsing.kept import kept
 from gazeveil.io.parsing.scanpath import scanpath
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, read_bytes, read_text, stem
@@ -64,7 +72,7 @@ def sniff(head: Head) -> bool:
 
 def scan(path: Path, root: Path) -> Iterable[Handle]:
     """One recording per observer; the file is read once to see how many there are."""
-    stimulus = stem(path)
+    stimulus, tracked = stem(path), _tracked(path)
     handles = []
     for k in range(1, len(_observers(path)) + 1):
         person = f"{stimulus}/{k}"
@@ -73,11 +81,20 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
                 person,
                 stimulus,
                 partial(load, path, person, stimulus, k),
-                task="free-viewing",
+                tracked or "1",
+                "free-viewing",
                 source=str(path),
             )
         )
     return handles
+
+
+def _tracked(path: Path) -> str:
+    """What a file holds by its folders: the head, or an eye; empty where they do not say."""
+    folder, above = path.parent.name, path.parent.parent.name
+    if folder == "Scanpaths" and above == "H":
+        return "head"
+    return {"L": "left", "R": "right"}.get(folder, "") if above == "Scanpaths" else ""
 
 
 def load(path: Path, person: str, stimulus: str, observer: int) -> Recording:
@@ -85,6 +102,7 @@ def load(path: Path, person: str, stimulus: str, observer: int) -> Recording:
     rows = _observers(path)[observer - 1]
     onset = np.round(rows[:, 3] * 1e9).astype(np.int64)
     offset = np.maximum(np.concatenate((onset[1:], onset[-1:])), onset)
+    tracked = _tracked(path)
     times = "start times as published; each fixation is taken to last until the next begins"
     if rows.shape[1] > 4:
         offset = onset + np.round(np.maximum(np.nan_to_num(rows[:, 4]), 0.0) * 1e9).astype(np.int64)
@@ -93,6 +111,7 @@ def load(path: Path, person: str, stimulus: str, observer: int) -> Recording:
         path,
         person=person,
         stimulus=stimulus,
+        session=tracked or "1",
         task="free-viewing",
         space=Sphere(),
         x_deg=wrap_x(360.0 * rows[:, 1]),
@@ -100,20 +119,19 @@ def load(path: Path, person: str, stimulus: str, observer: int) -> Recording:
         onset_ns=onset,
         offset_ns=offset,
         source="salient360",
-        metadata={"times": times, "observer": observer},
+        metadata={
+            "times": times,
+            "observer": observer,
+            **({"tracked": tracked} if tracked else {}),
+        },
     )
 
 
+@kept(4)
 def _observers(path: Path) -> list[Floats]:
-    return _cached(str(path), path.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=4)
-def _cached(path: str, changed_ns: int) -> list[Floats]:
-    place = Path(path)
     rows: list[list[float]] = []
     has_duration = False
-    for number, line in enumerate(read_text(place).split("\n"), start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         if number == 1 and _HEADER.match(line):
@@ -129,21 +147,21 @@ def _cached(path: str, changed_ns: int) -> list[Floats]:
             or not np.isfinite(cells[3])
         ):
             raise FormatError(
-                place,
+                path,
                 "the line does not hold index, longitude, latitude and start time",
                 "The file was cut; copy it again or remove the line.",
                 number,
             )
         if not (0 <= cells[1] <= 1 and 0 <= cells[2] <= 1):
             raise FormatError(
-                place,
+                path,
                 f"the place ({cells[1]:g}, {cells[2]:g}) is not within 0 and 1",
                 "Longitude and latitude must be fractions.",
                 number,
             )
         rows.append([*cells[:5], float("nan")][:5] if has_duration else cells[:4])
     if not rows:
-        raise FormatError(place, "there is no fixation in it", "Copy the file again.")
+        raise FormatError(path, "there is no fixation in it", "Copy the file again.")
     table = np.array(rows, dtype=np.float64)
     index = table[:, 0]
     begins = np.flatnonzero(np.concatenate(([True], index[1:] <= index[:-1])))
@@ -182,6 +200,9 @@ FORMAT = Format(
             "Rai, Gutierrez, Le Callet 2017, A dataset of head and eye movements for 360 degree"
             " images, ACM MMSys"
         ),
-        layout="<image>.txt: index, longitude, latitude, start time; maps as <image>.bin",
+        layout=(
+            "HE/Scanpaths/{L,R}/<image>.txt, H/Scanpaths/<image>.txt: index, longitude, latitude,"
+            " start time; maps as <image>.bin"
+        ),
     ),
 )

@@ -51,6 +51,7 @@ _COLUMNS = (
     "gaze_y",
 )
 _DEFAULT_S = 1 / 30
+_INTERVALS = ("frame_interval_s.json", "vr_eyetracking_frame_interval_s.json")
 
 
 def sniff(head: Head) -> bool:
@@ -111,8 +112,7 @@ def _interval_s(option: object, video: str, path: Path, root: Path) -> float:
 
 def _beside(root: Path) -> Path | None:
     """A file of intervals in the folder that is read, or in the one above it."""
-    names = ("frame_interval_s.json", "vr_eyetracking_frame_interval_s.json")
-    places = (folder / name for folder in (root, root.parent) for name in names)
+    places = (folder / name for folder in (root, root.parent) for name in _INTERVALS)
     return next((place for place in places if place.is_file()), None)
 
 
@@ -181,6 +181,10 @@ def _degrees(fx: Floats, fy: Floats) -> tuple[Floats, Floats]:
     return np.where(lost, np.nan, 360.0 * fx), np.where(lost, np.nan, 180.0 * (1.0 - fy))
 
 
+def _is_companion(path: Path) -> bool:
+    return path.name in _INTERVALS
+
+
 FORMAT = Format(
     "vr-eyetracking",
     "VR-EyeTracking: head and gaze per video frame (text)",
@@ -196,4 +200,5 @@ FORMAT = Format(
         citation="Xu et al. 2018, Gaze prediction in dynamic 360-degree immersive videos, CVPR",
         layout="Gaze_txt_files/<person>/<video>._<date>_ori_<n>.txt[.gz]",
     ),
+    companion=_is_companion,
 )

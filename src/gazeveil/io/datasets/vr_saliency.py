@@ -17,7 +17,7 @@ a run holds, such as `gaze_fixations`, is in `metadata["published"]`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,7 @@ from gazeveil.gaze.geometry import Sphere, eye_in_head, wrap_x
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.datasets.layout import TICK_S, folder_name, guess_unit
 from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.kept import kept
 from gazeveil.io.parsing.unpickle import read_pickle, walk
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
@@ -126,17 +127,12 @@ def load(path: Path, person: str, scene: str, task: str, number: int) -> Recordi
     )
 
 
+@kept(2)
 def _runs(path: Path) -> list[dict[str, object]]:
-    return _cached(str(path), path.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=2)
-def _cached(path: str, changed_ns: int) -> list[dict[str, object]]:
-    place = Path(path)
-    runs = list(walk(read_pickle(place), lambda d: "gaze_lat_lon" in d and "timestamp" in d))
+    runs = list(walk(read_pickle(path), lambda d: "gaze_lat_lon" in d and "timestamp" in d))
     if not runs:
         raise FormatError(
-            place,
+            path,
             "no run in it has 'timestamp' and 'gaze_lat_lon'",
             "Check that this is a VR-Saliency log.",
         )

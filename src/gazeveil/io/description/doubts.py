@@ -1,5 +1,5 @@
-"""Which readings look wrong: trackers taken for people, files taken for people, units that give no
-tracker's rate or no eye's degrees.
+"""Which readings look wrong: trackers taken for people, files taken for people, one person spelled
+in two ways, units that give no tracker's rate or no eye's degrees.
 
 A doubt is a sentence for the user and never changes what is read.
 """
@@ -7,6 +7,7 @@ A doubt is a sentence for the user and never changes what is read.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -38,14 +39,8 @@ _JOINT = re.compile(r"[_\-. ]+")
 
 
 def doubts_about_names(handles: Sequence[Handle], root: Path) -> list[str]:
-    """Doubts about who was taken for whom, where the path alone said it.
-
-    Parameters
-    ----------
-    handles : sequence of Handle
-        Recordings whose person is a folder or a file name.
-    root : Path
-        The folder that was asked for.
+    """Doubts about who was taken for whom, where the path alone said it: recordings under `root`
+    whose person is a folder or a file name.
     """
     people = list(dict.fromkeys(h.person for h in handles))
     if not handles:
@@ -60,7 +55,8 @@ def doubts_about_names(handles: Sequence[Handle], root: Path) -> list[str]:
             f"The people were taken from folders or file names and are called {shown}: these look"
             f" like trackers or kinds of data, not people. {remedy}"
         ]
-    if len(handles) >= 3 and len(people) == len(handles):
+    files = len({h.source for h in handles})
+    if len(handles) >= 3 and len(people) == len(handles) == files:
         return [
             f"Every file was taken for a person of its own ({len(people)} people, {shown})."
             f" If some of them are one person, what is promised per person is wrong. {remedy}"
@@ -71,6 +67,27 @@ def doubts_about_names(handles: Sequence[Handle], root: Path) -> list[str]:
             f" {remedy}"
         ]
     return []
+
+
+def doubts_about_spelling(people: Iterable[str]) -> list[str]:
+    """Doubts about people whose names differ in case, blanks or the form of Unicode alone (a Mac
+    and a PC write the same accent in two ways).
+    """
+    spelled: dict[str, dict[str, None]] = {}
+    for person in people:
+        # The canonical form first: folding case may undo it.
+        plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", person).casefold())
+        key = "".join(c for c in plain if not c.isspace() and unicodedata.category(c) != "Cf")
+        spelled.setdefault(key, {})[person] = None
+    alike = [tuple(names) for names in spelled.values() if len(names) > 1]
+    if not alike:
+        return []
+    first = " and ".join(ascii(name[:40]) for name in alike[0][:3])
+    more = f", and {len(alike) - 1} more such" if len(alike) > 1 else ""
+    return [
+        f"The people {first}{more} differ in case, blanks or accents alone. If they are one person,"
+        " what is promised per person is wrong: give them one name."
+    ]
 
 
 def suggest_pattern(files: Sequence[Path], root: Path) -> str | None:
@@ -136,14 +153,8 @@ def _suffix(path: Path) -> str:
 
 
 def doubts_about_units(files: Iterable[Path], options: Mapping[str, object]) -> list[str]:
-    """Doubts about the units of delimited files, from their first rows.
-
-    Parameters
-    ----------
-    files : iterable of Path
-        The files; the first with rows is looked at.
-    options : mapping
-        What was said or guessed.
+    """Doubts about the units of delimited files, from the first rows of the first one
+    that has any.
     """
     for path in files:
         rows = FirstRows.of(Head.of(path), options)

@@ -83,16 +83,7 @@ class Guess:
 
 def guess_columns(rows: FirstRows, known: Mapping[str, str], timed: bool) -> dict[str, str]:
     """Columns of time and gaze that `known` does not have; fewer than needed where the names leave
-    it open.
-
-    Parameters
-    ----------
-    rows : FirstRows
-        The file.
-    known : mapping of role to column
-        What was said or recognised.
-    timed : bool
-        Whether times come from a rate, so that no column needs to hold them.
+    it open. With `timed` times come from a rate, so that no column needs to hold them.
     """
     if not rows.is_headed or len(rows.cells) < LEAST_ROWS:
         return {}
@@ -205,14 +196,8 @@ def guess_screen(x: Floats, y: Floats, unit: str) -> Screen:
 
 
 def guess_layout(files: Sequence[Path], options: Mapping[str, object]) -> Guess:
-    """What the options and the column names leave open, as far as the values decide it.
-
-    Parameters
-    ----------
-    files : sequence of Path
-        Files of one layout; the first five are looked at.
-    options : mapping
-        What was said.
+    """What the options and the column names leave open, as far as the values decide it. Files are
+    of one layout; the first five are looked at.
     """
     looked = [FirstRows.of(Head.of(p), options) for p in files[:_MOST_FILES]]
     looked = [rows for rows in looked if rows.is_headed and len(rows.cells) >= LEAST_ROWS]

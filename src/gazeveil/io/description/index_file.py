@@ -11,12 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gazeveil.errors import FormatError
-from gazeveil.gaze.geometry import Screen
+from gazeveil.gaze.geometry import SCREEN_SIZES, Screen
+from gazeveil.gaze.recording import KEY_NAMES
 from gazeveil.io.parsing.delimited import open_sheet
 from gazeveil.io.parsing.table import listed
-
-_NAMES = ("person", "stimulus", "session", "task")
-SCREEN_COLUMNS = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
 
 
 def read_index(path: Path) -> dict[Path, dict[str, object]]:
@@ -33,7 +31,7 @@ def read_index(path: Path) -> dict[Path, dict[str, object]]:
     if missing:
         problem = f"there is no column '{missing[0]}' (columns: {listed(table.names)})"
         raise FormatError(path, problem, "An index has file, person and stimulus.", 1)
-    known = [n for n in (*_NAMES, "rate_hz", "space", *SCREEN_COLUMNS) if table.has(n)]
+    known = [n for n in (*KEY_NAMES, "rate_hz", "space", *SCREEN_SIZES) if table.has(n)]
     cells = {n: table.words(n) for n in known}
     root = path.parent.resolve()
     result: dict[Path, dict[str, object]] = {}
@@ -51,12 +49,12 @@ def read_index(path: Path) -> dict[Path, dict[str, object]]:
 
 
 def _options(cells: Mapping[str, str], path: Path, line: int) -> dict[str, object]:
-    options: dict[str, object] = {n: cells[n] for n in _NAMES if cells.get(n)}
+    options: dict[str, object] = {n: cells[n] for n in KEY_NAMES if cells.get(n)}
     try:
         if cells.get("rate_hz"):
             options["rate_hz"] = float(cells["rate_hz"])
-        if all(cells.get(n) for n in SCREEN_COLUMNS):
-            options["screen"] = Screen(*(float(cells[n]) for n in SCREEN_COLUMNS))
+        if all(cells.get(n) for n in SCREEN_SIZES):
+            options["screen"] = Screen(*(float(cells[n]) for n in SCREEN_SIZES))
         elif cells.get("space"):
             options["space"] = cells["space"]
     except ValueError as error:

@@ -20,18 +20,8 @@ LEAST_ROWS = 20
 
 @dataclass(frozen=True)
 class FirstRows:
-    """Column names and first rows of a file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    names : tuple of str
-        Column names as the file has them.
-    cells : tuple of tuple of str
-        Whole rows from the first 64 KiB.
-    separator : str
-        What stands between cells; empty where no line has any.
+    """Column names, as the file has them, and whole rows from the first 64 KiB of a file. The
+    separator is empty where no line has any.
     """
 
     path: Path

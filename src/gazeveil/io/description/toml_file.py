@@ -38,12 +38,12 @@ from pathlib import Path
 
 from gazeveil import checks
 from gazeveil.errors import FormatError, ParameterError
-from gazeveil.gaze.geometry import Screen
+from gazeveil.gaze.geometry import SCREEN_SIZES, Screen
+from gazeveil.io.source import cannot_open
 
 #: Name of the file that is looked for beside the recordings.
 FILE_NAME = "dataset.toml"
 
-_SCREEN_KEYS = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
 #: Key of `[units]` -> option of the reader.
 _UNITS = {"time": "time_unit", "gaze": "unit", "y_axis": "y_axis", "missing": "missing"}
 #: Keys of the file that are options of the reader under the same name.
@@ -68,16 +68,8 @@ _KEYS = ("format", *_PATHS, "columns", "units", "screen", "options", *_SAME)
 
 @dataclass(frozen=True)
 class DatasetFile:
-    """What a `dataset.toml` says.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    format : str, optional
-        A name from `gazeveil formats`.
-    options : mapping of str to object
-        Options of :func:`gazeveil.read`.
+    """What a `dataset.toml` says: a name from `gazeveil formats`, and options of
+    :func:`gazeveil.read`.
     """
 
     path: Path
@@ -102,9 +94,7 @@ def read_dataset_file(path: Path) -> DatasetFile:
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise FormatError(
-            path, f"cannot be opened ({error.strerror})", "Check the path and the permissions."
-        ) from error
+        raise cannot_open(path, error) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(
             path, f"it is not TOML ({error})", "Mend the line; text stands in quotes."
@@ -145,27 +135,19 @@ def _section(content: Mapping[str, object], name: str) -> dict[str, object]:
 
 
 def _screen(section: Mapping[str, object]) -> dict[str, object]:
-    checks.known_options(f"[screen] of {FILE_NAME}", section, (*_SCREEN_KEYS, "assumed"))
-    for key in _SCREEN_KEYS:
+    checks.known_options(f"[screen] of {FILE_NAME}", section, (*SCREEN_SIZES, "assumed"))
+    for key in SCREEN_SIZES:
         if key not in section:
             checks.refuse(
-                FILE_NAME, "screen", f"a table with {', '.join(_SCREEN_KEYS)}", sorted(section)
+                FILE_NAME, "screen", f"a table with {', '.join(SCREEN_SIZES)}", sorted(section)
             )
-    screen = Screen(*(checks.positive(FILE_NAME, k, section[k]) for k in _SCREEN_KEYS))
+    screen = Screen(*(checks.positive(FILE_NAME, k, section[k]) for k in SCREEN_SIZES))
     return {"screen": screen, **({"assumed": True} if section.get("assumed") else {})}
 
 
 def dataset_toml(format_name: str, options: Mapping[str, object], notes: tuple[str, ...]) -> str:
-    """The text of a `dataset.toml`.
-
-    Parameters
-    ----------
-    format_name : str
-        The format.
-    options : mapping
-        Options of the reader; a Screen, a mapping, a list, a number or a text each.
-    notes : tuple of str
-        Sentences that stand above as comments: what was guessed, and what should be checked.
+    """The text of a `dataset.toml`. An option is a Screen, a mapping, a list, a number or a text;
+    notes stand above as comments: what was guessed, and what should be checked.
     """
     lines = [
         "# How the recordings in this folder are laid out. Every verb of Gazeveil reads this file.",
@@ -202,7 +184,7 @@ def _screen_out(options: Mapping[str, object]) -> dict[str, object]:
     if not isinstance(screen, Screen):
         return {}
     assumed = {"assumed": True} if options.get("assumed") else {}
-    return {**{k: getattr(screen, k) for k in _SCREEN_KEYS}, **assumed}
+    return {**{k: getattr(screen, k) for k in SCREEN_SIZES}, **assumed}
 
 
 def _key(name: str) -> str:

@@ -51,17 +51,8 @@ def write_dataset_file(
     format: str | Format | None = None,  # noqa: A002 - as read has it
     **options: object,
 ) -> Path:
-    """Write the `dataset.toml` of a folder, or of the folder a file lies in.
-
-    Parameters
-    ----------
-    path, format, **options
-        As in :func:`gazeveil.read`.
-
-    Returns
-    -------
-    Path
-        The file.
+    """Write the `dataset.toml` of a folder, or of the folder a file lies in; returns its path. The
+    arguments are those of :func:`gazeveil.read`.
 
     Raises
     ------

@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.gaze.events import Events
-from gazeveil.gaze.geometry import Space, Sphere, wrap_x
-from gazeveil.gaze.recording import Message, Recording, combine_eyes, increasing
+from gazeveil.gaze.geometry import Space, Sphere, combine_eyes, wrap_x
+from gazeveil.gaze.recording import Message, Recording
+from gazeveil.gaze.times import increasing
 from gazeveil.gaze.validity import are_plain
 from gazeveil.io.parsing.table import MOST_NS
 

@@ -23,14 +23,8 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class BlockPlace:
-    """Where a block lies in a file.
-
-    Parameters
-    ----------
-    start, length : int
-        Bytes of the unzipped file.
-    first_line : int
-        One-based line on which it begins.
+    """Where a block lies in a file: its bytes when unzipped, and the one-based line on which it
+    begins.
     """
 
     start: int
@@ -97,17 +91,8 @@ def sheets(
     comment: str,
     places: Sequence[BlockPlace] | None = None,
 ) -> Iterator[tuple[BlockPlace, KeyedTable]]:
-    """The blocks of a file as tables.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    separator, decimal, comment
-        As in :func:`gazeveil.io.parsing.delimited.open_sheet`; what is not given is found at the
-        beginning of the file.
-    places : sequence of BlockPlace, optional
-        The blocks to parse; all by default.
+    """The blocks of a file, or some of them, as tables. What is not given is found at the beginning
+    of the file (:func:`gazeveil.io.parsing.delimited.open_sheet`).
     """
     header, header_lines, first_rows = _after_header(path, Head.of(path).text, comment)
     separator = find_separator(header) if separator is None else separator

@@ -50,9 +50,9 @@ def header_cells(head: Head, comment: str = "#") -> list[str]:
     return [c.strip().strip('"') for c in line.split(separator)] if separator else []
 
 
-def header_keys(head: Head, comment: str = "#") -> frozenset[str]:
+def header_keys(head: Head) -> frozenset[str]:
     """Keys of the column names, for sniffing."""
-    return frozenset(key(c) for c in header_cells(head, comment))
+    return frozenset(key(c) for c in header_cells(head))
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gazeveil.arrays import Bools, Floats
-from gazeveil.gaze.geometry import Sphere, quaternion_multiply, rotate, to_tangents
-from gazeveil.gaze.recording import combine_eyes
+from gazeveil.gaze.geometry import Sphere, combine_eyes, quaternion_multiply, rotate, to_tangents
 
 
 @dataclass(frozen=True)
@@ -109,12 +108,3 @@ def _mean(left: Floats | None, right: Floats | None) -> Floats:
         return only
     # A lost eye adds nothing; where both are lost the sum has no length and becomes NaN.
     return unit(np.nan_to_num(left) + np.nan_to_num(right))
-
-
-def mean_of_eyes(left: Floats, right: Floats) -> Floats:
-    """The mean of two channels, or the one that is there; for pupil sizes."""
-    return np.where(
-        np.isfinite(left) & np.isfinite(right),
-        (left + right) / 2,
-        np.where(np.isfinite(left), left, right),
-    )

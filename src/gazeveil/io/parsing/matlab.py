@@ -40,16 +40,8 @@ def has_variable(head: Head, name: str) -> bool:
 
 
 def read_variable(path: Path, name: str, remedy: str) -> Any:
-    """One variable, without the cells of size one that MATLAB puts around everything.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    name : str
-        The variable; a structure has its fields as attributes.
-    remedy : str
-        What to do where the file has no such variable.
+    """One variable, without the cells of size one that MATLAB puts around everything; a structure
+    has its fields as attributes. `remedy` is what to do where the file has no such variable.
     """
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError

@@ -16,7 +16,7 @@ from pathlib import Path
 from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import KEY_NAMES, Recording
 from gazeveil.io.source import stem
 
 #: Options every vendor reader takes.
@@ -105,10 +105,7 @@ class NamingOptions:
             if self.pattern is not None
             else (place or _from_place(path, root))
         )
-        names = {
-            n: getattr(self, n) or file_says.get(n) or from_path.get(n)
-            for n in ("person", "stimulus", "session", "task")
-        }
+        names = {n: getattr(self, n) or file_says.get(n) or from_path.get(n) for n in KEY_NAMES}
         return Names(
             names["person"] or stem(path),
             names["stimulus"] or stem(path),

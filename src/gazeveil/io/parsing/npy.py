@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import tokenize
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.errors import FormatError
+from gazeveil.io.parsing.kept import kept
 from gazeveil.io.source import Head, read_bytes
 
 _MAGIC = b"\x93NUMPY"
@@ -47,6 +47,7 @@ def header(head: Head) -> tuple[tuple[int, ...], np.dtype[np.generic]] | None:
     return shape, dtype
 
 
+@kept(4)
 def read_npy(path: Path) -> NDArray[np.generic]:
     """The array of a file: mapped from disk where it is not compressed, so that one row costs one
     row.
@@ -56,32 +57,26 @@ def read_npy(path: Path) -> NDArray[np.generic]:
     FormatError
         For a file that is not an array, was cut, or holds pickled objects.
     """
-    return _read(str(path), path.stat().st_mtime_ns if path.exists() else 0)
-
-
-@lru_cache(maxsize=4)
-def _read(path: str, changed_ns: int) -> NDArray[np.generic]:
-    place = Path(path)
-    if not Head.of(place).data.startswith(_MAGIC):
+    if not Head.of(path).data.startswith(_MAGIC):
         raise FormatError(
-            place,
+            path,
             "it is not a whole NumPy array file",
             "Copy it again; it was cut, or it is of another kind.",
         )
     try:
-        if place.suffix.lower() == ".gz":
-            array = np.load(io.BytesIO(read_bytes(place)), allow_pickle=False)
+        if path.suffix.lower() == ".gz":
+            array = np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)
         else:
-            array = np.load(place, mmap_mode="r", allow_pickle=False)
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
     except _BROKEN as error:
         if "pickle" in str(error).lower() or "object" in str(error).lower():
             raise FormatError(
-                place,
+                path,
                 "it holds pickled objects, which could run code when read",
                 "Save plain numbers with numpy.save.",
             ) from error
         raise FormatError(
-            place, "it is not a whole NumPy array file", "Copy it again; it was cut in transfer."
+            path, "it is not a whole NumPy array file", "Copy it again; it was cut in transfer."
         ) from error
     assert isinstance(array, np.ndarray)
     return array

@@ -301,9 +301,9 @@ def _read_or_none(read: Callable[[str], pl.DataFrame], text: str) -> pl.DataFram
         return None
 
 
-def read_table(path: Path, separator: str, comment: str = "", quoted: bool = True) -> Table:
+def read_table(path: Path, separator: str) -> Table:
     """Read a whole file as a table whose first line is the header."""
-    return parse_table(path, read_text(path), separator, comment=comment, quoted=quoted)
+    return parse_table(path, read_text(path), separator)
 
 
 def _refuse_long_row(table: Table, separator: str) -> None:

@@ -36,8 +36,8 @@ from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.delimited import KeyedTable, find_separator, key, stamp
-from gazeveil.io.parsing.headset import mean_of_eyes
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
+from gazeveil.io.parsing.pupil import pupil_of
 from gazeveil.io.parsing.table import Table
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text, stem
@@ -254,11 +254,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
         left_deg=eyes.get("left"),
         right_deg=eyes.get("right"),
         rate_hz=rate[0] if rate and rate[0] > 0 else None,
-        pupil=(
-            None
-            if not pupils
-            else (mean_of_eyes(pupils[0], pupils[1]) if len(pupils) == 2 else pupils[0])
-        ),
+        pupil=pupil_of(pupils),
         labels=labels,
         messages=messages,
         # A trial's messages are counted once, where the trial has several stimuli.

@@ -40,7 +40,8 @@ from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
 
-_GLUED = re.compile(r"(?<=[0-9A-Za-z])(?=(?:True|False)[,;\t])")
+#: Where a number and a word of validity stand in one cell.
+GLUED = re.compile(r"(?<=[0-9A-Za-z])(?=(?:True|False)[,;\t])")
 _LEFT = ("leftGazeDir.{}", "leftEyeDirection.{}", "leftGazeDirection.{}")
 _RIGHT = ("rightGazeDir.{}", "rightEyeDirection.{}", "rightGazeDirection.{}")
 _CLOCKS = {"oculoTS": "ns", "OcutimeStamp": "us", "ETtimestamp": "ms"}
@@ -54,19 +55,24 @@ def sniff(head: Head) -> bool:
     )
 
 
+def is_glued(header: str, first: str, separator: str) -> bool:
+    """Whether the first row lacks a separator between a number and a word of validity."""
+    return (
+        bool(separator)
+        and bool(first)
+        and first.count(separator) == header.count(separator) - 1
+        and GLUED.search(first) is not None
+    )
+
+
 def _open(path: Path) -> tuple[KeyedTable, bool]:
     text = read_text(path)
     header, _, body = text.partition("\n")
     separator = find_separator(header)
     first = next((line for line in body.split("\n", 8) if line.strip()), "")
-    glued = (
-        bool(separator)
-        and bool(first)
-        and first.count(separator) == header.count(separator) - 1
-        and _GLUED.search(first) is not None
-    )
+    glued = is_glued(header, first, separator)
     if glued:
-        text = header + "\n" + _GLUED.sub(separator, body)
+        text = header + "\n" + GLUED.sub(separator, body)
     return open_sheet(path, text=text), glued
 
 

@@ -32,6 +32,7 @@ from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.delimited import KeyedTable, header_keys, open_sheet
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
+from gazeveil.io.parsing.pupil import mean_of_eyes
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, stem
 
@@ -64,7 +65,7 @@ def load(path: Path, names: Names) -> Recording:
             np.where((mask[eye] & _PUPIL) > 0, sheet.floats(f"pupil_diameter_{eye}(mm)"), np.nan)
             for eye in "LR"
         ]
-        pupil = headset.mean_of_eyes(*(np.where(s > 0, s, np.nan) for s in sizes))
+        pupil = mean_of_eyes(*(np.where(s > 0, s, np.nan) for s in sizes))
     # Ticks since the year 1 do not fit 64 bits as nanoseconds.
     t_ns = sheet.table.times_ns(time, "100ns", relative=True)
     metadata: dict[str, object] = {

@@ -3,7 +3,10 @@
 An ASC file gives the screen in pixels and no millimetres. But calibration lines give each target's
 angle as HREF (a plane 15000 units before the eye) and validation lines give the same targets in
 pixels; the slope between the two is the viewing distance in pixels, which is all that degrees need.
-Files without both get a documented assumption.
+Where they are missing, the resolution in pixels per degree that samples or `END` lines state gives
+it too; then the head's distance in remote mode, with an assumed width of the screen. In remote mode
+the head moves: degrees are of its median distance, so that pixels come back exactly. Files without
+all that get a documented assumption.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Screen
 
 #: HREF units from the eye to its reference plane (EyeLink manual).
@@ -27,7 +31,10 @@ _COORDS = re.compile(
     r"(?:GAZE|DISPLAY)_COORDS\s+(-?[\d.]+)[\s,]+(-?[\d.]+)[\s,]+(-?[\d.]+)[\s,]+(-?[\d.]+)"
 )
 _POINT = re.compile(r"^!CAL\s+-?[\d.]+,\s*-?[\d.]+\s+(-?[\d.]+),\s*(-?[\d.]+)\s*$")
-_TARGET = re.compile(r"VALIDATE\s+\S+\s+POINT\s+(\d+)\s+(LEFT|RIGHT)\s+at\s+(-?[\d.]+),(-?[\d.]+)")
+# The right eye's lines say `4POINT` whatever the number of targets.
+_TARGET = re.compile(
+    r"VALIDATE\s+\S+\s+\d*POINT\s+(\d+)\s+(LEFT|RIGHT)\s+at\s+(-?[\d.]+),\s*(-?[\d.]+)"
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +47,22 @@ class Geometry:
     source: str
 
 
-def from_messages(texts: list[str], screen: Screen | None = None) -> Geometry:
-    """Screen of an ASC file.
+def screen_box(texts: list[str]) -> tuple[float, float, float, float] | None:
+    """Left, top, right and bottom pixel that the messages state, or None."""
+    found = next((m for t in texts if (m := _COORDS.search(t)) is not None), None)
+    if found is None:
+        return None
+    left, top, right, bottom = (float(v) for v in found.groups())
+    return left, top, right, bottom
+
+
+def from_messages(
+    texts: list[str],
+    screen: Screen | None = None,
+    resolution: tuple[float, float] | None = None,
+    distance_mm: float | None = None,
+) -> Geometry:
+    """Screen of an EyeLink file.
 
     Parameters
     ----------
@@ -49,27 +70,41 @@ def from_messages(texts: list[str], screen: Screen | None = None) -> Geometry:
         Its messages without their times.
     screen : Screen, optional
         What the user says goes before everything.
+    resolution : tuple of float, optional
+        Pixels per degree of x and y in the middle of the screen, as the file states them.
+    distance_mm : float, optional
+        How far the head was, in remote mode.
 
     Returns
     -------
     Geometry
-        `source` is `given`, `calibration` or `assumed`.
+        `source` is `given`, `calibration`, `resolution`, `distance` (the screen's width is assumed)
+        or `assumed`.
     """
-    box = next(
-        (tuple(float(v) for v in m.groups()) for t in texts if (m := _COORDS.search(t))),
-        _ASSUMED_PX,
-    )
+    box = screen_box(texts) or _ASSUMED_PX
     left, top = box[0], box[1]
     if screen is not None:
         return Geometry(screen, left, top, "given")
     width, height = (_extent(box[2] - box[0]), _extent(box[3] - box[1]))
     if width <= 0 or height <= 0:
         left, top, width, height = _ASSUMED_PX
-    pitch_mm = _ASSUMED_WIDTH_MM / width
-    distance_px = _distance_px(texts)
-    distance_mm = _ASSUMED_DISTANCE_MM if distance_px is None else distance_px * pitch_mm
-    estimated = Screen(width, height, _ASSUMED_WIDTH_MM, height * pitch_mm, distance_mm)
-    return Geometry(estimated, left, top, "assumed" if distance_px is None else "calibration")
+    calibrated_px = _distance_px(texts)
+    if calibrated_px is not None:
+        (across_px, down_px), source = calibrated_px, "calibration"
+    elif resolution is not None:
+        across_px, down_px = (float(np.degrees(r)) for r in resolution)
+        source = "resolution"
+    else:
+        # Where nothing says the scale, the width is assumed.
+        away_mm = distance_mm or _ASSUMED_DISTANCE_MM
+        across_px = down_px = away_mm * width / _ASSUMED_WIDTH_MM
+        source = "assumed" if distance_mm is None else "distance"
+    if distance_mm is None:
+        distance_mm = across_px * _ASSUMED_WIDTH_MM / width
+    estimated = Screen(
+        width, height, width * distance_mm / across_px, height * distance_mm / down_px, distance_mm
+    )
+    return Geometry(estimated, left, top, source)
 
 
 def _extent(span: float) -> float:
@@ -77,9 +112,9 @@ def _extent(span: float) -> float:
     return span + 1 if round(span) % 2 else span
 
 
-def _distance_px(texts: list[str]) -> float | None:
-    """Viewing distance in pixels from calibration and validation of the same targets, None where
-    they do not agree.
+def _distance_px(texts: list[str]) -> tuple[float, float] | None:
+    """Viewing distance in pixels across and down, from calibration and validation of the same
+    targets; None where they do not agree.
     """
     points: list[tuple[float, float]] = []
     targets: dict[int, tuple[float, float]] = {}
@@ -95,13 +130,30 @@ def _distance_px(texts: list[str]) -> float | None:
         return None
     href = np.array(points[:count])
     px = np.array([targets[i] for i in range(count)])
-    slopes = []
-    for axis in (0, 1):
-        if np.ptp(href[:, axis]) == 0:
-            return None
-        slope, offset = np.polyfit(href[:, axis], px[:, axis], 1)
-        if np.abs(px[:, axis] - slope * href[:, axis] - offset).max() > 0.1 * np.ptp(px[:, axis]):
-            return None
-        slopes.append(slope * HREF_DISTANCE)
-    # Square pixels: both axes must tell the same distance.
-    return float(np.mean(slopes)) if min(slopes) > 0 and max(slopes) < 1.15 * min(slopes) else None
+    found = [_slope(href, px, axis) for axis in (0, 1)]
+    if found[0] is None or found[1] is None:
+        return None
+    across, down = found[0] * HREF_DISTANCE, found[1] * HREF_DISTANCE
+    # Pixels are nearly square: both axes must tell nearly the same distance.
+    plausible = min(across, down) > 0 and max(across, down) < 1.15 * min(across, down)
+    return (across, down) if plausible else None
+
+
+def _slope(href: Floats, px: Floats, axis: int) -> float | None:
+    """Pixels per HREF unit along an axis, None where the targets do not lie on a line.
+
+    The tracker shows the corner targets of a validation nearer to the centre than those of the
+    calibration (`validation_corner_scaling`), so only targets in the row or column of the first
+    one, the centre, are compared.
+    """
+    other = 1 - axis
+    along = np.abs(px[:, other] - px[0, other]) <= 0.02 * np.ptp(px[:, other])
+    if np.count_nonzero(along) < 3:
+        along = np.ones(len(px), dtype=np.bool_)
+    h, p = href[along, axis], px[along, axis]
+    if np.ptp(h) == 0 or np.ptp(p) == 0:
+        return None
+    slope, offset = np.polyfit(h, p, 1)
+    if np.abs(p - slope * h - offset).max() > 0.1 * np.ptp(p):
+        return None
+    return float(slope)

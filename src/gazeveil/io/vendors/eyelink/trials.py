@@ -43,57 +43,69 @@ def cut_trials(
     trials : str, optional
         Regular expression for the messages that begin a trial; default TRIALID.
     """
-    marks: list[
-        tuple[int, str | None]
-    ] = []  # line, and the trial that begins there (None: one ends)
-    pattern = re.compile(trials) if trials is not None else _TRIALID
-    for number, _, text in messages:
-        match = pattern.search(text)
-        if match is not None:
-            marks.append(
-                (number, ((match[1] if match.groups() else None) or match[0]).strip() or "trial")
-            )
-        elif trials is None and _TRIAL_RESULT.match(text):
-            marks.append((number, None))
-    by_message = any(name is not None for _, name in marks)
-    if not by_message:
-        marks = [
-            (-1 if i == 0 else int(line), f"{i + 1}" if len(starts) > 1 else "")
-            for i, line in enumerate(starts)
-        ]
-    lines = np.array([m[0] for m in marks])
-    mark_of = np.searchsorted(lines, at, side="right") - 1
-    message_of = np.searchsorted(lines, [m[0] for m in messages], side="right") - 1
+    marks = _marks(messages, starts, trials)
+    lines = np.array([line for line, _ in marks])
+    rows_of = _grouped(np.searchsorted(lines, at, side="right") - 1)
     sent = [Message(t, text) for _, t, text in messages]
-    rows_by_mark: dict[int, Ints] = {}
-    if len(at):
-        order = np.argsort(mark_of, kind="stable")
-        values, first = np.unique(mark_of[order], return_index=True)
-        rows_by_mark = {int(v): r for v, r in zip(values, np.split(order, first[1:]), strict=True)}
+    message_of = np.searchsorted(lines, [line for line, _, _ in messages], side="right") - 1
+    said_of = _by_trial(sent, message_of, marks)
     result, empty, sessions = [], [], dict[str, int]()
-    loose: list[Ints] = [rows_by_mark[-1]] if -1 in rows_by_mark else []
-    trial_messages: dict[int, list[Message]] = {}
-    owner = (
-        np.maximum.accumulate([i if m[1] is not None else -1 for i, m in enumerate(marks)])
-        if marks
-        else np.empty(0, dtype=np.int64)
-    )
-    outside: list[Message] = []
-    for message, k in zip(sent, message_of, strict=True):
-        # What is sent after a trial's end (its result, its variables) still speaks of that trial.
-        mine = int(owner[k]) if k >= 0 else -1
-        (trial_messages.setdefault(mine, []) if mine >= 0 else outside).append(message)
+    loose: list[Ints] = [rows_of[-1]] if -1 in rows_of else []
     for i, (_, name) in enumerate(marks):
-        rows = rows_by_mark.get(i)
+        rows = rows_of.get(i)
         if name is None:
             loose += [rows] if rows is not None else []
         elif rows is None:
             empty.append(name)
         else:
             sessions[name] = sessions.get(name, 0) + 1
-            result.append(Trial(name, rows, tuple(trial_messages.get(i, ())), sessions[name]))
+            result.append(Trial(name, rows, tuple(said_of.get(i, ())), sessions[name]))
     if loose:
-        result.append(Trial(NO_TRIAL, np.sort(np.concatenate(loose)), tuple(outside)))
+        outside = tuple(said_of.get(-1, ()))
+        result.append(Trial(NO_TRIAL, np.sort(np.concatenate(loose)), outside))
     if not result:
         result.append(Trial("", np.empty(0, dtype=np.int64), tuple(sent)))
     return tuple(result), empty
+
+
+def _marks(
+    messages: list[tuple[int, int, str]], starts: Ints, trials: str | None
+) -> list[tuple[int, str | None]]:
+    """Lines, and the trial that begins on each; None where one ends."""
+    marks: list[tuple[int, str | None]] = []
+    pattern = re.compile(trials) if trials is not None else _TRIALID
+    for line, _, text in messages:
+        match = pattern.search(text)
+        if match is not None:
+            name = (match[1] if match.groups() else None) or match[0]
+            marks.append((line, name.strip() or "trial"))
+        elif trials is None and _TRIAL_RESULT.match(text):
+            marks.append((line, None))
+    if any(name is not None for _, name in marks):
+        return marks
+    return [
+        (-1 if i == 0 else int(line), f"{i + 1}" if len(starts) > 1 else "")
+        for i, line in enumerate(starts)
+    ]
+
+
+def _grouped(mark_of: Ints) -> dict[int, Ints]:
+    """The rows that come after each mark; -1 are those before the first."""
+    if not len(mark_of):
+        return {}
+    order = np.argsort(mark_of, kind="stable")
+    values, first = np.unique(mark_of[order], return_index=True)
+    return {int(v): rows for v, rows in zip(values, np.split(order, first[1:]), strict=True)}
+
+
+def _by_trial(
+    sent: list[Message], mark_of: Ints, marks: list[tuple[int, str | None]]
+) -> dict[int, list[Message]]:
+    """The messages of each trial, by its mark; -1 are those before the first trial."""
+    begun = [-1, *(i if name is not None else -1 for i, (_, name) in enumerate(marks))]
+    # What is sent after a trial's end (its result, its variables) still speaks of that trial.
+    last_begun = np.maximum.accumulate(begun)
+    found: dict[int, list[Message]] = {}
+    for message, k in zip(sent, mark_of, strict=True):
+        found.setdefault(int(last_begun[k + 1]), []).append(message)
+    return found

@@ -34,6 +34,7 @@ from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.delimited import KeyedTable, find_file, header_keys, open_sheet, stamp
 from gazeveil.io.parsing.intervals import mark, nearest
 from gazeveil.io.parsing.naming import Names, naming_options
+from gazeveil.io.parsing.pupil import pupil_of
 from gazeveil.io.source import Head, read_text
 
 
@@ -215,13 +216,13 @@ def _pupil(folder: Path, part: tuple[str, ...], t_ns: Ints) -> Floats | None:
         for v in (states.maybe_floats(f"pupil diameter {side} [mm]") for side in ("left", "right"))
         if v is not None
     ]
-    if not sizes:
+    size = pupil_of(sizes)
+    if size is None:
         return None
-    size = (headset.mean_of_eyes(sizes[0], sizes[1]) if len(sizes) == 2 else sizes[0])[mine]
     return nearest(
         t_ns,
         states.table.times_ns(states.need("timestamp [ns]"), "ns")[mine],
-        np.where(size > 0, size, np.nan),
+        np.where(size > 0, size, np.nan)[mine],
         _SAME_SAMPLE_NS,
     )
 
@@ -238,9 +239,9 @@ def _messages(folder: Path, part: tuple[str, ...]) -> tuple[Message, ...]:
     return tuple(Message(int(times[i]), texts[i]) for i in mine)
 
 
-def scan(path: Path, root: Path, camera: Camera, **options: object) -> Iterable[Handle]:
-    """One recording per folder: the person is the wearer of info.json or the folder above, the
-    stimulus the folder.
+def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
+    """One recording per folder, Neon's or Invisible's as it is: the person is the wearer of
+    info.json or the folder above, the stimulus the folder.
     """
     place = path if path.is_file() else find_file(path, "gaze.csv")
     if place is None:
@@ -250,6 +251,7 @@ def scan(path: Path, root: Path, camera: Camera, **options: object) -> Iterable[
             "Point to the folder of one exported recording.",
         )
     folder = place.parent
+    camera = NEON if is_neon(folder) else INVISIBLE
     wearer = _info(folder).get("wearer_name")
     above = folder.parent.name if folder != root and folder.parent != root else ""
     parts = _open(place, stamp(place))[1]

@@ -35,6 +35,7 @@ from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.delimited import KeyedTable, find_file, header_keys, open_sheet
 from gazeveil.io.parsing.intervals import mark, nearest
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
+from gazeveil.io.parsing.pupil import pupil_of
 from gazeveil.io.parsing.table import UNIT_NS
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
@@ -176,11 +177,7 @@ def _pupil(folder: Path, t_ns: Ints) -> Floats | None:
         for k in (0, 1)
         if (mine := (eye == k) & (size > 0)).any()
     ]
-    return (
-        None
-        if not eyes
-        else (headset.mean_of_eyes(eyes[0], eyes[1]) if len(eyes) == 2 else eyes[0])
-    )
+    return pupil_of(eyes)
 
 
 def _messages(folder: Path) -> tuple[Message, ...]:

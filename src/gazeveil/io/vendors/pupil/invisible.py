@@ -7,10 +7,8 @@ x 1080).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
-from gazeveil.gaze.cohort import Handle
 from gazeveil.io.parsing.naming import OPTIONS
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
@@ -27,22 +25,11 @@ def sniff_folder(folder: Path) -> bool:
     return pupil_cloud.is_folder(folder) and not pupil_cloud.is_neon(folder)
 
 
-def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
-    """One recording per folder; a Neon folder is read as what it is."""
-    folder = path if path.is_dir() else path.parent
-    return pupil_cloud.scan(
-        path,
-        root,
-        pupil_cloud.NEON if pupil_cloud.is_neon(folder) else pupil_cloud.INVISIBLE,
-        **options,
-    )
-
-
 FORMAT = Format(
     "pupil-invisible",
     "Pupil Invisible export folder (Pupil Cloud)",
     sniff,
-    scan,
+    pupil_cloud.scan,
     OPTIONS,
     sniff_folder,
 )

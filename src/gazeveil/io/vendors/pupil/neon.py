@@ -7,15 +7,12 @@ x 1200.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
-from gazeveil.gaze.cohort import Handle
 from gazeveil.io.parsing.naming import OPTIONS
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
 from gazeveil.io.vendors.pupil import cloud as pupil_cloud
-from gazeveil.io.vendors.pupil import invisible as pupil_invisible
 
 
 def sniff(head: Head) -> bool:
@@ -28,16 +25,11 @@ def sniff_folder(folder: Path) -> bool:
     return pupil_cloud.is_folder(folder) and pupil_cloud.is_neon(folder)
 
 
-def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
-    """One recording per folder; an Invisible folder is read as what it is."""
-    return pupil_invisible.scan(path, root, **options)
-
-
 FORMAT = Format(
     "pupil-neon",
     "Pupil Labs Neon export folder (Pupil Cloud, Neon Player)",
     sniff,
-    scan,
+    pupil_cloud.scan,
     OPTIONS,
     sniff_folder,
 )

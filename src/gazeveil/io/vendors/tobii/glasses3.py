@@ -28,7 +28,9 @@ from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.delimited import find_file
+from gazeveil.io.parsing.json_text import timed_lines
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
+from gazeveil.io.parsing.pupil import mean_of_eyes
 from gazeveil.io.parsing.table import MOST_NS
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
@@ -53,30 +55,7 @@ def sniff_folder(folder: Path) -> bool:
 
 
 def _lines(path: Path) -> list[tuple[int, dict[str, object]]]:
-    """Line number and object of each line."""
-    result = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
-            raise FormatError(
-                path,
-                f"the line is not JSON ({reason})",
-                "The file was cut; copy it again or remove the line.",
-                number,
-            ) from error
-        # JSON as Python reads it has NaN and infinity, and integers of any length.
-        if (
-            not isinstance(record, dict)
-            or not isinstance(record.get("timestamp"), int | float)
-            or not abs(record["timestamp"]) < _MOST_S
-        ):
-            raise FormatError(path, "the line has no timestamp", "Mend or remove the line.", number)
-        result.append((number, record))
-    return result
+    return timed_lines(path, "timestamp", _MOST_S, "timestamp")
 
 
 def _triple(path: Path, number: int, value: object) -> tuple[float, ...]:
@@ -117,7 +96,7 @@ def load(path: Path, names: Names) -> Recording:
         t_ns=np.array([_ns(line) for _, line in gaze], dtype=np.int64),
         space=Sphere(),
         **vars(placed),
-        pupil=headset.mean_of_eyes(sizes["left"], sizes["right"]),
+        pupil=mean_of_eyes(sizes["left"], sizes["right"]),
         messages=_messages(path.parent),
         not_samples={"other_lines": len(lines) - n},
         metadata=metadata,

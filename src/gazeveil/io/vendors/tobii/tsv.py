@@ -23,7 +23,7 @@ left/right`, `Eye movement type` or `GazeEventType`, `Sensor`, `Event` or `Studi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -40,8 +40,10 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import KeyedTable, header_cells, key, open_sheet, stamp
+from gazeveil.io.parsing.columns import Columns, tables
+from gazeveil.io.parsing.delimited import header_cells, key, stamp
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
+from gazeveil.io.parsing.pupil import pupil_of
 from gazeveil.io.parsing.table import UNIT_NS
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
@@ -68,11 +70,24 @@ def sniff(head: Head) -> bool:
     )
 
 
+# Columns that are used, by bare name: numbers, words, and cells that tell samples from events.
+_NUMBERS = re.compile(
+    r"gazepoint(left|right)?[xy]|gazedirection(left|right)[xyz]|pupil(diameter)?(left|right)|"
+    r"recordingresolution(width|height)|eyepos(ition)?(left|right)z|distance(left|right)"
+)
+_WORDS = re.compile(
+    r"participantname|recordingname|presented(stimulus|media)name|medianame|stimulusname|sensor|"
+    r"(studio)?event|eventvalue|studioeventdata|eyemovementtype|gazeeventtype|"
+    r"validity(left|right)|recordingresolution"
+)
+_WRITTEN = re.compile(r"gazepoint(left|right)?[xy]|validity(left|right)")
+
+
 @dataclass(frozen=True)
 class TobiiExport:
     """A parsed export with its columns by bare name."""
 
-    sheet: KeyedTable
+    sheet: Columns
     parts: dict[tuple[str, ...], Ints]
 
     def column(self, *wanted: str, bracket: str = "") -> str | None:
@@ -80,7 +95,7 @@ class TobiiExport:
         its brackets must match.
         """
         for want in wanted:
-            for name in self.sheet.table.names:
+            for name in self.sheet.header.table.names:
                 if bare(name) == want and re.search(
                     bracket, " ".join(_BRACKETS.findall(name)), re.IGNORECASE
                 ):
@@ -94,9 +109,7 @@ class TobiiExport:
     def words(self, *wanted: str) -> pl.Series | None:
         """A column as stripped text, empty where nothing is written; None where it is not there."""
         name = self.column(*wanted)
-        return (
-            None if name is None else self.sheet.table.column(name).fill_null("").str.strip_chars()
-        )
+        return None if name is None else self.sheet.words(name)
 
     @cached_property
     def kind(self) -> Codes:
@@ -111,11 +124,9 @@ class TobiiExport:
         if events is None:
             return np.zeros(len(self.sheet), dtype=np.int8)
         written = np.zeros(len(self.sheet), dtype=np.bool_)
-        for name in self.sheet.table.names:
-            if re.match(r"(gazepoint(left|right)?[xy]|validity(left|right))$", bare(name)):
-                written |= (
-                    self.sheet.table.column(name).fill_null("").str.strip_chars().ne("").to_numpy()
-                )
+        for name in self.sheet.header.table.names:
+            if _WRITTEN.fullmatch(bare(name)):
+                written |= self.sheet.written(name)
         return np.where(written | events.eq("").to_numpy(), 0, 2).astype(np.int8)
 
     @cached_property
@@ -149,13 +160,29 @@ class TobiiExport:
 @lru_cache(maxsize=1)
 def _open(path: Path, _stamp: tuple[int, int], decimal: str | None) -> TobiiExport:
     """The export; kept until the next file, so that its recordings do not parse it again."""
-    sheet = open_sheet(path, decimal=decimal)
+    sheet = Columns.of(tables(path, decimal), _used)
     export = TobiiExport(sheet, {})
     person, recording = export.column("participantname"), export.column("recordingname")
     stimulus = export.column(
         "presentedstimulusname", "presentedmedianame", "medianame", "stimulusname"
     )
-    return TobiiExport(sheet, dict(sheet.groups(person, recording, stimulus)))
+    return TobiiExport(sheet, sheet.groups(person, recording, stimulus))
+
+
+def _used(names: Sequence[str]) -> dict[str, list[str]]:
+    """Which columns are read as what; times as numbers where no unit is said."""
+    kinds = (("number", _NUMBERS), ("word", _WORDS), ("written", _WRITTEN))
+    used = {kind: [n for n in names if known.fullmatch(bare(n))] for kind, known in kinds}
+    for name in [n for n in names if bare(n) == "recordingtimestamp"][:1]:
+        used.setdefault(_said_unit(name) or "number", []).append(name)
+    return used
+
+
+def _said_unit(name: str) -> str | None:
+    """The unit in the brackets of a column of times."""
+    brackets = " ".join(_BRACKETS.findall(name)).lower().split()
+    words = (("ms", "ms"), ("us", "us"), ("µs", "us"), ("μs", "us"))
+    return next((unit for word, unit in words if word in brackets), None)
 
 
 def load(
@@ -168,7 +195,7 @@ def load(
     screen, time_unit, decimal = options
     export = _open(path, stamp(path), decimal)
     rows = export.parts[part]
-    t_ns = _times(export, time_unit)
+    t_ns = _times(path, stamp(path), decimal, time_unit)
     kind = export.kind[rows]
     kept = rows[kind == 0]
     space, left, right, combined, metadata = _gaze(path, stamp(path), decimal, screen)
@@ -178,11 +205,7 @@ def load(
         export.floats(export.column(f"pupildiameter{s}", f"pupil{s}")) for s in ("left", "right")
     ]
     pupils = [np.where(p[kept] > 0, p[kept], np.nan) for p in sizes if p is not None]
-    pupil = (
-        None
-        if not pupils
-        else (headset.mean_of_eyes(pupils[0], pupils[1]) if len(pupils) == 2 else pupils[0])
-    )
+    pupil = pupil_of(pupils)
     eyes = [None if eye is None else eye[kept] for eye in (left, right)]
     single = None if combined is None or any(e is not None for e in eyes) else combined[kept]
     return assemble(
@@ -205,21 +228,19 @@ def load(
     )
 
 
-def _times(export: TobiiExport, time_unit: str | None) -> Ints:
-    name = export.column("recordingtimestamp") or export.sheet.need("Recording timestamp")
-    brackets = " ".join(_BRACKETS.findall(name)).lower()
-    unit = time_unit or next(
-        (
-            u
-            for w, u in (("ms", "ms"), ("us", "us"), ("µs", "us"), ("μs", "us"))
-            if w in brackets.split()
-        ),
-        None,
-    )
+@lru_cache(maxsize=1)
+def _times(path: Path, at: tuple[int, int], decimal: str | None, time_unit: str | None) -> Ints:
+    """Times of all rows; kept as the export is."""
+    sheet = _open(path, at, decimal).sheet
+    names = [n for n in sheet.header.table.names if bare(n) == "recordingtimestamp"]
+    name = names[0] if names else sheet.header.need("Recording timestamp")
+    unit = time_unit or _said_unit(name)
     if unit is None:
-        steps = np.diff(np.unique(export.sheet.floats(name)))
+        steps = np.diff(np.unique(sheet.floats(name)))
         unit = "us" if len(steps) and np.median(steps) > 200 else "ms"
-    return export.sheet.times_ns(name, unit=unit)
+    if not sheet.has(unit, name):
+        sheet = Columns.of(tables(path, decimal), lambda _: {unit: [name]})
+    return sheet.times_ns(name, unit)
 
 
 def _valid(export: TobiiExport, side: str) -> Bools | None:
@@ -244,7 +265,7 @@ def _gaze(
         for side in ("left", "right"):
             columns = [
                 export.column(f"gazedirection{side}{a}", bracket="HUCS")
-                or export.sheet.need(f"Gaze direction {side} {a}")
+                or export.sheet.header.need(f"Gaze direction {side} {a}")
                 for a in "xyz"
             ]
             vectors = np.stack([export.sheet.floats(c) for c in columns], axis=1)

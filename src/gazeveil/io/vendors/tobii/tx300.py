@@ -26,8 +26,8 @@ from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.delimited import KeyedTable, header_keys, open_sheet
-from gazeveil.io.parsing.headset import mean_of_eyes
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
+from gazeveil.io.parsing.pupil import mean_of_eyes
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
 

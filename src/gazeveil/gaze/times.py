@@ -1,0 +1,93 @@
+"""Times of samples: the rate they show, and which of them go forward."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gazeveil.arrays import Bools, Ints
+from gazeveil.compiled import compiled
+
+_KNOWN_RATES_HZ = (
+    *(25, 30, 50, 60, 72, 75, 90, 100, 120, 125, 150, 200),
+    *(240, 250, 300, 500, 600, 1000, 1200, 1250, 2000),
+)
+
+# Double steps are the tracker's own where at least one step in ten is one, and the distance between
+# them varies by less than half of itself (by 0.9 where one in five samples is lost at random).
+_DOUBLE_STEPS, _FEWEST_DOUBLE_STEPS, _REGULAR = 0.1, 10, 0.5
+
+
+def estimate_rate_hz(t_ns: ArrayLike, valid: ArrayLike | None = None) -> float:
+    """Samples per second from the steps between neighbouring samples, NaN for fewer than two.
+
+    The mean over steps without gaps is used where it lies near the median, because stamps rounded
+    to milliseconds put the median off (120 Hz would read as 125). A tracker that leaves out every
+    fifth stamp of a faster clock (Pupil Invisible: 4, 4, 4, 8 ms) has the rate of its mean step;
+    double steps that come irregularly are losses and change nothing. Rates that trackers really
+    have are recognised within 1.5 %, since real clocks jitter.
+    """
+    t = np.asarray(t_ns, dtype=np.int64)
+    if valid is not None and np.count_nonzero(valid) >= 2:
+        t = t[np.asarray(valid)]
+    steps = np.diff(t)
+    steps = steps[steps > 0]
+    if len(steps) == 0:
+        return float("nan")
+    median = float(np.median(steps))
+    rate, near = 1e9 / median, steps[np.abs(steps - median) <= 0.4 * median]
+    if len(near) and abs(1e9 / near.mean() / rate - 1) < 0.15:
+        rate = 1e9 / float(near.mean())
+    double = np.flatnonzero((steps > 1.5 * median) & (steps < 2.5 * median))
+    if len(double) > max(_FEWEST_DOUBLE_STEPS, _DOUBLE_STEPS * len(steps)):
+        apart = np.diff(double)
+        if apart.std() < _REGULAR * apart.mean():
+            rate = 1e9 / float(steps[steps < 2.5 * median].mean())
+    nearest = min(_KNOWN_RATES_HZ, key=lambda known: abs(rate / known - 1))
+    return float(nearest) if abs(rate / nearest - 1) < 0.015 else rate
+
+
+def increasing(t_ns: ArrayLike, valid: ArrayLike) -> Bools:
+    """`valid` with as few samples as possible unmarked so that the times of the rest strictly
+    increase.
+
+    This is a longest increasing subsequence: one wild time stamp costs one sample, wherever it
+    stands.
+    """
+    t = np.ascontiguousarray(t_ns, dtype=np.int64)
+    mask = np.array(valid, dtype=np.bool_)
+    index = np.flatnonzero(mask)
+    times = t[index]
+    if len(times) < 2 or (np.diff(times) > 0).all():
+        return mask
+    mask[index[~_longest_increasing(times)]] = False
+    return mask
+
+
+@compiled
+def _longest_increasing(t: Ints) -> Bools:
+    n = len(t)
+    tails = np.empty(
+        n, dtype=np.int64
+    )  # tails[k]: index of the smallest end of an increasing run of length k + 1
+    before = np.full(n, -1, dtype=np.int64)
+    length = 0
+    for i in range(n):
+        lo, hi = 0, length
+        while lo < hi:
+            mid = (lo + hi) // 2
+            if t[tails[mid]] < t[i]:
+                lo = mid + 1
+            else:
+                hi = mid
+        if lo > 0:
+            before[i] = tails[lo - 1]
+        tails[lo] = i
+        if lo == length:
+            length += 1
+    keep = np.zeros(n, dtype=np.bool_)
+    i = tails[length - 1]
+    while i >= 0:
+        keep[i] = True
+        i = before[i]
+    return keep

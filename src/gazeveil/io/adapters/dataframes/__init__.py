@@ -1,0 +1,1 @@
+"""Data frames of recordings, events and tables, and back: polars, pandas, or anything of Arrow."""

@@ -1,0 +1,346 @@
+"""Recordings and cohorts as data frames, one row per sample, and back without loss.
+
+Columns: `person stimulus session task space rate_hz` (the same in every row of a recording), then
+`t_ns x_deg y_deg valid` and the channels there are: `left_x_deg left_y_deg right_x_deg right_y_deg
+head_x_deg head_y_deg head_roll_deg eye_x_deg eye_y_deg`, `pupil` with its unit (`pupil_mm`),
+`confidence`, and `label_NAME` for each labeller. `space` is `sphere`, or a screen as the command
+line writes it: `1280x720px,400x225mm,450mm`. Events, messages, counts and metadata are no columns.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Attributes, Cohort
+from gazeveil.gaze.events import Events
+from gazeveil.gaze.geometry import SCREEN_SIZES, Screen, Space, Sphere
+from gazeveil.gaze.recording import KEY_NAMES, Recording
+from gazeveil.io.adapters.dataframes.columns import as_polars, flags, floats, integers, need, texts
+from gazeveil.io.description.doubts import doubts_about_spelling
+from gazeveil.io.parquet import CHANNEL_COLUMNS
+from gazeveil.io.parsing.table import MOST_NS, UNIT_NS
+from gazeveil.io.reading import ReadingWarning
+
+_LABEL = "label_"
+
+
+def recording_frame(recording: Recording) -> pl.DataFrame:
+    """A recording, one row per sample.
+
+    Raises
+    ------
+    DataError
+        For a recording of events without samples.
+    """
+    if len(recording) == 0 and recording.events is not None and len(recording.events):
+        raise DataError(
+            f"{recording.title} holds events without samples, and a frame of samples would be"
+            " empty. Take recording.events.to_polars()."
+        )
+    columns: dict[str, NDArray[np.generic]] = {
+        n: getattr(recording, n) for n in ("t_ns", "x_deg", "y_deg", "valid")
+    }
+    for channel, names in CHANNEL_COLUMNS.items():
+        values = getattr(recording, channel)
+        if values is None:
+            continue
+        if channel == "pupil":
+            unit = str(recording.metadata.get("pupil_unit", ""))
+            names = (f"pupil_{unit}" if unit else "pupil",)
+        columns |= {n: values if len(names) == 1 else values[:, i] for i, n in enumerate(names)}
+    columns |= {f"{_LABEL}{k}": v for k, v in recording.labels.items()}
+    same = {
+        **dict(zip(KEY_NAMES, recording.key, strict=True)),
+        "space": space_text(recording.space),
+        "rate_hz": float(recording.rate_hz),
+    }
+    # Constants stay one value for polars, however many rows they are shown in.
+    return pl.DataFrame(columns).select(*(pl.lit(v).alias(k) for k, v in same.items()), pl.all())
+
+
+def cohort_frame(cohort: Cohort) -> pl.DataFrame:
+    """The recordings of a cohort one under the other; channels that a recording lacks are null.
+
+    Warns
+    -----
+    ReadingWarning
+        Where recordings have no samples: they have no row.
+    """
+    frames, without = [], 0
+    for recording in cohort:
+        if len(recording):
+            frames.append(recording_frame(recording))
+        else:
+            without += 1
+    if without:
+        warnings.warn(
+            f"{without} of {len(cohort)} recordings have no samples, so the frame has no row of"
+            " them.",
+            ReadingWarning,
+            stacklevel=4,
+        )
+    if frames:
+        return pl.concat(frames, how="diagonal")
+    empty = Recording("", "", np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
+    return recording_frame(empty).clear()
+
+
+def recording_from(
+    frame: Any,
+    space: Space | None = None,
+    events: Events | None = None,
+    metadata: Mapping[str, object] | None = None,
+    **given: object,
+) -> Recording:
+    """A recording from a frame of its samples; arguments as :meth:`Recording.from_frame`."""
+    owner = "Recording.from_frame"
+    table = _keyed(owner, as_polars(owner, frame), given)
+    parts = table.select(KEY_NAMES).unique(maintain_order=True).rows()
+    if len(parts) > 1:
+        raise DataError(
+            f"{owner} needs the samples of one recording. The frame has those of {len(parts)}. Use"
+            " Cohort.from_frame, or choose one first."
+        )
+    if not parts:
+        fixed = [given.get(k) for k in ("person", "stimulus")]
+        if None in fixed:
+            raise DataError(f"{owner} needs rows, or person= and stimulus=. The frame is empty.")
+        parts = [tuple(str(given.get(k) or "") for k in KEY_NAMES)]
+    rate = given.get("rate_hz")
+    return _recording(owner, table, parts[0], space, rate, events, metadata or {})
+
+
+def cohort_from(
+    frame: Any,
+    space: Space | None = None,
+    people: Mapping[str, Attributes] | Any | None = None,
+    name: str = "",
+    **given: object,
+) -> Cohort:
+    """A cohort from a frame of samples; arguments as :meth:`Cohort.from_frame`."""
+    owner = "Cohort.from_frame"
+    table = _keyed(owner, as_polars(owner, frame), given)
+    if table.height == 0:
+        raise DataError(f"{owner} needs at least one row. The frame is empty.")
+    recordings = []
+    for key, rows in table.group_by(KEY_NAMES, maintain_order=True):
+        parts: Any = key
+        recordings.append(_recording(owner, rows, parts, space, given.get("rate_hz"), None, {}))
+    for doubt in doubts_about_spelling(r.person for r in recordings):
+        warnings.warn(doubt, ReadingWarning, stacklevel=4)
+    known = people if isinstance(people, Mapping) or people is None else _people(owner, people)
+    return Cohort(recordings, known, name=name)
+
+
+def space_text(space: Space) -> str:
+    """A space as one text.
+
+    Examples
+    --------
+    >>> space_text(Screen(1280, 720, 400, 225.5, 450))
+    '1280x720px,400x225.5mm,450mm'
+    """
+    if isinstance(space, Sphere):
+        return "sphere"
+    sides = [
+        str(int(v)) if v.is_integer() else repr(v)
+        for v in (getattr(space, n) for n in SCREEN_SIZES)
+    ]
+    return f"{sides[0]}x{sides[1]}px,{sides[2]}x{sides[3]}mm,{sides[4]}mm"
+
+
+def space_of(owner: str, text: str) -> Space:
+    """The space that :func:`space_text` wrote."""
+    if text == "sphere":
+        return Sphere()
+    try:
+        pixels, size, distance = text.split(",")
+        sides = [
+            *pixels.removesuffix("px").split("x"),
+            *size.removesuffix("mm").split("x"),
+            distance.removesuffix("mm"),
+        ]
+        return Screen(*(float(side) for side in sides))
+    except (ValueError, TypeError) as error:
+        raise DataError(
+            f"Column 'space' of the frame given to {owner} must be 'sphere' or look like"
+            f" 1280x720px,400x225mm,450mm. Got '{text}' instead."
+        ) from error
+
+
+def _keyed(owner: str, frame: pl.DataFrame, given: Mapping[str, object]) -> pl.DataFrame:
+    """The frame with its four key columns as text: the frame's own, else what was given."""
+    columns = {}
+    for key, default in zip(KEY_NAMES, (None, None, "1", ""), strict=True):
+        chosen = given.get(key)
+        if chosen is not None:
+            if not isinstance(chosen, str):
+                checks.refuse(owner, key, "text", chosen)
+            columns[key] = pl.lit(chosen)
+        elif key in frame.columns:
+            columns[key] = pl.lit(texts(owner, frame, key))
+        elif default is None:
+            raise DataError(
+                f"{owner} needs a column '{key}', or {key}= for all rows. The frame has the columns"
+                f" {', '.join(frame.columns[:12]) or 'none'}."
+            )
+        else:
+            columns[key] = pl.lit(default)
+    return frame.with_columns(**columns)
+
+
+def _recording(
+    owner: str,
+    frame: pl.DataFrame,
+    key: tuple[str, ...],
+    space: Space | None,
+    rate_hz: object,
+    events: Events | None,
+    metadata: Mapping[str, object],
+) -> Recording:
+    """One recording from its own rows."""
+    place = _space(owner, frame, space)
+    x_deg, y_deg = _gaze(owner, frame, place)
+    pupil_column, unit = _pupil(owner, frame)
+    channels: dict[str, Any] = {}
+    for channel, names in CHANNEL_COLUMNS.items():
+        own = (pupil_column,) if channel == "pupil" and pupil_column else names
+        there = [n for n in own if n in frame.columns and frame[n].null_count() < frame.height]
+        if not there:
+            continue
+        need(owner, frame, own)
+        values = [floats(owner, frame, n) for n in own]
+        channels[channel] = values[0] if len(values) == 1 else np.stack(values, axis=1)
+    labels = {
+        n.removeprefix(_LABEL): texts(owner, frame, n).to_numpy()
+        for n in frame.columns
+        if n.startswith(_LABEL) and frame[n].null_count() < frame.height
+    }
+    valid: Any = flags(owner, frame, "valid") if "valid" in frame.columns else None
+    rate: Any = rate_hz
+    if rate is None and "rate_hz" in frame.columns and frame.height:
+        unknown = frame["rate_hz"].null_count() == frame.height
+        rate = float("nan") if unknown else _one(owner, frame, "rate_hz")
+    return Recording(
+        key[0],
+        key[1],
+        t_ns=_times(owner, frame),
+        x_deg=x_deg,
+        y_deg=y_deg,
+        valid=valid,
+        space=place,
+        rate_hz=rate,
+        session=key[2],
+        task=key[3],
+        labels={k: v.astype(np.str_) for k, v in labels.items()},
+        events=events,
+        metadata={**({"pupil_unit": unit} if unit else {}), **metadata},
+        **channels,
+    )
+
+
+def _times(owner: str, frame: pl.DataFrame) -> Ints:
+    """Nanoseconds from `t_ns`, or from `t_us`, `t_ms` or `t_s`, rounded."""
+    others = [f"t_{unit}" for unit in ("us", "ms", "s") if f"t_{unit}" in frame.columns]
+    if "t_ns" in frame.columns or not others:
+        need(owner, frame, ("t_ns",))
+        return integers(owner, frame, "t_ns")
+    name = others[0]
+    scale = UNIT_NS[name.removeprefix("t_")]
+    if frame[name].dtype.is_integer():
+        whole = integers(owner, frame, name)
+        _check_size(owner, name, float(np.abs(whole.astype(np.float64)).max(initial=0.0)) * scale)
+        return whole * int(scale)
+    values = floats(owner, frame, name)
+    if not np.isfinite(values).all():
+        raise DataError(
+            f"Column '{name}' of the frame given to {owner} is empty in row"
+            f" {int(np.flatnonzero(~np.isfinite(values))[0])}. Fill it, or leave the row out."
+        )
+    _check_size(owner, name, float(np.abs(values).max(initial=0.0)) * scale)
+    return np.round(values * scale).astype(np.int64)
+
+
+def _check_size(owner: str, name: str, largest_ns: float) -> None:
+    if largest_ns > MOST_NS:
+        raise DataError(
+            f"Column '{name}' of the frame given to {owner} holds a time too large for 64 bits of"
+            " nanoseconds. Check its unit."
+        )
+
+
+def _gaze(owner: str, frame: pl.DataFrame, space: Space) -> tuple[Floats, Floats]:
+    """Degrees from `x_deg`, `y_deg`, or from pixels of the screen in `x_px`, `y_px`."""
+    if "x_deg" in frame.columns or "x_px" not in frame.columns:
+        need(owner, frame, ("x_deg", "y_deg"))
+        return floats(owner, frame, "x_deg"), floats(owner, frame, "y_deg")
+    need(owner, frame, ("x_px", "y_px"))
+    if not isinstance(space, Screen):
+        raise DataError(
+            f"{owner} got gaze in pixels ('x_px') and a sphere, and pixels need a screen. Give"
+            " space=Screen(...)."
+        )
+    return space.from_px(floats(owner, frame, "x_px"), floats(owner, frame, "y_px"))
+
+
+def _space(owner: str, frame: pl.DataFrame, space: Space | None) -> Space:
+    if space is not None:
+        if not isinstance(space, Sphere | Screen):
+            checks.refuse(owner, "space", "a Sphere or a Screen", space)
+        return space
+    if "space" not in frame.columns or not frame.height:
+        raise DataError(
+            f"{owner} needs to know what the degrees mean: give space=Sphere() for a headset or"
+            " space=Screen(width_px, height_px, width_mm, height_mm, distance_mm), or a column"
+            " 'space'."
+        )
+    return space_of(owner, str(_one(owner, frame, "space")))
+
+
+def _pupil(owner: str, frame: pl.DataFrame) -> tuple[str, str]:
+    """The column of the pupil and its unit; empty where there is none."""
+    found = [
+        n
+        for n in frame.columns
+        if (n == "pupil" or n.startswith("pupil_")) and frame[n].null_count() < frame.height
+    ]
+    if len(found) > 1:
+        raise DataError(
+            f"{owner} takes one size of the pupil. The frame has {', '.join(found)}. Keep one."
+        )
+    return (found[0], found[0].removeprefix("pupil").removeprefix("_")) if found else ("", "")
+
+
+def _one(owner: str, frame: pl.DataFrame, name: str) -> Any:
+    """The value a column has in every row of a recording."""
+    several = frame[name].unique()
+    if len(several) != 1 or several[0] is None:
+        raise DataError(
+            f"Column '{name}' of the frame given to {owner} must be one value for all samples of a"
+            f" recording. Got {len(several)}, or none."
+        )
+    return several[0]
+
+
+def _people(owner: str, people: Any) -> dict[str, Attributes]:
+    """Attributes by person, from a frame with a column `person`."""
+    table = as_polars(owner, people)
+    need(owner, table, ("person",))
+    names = texts(owner, table, "person").to_list()
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise DataError(f"The people given to {owner} have '{twice}' more than once. Keep one row.")
+    rows = table.drop("person").to_dicts()
+    return {
+        name: {k: v for k, v in row.items() if v is not None}
+        for name, row in zip(names, rows, strict=True)
+    }

@@ -1,0 +1,1 @@
+"""Areas of interest: public boxes on stimuli."""
