@@ -71,7 +71,9 @@ def protect(
             "data",
             f"{accepted}, for {chosen.name} of the kind '{chosen.kind}'",
             type(data).__name__,
-            "`gazeveil.mechanisms()` lists the others.",
+            "A data frame becomes one with from_frame."
+            if hasattr(data, "columns")
+            else "`gazeveil.mechanisms()` lists the others.",
         )
     if isinstance(chosen, StreamMechanism):
         return chosen.release(data, seed=seed, keep=keep)

@@ -28,14 +28,8 @@ from gazeveil.privacy.promise.loss import Loss, PromiseError
 
 
 class BudgetError(GazeveilError):
-    """A release was refused by the account; nothing was spent.
-
-    Parameters
-    ----------
-    message : str
-        The whole sentence.
-    guarantee : Guarantee, optional
-        What was refused.
+    """A release was refused by the account; nothing was spent. The message is the whole
+    sentence.
     """
 
     def __init__(self, message: str, guarantee: Guarantee | None = None) -> None:

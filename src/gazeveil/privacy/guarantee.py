@@ -17,6 +17,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from gazeveil import checks
+from gazeveil.privacy.promise.card import guarantee_html
 from gazeveil.privacy.promise.change import UNITS, Change
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.privacy_map import PrivacyMap
@@ -364,6 +365,17 @@ class Guarantee:
             (self.neighbours, own),
             *((phrase, amounts(loss)) for phrase, _, loss in other_changes(self)),
         ]
+
+    def _repr_html_(self) -> str:
+        # What is not proved shows no number as its own.
+        if self.status != "proved":
+            return guarantee_html(str(self), (("why", self.reason),), self.status)
+        epsilons = {}
+        if self.definition in ("epsilon-dp", "epsilon-ldp") and self.epsilon is not None:
+            epsilons["person" if self.unit == "user" else self.unit] = self.epsilon
+            if "epsilon" in self.user:
+                epsilons["person"] = self.user["epsilon"]
+        return guarantee_html(str(self), self.table(), self.status, epsilons, self.k)
 
     def __str__(self) -> str:
         return sentence(self)

@@ -29,6 +29,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import ClassVar, Generic, TypeVar
 
@@ -85,6 +86,8 @@ class Mechanism(ABC, Generic[Data]):
         is drawn; by default only the whole `release`.
     claims : mapping of reading to Claim
         The readings it offers and what each promises; `reading` must be one of them.
+    files : tuple of str
+        Parameters that name a file: where it lies is not for the public, and an app may not say it.
 
     Parameters
     ----------
@@ -100,6 +103,7 @@ class Mechanism(ABC, Generic[Data]):
     plot: ClassVar[PlotRecipe]
     claims: ClassVar[Mapping[str, Claim]]
     noise_unit: ClassVar[str] = "release"
+    files: ClassVar[tuple[str, ...]] = ()
 
     reading: str = field(default="corrected", kw_only=True)
 
@@ -161,14 +165,25 @@ class Mechanism(ABC, Generic[Data]):
         ordered = sorted(fields(self), key=lambda f: bool(f.kw_only))
         return {f.name: getattr(self, f.name) for f in ordered if f.name != "reading"}
 
+    def public_parameters(self) -> dict[str, str]:
+        """All parameters as text that may be published: of a file its name, not where it lies."""
+        return {
+            name: PurePath(str(value)).name if name in self.files and value else str(value)
+            for name, value in self.parameters().items()
+        }
+
+    @property
+    def public_text(self) -> str:
+        """The command line's form as it may be published: `str`, with the names of files instead of
+        where they lie.
+        """
+        own, public = self.parameters(), self.public_parameters()
+        parts = [f"{name}={public[name]}" for name, value in own.items() if value is not None]
+        return self.name + ":" + ",".join([*parts, f"reading={self.reading}"])
+
     def provenance(self, seed: int | None) -> Provenance:
         """How a release of this mechanism was made."""
-        return Provenance(
-            self.name,
-            self.reading,
-            {k: str(v) for k, v in self.parameters().items()},
-            seed is not None,
-        )
+        return Provenance(self.name, self.reading, self.public_parameters(), seed is not None)
 
     def released(
         self,

@@ -74,8 +74,8 @@ def _of_ordinary_size(text: str) -> str:
 
 
 def format_exact(value: Fraction, down: bool = False) -> str:
-    """A number as people read it: whole, a short decimal where that is exact, else a quotient with
-    its decimal, rounded against the promise.
+    """A number as people read it: whole, a decimal of at most eight places where that is exact,
+    else a quotient with its decimal, rounded against the promise.
 
     `down` is for numbers whose larger value would be the better promise, like a radius that is
     protected.
@@ -84,14 +84,12 @@ def format_exact(value: Fraction, down: bool = False) -> str:
     --------
     >>> format_exact(Fraction(1, 10)), format_exact(Fraction(48)), format_exact(Fraction(1, 3))
     ('0.1', '48', '1/3 (about 0.3334)')
+    >>> format_exact(Fraction("26.740389404296875"))
+    'about 26.75'
     """
     if value.denominator == 1:
         return str(value.numerator)
-    rest = value.denominator
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    if rest == 1 and value.denominator <= 10**6:
+    if 10**8 % value.denominator == 0:
         return format(Decimal(value.numerator) / Decimal(value.denominator), "f")
     # Not by way of a float: the smallest and the largest numbers have none, and would print as 0 or
     # not at all.

@@ -26,6 +26,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "exponential-dp": ("tables.exponential.mechanism", "ExponentialDP"),
     "lpa": ("tables.sequences.laplace", "LPA"),
     "fpa": ("tables.sequences.fourier", "FPA"),
+    "fpa-private-k": ("tables.sequences.private_k.mechanism", "FPAPrivateK"),
     "cfpa": ("tables.sequences.chunked", "CFPA"),
     "dcfpa": ("tables.sequences.chunked", "DCFPA"),
     "dp-k-same": ("tables.groups.dp_ksame", "DPKSame"),
@@ -41,10 +42,11 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "heatmap-laplace": ("maps.heatmap", "HeatmapLaplace"),
     "demographics": ("people.demographics", "Demographics"),
     "kaleido": ("stream.kaleido.mechanism", "Kaleido"),
-    "kaleido-reserve": ("stream.kaleido.mechanism", "KaleidoReserve"),
-    "kaleido-uniform": ("stream.kaleido.mechanism", "KaleidoUniform"),
+    "kaleido-reserve": ("stream.kaleido.slotted", "KaleidoReserve"),
+    "kaleido-uniform": ("stream.kaleido.slotted", "KaleidoUniform"),
     "dpgazesynth": ("synthesis.dpgazesynth.mechanism", "DPGazeSynth"),
     "dpgazesynth-one-report": ("synthesis.dpgazesynth.mechanism", "DPGazeSynthOneReport"),
+    "dpgazesynth-live": ("synthesis.dpgazesynth.live.mechanism", "DPGazeSynthLive"),
 }
 
 REGISTRY: Registry[type[Mechanism[Any]]] = Registry(

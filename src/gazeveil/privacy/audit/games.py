@@ -14,6 +14,10 @@ from typing import TypeAlias
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
+from gazeveil.gaze.geometry import Screen
+
+#: The screen that games are played on.
+GAME_SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
 
 #: Delta at which losses that have no epsilon of their own are judged.
 DELTA = Fraction(1, 10**6)

@@ -28,15 +28,7 @@ _GRID = 1000
 
 @dataclass(frozen=True)
 class Planted:
-    """One broken mechanism.
-
-    Parameters
-    ----------
-    name : str
-        What is wrong with it.
-    game : callable
-        Makes the game it must lose.
-    """
+    """One broken mechanism: what is wrong with it, and what makes the game it must lose."""
 
     name: str
     game: Callable[[], Game]

@@ -188,10 +188,6 @@ class FrequencyOracle(ABC):
             dtype=np.float64,
         )
 
-    def aggregate(self, reports: ArrayLike) -> Floats:
-        """Unbiased counts of the true categories from reports."""
-        return self.estimate(self.tally(reports))
-
     def variance(self, n: int, f: Number = 0) -> Fraction:
         """Variance of the estimated count of a category that a share f of n people has."""
         share = exact(self.name, "f", f, least=0)

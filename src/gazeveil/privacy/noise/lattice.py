@@ -16,7 +16,7 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats
 from gazeveil.compiled import compiled, fused
-from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.gaze.geometry import LAST_Y_DEG, Space, Sphere
 from gazeveil.privacy.noise import bigint
 from gazeveil.privacy.noise.arithmetic import cos_sin, log
 from gazeveil.privacy.noise.spherical import (
@@ -43,7 +43,6 @@ MOST_SCALE_STEPS = 1 << 32
 
 _TURN = 2.0**-64
 # The south pole is shown just inside [0, 180).
-_LAST_Y = math.nextafter(180.0, 0.0)
 
 
 def lattice_bits(r_deg: Fraction) -> int:
@@ -90,7 +89,7 @@ def around(x: int, turn: int) -> int:
 @compiled
 def shown_y_deg(y: int, step: float, sphere: bool) -> float:
     """A row in degrees; the south pole of a sphere just inside [0, 180)."""
-    return min(y * step, _LAST_Y) if sphere else y * step
+    return min(y * step, LAST_Y_DEG) if sphere else y * step
 
 
 @fused
@@ -245,14 +244,8 @@ class LatticeLaw:
 
 
 class LatticeSampler:
-    """Draws the noise of a :class:`LatticeLaw` for one stream of places or many.
-
-    Parameters
-    ----------
-    law : LatticeLaw
-        The noise.
-    sources : sequence of Source
-        One for each stream, or one secure one for all.
+    """Draws the noise of a :class:`LatticeLaw` for one stream of places or many; one source for
+    each, or one secure one for all.
     """
 
     def __init__(self, law: LatticeLaw, sources: Sequence[Source]) -> None:

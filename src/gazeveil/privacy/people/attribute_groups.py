@@ -31,16 +31,8 @@ AgeRange: TypeAlias = tuple[str | None, int, int]
 
 @dataclass(frozen=True)
 class Group:
-    """People who become alike.
-
-    Parameters
-    ----------
-    people : tuple of str
-        Who.
-    low, high : float
-        Youngest and oldest age among them.
-    gender : str or None
-        Their gender, or None where it is withheld.
+    """People who become alike: the youngest and oldest age among them, and their gender, or None
+    where it is withheld.
     """
 
     people: tuple[str, ...]
@@ -166,16 +158,8 @@ def _group(
 def mondrian(
     rows: Mapping[str, Mapping[str, float | str]], names: Sequence[str], k: int
 ) -> list[tuple[str, ...]]:
-    """Groups of at least k people by recursive median cuts.
-
-    Parameters
-    ----------
-    rows : mapping of person to attributes
-        Numbers, or text for categories.
-    names : sequence of str
-        The attributes to cut by.
-    k : int
-        Smallest group.
+    """Groups of at least k people by recursive median cuts along the named attributes: numbers, or
+    text for categories.
     """
     ranks = {n: _ranks([rows[p][n] for p in rows]) for n in names}
 

@@ -104,14 +104,8 @@ class Demographics(Mechanism[People]):
                 )
 
     def release(self, data: People, seed: int | None = None) -> Release[People]:
-        """Generalised attributes of the same people.
-
-        Parameters
-        ----------
-        data : mapping of person to attributes
-            As `cohort.people` has it.
-        seed : int, optional
-            Accepted for uniformity: nothing here is random.
+        """Generalised attributes of the same people, as `cohort.people` has them. The seed is
+        accepted for uniformity: nothing here is random.
 
         Raises
         ------

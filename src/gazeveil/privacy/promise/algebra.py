@@ -117,11 +117,6 @@ def _known(samples: int | None) -> int:
 class TogetherMap(PrivacyMap):
     """Several releases about the same people, with independent noise or each chosen after the last:
     their losses for the same change add up.
-
-    Parameters
-    ----------
-    parts : tuple of PrivacyMap
-        One for each release.
     """
 
     parts: tuple[PrivacyMap, ...]

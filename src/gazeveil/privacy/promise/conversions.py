@@ -42,33 +42,6 @@ def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
     return raised(max(0.0, _smallest(at, -30.0, 30.0)))
 
 
-def epsilon_of_gaussian(rho: Fraction, delta: Fraction) -> Fraction:
-    """The epsilon at which Gaussian noise with that rho gives (epsilon, delta)-DP, rounded up:
-    exact for Gaussian releases alone.
-
-    Balle and Wang 2018: delta(epsilon) = Phi(s/2 - epsilon/s) - exp(epsilon) Phi(-s/2 - epsilon/s)
-    with s = sqrt(2 rho).
-    """
-    if rho == 0:
-        return Fraction(0)
-    from scipy.special import log_ndtr
-
-    s, d = math.sqrt(2 * float(rho)) * (1 + 1e-15), _above_zero("epsilon_of_gaussian", delta)
-
-    def delta_at(epsilon: float) -> float:
-        high = float(log_ndtr(s / 2 - epsilon / s))
-        low = epsilon + float(log_ndtr(-s / 2 - epsilon / s))
-        return -math.exp(high) * math.expm1(low - high) if low < high else 0.0
-
-    low, high = 0.0, 1.0
-    while delta_at(high) > d:
-        high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if delta_at(middle) > d else (low, middle)
-    return raised(high)
-
-
 def _above_zero(owner: str, delta: Fraction) -> float:
     """Delta as a float, refused where it is none: Gaussian noise has no finite epsilon at delta =
     0.

@@ -62,6 +62,8 @@ class Alignment:
         The public viewing distance of each screen; the eyes' own distance tells people apart.
     slowest_hz : float
         The lowest rate of a recording that was looked at, in Hz; NaN where that is not known.
+    in_head : bool
+        Whether degrees are relative to the head in every recording that was looked at.
     """
 
     rate_hz: Fraction | None = None
@@ -69,6 +71,7 @@ class Alignment:
     lengths_s: Mapping[str, Fraction] = field(default_factory=dict)
     distances_mm: Mapping[ScreenSize, float] = field(default_factory=dict)
     slowest_hz: float = math.nan
+    in_head: bool = False
 
     def applied(self, recording: Recording) -> Recording:
         """A recording on the public clock, with every channel it has.
@@ -125,6 +128,7 @@ class Alignment:
             "time_zero": not self.times_kept,
             "rate_hz": None if self.rate_hz is None else str(self.rate_hz),
             "durations": durations,
+            **({"frame": "head"} if self.in_head else {}),
         }
 
 

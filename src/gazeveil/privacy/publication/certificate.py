@@ -55,7 +55,8 @@ class Description:
     kept : tuple of str
         Fields that went out as they were, because somebody asked for it.
     alignment : mapping
-        `time_zero`, `rate_hz`, `durations`, `pseudonyms` and `sessions`, as they are in the files.
+        `time_zero`, `rate_hz`, `durations`, `pseudonyms` and `sessions`, as they are in the files;
+        `frame` where degrees are relative to the head.
     contents : mapping
         `people`, `recordings`, `stimuli`, `samples` and `format`.
     attack : mapping, optional
@@ -136,16 +137,8 @@ def per_person(promise: Guarantee) -> dict[str, object]:
 def write_certificate(
     folder: Path, description: Description, signing_key: SigningKey | None = None
 ) -> None:
-    """Certify a folder whose other files are all written.
-
-    Parameters
-    ----------
-    folder : Path
-        The release; every file in it is listed, whatever its name.
-    description : Description
-        What is said about it.
-    signing_key : SigningKey, optional
-        Signs it; without one there is no `PRIVACY.sig`.
+    """Certify a folder whose other files are all written; every file in it is listed, whatever its
+    name. Without a signing key there is no `PRIVACY.sig`.
 
     Raises
     ------
@@ -195,18 +188,24 @@ def hashes(path: Path) -> dict[str, dict[str, object]]:
         For a link or a device: what it leads to is not part of the release.
     """
     if path.is_file():
-        return {p.name: _hashed(p) for p in (path, beside(path, PAGE_NAME)) if p.is_file()}
+        certifying = [beside(path, n) for n in (PAGE_NAME, JSON_NAME, SIGNATURE_NAME)]
+        for place in certifying:
+            _refuse_special(place)
+        return {p.name: _hashed(p) for p in (path, certifying[0]) if p.is_file()}
     found = {}
     for place in sorted(path.rglob("*")):
-        if place.is_symlink() or not (place.is_file() or place.is_dir()):
-            raise DataError(
-                f"{place} is neither a file nor a folder, and a release holds nothing else."
-                " Remove it."
-            )
+        _refuse_special(place)
         name = place.relative_to(path).as_posix()
         if place.is_file() and name not in UNLISTED:
             found[name] = _hashed(place)
     return found
+
+
+def _refuse_special(path: Path) -> None:
+    if path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir())):
+        raise DataError(
+            f"{path} is neither a file nor a folder, and a release holds nothing else. Remove it."
+        )
 
 
 def _hashed(path: Path) -> dict[str, object]:
@@ -233,8 +232,11 @@ def read_certificate(path: Path) -> dict[str, object]:
     ------
     FormatError
         If there is none, or it cannot be read.
+    DataError
+        If it is a link or a device.
     """
     file = beside(path, JSON_NAME)
+    _refuse_special(file)
     try:
         certificate = json.loads(file.read_bytes())
     except FileNotFoundError as error:

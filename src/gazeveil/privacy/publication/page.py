@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from gazeveil.privacy.noise import arithmetic, knorm
@@ -26,6 +27,12 @@ _SEEDED = (
 )
 _REFUTED = "**THE CLAIM IS REFUTED: THIS RELEASE PROMISES NOTHING.** {reason}."
 
+#: What moves a cursor or turns the direction of writing.
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+#: How deep a certificate nests; nothing below is on the page.
+_DEEPEST = 16
+
 #: Assumptions that are exact in `PRIVACY.json` and said for everybody here.
 _PLAIN_ASSUMPTIONS = {
     rng.ASSUMPTION: (
@@ -38,23 +45,37 @@ _PLAIN_ASSUMPTIONS = {
 
 def page(certificate: Certificate) -> str:
     """The page of a certificate; the same certificate always gives the same page."""
+    said = _as_words(certificate)
+    assert isinstance(said, Mapping)
     parts = [
-        *_warnings(certificate),
+        *_warnings(said),
         "# Privacy of this data release",
-        _section("What was done", _done(certificate)),
-        _section("What is promised", _promised(certificate)),
-        _section("What is not promised", _not_promised(certificate)),
-        _section("What an attacker still got", _attacked(certificate)),
-        _section("What analysis still works", _useful(certificate)),
-        _section("For the consent form", _consent(certificate)),
+        _section("What was done", _done(said)),
+        _section("What is promised", _promised(said)),
+        _section("What is not promised", _not_promised(said)),
+        _section("What an attacker still got", _attacked(said)),
+        _section("What analysis still works", _useful(said)),
+        _section("For the consent form", _consent(said)),
         _section("How to check this page", _check(certificate)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def warning(certificate: Certificate) -> str:
-    """Why nobody may rely on this release, or nothing where they may."""
-    return " ".join(_warnings(certificate))
+def _as_words(part: object, depth: int = 0) -> object:
+    """A part of a certificate whose texts are words on the page, and neither HTML nor a link nor a
+    heading: names in it are of any text, and a page that forges its own section misleads a board.
+    """
+    if isinstance(part, Mapping | list | tuple) and depth > _DEEPEST:
+        return ""
+    if isinstance(part, Mapping):
+        return {_as_words(name): _as_words(value, depth + 1) for name, value in part.items()}
+    if isinstance(part, list | tuple):
+        return [_as_words(value, depth + 1) for value in part]
+    if not isinstance(part, str):
+        return part
+    line = " ".join(part.split()) if any(c.isspace() and c != " " for c in part) else part
+    line = _CONTROLS.sub("?", line).replace("<", "&lt;").replace("](", "]\\(")
+    return f"\\{line}" if line.startswith(("#", ">", "=")) else line
 
 
 def summary(certificate: Certificate) -> list[str]:
@@ -129,6 +150,11 @@ def _aligned(certificate: Certificate) -> list[str]:
     if alignment.get("rate_hz") is not None:
         rate = alignment["rate_hz"]
         sentences.append(f"All recordings have one public rate of {rate} samples per second.")
+    if alignment.get("frame") == "head":
+        sentences.append(
+            "Degrees are relative to the head, whose straight ahead is the middle of the sphere:"
+            " they say how the eyes moved, and not where in the world somebody looked."
+        )
     table = certificate.get("people_table")
     if isinstance(table, Mapping):
         words = promise_in_words(_part(table, "guarantee"))

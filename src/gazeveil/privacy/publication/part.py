@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.outputs.output import Output
 
@@ -114,16 +114,12 @@ class Part:
         """What is published."""
         made = self.alignment.applied(self.load())
         dropped = {n: _NOTHING.get(n) for n in CHANNELS if n not in self.kept}
-        names = dict(zip(("person", "stimulus", "session", "task"), self.names, strict=True))
+        names = dict(zip(KEY_NAMES, self.names, strict=True))
         return made.with_(**names, **dropped, counts={}, truth=None)
 
     def write(self, folder: Path) -> PartSummary:
-        """Write it; files that are there already under the same names are replaced.
-
-        Parameters
-        ----------
-        folder : Path
-            Root of the release.
+        """Write it below the root of the release; files that are there already under the same names
+        are replaced.
         """
         made = self.recording()
         staging = folder / f".{self.number:06d}.{uuid4().hex[:8]}"

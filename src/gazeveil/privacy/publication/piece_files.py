@@ -34,15 +34,7 @@ def makes_pieces(mechanism: str) -> bool:
 
 
 def check_piece_choices(owner: str, choices: PublicationChoices) -> None:
-    """Refuse what pieces have not: a lasting name, a person's attributes, a tracker's times.
-
-    Parameters
-    ----------
-    owner : str
-        The mechanism.
-    choices : PublicationChoices
-        How its pieces are to be published.
-    """
+    """Refuse what pieces have not: a lasting name, a person's attributes, a tracker's times."""
     kept = [name for name in choices.keep if name not in KEPT_OF_PIECES]
     if kept:
         checks.refuse(
@@ -91,11 +83,7 @@ def piece_alignment(alignment: Alignment, rates_hz: Iterable[float]) -> Alignmen
 
 
 def viewers_of(pieces: Iterable[tuple[str, int]]) -> int:
-    """The largest number of pieces at one time of one stimulus.
-
-    Parameters
-    ----------
-    pieces : iterable of (str, int)
-        Stimulus and first time, in nanoseconds, of every piece.
+    """The largest number of pieces, each a stimulus and a first time in nanoseconds, at one time of
+    one stimulus.
     """
     return max(Counter(pieces).values(), default=0)

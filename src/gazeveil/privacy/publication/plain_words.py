@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from gazeveil.privacy.promise.change import degrees
 from gazeveil.privacy.promise.conversions import raised
-from gazeveil.privacy.rational import format_exact
+from gazeveil.privacy.rational import exact, format_exact
 
 #: The chance with which the odds may shift by more than is said, where noise is Gaussian.
 TAIL = 10**-6
@@ -54,14 +54,8 @@ def promise_in_words(guarantee: Part, rate_hz: object = None) -> str:
 
 
 def person_in_words(per_person: Part, guarantee: Part, pieces: bool = False) -> str:
-    """What the whole release adds up to for one person, as one or two sentences.
-
-    Parameters
-    ----------
-    per_person, guarantee : mapping
-        As a certificate has them.
-    pieces : bool
-        Whether no name lasts longer than a piece.
+    """What the whole release adds up to for one person, as one or two sentences, from a
+    certificate. With `pieces` no name lasts longer than a piece.
     """
     if "reason" in per_person:
         return f"What that adds up to for one person is not known: {per_person['reason']}"
@@ -186,4 +180,5 @@ def _numbers(stored: object) -> dict[str, Fraction]:
 
 
 def _number(value: object) -> Fraction:
-    return Fraction(str(value))
+    # A certificate of somebody else may hold an exponent that would fill the memory.
+    return exact("certificate", "numbers", str(value))

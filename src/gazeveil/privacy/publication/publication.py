@@ -176,18 +176,9 @@ class Publication:
         measured: Mapping[str, Any] | None = None,
         signing_key: SigningKey | None = None,
     ) -> None:
-        """Write the index, the people's table, the dictionary, the certificate and the key file.
-
-        Parameters
-        ----------
-        folder : Path
-            Where all parts were written.
-        summaries : sequence of PartSummary
-            What they returned, in any order.
-        measured : mapping, optional
-            `attack` and `utility` for the certificate; left out, :attr:`measure` is asked.
-        signing_key : SigningKey, optional
-            Signs the certificate.
+        """Write the index, the people's table, the dictionary, the certificate and the key file
+        into the folder where all parts were written. `measured` has `attack` and `utility` for the
+        certificate; left out, :attr:`measure` is asked.
         """
         ordered = sorted(summaries, key=lambda s: s.number)
         if measured is None and self.measure is not None:

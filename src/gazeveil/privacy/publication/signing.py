@@ -25,13 +25,7 @@ _KEY_BYTES, _SIGNATURE_BYTES = 32, 64
 
 @dataclass(frozen=True)
 class SigningKey:
-    """The secret half of a key.
-
-    Parameters
-    ----------
-    secret : bytes
-        32 bytes; never printed.
-    """
+    """The secret half of a key: 32 bytes, never printed."""
 
     secret: bytes = field(repr=False)
 

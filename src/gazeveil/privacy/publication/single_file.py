@@ -17,7 +17,7 @@ import numpy as np
 
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.gaze.recording import RecordingKey
+from gazeveil.gaze.recording import KEY_NAMES, RecordingKey
 from gazeveil.io.features_file import write_table
 from gazeveil.io.maps_file import write_maps
 from gazeveil.io.people import write_people
@@ -152,9 +152,7 @@ def _table(
     table: FeatureTable, choices: PublicationChoices, seed: int | None
 ) -> tuple[Writer, PublicNames, dict[str, object]]:
     """A table with published names, recordings in a random order."""
-    columns = [
-        table.keys[n].astype(str).tolist() for n in ("person", "stimulus", "session", "task")
-    ]
+    columns = [table.keys[n].astype(str).tolist() for n in KEY_NAMES]
     rows: list[RecordingKey] = list(zip(*columns, strict=True))
     places: dict[RecordingKey, list[int]] = {}
     for place, key in enumerate(rows):

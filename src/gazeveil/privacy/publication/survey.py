@@ -42,6 +42,7 @@ class Look:
     duration_s: float
     space: Space
     events: int = 0
+    in_head: bool = False
 
 
 def look_at(
@@ -84,6 +85,7 @@ def _look(recording: Recording) -> Look:
         recording.duration_s,
         recording.space,
         0 if recording.events is None else len(recording.events),
+        recording.metadata.get("frame") == "head",
     )
 
 
@@ -103,8 +105,9 @@ def public_alignment(looks: Sequence[Look], choices: PublicationChoices) -> Alig
         For the length of a stimulus that nobody saw.
     """
     distances = _distances(looks)
+    in_head = bool(looks) and all(look.in_head for look in looks)
     if "times" in choices.keep:
-        return Alignment(times_kept=True, distances_mm=distances)
+        return Alignment(times_kept=True, distances_mm=distances, in_head=in_head)
     rates = [look.rate_hz for look in looks if not math.isnan(look.rate_hz)]
     if not rates:
         raise DataError(
@@ -115,7 +118,7 @@ def public_alignment(looks: Sequence[Look], choices: PublicationChoices) -> Alig
     if rate is None and "rate" not in choices.keep:
         rate = Fraction(usual_rate_hz(median(rates)))
     lengths = _lengths(looks, choices)
-    return Alignment(rate, False, lengths, distances, min(rates))
+    return Alignment(rate, False, lengths, distances, min(rates), in_head)
 
 
 def usual_rate_hz(rate_hz: float) -> int:

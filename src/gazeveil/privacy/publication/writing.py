@@ -44,27 +44,14 @@ def write_publication(
     publication: Publication,
     path: Path,
     progress: PartProgress = lambda parts: parts,
-    measured: Mapping[str, Any] | None = None,
     signing_key: SigningKey | None = None,
 ) -> list[PartSummary]:
-    """Write a publication whole, or not at all.
-
-    Parameters
-    ----------
-    publication : Publication
-        What to write.
-    path : Path
-        A folder that does not exist yet or is empty.
-    progress : callable
-        Wraps the loop over parts.
-    measured : mapping, optional
-        `attack` and `utility` for the certificate.
-    signing_key : SigningKey, optional
-        Signs the certificate.
+    """Write a publication whole, or not at all, into a folder that does not exist yet or is empty.
+    `progress` wraps the loop over parts.
     """
     if publication.choices.key_file is not None:
         check_key_file(publication.choices.key_file, path)
     with staged(path) as folder:
         summaries = [part.write(folder) for part in progress(publication.parts)]
-        publication.finish(folder, summaries, measured, signing_key)
+        publication.finish(folder, summaries, signing_key=signing_key)
     return summaries

@@ -58,15 +58,11 @@ def drawn_anew() -> Iterator[None]:
 
 class MasterKey:
     """The secret that all noise of a release or a session comes from; whoever has it can undo the
-    noise.
+    noise. With a seed it gives test streams instead: repeatable, no secret, and never protecting
+    anybody.
 
     It is printed nowhere and cannot be pickled (:func:`drawn_anew` sends a blank one). A copy
     within the process is the same key: one release has one noise.
-
-    Parameters
-    ----------
-    seed : int, optional
-        Test streams instead: repeatable, no secret, and never protecting anybody.
     """
 
     __slots__ = ("_key", "seed")
@@ -122,16 +118,11 @@ class MasterKey:
 
 
 class KeyedSource:
-    """AES-256 in counter mode under a derived key: the same words each time, which only who holds
-    the key can tell.
+    """AES-256 in counter mode under a derived key of 32 bytes: the same words each time, which only
+    who holds the key can tell.
 
     It belongs to the process that made it. A forked child or a copy would go on with the same words
     on other gaze, so both are refused.
-
-    Parameters
-    ----------
-    key : bytes
-        32 bytes.
     """
 
     secure = True

@@ -19,15 +19,7 @@ _LEAST_RECORDS = 64  # a session stays small when it is pickled
 
 
 class WordRecords(Words):
-    """A sequence of words in numbered records.
-
-    Parameters
-    ----------
-    source : Source
-        Where words come from.
-    per : int
-        Words of a record.
-    """
+    """A sequence of words of a source in numbered records of `per` words."""
 
     def __init__(self, source: Source, per: int) -> None:
         super().__init__(source)

@@ -128,14 +128,8 @@ class SystemSource:
 
 
 class TestStream:
-    """Repeatable words for tests and studies; never protects anybody.
-
-    Parameters
-    ----------
-    seed : int
-        Any integer.
-    *keys : str or int
-        Further parts of the key: streams with other keys are unrelated.
+    """Repeatable words for tests and studies; never protects anybody. Streams with other keys are
+    unrelated.
     """
 
     __test__ = False  # not a test class, whatever its name says to pytest
@@ -166,13 +160,7 @@ def source(seed: int | None, *keys: str | int) -> Source:
 
 
 class Words:
-    """Runs samplers over a source and keeps the words they left.
-
-    Parameters
-    ----------
-    source : Source
-        Where words come from.
-    """
+    """Runs samplers over a source and keeps the words they left."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -197,16 +185,8 @@ class Words:
         self._left = np.asarray(state["left"], dtype=np.uint64)
 
     def run(self, kernel: Kernel, count: int, words_per_value: int) -> Ints:
-        """Draw `count` values with a kernel.
-
-        Parameters
-        ----------
-        kernel : callable
-            See :data:`Kernel`.
-        count : int
-            Values to draw.
-        words_per_value : int
-            How many words a value takes on average, for asking in the right portions.
+        """Draw `count` values with a :data:`Kernel`. Words are asked for in portions of
+        `words_per_value`, what a value takes on average.
         """
         if not self._identity.original:
             self._identity.renew(self._leave)

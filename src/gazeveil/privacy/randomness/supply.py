@@ -85,15 +85,7 @@ class NoiseStream(Protocol):
 
 
 class Integers:
-    """Exact whole-number noise.
-
-    Parameters
-    ----------
-    sampler : callable
-        See :data:`Sampler`; must be picklable.
-    source : Source
-        Random bits.
-    """
+    """Exact whole-number noise of a :data:`Sampler`, which must be picklable."""
 
     def __init__(self, sampler: Sampler, source: Source) -> None:
         self.sampler = sampler
@@ -144,16 +136,8 @@ class Normals:
 
 
 class Supply:
-    """Noise drawn ahead for one or many streams that go in step.
-
-    Parameters
-    ----------
-    noises : list of NoiseStream
-        One for each stream, or one secure one for all.
-    streams : int
-        How many streams.
-    ahead : int, optional
-        How many values per stream to draw ahead.
+    """Noise drawn ahead for one or many streams that go in step, `ahead` values per stream: one
+    noise for each stream, or one secure one for all.
     """
 
     def __init__(
@@ -212,17 +196,8 @@ class Supply:
 
 
 class PerBlock:
-    """Noise for public blocks of ticks: the same few values during one block, fresh ones in the
-    next.
-
-    Parameters
-    ----------
-    supply : Supply
-        Where the values come from.
-    length : int
-        Ticks in one block.
-    values : int
-        Values of each stream in one block.
+    """Noise for public blocks of `length` ticks: the same few values of each stream during one
+    block, fresh ones in the next.
     """
 
     def __init__(self, supply: Supply, length: int, values: int) -> None:

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gazeveil.arrays import Bools, Floats, Ints
-from gazeveil.gaze.geometry import Screen
-from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.audit.games import GAME_SCREEN, Game
 from gazeveil.privacy.randomness.rng import source
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.kaleido import step
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
 
 RATE_HZ = 100.0
-_SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
 _ROWS = 5000  # streams at a time
 _HELD = 1 << 21  # slots of them at a time, which are some hundred megabytes
 _SLOTS = 1024  # slots of a window that are played
@@ -97,7 +95,7 @@ def _exact(mechanism: Kaleido) -> float:
             )
             for n in (slots, mechanism.w)
         )
-    plan = mechanism.plan(RATE_HZ, _SCREEN)
+    plan = mechanism.plan(RATE_HZ, GAME_SCREEN)
     r = float(math.floor(mechanism.r_deg / plan.step_deg))  # type: ignore[operator]
 
     def share(spent: float) -> tuple[float, float]:
@@ -115,7 +113,9 @@ def at_a_time(each: int) -> int:
 def _play(mechanism: Kaleido, side: int, trials: int, seed: int | None) -> Floats:
     published = mechanism.reading == "published"
     plan = (
-        None if published else slots_alone(replace(mechanism, after="none").plan(RATE_HZ, _SCREEN))
+        None
+        if published
+        else slots_alone(replace(mechanism, after="none").plan(RATE_HZ, GAME_SCREEN))
     )
     parts, several = (
         [],
@@ -209,7 +209,7 @@ def _corrected(plan: KaleidoPlan, r_deg: float, side: int, rows: int, bits: Any)
 
 
 def _published(mechanism: Kaleido, side: int, rows: int, bits: Any) -> Floats:
-    stage = mechanism.stage(RATE_HZ, _SCREEN, rows, _FixedSource(bits))
+    stage = mechanism.stage(RATE_HZ, GAME_SCREEN, rows, _FixedSource(bits))
     assert isinstance(stage, PublishedKaleido)
     sample_ns = int(1e9 / RATE_HZ)
     tested = np.arange(0, mechanism.w, max(1, -(-stage.skip_ns // sample_ns)))[
@@ -255,7 +255,7 @@ def kaleido(mechanism: Kaleido, unit: str | None) -> Game:
     slots = (
         math.ceil(mechanism.w / mechanism.skip(RATE_HZ))
         if published
-        else mechanism.plan(RATE_HZ, _SCREEN).slots
+        else mechanism.plan(RATE_HZ, GAME_SCREEN).slots
     )
     description = _DESCRIPTION + (
         f" Of its {slots:,} slots the first {_SLOTS:,} are played." if slots > _SLOTS else ""

@@ -7,26 +7,26 @@ The rules, from the first stage to the last:
 2. A stage before it changes what "moved by at most r" means: by how much says
    :meth:`StreamMechanism.propagate_move`, and the map of the noise is asked for that
    (:class:`BehindMap`). Where there is no such bound (a filter spreads one sample over many) the
-   chain promises nothing.
+   chain promises nothing. What the noise promises besides (`also`) speaks of what it is given, and
+   is left out.
 3. A chain without a promising stage promises nothing.
 
-Streams that are made side by side from the same gaze add up; that is :func:`side_by_side`.
+Streams that are made side by side from the same gaze add up
+(:func:`gazeveil.privacy.composition.compose` of their promises).
 
 On the command line stages are written `chain:stages=gaussian(sigma_deg=5;w=30)+temporal(K=3)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
-from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.composition import compose
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.plot_recipe import PlotRecipe
@@ -47,11 +47,11 @@ class Stages(tuple[StreamMechanism, ...]):
     __slots__ = ()
 
     def __str__(self) -> str:
-        return "+".join(_written(m) for m in self)
+        return "+".join(_written(m, m.parameters()) for m in self)
 
 
-def _written(mechanism: StreamMechanism) -> str:
-    pairs = [f"{k}={v}" for k, v in mechanism.parameters().items() if v is not None]
+def _written(mechanism: StreamMechanism, parameters: Mapping[str, object]) -> str:
+    pairs = [f"{k}={v}" for k, v in parameters.items() if v not in (None, "None")]
     return f"{mechanism.name}({';'.join([*pairs, f'reading={mechanism.reading}'])})"
 
 
@@ -65,13 +65,25 @@ def parse_stages(text: str) -> Stages:
     """
     from gazeveil.privacy.registry import mechanism
 
-    stages: list[Any] = []
+    made: list[Any] = [mechanism(stage) for stage in stage_texts(text)]
+    return Stages(made)
+
+
+def stage_texts(text: str) -> tuple[str, ...]:
+    """Each stage as a mechanism is written alone; nothing is made of them.
+
+    Examples
+    --------
+    >>> stage_texts("gaussian(sigma_deg=5;w=30)+temporal(K=3)")
+    ('gaussian:sigma_deg=5,w=30', 'temporal:K=3')
+    """
+    stages = []
     for part in text.split("+"):
         name, bracket, rest = part.strip().partition("(")
         if bracket and not rest.endswith(")"):
             checks.refuse("chain", "stages", "written name(parameter=value;...)+name(...)", text)
-        stages.append(mechanism(f"{name}:{rest[:-1].replace(';', ',')}" if bracket else f"{name}:"))
-    return Stages(stages)
+        stages.append(f"{name}:{rest[:-1].replace(';', ',')}" if bracket else f"{name}:")
+    return tuple(stages)
 
 
 @dataclass(frozen=True)
@@ -144,18 +156,25 @@ class Chain(StreamMechanism):
                 )
         self.store("stages", stages)
         self.store("fills", stages[self._filling].fills)
-        promise = self.promise(_ANY_RATE_HZ, Sphere())
+        # What a file says changes numbers, not the claim, and areas in pixels say nothing before a
+        # screen is known.
+        promise = self._promise(_plain(stages), _ANY_RATE_HZ, Sphere())
         self.store(
             "claims",
             {"corrected": Claim(promise.definition, promise.unit, promise.status, promise.reason)},
         )
+
+    def public_parameters(self) -> dict[str, str]:
+        """With those of its stages."""
+        stages = "+".join(_written(s, s.public_parameters()) for s in self.stages)
+        return {**super().public_parameters(), "stages": stages}
 
     @property
     def _filling(self) -> int:
         """Number of the stage that fills losses: the first one that promises something, because
         before it a fill would spread a change; the first one where none does.
         """
-        promises = (s.promise(_ANY_RATE_HZ, Sphere()) for s in self.stages)
+        promises = (s.promise(_ANY_RATE_HZ, Sphere()) for s in _plain(self.stages))
         proved = (n for n, p in enumerate(promises) if p.losses and p.status == "proved")
         return next(proved, 0)
 
@@ -177,6 +196,18 @@ class Chain(StreamMechanism):
         """Times pass only where every stage passes them."""
         return all(stage.keeps_tracker_times for stage in self.stages)
 
+    def on_stimulus(self, stimulus: str) -> Chain:
+        """With each stage as it runs there."""
+        stages = Stages(stage.on_stimulus(stimulus) for stage in self.stages)
+        same = all(a is b for a, b in zip(stages, self.stages, strict=True))
+        return self if same else replace(self, stages=stages)
+
+    def without_files(self, r_deg: Fraction = Fraction(1)) -> Chain:
+        """With stages that open none."""
+        stages = _plain(self.stages, r_deg)
+        same = all(a is b for a, b in zip(stages, self.stages, strict=True))
+        return self if same else replace(self, stages=stages)
+
     def propagate_move(self, w: int, r_deg: Fraction) -> tuple[int, Fraction] | None:
         """Through all stages."""
         change: tuple[int, Fraction] | None = (w, r_deg)
@@ -187,14 +218,17 @@ class Chain(StreamMechanism):
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
         """By the rules of the module."""
         rate = checks.positive(self.name, "rate_hz", rate_hz)
-        inner = rate
-        for before, stage in enumerate(self.stages):
+        return self._promise(self.stages, rate, space)
+
+    def _promise(self, stages: Stages, rate_hz: float, space: Space) -> Guarantee:
+        inner = rate_hz
+        for before, stage in enumerate(stages):
             mine = stage.promise(inner, space)
             if mine.definition != "none" and mine.status == "proved":
-                return self._behind(self.stages[:before], mine, rate, space)
+                return self._behind(stages[:before], mine, rate_hz, space)
             inner /= stage.stride
         left_out = tuple(
-            dict.fromkeys(c for s in self.stages for c in s.promise(rate, space).not_covered)
+            dict.fromkeys(c for s in stages for c in s.promise(rate_hz, space).not_covered)
         )
         return no_promise(self.title, "none of its stages promises anything", left_out)
 
@@ -225,6 +259,7 @@ class Chain(StreamMechanism):
             # The promise is about the gaze that goes in: its change is what the user wrote, seen
             # through the stages before the noise.
             losses=BehindMap(rate_hz, space, Stages(before), mine.losses),
+            also=(),
             mechanism=self.title,
             reason=(
                 f"{mine.reason}, for the change that the stages before it let through; what follows"
@@ -241,6 +276,10 @@ class Chain(StreamMechanism):
             made.append(stage.stage(rate_hz, space, streams, _StageBits(bits, number)))
             rate_hz /= stage.stride
         return _ChainStage(made)
+
+
+def _plain(stages: Stages, r_deg: Fraction = Fraction(1)) -> Stages:
+    return Stages(stage.without_files(r_deg) for stage in stages)
 
 
 class _StageBits(Bits):
@@ -276,15 +315,8 @@ class _ChainStage(Stage):
 
 @dataclass(frozen=True)
 class BehindMap(StreamMap):
-    """The map of a stage that comes after others: a change is followed through them first.
-
-    Parameters
-    ----------
-    before : Stages
-        What gaze passes before the noise; each says how a change travels through it
-        (:meth:`StreamMechanism.propagate_move`).
-    inner : StreamMap
-        Of the stage with the noise.
+    """The map of a stage (`inner`) that comes after others: a change is followed first through
+    those `before`, each of which says how it travels (:meth:`StreamMechanism.propagate_move`).
     """
 
     before: Stages
@@ -298,26 +330,3 @@ class BehindMap(StreamMap):
                 raise PromiseError(f"How far {stage.name} spreads a change is not bounded.")
             samples, move_deg = moved[0], None if move_deg is None else moved[1]
         return self.inner.run(samples, move_deg, metric)
-
-
-def side_by_side(
-    mechanisms: Iterable[StreamMechanism], rate_hz: float, space: Space | None = None
-) -> Guarantee:
-    """What several streams promise together that are made from the same gaze: their numbers add up.
-
-    Raises
-    ------
-    BudgetError
-        Where one of them promises nothing, or they promise things about different windows.
-    ParameterError
-        For anything but stream mechanisms.
-    """
-    several = list(mechanisms)
-    for mechanism in several:
-        if not isinstance(mechanism, StreamMechanism):
-            raise ParameterError(
-                f"Only stream mechanisms run side by side. Got {type(mechanism).__name__}.",
-                name="mechanisms",
-                got=mechanism,
-            )
-    return compose([m.promise(rate_hz, Sphere() if space is None else space) for m in several])

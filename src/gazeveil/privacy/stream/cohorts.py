@@ -18,13 +18,10 @@ from typing import TypeAlias
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Space
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.randomness.keys import MasterKey
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.randomness.supply import Bits, derived_seed
-
-#: (person, stimulus, session, task).
-Key: TypeAlias = tuple[str, str, str, str]
 
 #: Gives the rate in Hz, the space and the samples of a recording.
 Shape: TypeAlias = Callable[[Recording], tuple[float, Space, int]]
@@ -86,22 +83,22 @@ class RecordingShapes:
 
     def __init__(self, cohort: Cohort, shape: Shape) -> None:
         self._cohort, self._shape = cohort, shape
-        self._seen: dict[Key, tuple[float, Space, int]] = {}
+        self._seen: dict[RecordingKey, tuple[float, Space, int]] = {}
 
     def __getstate__(self) -> dict[str, object]:
         # Another process notes what it looks at; the recordings themselves stay where they are.
         return {"_cohort": Cohort([]), "_shape": self._shape, "_seen": {}}
 
-    def taken(self) -> dict[Key, tuple[float, Space, int]]:
+    def taken(self) -> dict[RecordingKey, tuple[float, Space, int]]:
         """What was noted since this was last asked, for :meth:`learn` elsewhere."""
         seen, self._seen = self._seen, {}
         return seen
 
-    def note(self, key: Key, recording: Recording) -> None:
+    def note(self, key: RecordingKey, recording: Recording) -> None:
         """A recording was looked at."""
         self._seen[key] = self._shape(recording)
 
-    def learn(self, seen: Mapping[Key, tuple[float, Space, int]]) -> None:
+    def learn(self, seen: Mapping[RecordingKey, tuple[float, Space, int]]) -> None:
         """Recordings were looked at elsewhere."""
         self._seen.update(seen)
 
@@ -158,7 +155,7 @@ def protect_cohort(
     return Cohort(items, cohort.people, name=cohort.name, read_as=cohort.read_as), shapes
 
 
-def _bits(master: MasterKey, recording: Recording | None, key: Key) -> Bits:
+def _bits(master: MasterKey, recording: Recording | None, key: RecordingKey) -> Bits:
     if master.seed is not None:
         return Bits((derived_seed(master.seed, *key),), derived_seed(master.seed, "person", key[0]))
     return KeyedBits(master, recording, *key)
@@ -168,7 +165,7 @@ def _load(
     protect: Protect,
     load: Callable[[], Recording],
     master: MasterKey,
-    key: Key,
+    key: RecordingKey,
     shapes: RecordingShapes,
 ) -> Recording:
     recording = load()

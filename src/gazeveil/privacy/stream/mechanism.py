@@ -195,6 +195,13 @@ class StreamMechanism(Mechanism[Any]):
         """Whether the tracker's own times and labels pass through."""
         return self.reading.startswith("published")
 
+    @property
+    def hides_losses(self) -> bool:
+        """Whether what is released does not show which samples were lost; its times must not then,
+        either.
+        """
+        return self.losses == "fill"
+
     def propagate_move(self, w: int, r_deg: Fraction) -> tuple[int, Fraction] | None:
         """How a change travels through a stage that comes before the noise.
 
@@ -202,6 +209,18 @@ class StreamMechanism(Mechanism[Any]):
         samples in a row move by at most so much; None where there is no such bound.
         """
         return None
+
+    def on_stimulus(self, stimulus: str) -> StreamMechanism:
+        """As it runs on a recording of a stimulus: itself, unless its parameters differ by stimulus
+        (public regions).
+        """
+        return self
+
+    def without_files(self, r_deg: Fraction = Fraction(1)) -> StreamMechanism:
+        """A mechanism of the same claim that opens no file: `r_deg` stands for an r that follows
+        from one.
+        """
+        return self
 
     def open(self, rate_hz: float, space: Space | None = None, seed: int | None = None) -> Session:
         """A session for one stream.
@@ -360,12 +379,12 @@ class StreamMechanism(Mechanism[Any]):
             )
         rate_hz = self._rate(recording) if self.losses == "fill" else recording.rate_hz
         samples = recording.t_ns, recording.x_deg, recording.y_deg, recording.valid
-        made: StreamMechanism = self
+        made = self.on_stimulus(recording.stimulus)
         if self.losses == "fill":
             samples = on_clock(recording, rate_hz, self._duration)
             if not samples[3].any():
                 # Nobody's gaze is not made up from nothing: the guarantee says that this shows.
-                made = replace(self, losses="keep", duration_s=None, clock_hz=None)
+                made = replace(made, losses="keep", duration_s=None, clock_hz=None)
         t, x, y, valid = Session(made, rate_hz, recording.space, bits=bits).push(*samples)
         keep = {*kept, *(("t_ns", "labels") if self.keeps_tracker_times else ())}
         every = slice(None, None, self.stride)

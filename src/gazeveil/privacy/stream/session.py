@@ -10,7 +10,8 @@ lie on the regular grid of the nominal rate, beginning at the time of the first 
 sample is at n / rate. Where good samples come more than two steps later than that, the grid skips
 to the nearest step, so that pauses of a tracker do not shift everything after them. Where they come
 more than two steps earlier, because the tracker is faster than its nominal rate for a while, the
-grid goes on by half steps until it has caught up.
+grid goes on by half steps until it has caught up. A mechanism that hides which samples are lost
+has the grid follow the times of all samples instead, so that released times do not tell it.
 
 One code runs a single sample, a block and many streams, so that all of them give the same bits.
 Every sample uses up its noise, lost or not, so the noise of a sample depends on its number alone.
@@ -96,7 +97,8 @@ class Session:
         self._period_ns = 1e9 / self.rate_hz
         self._sphere = isinstance(space, Sphere)
         self._keeps_tracker_times = mechanism.keeps_tracker_times
-        self._clock = np.zeros((rows, 4), dtype=np.int64)
+        self._hides_losses = mechanism.hides_losses
+        self._clock = np.zeros((rows, 5), dtype=np.int64)
         self._scratch()
 
     def _scratch(self) -> None:
@@ -185,6 +187,7 @@ class Session:
                     ok,
                     self._sphere,
                     self._keeps_tracker_times,
+                    self._hides_losses,
                     self._period_ns,
                     self._clock,
                 )
@@ -208,7 +211,12 @@ class Session:
 
         with self._lock:
             validate_samples(
-                *own, self._sphere, self._keeps_tracker_times, self._period_ns, self._clock
+                *own,
+                self._sphere,
+                self._keeps_tracker_times,
+                self._hides_losses,
+                self._period_ns,
+                self._clock,
             )
             result = self._stage.run(*own)
         return result if self.streams is not None else cast("Samples", tuple(a[0] for a in result))
@@ -223,9 +231,9 @@ class Session:
         try:
             t, x, y, v = np.asarray(t_ns), np.asarray(x_deg), np.asarray(y_deg), np.asarray(valid)
         except (TypeError, ValueError):
-            checks.refuse(
-                owner, "samples", "numbers or arrays of equal shape", (t_ns, x_deg, y_deg, valid)
-            )
+            # Not what came: a message goes to logs, and gaze must not.
+            kinds_given = tuple(type(a).__name__ for a in (t_ns, x_deg, y_deg, valid))
+            checks.refuse(owner, "samples", "numbers or arrays of equal shape", kinds_given)
         for name, array, kinds, allowed in (
             ("t_ns", t, "iu", "whole nanoseconds"),
             ("x_deg", x, "fiu", "degrees"),

@@ -58,6 +58,7 @@ def validate_samples(
     valid: Bools,
     sphere: bool,
     keeps_tracker_times: bool,
+    hides_losses: bool,
     period_ns: float,
     clock: Ints,
 ) -> None:
@@ -65,14 +66,19 @@ def validate_samples(
     released.
 
     `clock` has per stream: bits (1 begun, 2 a good sample was seen), time of the first sample, time
-    of the last good one, place on the grid in half steps.
+    of the last good one, place on the grid in half steps, latest time of any sample.
+
+    With `hides_losses` the grid follows the times of all samples, good or not: if it waited for a
+    good one after a pause, released times would tell which samples were lost.
     """
+    # Long: one compiled loop over samples; calls would hand all of its state on.
     bounds = bounds_deg(sphere)
     two_periods_ns, half_ns = int(2.0 * period_ns), 0.5 * period_ns
     n = x_deg.shape[1]
     grids_ns = np.empty(PIECE if n >= PIECE else 0, dtype=np.int64)
     for s in range(x_deg.shape[0]):
         begun, origin, last, step = clock[s, 0], clock[s, 1], clock[s, 2], clock[s, 3]
+        latest = clock[s, 4]
         i = 0
         while i < n:
             # Nearly always whole pieces are plain gaze at regular times, and looked at together.
@@ -81,9 +87,18 @@ def validate_samples(
                 begun == 3
                 and end - i == PIECE
                 and _plain(x_deg[s, i:end], y_deg[s, i:end], valid[s, i:end], bounds)
-                and _regular(t_ns[s, i:end], grids_ns, last, origin, step, half_ns, two_periods_ns)
+                and _regular(
+                    t_ns[s, i:end],
+                    grids_ns,
+                    latest if hides_losses else last,
+                    origin,
+                    step,
+                    half_ns,
+                    two_periods_ns,
+                )
             ):
                 last, step = t_ns[s, end - 1], step + 2 * PIECE
+                latest = max(latest, last)
                 if not keeps_tracker_times:
                     t_ns[s, i:end] = grids_ns
                 i = end
@@ -94,15 +109,18 @@ def validate_samples(
                 if begun == 0:
                     # a clock near the end of 64 bits could not be counted on from
                     begun, origin, step = 1, (t if -4.0e18 < t < 4.0e18 else np.int64(0)), 0
+                    latest = origin
                 else:
                     step += 2
+                believed = t > latest if hides_losses else ok
+                latest = max(latest, t)
                 grid = origin + np.int64(np.rint(step * half_ns))
-                if ok and t - grid > two_periods_ns:
+                if believed and t - grid > two_periods_ns:
                     due = (float(t) - float(origin)) / period_ns
                     if due * period_ns + abs(float(origin)) < 4.0e18:
                         step = 2 * np.int64(np.rint(due))
                         grid = origin + np.int64(np.rint(step * half_ns))
-                elif ok and grid - t > two_periods_ns and step > 1:
+                elif believed and grid - t > two_periods_ns and step > 1:
                     # a tracker that is faster than it says: half a step at a time, until its
                     # samples are no longer ahead of the grid
                     step -= 1
@@ -116,3 +134,4 @@ def validate_samples(
                     t_ns[s, i] = grid
                 i += 1
         clock[s, 0], clock[s, 1], clock[s, 2], clock[s, 3] = begun, origin, last, step
+        clock[s, 4] = latest

@@ -9,10 +9,9 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.randomness.keys import MasterKey
 from gazeveil.privacy.randomness.rng import Source, Words
-from gazeveil.privacy.synthesis.ksame.groups import Key
 from gazeveil.privacy.synthesis.motion import Motion
 
 #: Random bits to samples in degrees.
@@ -20,21 +19,13 @@ Draw = Callable[[Words], tuple[Floats, Floats]]
 
 
 def drawn_recordings(
-    draws: Mapping[Key, tuple[Motion, Draw]], seed: int | None, names: tuple[str, ...], lazy: bool
+    draws: Mapping[RecordingKey, tuple[Motion, Draw]],
+    seed: int | None,
+    names: tuple[str, ...],
+    lazy: bool,
 ) -> list[Recording | Handle]:
-    """Recordings in the order of `draws`, at once or each time they are looked at; the same each
-    time.
-
-    Parameters
-    ----------
-    draws : mapping
-        The events of each recording, and how its samples are drawn.
-    seed : int or None
-        A test stream.
-    names : tuple of str
-        What the random bits are for.
-    lazy : bool
-        Whether to draw when a recording is loaded.
+    """Recordings in the order of `draws`, at once or, where lazy, each time they are loaded; the
+    same each time. `names` say what the random bits are for.
     """
     master = MasterKey(seed)
     items: list[Recording | Handle] = []
@@ -44,7 +35,9 @@ def drawn_recordings(
     return items
 
 
-def _recording(key: Key, motion: Motion, draw: Draw, bits: Callable[[], Source]) -> Recording:
+def _recording(
+    key: RecordingKey, motion: Motion, draw: Draw, bits: Callable[[], Source]
+) -> Recording:
     x, y = draw(Words(bits()))
     person, stimulus, session, task = key
     period_ns = 1e9 / motion.rate_hz if motion.rate_hz > 0 else 1e7

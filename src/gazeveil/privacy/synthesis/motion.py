@@ -25,7 +25,7 @@ from gazeveil.errors import DataError
 from gazeveil.events import detect
 from gazeveil.events.trace import positions
 from gazeveil.gaze.events import Events, read_only
-from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.gaze.geometry import LAST_Y_DEG, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.synthesis.profiles import fit_profiles, speed_profiles
 
@@ -36,9 +36,6 @@ LEAST_SPREAD_DEG = 0.01
 #: Columns of :attr:`Motion.fixations` and of :attr:`Motion.saccades`.
 FIXATION_COLUMNS = ("mu_x_deg", "mu_y_deg", "sigma_x_deg", "sigma_y_deg", "samples")
 SACCADE_COLUMNS = ("a_deg_s", "b", "c", "samples")
-
-
-_Y_LAST_DEG = float(np.nextafter(180.0, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +218,7 @@ def to_degrees(vx: float, vy: float, vz: float) -> tuple[float, float]:
     if x >= 360.0:
         x -= 360.0
     y = 90.0 - math.degrees(math.atan2(vy, math.hypot(vx, vz)))
-    return max(x, 0.0), min(max(y, 0.0), _Y_LAST_DEG)
+    return max(x, 0.0), min(max(y, 0.0), LAST_Y_DEG)
 
 
 @compiled

@@ -118,12 +118,6 @@ def fit_profiles(profiles: Floats) -> Floats:
     )
 
 
-def curve(parameters: Floats, times: Floats = TIMES) -> Floats:
-    """The curve of each row of parameters at some times, shape (rows, times)."""
-    a, b, c = (parameters[:, i, None] for i in range(3))
-    return a * np.exp(-(((times - b) / c) ** 2))
-
-
 @compiled
 def _loss(y: Floats, a: float, b: float, c: float) -> float:
     total = 0.0

@@ -49,15 +49,8 @@ def _box_muller(bits: Ints, count: int) -> Floats:
 
 
 def normals(count: int, words: Words) -> Floats:
-    """Standard normals from random words (Box and Muller), in floating point: for drawing samples
-    from parameters that a proof already covers.
-
-    Parameters
-    ----------
-    count : int
-        How many.
-    words : Words
-        Random bits: the operating system's, or a test stream's.
+    """`count` standard normals from random words (Box and Muller), in floating point: for drawing
+    samples from parameters that a proof already covers.
     """
     return _box_muller(words.run(_words, count + count % 2, 1), count)
 

@@ -19,9 +19,8 @@ import numpy as np
 
 from gazeveil.errors import GazeveilError
 from gazeveil.gaze.cohort import Cohort, Handle
-from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.audit.games import GAME_SCREEN, Game
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.gaussian import Gaussian
@@ -30,7 +29,6 @@ from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.session import Session
 
 _RATE_HZ = 100.0
-_SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
 _N = 400
 _FEW = 7
 _LEAST_PLACES = 3
@@ -41,7 +39,7 @@ def gaze(person: str, stimulus: str = "s") -> Recording:
     """The same gaze for everybody, never at rest for long."""
     t = np.arange(_N)
     x, y = 15.0 * np.sin(t / 9.0), 8.0 * np.cos(t / 7.0)
-    return Recording(person, stimulus, t * 10_000_000, x, y, space=_SCREEN, rate_hz=_RATE_HZ)
+    return Recording(person, stimulus, t * 10_000_000, x, y, space=GAME_SCREEN, rate_hz=_RATE_HZ)
 
 
 def bytes_of(recording: Recording) -> bytes:
@@ -131,12 +129,12 @@ def sessions(mechanism: Mechanism[Any]) -> Iterator[Game]:
     """Sessions that are reset, pickled, copied and forked."""
     if not isinstance(mechanism, StreamMechanism) or not mechanism.causal:
         return
-    if mechanism.promise(_RATE_HZ, _SCREEN).status == "proved":
-        yield from _copies("A session", lambda: mechanism.open(_RATE_HZ, _SCREEN), _push)
+    if mechanism.promise(_RATE_HZ, GAME_SCREEN).status == "proved":
+        yield from _copies("A session", lambda: mechanism.open(_RATE_HZ, GAME_SCREEN), _push)
     if isinstance(mechanism, Gaussian) and mechanism.reading == "corrected":
         yield from _copies(
             "Shared views of one stream",
-            lambda: Graded("gaussian", (mechanism.sigma_deg,)).open(_RATE_HZ, _SCREEN),
+            lambda: Graded("gaussian", (mechanism.sigma_deg,)).open(_RATE_HZ, GAME_SCREEN),
             _view,
         )
 
@@ -205,7 +203,7 @@ def drawn(released: bytes) -> set[float]:
     edges, where all places are equal.
     """
     x = np.frombuffer(released, dtype=np.float64)
-    return set(x[np.abs(x) < 0.99 * _SCREEN.width_deg / 2].tolist())
+    return set(x[np.abs(x) < 0.99 * GAME_SCREEN.width_deg / 2].tolist())
 
 
 def _reused(past: set[float], first: bytes, second: bytes) -> bool:

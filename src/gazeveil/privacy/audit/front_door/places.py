@@ -17,37 +17,30 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.front_door.claims import claim_of
 from gazeveil.privacy.audit.front_door.streams import MOST_EPSILON
-from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.audit.games import GAME_SCREEN, Game
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.stream.place.audit import evidence, two_cells
 from gazeveil.privacy.stream.place.mechanism import GaussianPlace
 
-_SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
 _PEOPLE = 50  # in one release
 _SAMPLES = 30
 _RATES_HZ = (60.0, 90.0, 120.0, 1000.0)
 _SPOTS: tuple[tuple[Space, tuple[float, float], float], ...] = (
     (Sphere(), (180.0, 90.0), -60.0),
-    (_SCREEN, (0.0, 0.0), -30.0),
+    (GAME_SCREEN, (0.0, 0.0), -30.0),
 )
 
 
 @dataclass(frozen=True)
 class PlaceGame:
     """One cell of each space, moved in all recordings of every person, played through
-    `release(cohort)`.
-
-    Parameters
-    ----------
-    mechanism : GaussianPlace
-        Under attack.
-    spots : tuple of (space, place, how far to the left looks elsewhere are in degrees)
-        Where everybody looks.
+    `release(cohort)`. A spot is a space, the place where everybody looks, and how far to the left
+    looks elsewhere are, in degrees.
     """
 
     mechanism: GaussianPlace

@@ -21,10 +21,10 @@ import numpy as np
 from gazeveil.arrays import Floats
 from gazeveil.errors import GazeveilError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.front_door.claims import claim_of
-from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.audit.games import GAME_SCREEN, Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change
@@ -33,7 +33,6 @@ from gazeveil.privacy.stream.mechanism import StreamMechanism
 #: Losses above this cannot be refuted with a few thousand releases.
 MOST_EPSILON = 4.0
 
-_SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
 _PEOPLE = 100  # in one release
 
 
@@ -66,18 +65,14 @@ def kinds(window: int) -> tuple[RecordingKind, ...]:
     return (
         RecordingKind("slow", 60.0, Sphere(), max(60, min(window, 600))),
         RecordingKind("fast", 1000.0, Sphere(), max(60, min(window, 1000))),
-        RecordingKind("screen", 120.0, _SCREEN, 60),
+        RecordingKind("screen", 120.0, GAME_SCREEN, 60),
     )
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where gaze lies, and where the change moves it to, on a sphere and on a screen.
-
-    Parameters
-    ----------
-    before, after : (float, float)
-        x and y in degrees.
+    """Where gaze lies, and where the change moves it to (x and y in degrees), on a sphere and on a
+    screen.
     """
 
     before: tuple[float, float]

@@ -46,16 +46,8 @@ _BEYOND = (-3.0, 4.0)  # what data hold instead of 0 and 1
 
 @dataclass(frozen=True)
 class _Cast:
-    """Who is in a table.
-
-    Parameters
-    ----------
-    rows : tuple of int
-        Rows of each recording of a person who is changed.
-    features : int
-        Features.
-    chunk : int or None
-        Rows of a chunk, where the mechanism has them.
+    """Who is in a table: rows of each recording of a person who is changed, features, and rows of a
+    chunk, where the mechanism has them.
     """
 
     rows: tuple[int, ...]

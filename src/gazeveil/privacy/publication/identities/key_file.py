@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gazeveil.errors import DataError, FormatError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
 from gazeveil.privacy.publication.identities.names import PublicNames
 
 _FORMAT = "gazeveil-pseudonym-key"
@@ -25,14 +25,8 @@ _TAKEN = "{} exists already, and a key is never overwritten. Name another file."
 
 
 def check_key_file(path: Path, out: Path) -> None:
-    """Refuse a key file that exists, or that would be published with the release.
-
-    Parameters
-    ----------
-    path : Path
-        Where the key is to go.
-    out : Path
-        The folder of the release, or its file.
+    """Refuse a key file that exists, or that would be published with the release (the folder or
+    file `out`).
     """
     if path.exists():
         raise DataError(
@@ -79,16 +73,8 @@ def read_key(path: Path) -> PublicNames:
 
 
 def raw_names(copy: Cohort, names: PublicNames, people: Mapping[str, Attributes]) -> Cohort:
-    """A published copy under the raw names, for whoever scores attackers.
-
-    Parameters
-    ----------
-    copy : Cohort
-        As it was published.
-    names : PublicNames
-        Its key.
-    people : mapping of person to attributes
-        What is true of people, by raw name.
+    """A published copy under the raw names of its key, for whoever scores attackers. `people` says
+    what is true of people, by raw name.
 
     Raises
     ------
@@ -108,8 +94,8 @@ def raw_names(copy: Cohort, names: PublicNames, people: Mapping[str, Attributes]
     return Cohort(items, attributes, copy.skipped, copy.name, copy.read_as)
 
 
-def _renamed(item: Recording | Handle, key: tuple[str, str, str, str]) -> Recording | Handle:
-    keys = dict(zip(("person", "stimulus", "session", "task"), key, strict=True))
+def _renamed(item: Recording | Handle, key: RecordingKey) -> Recording | Handle:
+    keys = dict(zip(KEY_NAMES, key, strict=True))
     if isinstance(item, Recording):
         return item.with_(**keys)
     return replace(item, **keys, load=partial(_load, item.load, keys), chunks=None)

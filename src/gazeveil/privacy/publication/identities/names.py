@@ -36,13 +36,8 @@ def chance(seed: int | None) -> random.Random:
 
 @dataclass(frozen=True)
 class PublicNames:
-    """Raw names and published ones.
-
-    Parameters
-    ----------
-    recordings : mapping of key to key
-        (person, stimulus, session, task) of each recording as it is, and as it is published, in
-        the published order.
+    """Raw keys (person, stimulus, session, task) of recordings and published ones, in the published
+    order.
     """
 
     recordings: Mapping[RecordingKey, RecordingKey]
@@ -82,18 +77,9 @@ def public_names(
     source: random.Random,
     people: Iterable[str] = (),
 ) -> PublicNames:
-    """Names for recordings, drawn anew.
-
-    Parameters
-    ----------
-    keys : sequence of (person, stimulus, session, task)
-        As they are.
-    choices : PublicationChoices
-        What is kept, and which names of stimuli may pass.
-    source : random.Random
-        See :func:`chance`.
-    people : iterable of str
-        Further names that no stimulus may carry: of the people behind pieces.
+    """Names for recordings with these keys, drawn anew from a source (:func:`chance`). The choices
+    say what is kept, and which names of stimuli may pass; `people` are further names that no
+    stimulus may carry: of the people behind pieces.
     """
     keep = choices.keep
     everybody = sorted({k[0] for k in keys})

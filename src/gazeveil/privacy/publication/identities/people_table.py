@@ -22,18 +22,9 @@ _CHOICES = (("age", "gender"), ("age",), ("gender",))
 
 @dataclass(frozen=True)
 class PeopleTable:
-    """The published table of people.
-
-    Parameters
-    ----------
-    rows : mapping of person to attributes
-        By raw name; people without a row have no entry.
-    guarantee : Guarantee, optional
-        What the generalised attributes promise; None where none are published.
-    kept : tuple of str
-        Attributes that go out as they are.
-    notes : tuple of str
-        Sentences for whoever holds the raw data.
+    """The published table of people, by raw name; people without a row have no entry. `guarantee`
+    is what the generalised attributes promise, None where none are published; `kept` go out as they
+    are; notes are sentences for whoever holds the raw data.
     """
 
     rows: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -50,15 +41,7 @@ def attribute_names(people: Mapping[str, Mapping[str, object]]) -> tuple[str, ..
 def people_table(
     people: Mapping[str, Mapping[str, object]], choices: PublicationChoices
 ) -> PeopleTable:
-    """Generalise what is known about people.
-
-    Parameters
-    ----------
-    people : mapping of person to attributes
-        Everybody who has a recording in the release.
-    choices : PublicationChoices
-        k, and what is kept.
-    """
+    """Generalise what is known about everybody who has a recording in the release."""
     names = attribute_names(people)
     if not names:
         return PeopleTable()

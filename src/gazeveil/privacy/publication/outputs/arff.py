@@ -39,16 +39,10 @@ _HEADER = """\
 @DATA
 """
 
-_LABEL = "@ATTRIBUTE handlabeller_final NUMERIC\n"
-
 
 class ArffOutput:
-    """One ARFF file for each recording on a screen; confidence is 1, or 0 where gaze is lost.
-
-    Parameters
-    ----------
-    gazecom : bool
-        Whether folders and columns are GazeCom's.
+    """One ARFF file for each recording on a screen; confidence is 1, or 0 where gaze is lost. With
+    `gazecom` folders and columns are GazeCom's.
     """
 
     def __init__(self, gazecom: bool = False) -> None:

@@ -43,6 +43,9 @@ _RESERVED = frozenset(
     {"age", "sex", "handedness", "species", "strain", "strain_rrid", "name", "participant_id"}
 )
 
+#: Letters and digits of a label that are a text's own.
+_MOST_LABEL = 36
+
 
 class BidsOutput:
     """A BIDS derivative."""
@@ -83,7 +86,8 @@ def bids_label(text: str, empty: str) -> str:
     >>> bids_label("p04c1", "person"), bids_label("", "gaze"), bids_label("clip 1", "stimulus")
     ('p04c1', 'gaze', 'clip1x95f954')
     """
-    plain = re.sub(r"[^A-Za-z0-9]", "", text)
+    # Four labels make the name of a file, which has at most 255 bytes.
+    plain = re.sub(r"[^A-Za-z0-9]", "", text)[:_MOST_LABEL]
     if plain == text:
         return plain or empty
     return f"{plain or empty}x{hashlib.sha256(text.encode()).hexdigest()[:6]}"

@@ -21,9 +21,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gazeveil.gaze.geometry import Screen
-from gazeveil.gaze.recording import Recording
-from gazeveil.io.description.index_file import SCREEN_COLUMNS
+from gazeveil.gaze.geometry import SCREEN_SIZES, Screen
+from gazeveil.gaze.recording import KEY_NAMES, Recording
 from gazeveil.io.description.toml_file import FILE_NAME, dataset_toml
 from gazeveil.io.gaze_table import GazeTable
 from gazeveil.io.people import write_people
@@ -60,13 +59,7 @@ _MESSAGES = {"t_s": ("time of the message", "s"), "text": ("what the experiment 
 
 
 class CsvOutput:
-    """One CSV file for each recording, an index, the people and a dictionary.
-
-    Parameters
-    ----------
-    table : GazeTable, optional
-        Names and units of the columns.
-    """
+    """One CSV file for each recording, an index, the people and a dictionary."""
 
     name = "csv"
 
@@ -80,7 +73,7 @@ class CsvOutput:
         columns = self.table.write(recording, folder / file)
         _write_events(recording, folder / f"recordings/{number:06d}.events.csv")
         _write_messages(recording, folder / f"recordings/{number:06d}.messages.csv")
-        keys = dict(zip(("person", "stimulus", "session", "task"), recording.key, strict=True))
+        keys = dict(zip(KEY_NAMES, recording.key, strict=True))
         space = recording.space
         on_screen = isinstance(space, Screen)
         return {
@@ -89,7 +82,7 @@ class CsvOutput:
             "samples": len(recording),
             "rate_hz": recording.rate_hz if recording.rate_hz > 0 else None,
             "space": "screen" if on_screen else "sphere",
-            **{n: getattr(space, n) if on_screen else None for n in SCREEN_COLUMNS},
+            **{n: getattr(space, n) if on_screen else None for n in SCREEN_SIZES},
             "columns": columns,
             "events": recording.events is not None,
             "messages": bool(recording.messages),

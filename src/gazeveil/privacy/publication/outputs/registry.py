@@ -24,14 +24,8 @@ OUTPUTS = tuple(_HOME)
 
 
 def output(name: str, source_format: ReadAs | str = "") -> Output:
-    """A format by its name.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`OUTPUTS`.
-    source_format : ReadAs or str
-        What the input was read as; `same` writes that where it can.
+    """A format by its name, one of :data:`OUTPUTS`; `same` writes what the input was read as, where
+    it can.
     """
     checks.one_of("publication", "to", name, OUTPUTS)
     module, kind = _HOME[name]

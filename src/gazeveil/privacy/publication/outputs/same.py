@@ -24,12 +24,8 @@ WRITTEN = ("arff", "bids", "csv", "gazecom", "parquet")
 
 
 class SameOutput:
-    """Another output, chosen by what the input was.
-
-    Parameters
-    ----------
-    source : ReadAs or str
-        What the recordings were read as: the format, and for CSV its columns and units.
+    """Another output, chosen by what the input was read as: the format, and for CSV its columns and
+    units.
 
     Raises
     ------

@@ -87,12 +87,8 @@ def _refuse_near(scale: Fraction) -> NoReturn:
 
 @dataclass
 class LevelChain(ABC):
-    """Levels on whole numbers, each tied to its neighbours at the time it was declared.
-
-    Parameters
-    ----------
-    draw : callable
-        See :data:`Draw`.
+    """Levels on whole numbers, each tied to its neighbours at the time it was declared; `draw` is a
+    :data:`Draw`.
     """
 
     draw: Draw = field(repr=False)

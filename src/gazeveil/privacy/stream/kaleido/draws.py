@@ -14,31 +14,16 @@ from gazeveil.privacy.stream.kaleido.step import words_of_record
 
 
 class Draws:
-    """The two sequences of a stream.
-
-    Parameters
-    ----------
-    source : Source
-        Where words come from.
-    narrow : bool
-        Whether most tries take four words.
-    """
+    """The two sequences of a stream; where it is narrow, most tries take four words."""
 
     def __init__(self, source: Source, narrow: bool) -> None:
         self.tests = WordRecords(source.child("tests"), 1)
         self.points = WordRecords(source.child("points"), words_of_record(narrow))
 
     def serve(self, decide: Callable[[int], tuple[int, int]], count: int, skip: int) -> None:
-        """Run a block of samples, with further words whenever they run out.
-
-        Parameters
-        ----------
-        decide : callable
-            Processes samples from the given one on; returns the samples done and why it stopped.
-        count : int
-            Samples of the block.
-        skip : int
-            Samples between two slots.
+        """Run a block of `count` samples with a slot every `skip`, with further words whenever they
+        run out. `decide` processes samples from the given one on; it returns the samples done and
+        why it stopped.
         """
         with self.tests, self.points:
             done = 0

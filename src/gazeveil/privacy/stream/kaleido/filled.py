@@ -23,18 +23,8 @@ from gazeveil.privacy.stream.stage import Samples, Stage
 
 
 class FilledKaleido(Stage):
-    """Kaleido on the lattice without lost samples.
-
-    Parameters
-    ----------
-    plan : KaleidoPlan
-        What to do.
-    streams : int
-        How many streams.
-    sources : sequence of Source
-        One for each stream, or one secure one for all.
-    memory : Memory
-        Of slots.
+    """Kaleido on the lattice without lost samples: one source for each stream, or one secure one
+    for all, and a memory of slots.
     """
 
     def __init__(

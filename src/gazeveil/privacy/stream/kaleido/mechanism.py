@@ -1,5 +1,4 @@
-"""`kaleido`, `kaleido-reserve`, `kaleido-uniform`: (epsilon, w, r)-differential privacy for a
-stream of gaze.
+"""`kaleido`: (epsilon, w, r)-differential privacy for a stream of gaze.
 
 David-John et al. 2023, section 2.3, after Li et al., "Kaleido: Real-Time Privacy Control for
 Eye-Tracking Systems", USENIX Security 2021. Every t_skip the sample is compared with what was
@@ -12,14 +11,15 @@ published last:
 * `kaleido` takes epsilon_i = (E - what the last w - 1 samples spent) / 2. `published` is the
   pseudocode to the letter (:mod:`gazeveil.privacy.stream.kaleido.published`); `corrected` scales
   the test's noise by r, sums over the window and counts by sample.
-* `kaleido-reserve`: n slots of a window by a public rule; half of E gives each of them E / (2 n),
-  the other half is halved as above.
-* `kaleido-uniform`: the same slots and no test; a publication at each with epsilon / n.
+* `kaleido-reserve` and `kaleido-uniform` share the budget in other ways
+  (:mod:`gazeveil.privacy.stream.kaleido.slotted`).
+* r is a number, or that of the public regions of a stimulus
+  (:mod:`gazeveil.privacy.stream.kaleido.regions`).
 
 Places are points of a public lattice; on a screen the distance is that of the two angles in the
 plane, on a sphere it is the arc length, and noise goes by arc length and bearing with density
-proportional to exp(-arc / b) by area. Proofs: proofs/kaleido.md, proofs/kaleido-reserve.md,
-proofs/kaleido-uniform.md; of filled losses: proofs/losses.md.
+proportional to exp(-arc / b) by area. Proof: proofs/kaleido.md; of filled losses:
+proofs/losses.md.
 """
 
 from __future__ import annotations
@@ -31,18 +31,17 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar
 
-import numpy as np
-
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.audit.games import GAME_SCREEN, Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.arithmetic import ASSUMPTION
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.stream_map import WindowBudget
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits
@@ -50,8 +49,16 @@ from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.kaleido.filled import FilledKaleido
 from gazeveil.privacy.stream.kaleido.public_history import noise_scales_deg
 from gazeveil.privacy.stream.kaleido.published import PublishedKaleido
+from gazeveil.privacy.stream.kaleido.regions import (
+    CURRENT,
+    RULES,
+    StimulusRegions,
+    by_radius,
+    named_stimuli,
+    regions_on,
+)
 from gazeveil.privacy.stream.kaleido.stage import AFTER, KaleidoPlan, LatticeStage, plan
-from gazeveil.privacy.stream.kaleido.step import HALVING, RESERVE, UNIFORM
+from gazeveil.privacy.stream.kaleido.step import HALVING
 from gazeveil.privacy.stream.losses.expected_gaze import Memory
 from gazeveil.privacy.stream.losses.fill_stages import stream_keys
 from gazeveil.privacy.stream.mechanism import StreamMechanism
@@ -69,18 +76,21 @@ LEAST_R_DEG = Fraction(1, 1 << 10)
 #: Numerical error of one window: each of its draws is off by less than 2**-400.
 _DELTA = Fraction(1, 1 << 370)
 
-#: Public model of gaze behind the choice of slots: mean squared displacement after t seconds,
-#: MOVE_DEG2 (1 - exp(-t / MOVE_S)). Three saccades a second of about seven degrees, in a field of
-#: about eight degrees around a centre.
-MOVE_DEG2, MOVE_S = 128.0, 0.8
-
-_CORRECTED = Claim(
+CORRECTED_CLAIM = Claim(
     "epsilon-w-r-dp", "window", "proved", "lattice noise, budgets of a window counted by sample"
 )
 _REFUTED = (
     "the test's noise Lap(1/epsilon_test) leaves out r, so that a window's tests lose r epsilon / h"
     " (r in degrees) instead of epsilon / h, tests are counted by time stamps, and the noise is"
     " floating point"
+)
+_REFUTED_CURRENT = (
+    "; besides, r is that of the region gaze lies in, so the scale of the noise tells on which side"
+    " of a border it is"
+)
+_PUBLIC_REGIONS = (
+    "the regions of interest of every stimulus are public and were drawn without looking at this"
+    " gaze"
 )
 
 
@@ -94,8 +104,11 @@ class Kaleido(StreamMechanism):
         Budget of any w samples in a row.
     w : int
         Samples of a window.
-    r_deg : number
-        How far each sample of the window may move, in degrees.
+    r_deg : number or str
+        How far each sample of the window may move, in degrees. `largest` or `median`: that of the
+        regions of interest of each stimulus, see
+        :mod:`gazeveil.privacy.stream.kaleido.regions`; the reading `published` also has `current`,
+        the radius of the region that gaze lies in.
     h : number
         1/h of the budget goes to the tests; above 1.
     t_skip_ms : number
@@ -109,6 +122,11 @@ class Kaleido(StreamMechanism):
         horizon), or `none`. The next test compares with the result.
     snap_deg : number
         Grid of `snap`.
+    regions : str, optional
+        A file of public regions (:mod:`gazeveil.io.areas.area_file`), for an r that follows them.
+    stimulus : str, optional
+        What a live stream shows, where the file names several stimuli; recordings say it
+        themselves.
 
     Examples
     --------
@@ -130,7 +148,7 @@ class Kaleido(StreamMechanism):
     paper: ClassVar[str] = DAVIDJOHN2023
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {
-            "corrected": _CORRECTED,
+            "corrected": CORRECTED_CLAIM,
             "published": Claim(
                 "epsilon-w-r-dp", "window", "refuted", "the pseudocode to the letter"
             ),
@@ -138,6 +156,7 @@ class Kaleido(StreamMechanism):
     )
     rule: ClassVar[int] = HALVING
     fills: ClassVar[str] = "released"
+    files: ClassVar[tuple[str, ...]] = ("regions",)
 
     epsilon: Number
     w: int
@@ -147,12 +166,14 @@ class Kaleido(StreamMechanism):
     l_thresh_deg: Number = 1
     after: str = "clamp"
     snap_deg: Number = 1
+    regions: str | None = None
+    stimulus: str | None = None
 
     def check(self) -> None:
         """Store exact numbers."""
         self.store("epsilon", exact(self.name, "epsilon", self.epsilon, above=0))
         self.store("w", checks.count(self.name, "w", self.w))
-        self.store("r_deg", exact(self.name, "r_deg", self.r_deg, least=LEAST_R_DEG))
+        self._check_r()
         self.store("h", exact(self.name, "h", self.h, above=1))
         self.store("t_skip_ms", exact(self.name, "t_skip_ms", self.t_skip_ms, least=0))
         self.store("l_thresh_deg", exact(self.name, "l_thresh_deg", self.l_thresh_deg, least=0))
@@ -161,7 +182,6 @@ class Kaleido(StreamMechanism):
         for name, most in (
             ("w", MOST_W),
             ("epsilon", 1 << 10),
-            ("r_deg", 360),
             ("l_thresh_deg", 360),
             ("h", 1 << 20),
             ("snap_deg", 90),
@@ -178,6 +198,90 @@ class Kaleido(StreamMechanism):
                 "Less than that publishes nothing but noise.",
             )
 
+    def _check_r(self) -> None:
+        """A number, or a rule for regions with their file; the file is not opened yet."""
+        if self.regions is None:
+            if self.r_deg in (*RULES, CURRENT):
+                checks.refuse(
+                    self.name,
+                    "regions",
+                    f"a file of regions where r_deg is {self.r_deg}",
+                    self.regions,
+                    "Give one, or give r_deg in degrees.",
+                )
+            if self.stimulus is not None:
+                checks.refuse(self.name, "stimulus", "left out without regions", self.stimulus)
+            radius = exact(self.name, "r_deg", self.r_deg, least=LEAST_R_DEG)
+            if radius > 360:
+                checks.refuse(self.name, "r_deg", "at most 360", self.r_deg)
+            self.store("r_deg", radius)
+            return
+        if self.r_deg == CURRENT and self.reading != "published":
+            checks.refuse(
+                self.name,
+                "r_deg",
+                f"one of {', '.join(RULES)}: the r of the region that gaze lies in tells by the"
+                " scale of the noise which region that is",
+                self.r_deg,
+                "Only reading='published' has it.",
+            )
+        checks.one_of(self.name, "r_deg", str(self.r_deg), (*RULES, CURRENT))
+        self.store("regions", str(self.regions))
+
+    def regions_of(self, space: Space) -> StimulusRegions | None:
+        """The regions of the stimulus of a stream; None where r is a number.
+
+        Raises
+        ------
+        ParameterError
+            Where it is not known which of several stimuli is shown.
+        DataError
+            Where no region lies on it.
+        """
+        if self.regions is None:
+            return None
+        known = named_stimuli(self.regions)
+        if self.stimulus is None and len(known) > 1:
+            checks.refuse(
+                self.name,
+                "stimulus",
+                f"given where '{self.regions}' names several: {', '.join(known[:5])}",
+                self.stimulus,
+            )
+        return regions_on(self.name, self.regions, self.stimulus or known[0], space)
+
+    def radius_deg(self, space: Space) -> Fraction:
+        """The r of a stream; of the rule `current` the least there is."""
+        mine = self.regions_of(space)
+        if mine is None:
+            return Fraction(self.r_deg)
+        radius = mine.r_deg(str(self.r_deg))
+        if not LEAST_R_DEG <= radius <= 360:
+            checks.refuse(self.name, "regions", "regions at least 1/1024 degree wide", self.regions)
+        return radius
+
+    def radii_deg(self, space: Space) -> dict[str, Fraction]:
+        """The r of each stimulus that the promise is about; public."""
+        if self.regions is None:
+            return {}
+        names = named_stimuli(self.regions) if self.stimulus is None else (self.stimulus,)
+        return {name: replace(self, stimulus=name).radius_deg(space) for name in names}
+
+    def _least_r(self, space: Space) -> Fraction:
+        """A move by at most this costs epsilon on every stimulus."""
+        each = self.radii_deg(space)
+        return min(each.values()) if each else Fraction(self.r_deg)
+
+    def on_stimulus(self, stimulus: str) -> Kaleido:
+        """With the r of its regions."""
+        return self if self.regions is None else replace(self, stimulus=stimulus)
+
+    def without_files(self, r_deg: Fraction = Fraction(1)) -> Kaleido:
+        """With an r that is a number."""
+        if self.regions is None:
+            return self
+        return replace(self, r_deg=r_deg, regions=None, stimulus=None)
+
     def skip(self, rate_hz: float) -> int:
         """Samples from one test to the next."""
         return max(1, math.floor(Fraction(self.t_skip_ms) * Fraction(repr(float(rate_hz))) / 1000))
@@ -192,7 +296,7 @@ class Kaleido(StreamMechanism):
             space,
             Fraction(self.epsilon),
             self.w,
-            Fraction(self.r_deg),
+            self.radius_deg(space),
             h,
             skip,
             math.ceil(Fraction(self.w, skip)),
@@ -205,33 +309,52 @@ class Kaleido(StreamMechanism):
         """(epsilon, w, r)-DP of every window of w samples, and what follows from it for other
         changes.
         """
-        change = Change.window(self.w, move_deg=Fraction(self.r_deg))
+        least = self._least_r(space)
+        change = Change.window(self.w, move_deg=least)
         if self.reading == "published":
-            claimed = WindowBudget(
-                rate_hz, space, Fraction(self.epsilon), self.w, Fraction(self.r_deg)
-            )
+            claimed = WindowBudget(rate_hz, space, Fraction(self.epsilon), self.w, least)
             return Guarantee(
                 "epsilon-w-r-dp",
                 claimed,
                 change,
                 mechanism=self.title,
                 status="refuted",
-                reason=_REFUTED,
+                reason=_REFUTED + (_REFUTED_CURRENT if self.r_deg == CURRENT else ""),
             )
+        each = self.radii_deg(space)
+        budget = Loss.pure(Fraction(self.epsilon), _DELTA)
         return Guarantee(
             "epsilon-w-r-dp",
             self.window_budget(rate_hz, space),
             change,
             mechanism=self.title,
-            assumptions=(BITS_ASSUMPTION, ASSUMPTION, "the rate is public"),
+            also=by_radius(self.w, each.values(), budget),
+            assumptions=(
+                BITS_ASSUMPTION,
+                ASSUMPTION,
+                "the rate is public",
+                *((_PUBLIC_REGIONS,) if each else ()),
+            ),
+            not_covered=self._wider(space, each),
             reason=f"proofs/{self.name}.md",
         )
+
+    def _wider(self, space: Space, each: Mapping[str, Fraction]) -> tuple[str, ...]:
+        """Regions that are wider than the r of their stimulus."""
+        wide = sum(
+            len(regions_on(self.name, str(self.regions), name, space).wider_than(r))
+            for name, r in each.items()
+        )
+        if not wide:
+            return ()
+        which = "the region that is" if wide == 1 else f"the {wide} regions that are"
+        return (f"moves by more than r inside {which} wider than the r of the stimulus",)
 
     def window_budget(self, rate_hz: float, space: Space) -> WindowBudget:
         """The base map: the budget of a window."""
         rate = checks.positive(self.name, "rate_hz", rate_hz)
         return WindowBudget(
-            rate, space, Fraction(self.epsilon), self.w, Fraction(self.r_deg), _DELTA
+            rate, space, Fraction(self.epsilon), self.w, self._least_r(space), _DELTA
         )
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
@@ -242,13 +365,14 @@ class Kaleido(StreamMechanism):
                 space,
                 float(self.epsilon),
                 self.w,
-                float(self.r_deg),
+                float(self.radius_deg(space)),
                 float(self.h),
                 int(Fraction(self.t_skip_ms) * 10**6),
                 self.skip(rate_hz),
                 float(self.l_thresh_deg),
                 streams,
                 sources,
+                self.regions_of(space) if self.r_deg == CURRENT else None,
             )
         plan = self.plan(rate_hz, space)
         if self.losses != "fill":
@@ -262,104 +386,19 @@ class Kaleido(StreamMechanism):
         """
         if self.reading == "published" or not recording.rate_hz > 0:
             return None
-        settings = self.plan(recording.rate_hz, recording.space).settings
+        settings = (
+            self.on_stimulus(recording.stimulus).plan(recording.rate_hz, recording.space).settings
+        )
         return noise_scales_deg(settings, recording.x_deg, recording.y_deg, recording.valid)
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
         from gazeveil.privacy.stream.audit import kaleido
+        from gazeveil.privacy.stream.kaleido.border_audit import border
 
-        return kaleido(self, unit)
-
-
-@dataclass(frozen=True)
-class _Slotted(Kaleido):
-    """Kaleido in n slots of a window instead of ceil(w / t_skip): a public rule says how many."""
-
-    slots: int | None = None
-
-    def check(self) -> None:
-        """Store exact numbers."""
-        super().check()
-        if self.slots is not None:
-            self.store("slots", checks.count(self.name, "slots", self.slots))
-
-    def _skip_of_slots(self, rate_hz: float, publish: Fraction) -> int:
-        """Samples of a slot: as many slots as asked for, or the number with the least expected
-        squared error.
-
-        The noise of a publication with publish / n has mean square 6 (r n / publish)**2; what is
-        shown is on average half a slot old.
-        """
-        least = self.skip(rate_hz)
-        most = math.ceil(Fraction(self.w, least))
-        if self.slots is not None and self.slots > most:
-            checks.refuse(self.name, "slots", f"at most ceil(w / t_skip) = {most}", self.slots)
-        chosen = self.slots
-        if chosen is None:
-            n = np.arange(1, most + 1, dtype=np.float64)
-            age = np.ceil(self.w / n) / rate_hz / MOVE_S
-            noise = 6.0 * (float(Fraction(self.r_deg) / publish) * n) ** 2
-            chosen = 1 + int(np.argmin(noise + MOVE_DEG2 * (1.0 + np.expm1(-age) / age)))
-        return max(least, math.ceil(Fraction(self.w, chosen)))
-
-
-@dataclass(frozen=True)
-class KaleidoReserve(_Slotted):
-    """Kaleido whose budget never runs dry: half of E is reserved in equal parts for the n slots of
-    a window, half is adaptive.
-
-    Parameters
-    ----------
-    slots : int, optional
-        Slots of a window, instead of the public rule (:data:`MOVE_DEG2`); at most ceil(w / t_skip).
-        The tests of few slots have little noise.
-    """
-
-    name: ClassVar[str] = "kaleido-reserve"
-    label: ClassVar[str] = "Kaleido with a reserve"
-    summary: ClassVar[str] = (
-        "Kaleido with half of its budget reserved in equal parts for the slots of a window."
-    )
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
-    rule: ClassVar[int] = RESERVE
-
-    def plan(self, rate_hz: float, space: Space) -> KaleidoPlan:
-        """The rule of the reserve on the chosen slots."""
-        epsilon, h = Fraction(self.epsilon), Fraction(self.h)
-        skip = self._skip_of_slots(rate_hz, epsilon - epsilon / h)
-        return self._plan(space, h, skip)
-
-
-@dataclass(frozen=True)
-class KaleidoUniform(_Slotted):
-    """Kaleido without tests: a publication at each of n slots of a window, with epsilon / n.
-
-    Tests cost budget and answer little where r n_test h / epsilon is larger than the threshold,
-    which is so at every setting the papers use. Since there is no test, `h` and `l_thresh_deg` are
-    without effect; they stay so that the family takes the same parameters.
-
-    Parameters
-    ----------
-    slots : int, optional
-        Slots of a window, instead of the public rule (:data:`MOVE_DEG2`); at most ceil(w / t_skip).
-    """
-
-    name: ClassVar[str] = "kaleido-uniform"
-    label: ClassVar[str] = "Kaleido, uniform budget"
-    summary: ClassVar[str] = "Kaleido with the same budget for every slot of a window."
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
-    rule: ClassVar[int] = UNIFORM
-
-    def plan(self, rate_hz: float, space: Space) -> KaleidoPlan:
-        """Equal shares and no test on the chosen slots."""
-        return self._plan(space, None, self._skip_of_slots(rate_hz, Fraction(self.epsilon)))
-
-    def window_budget(self, rate_hz: float, space: Space) -> WindowBudget:
-        """The budget of a window, in equal shares for its slots."""
-        skip = self._skip_of_slots(
-            checks.positive(self.name, "rate_hz", rate_hz), Fraction(self.epsilon)
-        )
-        return replace(
-            super().window_budget(rate_hz, space), readings=math.ceil(Fraction(self.w, skip))
-        )
+        if self.r_deg == CURRENT:
+            return border(self, GAME_SCREEN)
+        if self.regions is None:
+            return kaleido(self, unit)
+        fixed = replace(self, r_deg=self.radius_deg(GAME_SCREEN), regions=None, stimulus=None)
+        return kaleido(fixed, unit)

@@ -314,16 +314,8 @@ class _KaleidoRun:
 
 
 class LatticeStage(Stage):
-    """Kaleido on the lattice, for one stream or many.
-
-    Parameters
-    ----------
-    plan : KaleidoPlan
-        What to do.
-    streams : int
-        How many streams.
-    sources : sequence of Source
-        One for each stream, or one secure one for all.
+    """Kaleido on the lattice, for one stream or many; one source for each, or one secure one for
+    all.
     """
 
     def __init__(self, plan: KaleidoPlan, streams: int, sources: Sequence[Source]) -> None:

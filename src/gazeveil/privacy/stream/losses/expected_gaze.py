@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled, inlined
-from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.gaze.geometry import LAST_Y_DEG, Space, Sphere
 
 #: Jumps per second, and drift between them in degrees squared per second along an axis.
 JUMPS_HZ, DRIFT_DEG2_S = 3.0, 1.5
@@ -84,7 +84,7 @@ def gaze_model(space: Space, tick_s: float) -> Floats:
     if isinstance(space, Sphere):
         # Along x gaze goes anywhere: it begins as good as uniform, and every jump adds to it.
         middle, spread, kept = (180.0, 90.0), (104.0**2, HORIZON_DEG**2), (1.0, HORIZON_KEPT)
-        edges = (0.0, math.nextafter(360.0, 0.0), 0.0, math.nextafter(180.0, 0.0))
+        edges = (0.0, math.nextafter(360.0, 0.0), 0.0, LAST_Y_DEG)
         jump = TURN_DEG**2, (1.0 - HORIZON_KEPT**2) * spread[1]
     else:
         wide, high = space.width_deg, space.height_deg

@@ -75,4 +75,5 @@ def on_the_clock(
     # To be lost, or lost no more, is to be somewhere else (proofs/losses.md).
     loss = losses.loss(replace(change, move_deg=None))
     which = "that sample" if change.unit == "sample" else "any samples of that window"
-    return replace(promise, also=((f"{which} lost, or no longer lost, or anywhere", loss),))
+    lost = (f"{which} lost, or no longer lost, or anywhere", loss)
+    return replace(promise, also=(*promise.also, lost))

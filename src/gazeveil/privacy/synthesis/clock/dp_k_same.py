@@ -24,6 +24,7 @@ from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.plot_recipe import PlotRecipe
@@ -32,10 +33,10 @@ from gazeveil.privacy.promise.privacy_map import WholeMap
 from gazeveil.privacy.randomness.rng import source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.stream.kaleido.mechanism import MOVE_S
+from gazeveil.privacy.stream.kaleido.slotted import MOVE_S
 from gazeveil.privacy.synthesis.clock.k_same import slot_seconds
 from gazeveil.privacy.synthesis.clock.shared import GazeBySlot, Law, all_seen, length_of, rendered
-from gazeveil.privacy.synthesis.ksame.groups import Key, enough_people
+from gazeveil.privacy.synthesis.ksame.groups import enough_people
 from gazeveil.privacy.tables.groups.dp_ksame import DPKSame
 from gazeveil.privacy.tables.sequences.spectrum import PublicSpectrum
 
@@ -122,7 +123,7 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
             *(_SPHERE if isinstance(space, Sphere) else _SCREEN), MOVE_S * rate / length
         )
         inner = DPKSame(self.k, self.epsilon, length=slots, spectrum=spectrum).release(table, seed)
-        laws: dict[Key, Law] = {}
+        laws: dict[RecordingKey, Law] = {}
         rows = inner.data.recordings()
         for key, where in rows.items():
             values = inner.data.values[where]
@@ -164,7 +165,7 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
         )
         return Release(out, mine, self.provenance(seed), inner.curator_notes)
 
-    def _common(self, gaze: Mapping[Key, GazeBySlot]) -> tuple[Space, float]:
+    def _common(self, gaze: Mapping[RecordingKey, GazeBySlot]) -> tuple[Space, float]:
         """The space and the rate that all recordings share."""
         rates = [s.rate_hz for s in gaze.values() if s.rate_hz > 0]
         if not rates:
@@ -192,7 +193,7 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
 
 
 def _table(
-    gaze: Mapping[Key, GazeBySlot], space: Space, rate_hz: float, length: int, slots: int
+    gaze: Mapping[RecordingKey, GazeBySlot], space: Space, rate_hz: float, length: int, slots: int
 ) -> FeatureTable:
     """Places of all recordings in all slots, with the space's edges as public bounds."""
     keys = sorted(gaze)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
+from gazeveil.gaze.geometry import LAST_Y_DEG
 from gazeveil.privacy.synthesis.clock.places import (
     ENDS_X,
     ENDS_Y,
@@ -78,7 +79,6 @@ STATE = 19
 # straight in degrees: that is next to the great circle.
 _SHORT_DEG, _WIDE = 15.0, 0.7
 
-_LAST_Y = math.nextafter(180.0, 0.0)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -328,7 +328,7 @@ def render_gaze(
                         a -= 360.0 * np.floor(a * (1.0 / 360.0))
                         a = a if a < 360.0 else 0.0
                         b = b if b > 0.0 else 0.0
-                        b = b if b < _LAST_Y else _LAST_Y
+                        b = b if b < LAST_Y_DEG else LAST_Y_DEG
                     else:
                         a = a if a > -edge_x else -edge_x
                         a = a if a < edge_x else edge_x

@@ -31,6 +31,7 @@ from gazeveil import checks
 from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.plot_recipe import PlotRecipe
@@ -39,7 +40,6 @@ from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.synthesis.clock.shared import GazeBySlot, Law, all_seen, length_of, rendered
 from gazeveil.privacy.synthesis.ksame.groups import (
-    Key,
     common_frame,
     enough_people,
     groups_of,
@@ -115,13 +115,13 @@ class ClockRenderKSame(Mechanism[Cohort]):
         guarantee = law_guarantee(self.title, self.k, "proofs/clock-render-k-same.md")
         return self.released(out, guarantee, seed, notes)
 
-    def laws(self, data: Cohort, seed: int | None = None) -> dict[Key, Law]:
+    def laws(self, data: Cohort, seed: int | None = None) -> dict[RecordingKey, Law]:
         """What :meth:`release` with the same seed renders, by (person, stimulus, session, task):
         what the promise is about.
         """
         return self._laws(data, Words(source(seed, self.name)))[0]
 
-    def _laws(self, data: Cohort, words: Words) -> tuple[dict[Key, Law], dict[str, int]]:
+    def _laws(self, data: Cohort, words: Words) -> tuple[dict[RecordingKey, Law], dict[str, int]]:
         people = enough_people(self.name, data, self.k)
         gaze = all_seen(data, Fraction(self.slot_s))
         laws, suppressed = shared(gaze, groups_of(people, self.k, words), self.k, self._shared)

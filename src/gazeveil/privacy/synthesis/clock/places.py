@@ -21,6 +21,7 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats
 from gazeveil.compiled import compiled
+from gazeveil.gaze.geometry import LAST_Y_DEG
 
 #: Jumps per second, their standard deviation along an axis in degrees, and the drift of a fixation
 #: in degrees squared per second along an axis.
@@ -38,8 +39,6 @@ STATE = 6
 # there a jump, is there gaze.
 LANDS_X, LANDS_Y, ENDS_X, ENDS_Y, JUMPS, SHOWN = range(6)
 PLACE = 6
-
-_LAST_Y = math.nextafter(180.0, 0.0)
 
 
 def model(sphere: bool, noise_deg: float, slot_s: float, drift: bool, filled: int) -> Floats:
@@ -91,7 +90,7 @@ def degrees(a: float, b: float, c: float, sphere: bool) -> tuple[float, float]:
         return 180.0, 90.0
     x = math.degrees(math.atan2(a, c)) + 180.0
     return (x if x < 360.0 else 0.0), min(
-        max(90.0 - math.degrees(math.atan2(b, flat)), 0.0), _LAST_Y
+        max(90.0 - math.degrees(math.atan2(b, flat)), 0.0), LAST_Y_DEG
     )
 
 

@@ -16,11 +16,11 @@ from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.synthesis.clock import eye as clock_eye
 from gazeveil.privacy.synthesis.clock import places as clock_places
 from gazeveil.privacy.synthesis.clock.stage import show
-from gazeveil.privacy.synthesis.ksame.groups import Key, one_kind_of_space
+from gazeveil.privacy.synthesis.ksame.groups import one_kind_of_space
 from gazeveil.privacy.synthesis.ksame.pairs import degrees, places
 
 #: Standard deviation along an axis, in degrees, up to which means of people are taken for one
@@ -120,7 +120,7 @@ def _middles(place: Floats, good: Bools, length: int, slots: int) -> Floats:
     return out
 
 
-def all_seen(data: Cohort, slot_s: Fraction) -> dict[Key, GazeBySlot]:
+def all_seen(data: Cohort, slot_s: Fraction) -> dict[RecordingKey, GazeBySlot]:
     """Every recording of a cohort on the clock; one is held at a time.
 
     Raises
@@ -128,7 +128,7 @@ def all_seen(data: Cohort, slot_s: Fraction) -> dict[Key, GazeBySlot]:
     DataError
         For a stimulus that some saw on a sphere and some on a screen.
     """
-    gaze: dict[Key, GazeBySlot] = {}
+    gaze: dict[RecordingKey, GazeBySlot] = {}
     for item in data.items:
         gaze[item.key] = seen(item if isinstance(item, Recording) else item.load(), slot_s)
     one_kind_of_space((key, places.space) for key, places in gaze.items())
@@ -137,13 +137,7 @@ def all_seen(data: Cohort, slot_s: Fraction) -> dict[Key, GazeBySlot]:
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """What a recording is rendered from.
-
-    Parameters
-    ----------
-    space, rate_hz, samples, length, places
-        As of :class:`GazeBySlot`.
-    """
+    """What a recording is rendered from; the fields are those of :class:`GazeBySlot`."""
 
     space: Space
     rate_hz: float
@@ -154,19 +148,11 @@ class Law:
 
 @dataclass(frozen=True)
 class Rendering:
-    """A recording that is rendered when it is called; the same each time.
-
-    Parameters
-    ----------
-    key : tuple of str
-        Person, stimulus, session, task.
-    law : Law
-        What from.
-    eye : int
-        Public random key.
+    """A recording that is rendered from a law with a public eye when it is called; the same each
+    time.
     """
 
-    key: Key
+    key: RecordingKey
     law: Law
     eye: int
 
@@ -217,7 +203,7 @@ class Rendering:
 
 
 def rendered(
-    laws: Mapping[Key, Law], eyes: Mapping[Key, int], lazy: bool
+    laws: Mapping[RecordingKey, Law], eyes: Mapping[RecordingKey, int], lazy: bool
 ) -> list[Recording | Handle]:
     """Recordings of all laws, at once or when they are looked at."""
     items: list[Recording | Handle] = []

@@ -10,24 +10,15 @@ from numpy.typing import NDArray
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.privacy.noise.lattice import LatticeLaw
 from gazeveil.privacy.randomness.rng import Source
+from gazeveil.privacy.stream.losses.fill_stages import stream_keys
 from gazeveil.privacy.stream.stage import Samples, Stage
 from gazeveil.privacy.synthesis.clock import eye, places
 from gazeveil.privacy.synthesis.clock.slots import CHOSEN, TICK, Clock, read_slots
 
 
 class NoisySlots:
-    """The private part: readings of the clock, with noise.
-
-    Parameters
-    ----------
-    clock : Clock
-        When gaze is read.
-    noise : LatticeLaw
-        The noise of a reading.
-    streams : int
-        How many streams.
-    sources : sequence of Source
-        One for each stream, or one secure one for all.
+    """The private part: readings of the clock with lattice noise, for one stream or many; one
+    source for each, or one secure one for all.
     """
 
     def __init__(
@@ -105,7 +96,7 @@ class ClockStage(Stage):
         sources: Sequence[Source],
     ) -> None:
         self.slots, self.model, self.settings = slots, model, settings
-        self.keys = keys(streams, sources)
+        self.keys = stream_keys(streams, sources)
         self.numbers = np.zeros(streams, dtype=np.int64)
         self.eyes, self.gaze = np.zeros((streams, eye.STATE)), np.zeros((streams, places.STATE))
 
@@ -153,7 +144,7 @@ class WholeStage(Stage):
         sources: Sequence[Source],
     ) -> None:
         self.slots, self.model, self.settings = slots, model, settings
-        self.keys = keys(streams, sources)
+        self.keys = stream_keys(streams, sources)
 
     def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """What is shown instead of these samples."""
@@ -169,11 +160,6 @@ class WholeStage(Stage):
             valid,
         )
         return t_ns, x_deg, y_deg, valid
-
-
-def keys(streams: int, sources: Sequence[Source]) -> NDArray[np.uint64]:
-    """One public key for each stream."""
-    return np.concatenate([s.take(streams // len(sources)) for s in sources])
 
 
 def show(

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.arrays import Bools, Floats, Ints
-from gazeveil.gaze.geometry import Screen
-from gazeveil.privacy.audit.games import Game, asked_unit
+from gazeveil.privacy.audit.games import GAME_SCREEN, Game, asked_unit
 from gazeveil.privacy.noise.exact import laplace_scale
 from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle
 from gazeveil.privacy.noise.local import GRR, OLH, OUE
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from gazeveil.privacy.synthesis.dpgazesynth.mechanism import Synthesis
 
 RATE_HZ = 100.0
-_SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
 _ROWS = 5000  # windows at a time
 _PAIR = (
     "One window at 100 Hz: gaze that stays, and gaze that begins r away and moves on as often as is"
@@ -49,7 +47,7 @@ def _pair(plan: WindowLayout) -> tuple[Windows, Windows]:
     row = grid.G // 2 * grid.G
     cells = row + np.arange(runs) % grid.G
     lengths = np.array([1] * (runs - 1) + [plan.samples - runs + 1], dtype=np.int64)
-    away = float(min(plan.r_deg, Fraction(repr(_SCREEN.width_deg / 4))))
+    away = float(min(plan.r_deg, Fraction(repr(GAME_SCREEN.width_deg / 4))))
     still = Windows(
         plan.samples,
         np.zeros(1),
@@ -143,7 +141,7 @@ def windows_game(mechanism: Synthesis, unit: str | None) -> Game:
     game_unit = asked_unit(unit, "window", ("window",))
     chosen = mechanism.settled(None)
     claimed = float(Fraction(str(chosen.epsilon)))
-    layout = chosen.scheme().plan(_SCREEN, RATE_HZ)
+    layout = chosen.scheme().plan(GAME_SCREEN, RATE_HZ)
     if chosen.reading == "published":
         pair = _pair(layout)
         description = (
@@ -159,7 +157,7 @@ def windows_game(mechanism: Synthesis, unit: str | None) -> Game:
     # The promise does not depend on the size of the grid, and a small one is quickly drawn.
     small = replace(chosen, G=min(chosen.G, 6), r_deg=layout.r_deg)
     scheme = small.scheme()
-    plan = scheme.plan(_SCREEN, RATE_HZ)
+    plan = scheme.plan(GAME_SCREEN, RATE_HZ)
     pair = _pair(plan)
 
     def play(side: int, trials: int, seed: int | None) -> Floats:

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from gazeveil import checks
 from gazeveil.errors import DataError
@@ -113,25 +113,7 @@ class Synthesis(Mechanism[Cohort]):
 
     def check(self) -> None:
         """Store exact numbers."""
-        epsilon = exact(self.name, "epsilon", self.epsilon, least=Fraction(1, 1000))
-        self.store("epsilon", epsilon)
-        window_s = exact(self.name, "window_s", self.window_s, above=0)
-        self.store("window_s", window_s)
-        self.store("split", BudgetSplit.of(self.split, self.name))
-        for name, least, most in (("G", 2, MOST_G), ("cap", 2, MOST_CAP)):
-            if checks.count(self.name, name, getattr(self, name), least=least) > most:
-                checks.refuse(self.name, name, f"at most {most}", getattr(self, name))
-        if not (isinstance(self.r_deg, str) and self.r_deg in RELATIONS) and self.r_deg is not None:
-            radius = exact(self.name, "r_deg", self.r_deg, least=Fraction(1, 1024))
-            if radius > 360:
-                checks.refuse(self.name, "r_deg", "at most 360, or one of eq8, table", self.r_deg)
-            self.store("r_deg", radius)
-        if self.motion is not None:
-            checks.one_of(self.name, "motion", self.motion, MOTIONS)
-        if epsilon > 100:
-            checks.refuse(self.name, "epsilon", "at most 100", self.epsilon)
-        if window_s > 60:
-            checks.refuse(self.name, "window_s", "at most 60 seconds", self.window_s)
+        check_windows(self)
 
     @property
     def moves(self) -> str:
@@ -370,3 +352,28 @@ def _given(
         BudgetSplit.of(mechanism.split),
         mechanism.cap,
     )
+
+
+def check_windows(mechanism: Mechanism[Any]) -> None:
+    """Check and store the parameters of windows; see :class:`Synthesis`."""
+    # Fields of two classes that have no base in common but their names.
+    made: Any = mechanism
+    epsilon = exact(made.name, "epsilon", made.epsilon, least=Fraction(1, 1000))
+    made.store("epsilon", epsilon)
+    window_s = exact(made.name, "window_s", made.window_s, above=0)
+    made.store("window_s", window_s)
+    made.store("split", BudgetSplit.of(made.split, made.name))
+    for name, least, most in (("G", 2, MOST_G), ("cap", 2, MOST_CAP)):
+        if checks.count(made.name, name, getattr(made, name), least=least) > most:
+            checks.refuse(made.name, name, f"at most {most}", getattr(made, name))
+    if not (isinstance(made.r_deg, str) and made.r_deg in RELATIONS) and made.r_deg is not None:
+        radius = exact(made.name, "r_deg", made.r_deg, least=Fraction(1, 1024))
+        if radius > 360:
+            checks.refuse(made.name, "r_deg", "at most 360, or one of eq8, table", made.r_deg)
+        made.store("r_deg", radius)
+    if made.motion is not None:
+        checks.one_of(made.name, "motion", made.motion, MOTIONS)
+    if epsilon > 100:
+        checks.refuse(made.name, "epsilon", "at most 100", made.epsilon)
+    if window_s > 60:
+        checks.refuse(made.name, "window_s", "at most 60 seconds", made.window_s)

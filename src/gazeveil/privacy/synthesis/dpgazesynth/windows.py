@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gazeveil.arrays import Floats, Ints
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.recording import Recording
@@ -133,13 +133,18 @@ def window_samples(rate_hz: float, window_s: float, owner: str) -> int:
 
 def windows_of(recording: Recording, grid: CellGrid, samples: int) -> Windows:
     """The windows of a recording; the last one may be filled up."""
-    cells = np.where(recording.valid, grid.cells(recording.x_deg, recording.y_deg), -1)
+    return windows_in(recording.x_deg, recording.y_deg, recording.valid, grid, samples)
+
+
+def windows_in(x_deg: Floats, y_deg: Floats, valid: Bools, grid: CellGrid, samples: int) -> Windows:
+    """The windows of samples in a row; the last one may be filled up."""
+    cells = np.where(valid, grid.cells(x_deg, y_deg), -1)
     row, column = (grid.G // 2,) * 2
     first, at, cell, length = _runs(cells, samples, row * grid.G + column)
     lost = at < 0
     known = np.maximum(at, 0)
-    if len(recording):
-        x, y = recording.x_deg[known], recording.y_deg[known]
+    if len(x_deg):
+        x, y = x_deg[known], y_deg[known]
     else:
         x, y = np.empty(0), np.empty(0)
     middle = grid.centre_deg

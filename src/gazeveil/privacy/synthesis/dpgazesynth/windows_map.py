@@ -38,6 +38,8 @@ class WindowsMap(StreamMap):
         The largest distance between two beginnings.
     delta_num : Fraction
         Numerical error of a window.
+    most : int, optional
+        So many windows of a stream are looked at and no more, however long it is.
     """
 
     window_s: Fraction
@@ -47,9 +49,12 @@ class WindowsMap(StreamMap):
     rest: Fraction
     farthest_deg: Fraction
     delta_num: Fraction
+    most: int | None = None
 
     @classmethod
-    def of(cls, plan: WindowLayout, window_s: Fraction, delta_num: Fraction) -> WindowsMap:
+    def of(
+        cls, plan: WindowLayout, window_s: Fraction, delta_num: Fraction, most: int | None = None
+    ) -> WindowsMap:
         """From the public numbers of recordings of one rate in one space."""
         farthest = HALF_TURN_DEG if plan.sphere else raised(plan.grid.diagonal_deg)
         return cls(
@@ -62,6 +67,7 @@ class WindowsMap(StreamMap):
             plan.times + plan.moves,
             farthest,
             delta_num,
+            most,
         )
 
     def samples_of(self, change: Change) -> int | None:
@@ -75,7 +81,7 @@ class WindowsMap(StreamMap):
         far = self.farthest_deg if start_deg is None else min(start_deg, self.farthest_deg)
         return Loss.pure(
             self.rest + self.start * math.ceil(far / self.r_deg), self.delta_num
-        ).repeated(windows)
+        ).repeated(windows if self.most is None else min(windows, self.most))
 
     def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
         """Samples in a row touch windows that they do not fill."""
@@ -101,3 +107,11 @@ class WindowsMap(StreamMap):
     def whole(self, change: Change, samples: int) -> Loss:
         """All windows of a recording."""
         return self.replaced(-(-samples // self.window), change.move_deg)
+
+    def loss(self, change: Change) -> Loss:
+        """Of a sample or a window; and of a whole stream where so many windows of it are looked at
+        at most.
+        """
+        if change.unit == "recording" and self.most is not None:
+            return self.replaced(self.most, change.move_deg).grouped(change.count)
+        return super().loss(change)

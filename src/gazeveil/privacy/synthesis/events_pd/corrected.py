@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from gazeveil.arrays import Floats
+from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.synthesis.events_pd.deniable_seeds import Drawn, draw, most_events
 from gazeveil.privacy.synthesis.events_pd.plans import PLACE_SHARE, Coding, SyntheticRecording
 from gazeveil.privacy.synthesis.events_pd.seeded_events import Rule
-from gazeveil.privacy.synthesis.ksame.groups import Cell, Frame, Key, common_frame, unknown_rates
+from gazeveil.privacy.synthesis.ksame.groups import Cell, Frame, common_frame, unknown_rates
 from gazeveil.privacy.synthesis.motion import Motion
 
 
@@ -64,13 +65,13 @@ class CorrectedPlans:
         Attempts that may be made at the most.
     """
 
-    plans: dict[Key, SyntheticRecording]
+    plans: dict[RecordingKey, SyntheticRecording]
     drawn: list[Drawn]
     frames: dict[Cell, Frame]
     joint: Floats = field(repr=False)
     allowed: int
 
-    def notes(self, motions: Mapping[Key, Motion]) -> dict[str, int]:
+    def notes(self, motions: Mapping[RecordingKey, Motion]) -> dict[str, int]:
         """Counts for whoever holds the raw data."""
         counts: dict[str, int] = {}
         for kind in ("fixations", "saccades"):
@@ -86,28 +87,17 @@ class CorrectedPlans:
 
 
 def corrected_plans(
-    motions: Mapping[Key, Motion],
+    motions: Mapping[RecordingKey, Motion],
     people: list[str],
     coding: Coding,
     how: CorrectedSynthesis,
-    source: Callable[[Key], Source],
+    source: Callable[[RecordingKey], Source],
 ) -> CorrectedPlans:
-    """Synthetic recordings of everything that k people have.
-
-    Parameters
-    ----------
-    motions : mapping
-        Recordings as events; those of unknown rate have none.
-    people : list of str
-        In an order that has nothing to do with their names.
-    coding : Coding
-        Of events, whatever the space.
-    how : CorrectedSynthesis
-        Seeds and test.
-    source : callable
-        Random words of a recording.
+    """Synthetic recordings of everything that k people have, in an order that has nothing to do
+    with their names. Recordings of unknown rate have no events; `source` gives the random words of
+    one.
     """
-    plans: dict[Key, SyntheticRecording] = {}
+    plans: dict[RecordingKey, SyntheticRecording] = {}
     all_drawn: list[Drawn] = []
     frames: dict[Cell, Frame] = {}
     joint, allowed = np.zeros((len(people), len(people))), 0
@@ -141,11 +131,11 @@ def corrected_plans(
 
 def _draw(
     coding: Coding,
-    keys: Sequence[Key],
+    keys: Sequence[RecordingKey],
     pool: Sequence[Motion],
     frame: Frame,
     how: CorrectedSynthesis,
-    source: Callable[[Key], Source],
+    source: Callable[[RecordingKey], Source],
 ) -> list[Drawn]:
     """Events of the recordings of one stimulus; compiled code that lets other threads run."""
     records, clock = coding.records(pool), coding.clock(frame.space)

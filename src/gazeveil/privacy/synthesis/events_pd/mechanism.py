@@ -39,6 +39,7 @@ from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import DataError
 from gazeveil.events import METHODS
 from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
@@ -60,7 +61,7 @@ from gazeveil.privacy.synthesis.events_pd.published import PublishedSynthesis, p
 from gazeveil.privacy.synthesis.events_pd.saccade_models import Generator
 from gazeveil.privacy.synthesis.events_pd.seeded_events import Rule
 from gazeveil.privacy.synthesis.events_pd.training import by_content, closed_form, coding, network
-from gazeveil.privacy.synthesis.ksame.groups import Key, enough_people, one_kind_of_space
+from gazeveil.privacy.synthesis.ksame.groups import enough_people, one_kind_of_space
 from gazeveil.privacy.synthesis.motion import Motion, motion
 
 #: Generators of saccades; forms of a saccade's probability; whom the test asks; whose events are
@@ -273,8 +274,8 @@ class EventSynthPD(Mechanism[Cohort]):
     # ----------------------------------------------------------------------------------------------
 
     def _published(
-        self, motions: Mapping[Key, Motion], seed: int | None
-    ) -> tuple[dict[Key, SyntheticRecording], dict[str, int], Guarantee]:
+        self, motions: Mapping[RecordingKey, Motion], seed: int | None
+    ) -> tuple[dict[RecordingKey, SyntheticRecording], dict[str, int], Guarantee]:
         names = sorted({key[0] for key in motions})
         identity = {person: i / len(names) for i, person in enumerate(names)}
         generator, _ = self._generator(motions, names, identity, seed)
@@ -295,8 +296,8 @@ class EventSynthPD(Mechanism[Cohort]):
     # ----------------------------------------------------------------------------------------------
 
     def _corrected(
-        self, motions: Mapping[Key, Motion], seed: int | None
-    ) -> tuple[dict[Key, SyntheticRecording], dict[str, int], Guarantee]:
+        self, motions: Mapping[RecordingKey, Motion], seed: int | None
+    ) -> tuple[dict[RecordingKey, SyntheticRecording], dict[str, int], Guarantee]:
         people = by_content(motions)
         generator, delta_num = self._generator(motions, people, None, seed)
         rule = Rule.of(
@@ -349,7 +350,7 @@ class EventSynthPD(Mechanism[Cohort]):
 
     def _generator(
         self,
-        motions: Mapping[Key, Motion],
+        motions: Mapping[RecordingKey, Motion],
         people: Sequence[str],
         identity: Mapping[str, float] | None,
         seed: int | None,

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gazeveil.arrays import Bools, Floats
-from gazeveil.gaze.geometry import Sphere, wrap_x
+from gazeveil.gaze.geometry import LAST_Y_DEG, Sphere, wrap_x
+from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.plausible_deniability import plausible_counts
 from gazeveil.privacy.randomness.rng import Source, Words
 from gazeveil.privacy.synthesis.events_pd.plans import SyntheticRecording
@@ -36,13 +37,10 @@ from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     speed_histograms,
     summed_probability,
 )
-from gazeveil.privacy.synthesis.ksame.groups import Key
 from gazeveil.privacy.synthesis.motion import Motion
 from gazeveil.privacy.synthesis.rendering import normals
 
 Flags = Bools
-
-_Y_LAST_DEG = float(np.nextafter(180.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -74,12 +72,12 @@ class PublishedSynthesis:
 
 
 def published_plans(
-    motions: Mapping[Key, Motion],
+    motions: Mapping[RecordingKey, Motion],
     identity: Mapping[str, float],
     generator: Generator,
     how: PublishedSynthesis,
-    source: Callable[[Key], Source],
-) -> tuple[dict[Key, SyntheticRecording], dict[str, int]]:
+    source: Callable[[RecordingKey], Source],
+) -> tuple[dict[RecordingKey, SyntheticRecording], dict[str, int]]:
     """Each recording with its events replaced, and counts: fixations, saccades, those that failed
     the test, those dropped, attempts.
 
@@ -172,7 +170,7 @@ def _latents(codes: list[tuple[Floats, Floats]], people: list[int]) -> Latents:
     )
 
 
-def _histograms(motions: Mapping[Key, Motion], names: Mapping[str, int]) -> Floats:
+def _histograms(motions: Mapping[RecordingKey, Motion], names: Mapping[str, int]) -> Floats:
     profiles = [
         np.concatenate(
             [m.profiles for key, m in motions.items() if key[0] == person] or [np.empty((0, 30))]
@@ -232,7 +230,7 @@ def _framed(
     kept[~m.is_fixation] = moves
     x, y = means[:, 0], means[:, 1]
     if isinstance(m.space, Sphere):
-        x, y = wrap_x(x), np.clip(y, 0.0, _Y_LAST_DEG)
+        x, y = wrap_x(x), np.clip(y, 0.0, LAST_Y_DEG)
     fixations = np.column_stack((x, y, means[:, 2:], m.fixations[:, 4]))[looks]
     made = Motion(
         m.space,

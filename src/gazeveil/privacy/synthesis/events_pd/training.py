@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints
+from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.randomness.rng import Source, Words
 from gazeveil.privacy.synthesis.events_pd.plans import Coding, fixation_numbers, saccade_numbers
 from gazeveil.privacy.synthesis.events_pd.saccade_models import (
@@ -22,18 +23,17 @@ from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     moments,
     private_moments,
 )
-from gazeveil.privacy.synthesis.ksame.groups import Key
 from gazeveil.privacy.synthesis.motion import Motion
 
 
-def by_content(motions: Mapping[Key, Motion]) -> list[str]:
+def by_content(motions: Mapping[RecordingKey, Motion]) -> list[str]:
     """People in an order that has nothing to do with their names: exchange two people's recordings,
     and the order of the recordings stays.
     """
     return sorted({key[0] for key in motions}, key=lambda person: _content(motions, person))
 
 
-def _content(motions: Mapping[Key, Motion], person: str) -> bytes:
+def _content(motions: Mapping[RecordingKey, Motion], person: str) -> bytes:
     """A fingerprint of everything a person did, without the name."""
     digest = hashlib.sha256()
     for key in sorted(k for k in motions if k[0] == person):
@@ -49,7 +49,7 @@ def _content(motions: Mapping[Key, Motion], person: str) -> bytes:
 
 
 def saccades(
-    motions: Mapping[Key, Motion], people: Sequence[str]
+    motions: Mapping[RecordingKey, Motion], people: Sequence[str]
 ) -> tuple[Floats, Floats, Floats, Ints]:
     """Profiles, amplitudes and durations of all saccades, one person's after another's, and where
     each person's begin.
@@ -79,7 +79,10 @@ def saccades(
 
 
 def closed_form(
-    motions: Mapping[Key, Motion], people: Sequence[str], rho: Fraction | None, source: Source
+    motions: Mapping[RecordingKey, Motion],
+    people: Sequence[str],
+    rho: Fraction | None,
+    source: Source,
 ) -> tuple[PPCA, Fraction]:
     """Probabilistic PCA of all saccades, with a budget or without, and what finite arithmetic adds
     to delta.
@@ -94,7 +97,7 @@ def closed_form(
 
 
 def network(
-    motions: Mapping[Key, Motion],
+    motions: Mapping[RecordingKey, Motion],
     people: Sequence[str],
     identity: Mapping[str, float] | None,
     source: Source,
@@ -127,7 +130,10 @@ def network(
 
 
 def coding(
-    generator: Generator, motions: Mapping[Key, Motion], people: Sequence[str], public: bool
+    generator: Generator,
+    motions: Mapping[RecordingKey, Motion],
+    people: Sequence[str],
+    public: bool,
 ) -> Coding:
     """Middles and units of events' numbers: those of all events together, or the public ones."""
     ordered = [

@@ -20,12 +20,10 @@ from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Words
 from gazeveil.privacy.tables.groups.partition import random_groups
-
-#: Person, stimulus, session, task.
-Key: TypeAlias = tuple[str, str, str, str]
 
 #: Stimulus, session, task.
 Cell: TypeAlias = tuple[str, str, str]
@@ -124,11 +122,11 @@ def groups_of(people: list[str], k: int, words: Words) -> list[tuple[str, ...]]:
 
 
 def shared(
-    known: Mapping[Key, Member],
+    known: Mapping[RecordingKey, Member],
     groups: Iterable[tuple[str, ...]],
     k: int,
     common: Callable[[list[Member]], Law],
-) -> tuple[dict[Key, Law], int]:
+) -> tuple[dict[RecordingKey, Law], int]:
     """What each person gets, and how many cells of groups were left out.
 
     Parameters
@@ -148,7 +146,7 @@ def shared(
     DataError
         If nothing is left.
     """
-    laws: dict[Key, Law] = {}
+    laws: dict[RecordingKey, Law] = {}
     suppressed = 0
     cells = sorted({key[1:] for key in known})
     for group in groups:
@@ -168,12 +166,12 @@ def shared(
     return laws, suppressed
 
 
-def unknown_rates(known: Mapping[Key, Timed]) -> int:
+def unknown_rates(known: Mapping[RecordingKey, Timed]) -> int:
     """Recordings whose rate is not known."""
     return sum(not recording.rate_hz > 0 for recording in known.values())
 
 
-def one_kind_of_space(spaces: Iterable[tuple[Key, Space]]) -> None:
+def one_kind_of_space(spaces: Iterable[tuple[RecordingKey, Space]]) -> None:
     """Refuse a stimulus that some saw on a sphere and some on a screen: their degrees cannot be
     averaged.
     """

@@ -40,7 +40,7 @@ from gazeveil import checks
 from gazeveil.events import METHODS
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.plot_recipe import PlotRecipe
@@ -48,7 +48,6 @@ from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.synthesis.drawn_recordings import drawn_recordings
 from gazeveil.privacy.synthesis.ksame.groups import (
-    Key,
     common_frame,
     enough_people,
     groups_of,
@@ -174,7 +173,7 @@ class KSameSynth(Mechanism[Cohort]):
         )
         return self.released(out, guarantee, seed, notes)
 
-    def laws(self, data: Cohort, seed: int | None = None) -> dict[Key, Motion]:
+    def laws(self, data: Cohort, seed: int | None = None) -> dict[RecordingKey, Motion]:
         """The parameters that :meth:`release` with the same seed draws samples from, by (person,
         stimulus, session, task): what the promise is about.
         """
@@ -190,12 +189,14 @@ class KSameSynth(Mechanism[Cohort]):
             Words(source(seed, self.name, "corrected")),
         )
 
-    def _motions(self, data: Cohort) -> dict[Key, Motion]:
+    def _motions(self, data: Cohort) -> dict[RecordingKey, Motion]:
         """The events of every recording; each thread holds one recording at a time."""
         with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
             return dict(pool.map(partial(_motion, self.detector), data.items))
 
-    def _laws(self, data: Cohort, words: Words) -> tuple[dict[Key, Motion], dict[str, int]]:
+    def _laws(
+        self, data: Cohort, words: Words
+    ) -> tuple[dict[RecordingKey, Motion], dict[str, int]]:
         """The law of each released recording, and counts for the curator."""
         people = enough_people(self.name, data, self.k)
         motions = self._motions(data)
@@ -223,5 +224,5 @@ class KSameSynth(Mechanism[Cohort]):
         return k_same_synth(self, unit)
 
 
-def _motion(detector: str, item: Recording | Handle) -> tuple[Key, Motion]:
+def _motion(detector: str, item: Recording | Handle) -> tuple[RecordingKey, Motion]:
     return item.key, motion(item if isinstance(item, Recording) else item.load(), detector)

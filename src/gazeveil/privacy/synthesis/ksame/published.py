@@ -9,15 +9,17 @@ from collections.abc import Mapping
 import numpy as np
 
 from gazeveil.arrays import Floats
+from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.randomness.rng import Words
-from gazeveil.privacy.synthesis.ksame.groups import Key
 from gazeveil.privacy.synthesis.ksame.pairs import degrees, places
 from gazeveil.privacy.synthesis.motion import Motion
 from gazeveil.privacy.tables.groups.partition import blocks
 from gazeveil.privacy.tables.sequences.recordings import task_of
 
 
-def published_motions(motions: Mapping[Key, Motion], k: int, words: Words) -> dict[Key, Motion]:
+def published_motions(
+    motions: Mapping[RecordingKey, Motion], k: int, words: Words
+) -> dict[RecordingKey, Motion]:
     """The parameters of each recording, replaced by averages over groups that are drawn for each
     task, once for fixations and once for saccades.
     """
@@ -40,7 +42,9 @@ def _fixation_rows(m: Motion) -> Floats:
     )
 
 
-def _k_same(rows: Mapping[Key, Floats], k: int, words: Words) -> dict[Key, Floats]:
+def _k_same(
+    rows: Mapping[RecordingKey, Floats], k: int, words: Words
+) -> dict[RecordingKey, Floats]:
     """k-same-select sequence: blocks per task, padded by the last row, averaged row by row, cut
     back to each person's own number of rows.
     """

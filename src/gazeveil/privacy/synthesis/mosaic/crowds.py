@@ -25,16 +25,8 @@ _NAMED = 3
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """Recordings of one stimulus under one task.
-
-    Parameters
-    ----------
-    items : tuple of Recording or Handle
-        In the order of their keys.
-    space : Sphere or Screen
-        Of the release.
-    windows : PublicWindows
-        Where pieces lie.
+    """Recordings of one stimulus under one task, in the order of their keys; the space of the
+    release, and the windows where pieces lie.
     """
 
     items: tuple[Recording | Handle, ...]
@@ -46,6 +38,7 @@ class Crowd:
 class _Known:
     """What is known of a recording before it is read."""
 
+    person: str
     space: Space
     rate_hz: float
     seconds: Fraction
@@ -114,21 +107,26 @@ def _known(mechanism: Mosaic, item: Recording | Handle) -> _Known:
         )
     rate_hz = recording.rate_hz if mechanism.clock_hz is None else float(mechanism.clock_hz)
     steps = steps_of(recording, rate_hz, None)[1]
-    return _Known(recording.space, recording.rate_hz, Fraction(steps) / Fraction(repr(rate_hz)))
+    seconds = Fraction(steps) / Fraction(repr(rate_hz))
+    return _Known(recording.person, recording.space, recording.rate_hz, seconds)
 
 
 def _windows(
     mechanism: Mosaic, stimulus: str, known: list[_Known], rate_hz: float
 ) -> PublicWindows:
-    longest = sorted((k.seconds for k in known), reverse=True)
-    common_s = longest[mechanism.crowd - 1]
+    # By person: somebody who came often and stayed long would be alone in the last windows, and
+    # everybody's pieces there would be made of that one person's readings.
+    longest: dict[str, Fraction] = {}
+    for k in known:
+        longest[k.person] = max(k.seconds, longest.get(k.person, k.seconds))
+    common_s = sorted(longest.values(), reverse=True)[mechanism.crowd - 1]
     duration_s = common_s if mechanism.duration_s is None else Fraction(mechanism.duration_s)
     slot = mechanism.reader.clock(rate_hz).length
     windows = PublicWindows.of(
         rate_hz, slot, Fraction(mechanism.piece_s), Fraction(mechanism.gap_s), duration_s
     )
     if windows.count == 0 or windows.duration_s > common_s + slot / Fraction(repr(rate_hz)):
-        enough = f"{mechanism.crowd} recordings of stimulus '{stimulus}'"
+        enough = f"recordings of stimulus '{stimulus}' by {mechanism.crowd} people"
         raise DataError(
             f"{mechanism.name} cuts pieces of {float(mechanism.piece_s):g} s out of"
             f" {float(duration_s):g} s, and {enough} last no longer than {float(common_s):g} s."

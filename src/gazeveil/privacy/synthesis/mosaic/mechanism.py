@@ -28,6 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.audit.games import Game
@@ -75,7 +76,7 @@ class Mosaic(PieceMechanism):
     piece_s, gap_s : number
         Seconds of a piece and of the gap after it; whole slots.
     crowd : int
-        Fewest people who must have seen a stimulus.
+        Fewest people who must have seen a stimulus, and have gaze in a window: others are left out.
     paths : str
         One of :data:`~gazeveil.privacy.synthesis.mosaic.paths.PATHS`.
     b_deg : number
@@ -92,8 +93,8 @@ class Mosaic(PieceMechanism):
     slot_s, window_s : number
         As in `clock-render`, in seconds.
     duration_s : number, optional
-        The public duration of every stimulus in seconds. Left out, a stimulus is as long as the
-        recording that is `crowd`-th in length, which is then not covered.
+        The public duration of every stimulus in seconds. Left out, a stimulus is as long as
+        `crowd` people have recordings of it, which is then not covered.
     clock_hz : number, optional
         The public rate in Hz. Left out, the median of the recordings', which is then not covered.
 
@@ -179,16 +180,16 @@ class Mosaic(PieceMechanism):
         ParameterError
             For anything but a Cohort.
         DataError
-            For a stimulus that fewer than `crowd` people saw, recordings of unknown rate, a sphere
-            and a screen under one stimulus, or recordings shorter than a piece. Nothing is released
-            then.
+            For a stimulus that fewer than `crowd` people saw or have gaze of, recordings of unknown
+            rate, a sphere and a screen under one stimulus, or recordings shorter than a piece.
+            Nothing is released then.
         """
         crowds = crowds_of(self, data)
         lazy = any(isinstance(item, Handle) for item in data.items)
         pieces: dict[str, tuple[Recording | Handle, RecordingKey]] = {}
         for number, crowd in enumerate(crowds):
             readings = self._read(crowd, seed)
-            for window in range(crowd.windows.count):
+            for window in self._crowded(readings):
                 pieces |= self._pieces(number, readings, window, seed, lazy)
         # The order of names is the order in which they were dealt, so it tells nothing.
         names = sorted(pieces)
@@ -210,6 +211,20 @@ class Mosaic(PieceMechanism):
             np.stack([places for places, _ in read]),
             np.stack([seen for _, seen in read]),
         )
+
+    def _crowded(self, readings: CrowdReadings) -> list[int]:
+        """The windows in which enough people have gaze. In others all pieces would be made of the
+        readings of the few who do; they are left out, as the end of a stimulus is.
+        """
+        seen = [readings.people_in(window) for window in range(readings.windows.count)]
+        if max(seen) < self.crowd:
+            raise DataError(
+                f"{self.name} with crowd = {self.crowd} needs gaze of at least {self.crowd} people"
+                f" at the same time, and of stimulus '{readings.keys[0][1]}' at most {max(seen)}"
+                " have gaze in any piece. Leave the stimulus out, or choose a smaller crowd."
+                " Nothing was released."
+            )
+        return [window for window, people in enumerate(seen) if people >= self.crowd]
 
     def _pieces(
         self, number: int, readings: CrowdReadings, window: int, seed: int | None, lazy: bool
@@ -263,8 +278,9 @@ class Mosaic(PieceMechanism):
             *(
                 ()
                 if self.duration_s is not None
-                else (f"how long the recording is that is number {self.crowd} in length",)
+                else (f"how long {self.crowd} people have recordings of a stimulus",)
             ),
+            f"in which windows fewer than {self.crowd} people have gaze",
         )
         return replace(
             first,

@@ -68,18 +68,8 @@ class WindowPaths:
 
 
 def paths_in(readings: CrowdReadings, window: int, law: PathLaw, source: Source) -> WindowPaths:
-    """The paths of one window, with fresh random numbers for every viewer.
-
-    Parameters
-    ----------
-    readings : CrowdReadings
-        Of everybody.
-    window : int
-        Which one.
-    law : PathLaw
-        How.
-    source : Source
-        Random bits for this window alone.
+    """The paths of one window, with fresh random numbers for every viewer, from a source for this
+    window alone.
     """
     slots = readings.windows.slice(window)
     own, seen = readings.places[:, slots], readings.seen[:, slots]

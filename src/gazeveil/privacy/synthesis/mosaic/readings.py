@@ -48,6 +48,11 @@ class CrowdReadings:
         """Whether places are unit vectors."""
         return isinstance(self.space, Sphere)
 
+    def people_in(self, window: int) -> int:
+        """How many people have a reading in a window: a function of losses, and not of gaze."""
+        seen = np.flatnonzero(self.seen[:, self.windows.slice(window)].any(axis=1))
+        return len({self.keys[int(i)][0] for i in seen})
+
     @cached_property
     def filled(self) -> Floats:
         """A place in every slot, shape (viewers, slots, 3): the last reading at or before it, else
@@ -72,21 +77,7 @@ def noisy_places(
     recording: Recording, reader: ClockRender, windows: PublicWindows, space: Space, bits: Bits
 ) -> tuple[Floats, Bools]:
     """Readings of one recording with noise: places, shape (slots, 3), and whether there is one.
-
-    Nothing is read in gaps.
-
-    Parameters
-    ----------
-    recording : Recording
-        Raw gaze.
-    reader : ClockRender
-        Which samples are read, and their noise.
-    windows : PublicWindows
-        Where pieces lie.
-    space : Sphere or Screen
-        Of the release.
-    bits : Bits
-        Where noise comes from.
+    Nothing is read in gaps. The reader says which samples are read, and their noise.
     """
     _, x, y, valid = on_clock(recording, windows.rate_hz, windows.duration_s)
     valid &= windows.inside()[: len(valid)]

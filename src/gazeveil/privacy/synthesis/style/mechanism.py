@@ -26,7 +26,7 @@ from gazeveil import checks
 from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
@@ -38,11 +38,10 @@ from gazeveil.privacy.release import Release
 from gazeveil.privacy.synthesis.clock.render import ClockRender
 from gazeveil.privacy.synthesis.clock.shared import GazeBySlot
 from gazeveil.privacy.synthesis.clock.stage import show
-from gazeveil.privacy.synthesis.ksame.groups import Key
 from gazeveil.privacy.synthesis.ksame.pairs import degrees
 from gazeveil.privacy.synthesis.style.movement import log_ratios, movements
 from gazeveil.privacy.synthesis.style.paths import path_of
-from gazeveil.privacy.synthesis.style.readings import all_readings, crowds
+from gazeveil.privacy.synthesis.style.readings import all_readings, crowds, without_company
 
 #: With two people everybody would know who the donor is.
 LEAST_PEOPLE = 3
@@ -61,21 +60,11 @@ NOT_COVERED = (
 
 @dataclass(frozen=True)
 class StyledPath:
-    """A recording that is rendered when it is called; the same each time.
-
-    Parameters
-    ----------
-    key : tuple of str
-        Person, stimulus, session, task.
-    clock : ClockRender
-        Its public model of the eye.
-    gaze : GazeBySlot
-        Where the path is in each slot.
-    eye : int
-        Public random key.
+    """A recording that is rendered when it is called, with a public eye along where the path is in
+    each slot; the same each time.
     """
 
-    key: Key
+    key: RecordingKey
     clock: ClockRender
     gaze: GazeBySlot = field(repr=False)
     eye: int
@@ -212,14 +201,14 @@ class Style(Mechanism[Cohort]):
         return self.released(out, self._promise(read), seed)
 
     def _paths(
-        self, read: Mapping[Key, GazeBySlot], donors: Mapping[str, str], seed: int | None
-    ) -> dict[Key, GazeBySlot]:
+        self, read: Mapping[RecordingKey, GazeBySlot], donors: Mapping[str, str], seed: int | None
+    ) -> dict[RecordingKey, GazeBySlot]:
         """Where each recording's path is, on its own clock."""
         cells = crowds(read, source(seed, self.name, "crowds"))
         counts = movements(cells, donors)
         everybody: Floats = np.sum(list(counts.values()), axis=0)
         ratios = {p: log_ratios(counts[d], everybody) for p, d in donors.items()}
-        paths: dict[Key, GazeBySlot] = {}
+        paths: dict[RecordingKey, GazeBySlot] = {}
         for crowd in cells.values():
             longest = max((read[key] for key in crowd.keys), key=lambda gaze: gaze.seconds)
             for viewer, key in enumerate(crowd.keys):
@@ -229,13 +218,20 @@ class Style(Mechanism[Cohort]):
                 paths[key] = replace(own, places=at)
         return paths
 
-    def _promise(self, read: Mapping[Key, GazeBySlot]) -> Guarantee:
+    def _promise(self, read: Mapping[RecordingKey, GazeBySlot]) -> Guarantee:
         """The promise of the readings."""
         shapes = ((key[0], gaze.rate_hz, gaze.space, gaze.samples) for key, gaze in read.items())
         promise = self.clock.joint_promise(shapes, (), None)
-        return replace(
-            promise, mechanism=self.title, not_covered=NOT_COVERED, reason="proofs/style.md"
-        )
+        alone, ends = without_company(read, LEAST_PEOPLE)
+        told: tuple[str, ...] = NOT_COVERED
+        if alone + ends:
+            which = f"{alone + ends} recording{'s' if alone + ends > 1 else ''}"
+            which += (" or their ends" if alone + ends > 1 else " or its end") if ends else ""
+            told += (
+                f"how somebody moves in {which}, which fewer than {LEAST_PEOPLE} people have: paths"
+                " there go through the own noisy readings",
+            )
+        return replace(promise, mechanism=self.title, not_covered=told, reason="proofs/style.md")
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""

@@ -17,8 +17,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.compiled import compiled
-from gazeveil.privacy.synthesis.ksame.groups import Cell
-from gazeveil.privacy.synthesis.style.readings import StimulusReadings
+from gazeveil.privacy.synthesis.style.readings import Shown, StimulusReadings
 
 #: Lengths of steps in degrees from which on the next bin counts.
 EDGES_DEG = np.array([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0])
@@ -67,7 +66,7 @@ def _count(
             counts[0, bin_of(path[j - 1], path[j], sphere, edges, directions)] += 1.0
 
 
-def movements(crowds: Mapping[Cell, StimulusReadings], people: Iterable[str]) -> dict[str, Floats]:
+def movements(crowds: Mapping[Shown, StimulusReadings], people: Iterable[str]) -> dict[str, Floats]:
     """Counts of every person's steps and distances from the middle, shape (2, BINS)."""
     counts = {person: np.zeros((2, BINS)) for person in people}
     for crowd in crowds.values():

@@ -15,15 +15,19 @@ from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.randomness.supply import Bits, derived_seed
 from gazeveil.privacy.randomness.uniform import generator
 from gazeveil.privacy.stream.losses.public_clock import on_clock
 from gazeveil.privacy.synthesis.clock.render import ClockRender
 from gazeveil.privacy.synthesis.clock.shared import GazeBySlot
-from gazeveil.privacy.synthesis.ksame.groups import Cell, Key, one_kind_of_space
+from gazeveil.privacy.synthesis.ksame.groups import one_kind_of_space
 from gazeveil.privacy.synthesis.ksame.pairs import places
+
+#: Stimulus and task. Not the session: where everybody has one of their own, by its date, nobody
+#: would have company, and everybody would keep their own path.
+Shown = tuple[str, str]
 
 
 def noisy_readings(recording: Recording, clock: ClockRender, bits: Bits) -> GazeBySlot:
@@ -49,7 +53,9 @@ def noisy_readings(recording: Recording, clock: ClockRender, bits: Bits) -> Gaze
     return GazeBySlot(space, rate_hz, len(x), slots.clock.length, noisy)
 
 
-def all_readings(data: Cohort, clock: ClockRender, seed: int | None) -> dict[Key, GazeBySlot]:
+def all_readings(
+    data: Cohort, clock: ClockRender, seed: int | None
+) -> dict[RecordingKey, GazeBySlot]:
     """The readings of every recording of a cohort; one recording is held at a time.
 
     Raises
@@ -57,7 +63,7 @@ def all_readings(data: Cohort, clock: ClockRender, seed: int | None) -> dict[Key
     DataError
         For a stimulus that some saw on a sphere and some on a screen, or a rate that is not known.
     """
-    read: dict[Key, GazeBySlot] = {}
+    read: dict[RecordingKey, GazeBySlot] = {}
     for item in data.items:
         bits = Bits(None if seed is None else (derived_seed(seed, *item.key),))
         recording = item if isinstance(item, Recording) else item.load()
@@ -80,7 +86,7 @@ class StimulusReadings:
         Where a viewer has no reading, one of another viewer; NaN in slots in which nobody has one.
     """
 
-    keys: tuple[Key, ...]
+    keys: tuple[RecordingKey, ...]
     sphere: bool
     places: Floats = field(repr=False)
 
@@ -94,21 +100,17 @@ class StimulusReadings:
         return np.divide(total, size, out=np.full_like(total, np.nan), where=size > 1e-9)
 
 
-def crowds(read: Mapping[Key, GazeBySlot], source: Source) -> dict[Cell, StimulusReadings]:
-    """The crowd of every stimulus, session and task.
-
-    Parameters
-    ----------
-    read : mapping of key to GazeBySlot
-        All readings.
-    source : Source
-        Decides who is borrowed from where a viewer has no reading.
+def crowds(
+    read: Mapping[RecordingKey, GazeBySlot], source: Source
+) -> dict[Shown, StimulusReadings]:
+    """The crowd of every stimulus and task. The source decides who is borrowed from where
+    a viewer has no reading.
     """
-    cells: dict[Cell, list[Key]] = {}
+    cells: dict[Shown, list[RecordingKey]] = {}
     for key in sorted(read):
-        cells.setdefault(key[1:], []).append(key)
+        cells.setdefault((key[1], key[3]), []).append(key)
     rng = generator(source)
-    made: dict[Cell, StimulusReadings] = {}
+    made: dict[Shown, StimulusReadings] = {}
     for cell, keys in cells.items():
         longest = max((read[key] for key in keys), key=lambda gaze: gaze.seconds)
         slots = len(longest.places)
@@ -128,3 +130,21 @@ def _borrowed(gaze: Floats, viewer: int, order: Ints) -> Floats:
             break
         own[missing] = gaze[other, missing]
     return own
+
+
+def without_company(read: Mapping[RecordingKey, GazeBySlot], least: int) -> tuple[int, int]:
+    """How many recordings are of a stimulus that fewer than `least` people saw, and how many others
+    go on for more than a second after fewer than `least` people's are left.
+    """
+    longest_s: dict[Shown, dict[str, float]] = {}
+    for key, gaze in read.items():
+        people = longest_s.setdefault((key[1], key[3]), {})
+        people[key[0]] = max(gaze.seconds, people.get(key[0], 0.0))
+    alone = ends = 0
+    for key, gaze in read.items():
+        seconds = sorted(longest_s[key[1], key[3]].values(), reverse=True)
+        if len(seconds) < least:
+            alone += 1
+        elif gaze.seconds > seconds[least - 1] + 1.0:
+            ends += 1
+    return alone, ends

@@ -81,19 +81,12 @@ def mdav(points: Floats, k: int) -> list[Ints]:
 
 
 def summaries(seqs: Sequences, people: list[str]) -> Floats:
-    """One point per person for :func:`mdav`: how their features differ from everybody's on the same
-    material.
+    """One point per person, in the order of `people`, for :func:`mdav`: how their features differ
+    from everybody's on the same material.
 
     Each recording's mean of each feature, less the mean of that over all people with the same
     stimulus, session and task; averaged over the person's recordings; divided by the standard
     deviation over people. What was never measured counts as average.
-
-    Parameters
-    ----------
-    seqs : Sequences
-        The recordings.
-    people : list of str
-        Order of the points.
     """
     ordered = seqs.table.values[seqs.order]
     finite = np.isfinite(ordered)

@@ -138,24 +138,3 @@ def sum_noise(n: int) -> Reals:
     half_angle = np.pi * np.arange(1, n // 2 + 1) / n
     out[1:] = omega[1:] ** 2 / (n * np.sin(half_angle) ** 2)
     return out
-
-
-def dct_error(energy: Reals, variance: Reals | float, weights: Reals) -> float:
-    """Expected squared error of shrunk noisy coefficients of an orthonormal transform.
-
-    Parameters
-    ----------
-    energy : array of float64, shape (n,)
-        Squared coefficients of the sequence about the midpoint.
-    variance : float or array
-        Noise variance of each coefficient; that of the l2 K-norm noise in D dimensions is (D + 1)
-        (Delta_2 / epsilon)**2.
-    weights : array of float64, shape (n,)
-        What each noisy coefficient is multiplied by; 0 for one that is not released.
-
-    Examples
-    --------
-    >>> dct_error(np.array([9.0, 1.0]), 2.0, np.array([1.0, 0.0]))
-    3.0
-    """
-    return float(np.sum((1 - weights) ** 2 * energy + weights**2 * variance))

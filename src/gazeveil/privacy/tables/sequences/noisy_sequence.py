@@ -1,4 +1,4 @@
-"""What the Laplace and Fourier mechanisms on tables share: the parameters, the road from table to
+"""What the Laplace and Fourier mechanisms on tables share: the parameters, the steps from table to
 table, and the words of their claims.
 
 A corrected release always goes the same way: rows to recordings, recordings to whole numbers of a
@@ -10,9 +10,9 @@ the public midpoint, clamping to the bounds. A mechanism of the family says what
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.randomness.rng import Words, source
-from gazeveil.privacy.rational import exact
+from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.tables.sequences.recordings import (
     STEPS,
@@ -58,11 +59,15 @@ class Noisy:
         What the finite arithmetic of all draws costs.
     assumptions : tuple of str
         What the sampler assumes.
+    also : tuple of (str, Loss)
+        What parts of the release lose of the budget of a block; see
+        :class:`gazeveil.privacy.guarantee.Guarantee`.
     """
 
     values: Floats
     delta_num: Fraction
     assumptions: tuple[str, ...] = ()
+    also: tuple[tuple[str, Loss], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,26 +91,30 @@ class Estimator:
         return cls(back @ rows, variance * np.sum(back**2, axis=1))
 
 
-@dataclass(frozen=True)
 class NoisyTable(Mechanism[FeatureTable]):
     """Base of the mechanisms that add noise to sequences of a table.
 
-    Subclasses have the fields `epsilon, per, length, shrink, spectrum` besides their own.
+    It is no dataclass: each mechanism has these parameters at their own places among its own.
     """
 
     units: ClassVar[tuple[str, ...]] = WHOLE
 
+    epsilon: Number
+    per: str
+    length: int | None
+    shrink: str | None
+    spectrum: PublicSpectrum | str | None
+
     def check(self) -> None:
         """Check what all of the family have; epsilon becomes a Fraction."""
-        values = self.parameters()
-        self.store("epsilon", exact(self.name, "epsilon", values["epsilon"], above=0))
-        checks.one_of(self.name, "per", values["per"], self.units)
-        if values["length"] is not None:
-            self.store("length", checks.count(self.name, "length", values["length"]))
-        if values["shrink"] is not None:
-            checks.one_of(self.name, "shrink", values["shrink"], SHRINK)
-        if values["spectrum"] is not None:
-            self.store("spectrum", as_spectrum(values["spectrum"]))
+        self.store("epsilon", exact(self.name, "epsilon", self.epsilon, above=0))
+        checks.one_of(self.name, "per", self.per, self.units)
+        if self.length is not None:
+            self.store("length", checks.count(self.name, "length", self.length))
+        if self.shrink is not None:
+            checks.one_of(self.name, "shrink", self.shrink, SHRINK)
+        if self.spectrum is not None:
+            self.store("spectrum", as_spectrum(self.spectrum))
 
     def release(self, data: FeatureTable, seed: int | None = None) -> Release[FeatureTable]:
         """Protect a table.
@@ -121,7 +130,7 @@ class NoisyTable(Mechanism[FeatureTable]):
             guarantee = refuted(
                 self.title,
                 self.budget,
-                self._parameter("per"),
+                self.per,
                 self.refutation(seqs),
                 self.block(int(seqs.lengths.max())),
             )
@@ -130,7 +139,7 @@ class NoisyTable(Mechanism[FeatureTable]):
             )
         share, grid, steps, noisy = self._noisy(seqs, seed)
         values = np.clip(grid.real(steps), *public_bounds(self.name, data).T)
-        assumed = self._parameter("length") is None
+        assumed = self.length is None
         proof = f"proofs/{self.name}.md"
         guarantee = proved(
             self.title,
@@ -142,6 +151,7 @@ class NoisyTable(Mechanism[FeatureTable]):
             noisy.assumptions,
             self.block(grid.length),
         )
+        guarantee = replace(guarantee, also=noisy.also)
         return self.released(rebuild(seqs, values), guarantee, seed, grid.notes())
 
     def unclamped(self, data: FeatureTable, seed: int | None = None) -> Floats:
@@ -159,13 +169,11 @@ class NoisyTable(Mechanism[FeatureTable]):
         not count.
         """
         seqs = sequences(self.name, data)
-        grid = lattice(self.name, seqs, self._parameter("length"))
+        grid = lattice(self.name, seqs, self.length)
         recordings, length, features = grid.values.shape
         size = self.block(length)
         chunks = -(-length // size)
-        shape = self.estimator(
-            size, float(Share.of(self.budget, self._parameter("per"), seqs, chunks).block)
-        )
+        shape = self.estimator(size, float(Share.of(self.budget, self.per, seqs, chunks).block))
         padded = np.zeros((recordings, chunks * size, features))
         padded[:, :length] = grid.values / STEPS - 0.5
         blocks = padded.reshape(recordings * chunks, size, features)
@@ -177,11 +185,11 @@ class NoisyTable(Mechanism[FeatureTable]):
     def _noisy(
         self, seqs: Sequences, seed: int | None
     ) -> tuple[Share, TableLattice, Floats, Noisy]:
-        grid = lattice(self.name, seqs, self._parameter("length"))
+        grid = lattice(self.name, seqs, self.length)
         recordings, length, features = grid.values.shape
         size = self.block(length)
         chunks = -(-length // size)
-        share = Share.of(self.budget, self._parameter("per"), seqs, chunks)
+        share = Share.of(self.budget, self.per, seqs, chunks)
         padded = np.full((recordings, chunks * size, features), STEPS // 2, dtype=np.int64)
         padded[:, :length] = grid.values
         # One column per block: rows of a block first, so that a transform is one matrix product.
@@ -190,7 +198,7 @@ class NoisyTable(Mechanism[FeatureTable]):
             .transpose(2, 0, 1, 3)
             .reshape(size, -1)
         )
-        noisy = self.perturb(blocks, share.block, Words(source(seed, self.name)))
+        noisy = self.perturb_features(blocks, features, share.block, Words(source(seed, self.name)))
         steps = (
             noisy.values.reshape(size, recordings, chunks, features)
             .transpose(1, 2, 0, 3)
@@ -201,25 +209,29 @@ class NoisyTable(Mechanism[FeatureTable]):
     @property
     def budget(self) -> Fraction:
         """Epsilon, exactly."""
-        budget: Fraction = self._parameter("epsilon")
-        return budget
+        return Fraction(self.epsilon)
 
     @property
     def public(self) -> PublicSpectrum:
         """The public model of features."""
-        return as_spectrum(self._parameter("spectrum"))
+        return as_spectrum(self.spectrum)
 
     @property
     def shrinks(self) -> bool:
         """Whether noisy coefficients are shrunk."""
-        return self._parameter("shrink") == "wiener"
-
-    def _parameter(self, name: str) -> Any:
-        return getattr(self, name)
+        return self.shrink == "wiener"
 
     def block(self, length: int) -> int:
         """Rows of a block: the whole recording, unless the mechanism has chunks."""
         return length
+
+    def perturb_features(
+        self, blocks: Ints, features: int, epsilon: Fraction, words: Words
+    ) -> Noisy:
+        """Noise on every block of a table; column c is of feature c modulo `features`. Mechanisms
+        that treat each block alone have :meth:`perturb`.
+        """
+        return self.perturb(blocks, epsilon, words)
 
     @abstractmethod
     def perturb(self, blocks: Ints, epsilon: Fraction, words: Words) -> Noisy:

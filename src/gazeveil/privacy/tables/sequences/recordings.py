@@ -19,6 +19,7 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze.recording import RecordingKey
 
 #: Steps of the public grid between the two bounds of a feature.
 STEPS = 1 << 16
@@ -36,8 +37,6 @@ TABLE_NOT_COVERED = (
         " makes, and in which order they come"
     ),
 )
-
-RecordingKey = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,17 +193,8 @@ class TableLattice:
 
 
 def lattice(owner: str, seqs: Sequences, length: int | None) -> TableLattice:
-    """Bring every recording to the public length and the public grid.
-
-    Parameters
-    ----------
-    owner : str
-        For messages.
-    seqs : Sequences
-        The recordings.
-    length : int or None
-        The public length; None takes the longest recording's, which the guarantee then has to
-        assume public.
+    """Bring every recording to the public length and the public grid. Length None takes the longest
+    recording's, which the guarantee then has to assume public.
     """
     bounds = public_bounds(owner, seqs.table)
     low, step = bounds[:, 0].copy(), (bounds[:, 1] - bounds[:, 0]) / STEPS

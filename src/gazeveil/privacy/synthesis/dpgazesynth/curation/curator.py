@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.noise.frequency_oracle import Tally
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import (
@@ -31,8 +32,6 @@ from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import (
 )
 from gazeveil.privacy.synthesis.dpgazesynth.reports.packing import tally
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model, Scheme
-
-Key = tuple[str, str, str, str]
 
 
 class Curator:
@@ -61,7 +60,7 @@ class Curator:
     def __init__(self, scheme: Scheme, parameters: str, space: str | None = None) -> None:
         self.scheme, self.parameters, self.space = scheme, parameters, space
         self.sums: dict[str, Tally] = {}
-        self.reports: dict[Key, Report] = {}
+        self.reports: dict[RecordingKey, Report] = {}
         self.plans: dict[Space, WindowLayout] = {}
         self.refused: Counter[str] = Counter()
         self._digest = digest(parameters)

@@ -114,20 +114,35 @@ def samples_of(
     x, y = grid.points(cell, rng.random(len(cell)), rng.random(len(cell)))
     if motion == "still":
         return np.repeat(x, count)[:samples], np.repeat(y, count)[:samples]
-    sphere = isinstance(grid.space, Sphere)
-    return _moved(
-        grid.space.vectors(x, y), count, samples, rate_hz, sphere, rng.standard_normal((samples, 2))
+    return move(
+        grid.space.vectors(x, y),
+        count,
+        samples,
+        rate_hz,
+        isinstance(grid.space, Sphere),
+        rng.standard_normal((samples, 2)),
+        np.zeros(2),
     )
 
 
 @compiled
-def _moved(
-    place: Floats, count: Ints, samples: int, rate_hz: float, sphere: bool, drawn: Floats
+def move(
+    place: Floats,
+    count: Ints,
+    samples: int,
+    rate_hz: float,
+    sphere: bool,
+    drawn: Floats,
+    drift: Floats,
 ) -> tuple[Floats, Floats]:
-    """Degrees of samples that go from place to place (unit vectors) and drift around each."""
+    """Degrees of samples that go from place to place (unit vectors) and drift around each.
+
+    Gaze is at the first place from the start; one with a count of 0 is only where it comes from.
+    `drift`, in degrees along x and y, goes on from where it was.
+    """
     x, y = np.empty(samples), np.empty(samples)
     fade, fresh = ornstein_uhlenbeck(1.0 / rate_hz, DRIFT_S, DRIFT_DEG)
-    drift_x, drift_y, i = 0.0, 0.0, 0
+    drift_x, drift_y, i = drift[0], drift[1], 0
     before: Triple = (0.0, 0.0, 1.0)
     for run in range(len(place)):
         here: Triple = (place[run, 0], place[run, 1], place[run, 2])
@@ -145,6 +160,7 @@ def _moved(
                 return x, y
             drift_x = fade * drift_x + fresh * drawn[i, 0]
             drift_y = fade * drift_y + fresh * drawn[i, 1]
+            drift[0], drift[1] = drift_x, drift_y
             at = arc(before, here, share((k + 1.0) / flight, SKEW)) if k + 1.0 < flight else here
             x[i], y[i] = to_degrees(step(at, drift_x, drift_y), sphere)
             i += 1

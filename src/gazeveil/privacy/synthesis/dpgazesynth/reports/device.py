@@ -122,18 +122,8 @@ def report(scheme: Scheme, recording: Recording, streams: Streams) -> tuple[Wind
 
 
 def message(scheme: Scheme, parameters: str, recording: Recording, streams: Streams) -> bytes:
-    """A device's message about a recording.
-
-    Parameters
-    ----------
-    scheme : Scheme
-        How to report.
-    parameters : str
-        The public parameters in words: the curator takes messages made under the same ones alone.
-    recording : Recording
-        What was recorded; it stays on the device.
-    streams : Streams
-        Random bits.
+    """A device's message about a recording, which stays on the device. The curator takes messages
+    made under the same public parameters, in words, alone.
     """
     plan, noisy = report(scheme, recording, streams)
     return seal(parameters, noisy.head, scheme.to_body(plan, noisy))

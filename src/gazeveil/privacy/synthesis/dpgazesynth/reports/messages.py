@@ -41,7 +41,8 @@ import numpy as np
 
 from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError, GazeveilError
-from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.geometry import SCREEN_SIZES, Screen, Space, Sphere
+from gazeveil.gaze.recording import KEY_NAMES, RecordingKey
 from gazeveil.privacy.synthesis.dpgazesynth.reports.packing import Bytes
 
 #: What messages are read from: bytes, or a file mapped into memory.
@@ -70,7 +71,7 @@ class ReportHeader:
     space: Space
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> RecordingKey:
         """(person, stimulus, session, task)."""
         return self.person, self.stimulus, self.session, self.task
 
@@ -79,7 +80,7 @@ class ReportHeader:
         space = (
             {"kind": "sphere"}
             if isinstance(self.space, Sphere)
-            else {"kind": "screen", **{n: getattr(self.space, n) for n in _SIDES}}
+            else {"kind": "screen", **{n: getattr(self.space, n) for n in SCREEN_SIZES}}
         )
         fields = {
             n: getattr(self, n)
@@ -100,7 +101,7 @@ class ReportHeader:
         """
         try:
             fields = json.loads(bytes(data).decode())
-            texts = [fields[n] for n in ("person", "stimulus", "session", "task")]
+            texts = [fields[n] for n in KEY_NAMES]
             # Half of a pair of characters cannot be written anywhere; encoding it raises a
             # ValueError.
             "".join(texts).encode()
@@ -108,7 +109,7 @@ class ReportHeader:
             samples = fields["samples"]
             begin = fields["begin_ns"]
             space = fields["space"]
-            sides = [space[n] for n in _SIDES] if space["kind"] == "screen" else []
+            sides = [space[n] for n in SCREEN_SIZES] if space["kind"] == "screen" else []
             sphere = space["kind"] == "sphere"
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError("its head cannot be read") from error
@@ -137,9 +138,6 @@ class ReportHeader:
             begin,
             Sphere() if sphere else Screen(*(float(s) for s in sides)),
         )
-
-
-_SIDES = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,14 +172,8 @@ class Report:
 
 @dataclass(frozen=True)
 class Envelope:
-    """A message whose frame is sound.
-
-    Parameters
-    ----------
-    parameters : bytes
-        Digest of the public parameters it was made under.
-    head, body : memoryview
-        Its parts, looked at where they lie.
+    """A message whose frame is sound: the digest of the public parameters it was made under, and
+    its parts, looked at where they lie.
     """
 
     parameters: bytes

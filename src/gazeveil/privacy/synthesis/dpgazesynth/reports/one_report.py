@@ -121,6 +121,14 @@ class OneReport(Scheme):
         self, plan: WindowLayout, head: ReportHeader, windows: Windows, streams: Streams
     ) -> tuple[Report, dict[str, Ints]]:
         """Noise on starts; one slot of each window, and its number of runs or the length of one."""
+        return self.ask_from(0, plan, head, windows, streams)
+
+    def ask_from(
+        self, first: int, plan: WindowLayout, head: ReportHeader, windows: Windows, streams: Streams
+    ) -> tuple[Report, dict[str, Ints]]:
+        """The same for windows of which `first` is the number of the first in its recording: even
+        ones say how many runs they have, odd ones how long one of them is.
+        """
         x, y = degrees(
             plan, noisy_starts(plan, windows.x_deg, windows.y_deg, streams.source("starts"))
         )
@@ -138,7 +146,11 @@ class OneReport(Scheme):
         run = times[every, uniform_below(runs, words)] if n else np.empty(0, dtype=np.int64)
         length = np.minimum((run - 1) * PARTS // plan.samples, PARTS - 1)
         report = Report(head, x, y, np.zeros(n, dtype=np.int64), np.zeros((n, 0)))
-        return report, {"steps": step, "counts": runs[::2] - 1, "lengths": length[1::2]}
+        return report, {
+            "steps": step,
+            "counts": runs[first % 2 :: 2] - 1,
+            "lengths": length[(first + 1) % 2 :: 2],
+        }
 
     def learn(
         self,

@@ -30,14 +30,8 @@ from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows, window_sampl
 
 
 class Streams:
-    """Random bits of one release: the operating system's for everything, or test streams by name.
-
-    Parameters
-    ----------
-    seed : int or None
-        None for the operating system.
-    *names : str
-        Further parts of the names of test streams.
+    """Random bits of one release: the operating system's for everything, or with a seed test
+    streams by name.
     """
 
     def __init__(self, seed: int | None, *names: str) -> None:

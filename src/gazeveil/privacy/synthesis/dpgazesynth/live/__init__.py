@@ -1,0 +1,1 @@
+"""DPGazeSynth on the device itself: synthetic gaze while samples come."""
