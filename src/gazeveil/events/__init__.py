@@ -17,6 +17,8 @@ returns the events it came with, and their `source` says whose they are.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -86,17 +88,22 @@ def detect(recording: Recording, method: str = "auto", **parameters: object) -> 
             recording,
             "A cohort is iterated: [detect(r) for r in cohort].",
         )
-    module, name = METHODS[method]
-    function = getattr(import_module(f"gazeveil.events.{module}"), name)
-    checks.known_options(
-        f"The method '{method}' of detect",
-        parameters,
-        [p for p in inspect.signature(function).parameters if p != "recording"],
-    )
+    function, options = _method(method)
+    checks.known_options(f"The method '{method}' of detect", parameters, options)
     if len(recording) == 0 and recording.events is not None:
         return recording.events
     result: Events = function(recording, **parameters)
     return result
+
+
+@cache
+def _method(method: str) -> tuple[Callable[..., Events], tuple[str, ...]]:
+    """The function of a method and the names of its parameters, looked up once: a study asks
+    thousands of times.
+    """
+    module, name = METHODS[method]
+    function = getattr(import_module(f"gazeveil.events.{module}"), name)
+    return function, tuple(p for p in inspect.signature(function).parameters if p != "recording")
 
 
 def __getattr__(name: str) -> object:

@@ -206,15 +206,7 @@ def pool(
     join: Mapping[str, str] | None = None,
 ) -> Agreement:
     """Compare many recordings as one: samples and events are added up before any figure is made.
-
-    Parameters
-    ----------
-    labelled : iterable of (truth, found, t_ns)
-        As :func:`agreement` takes them.
-    overlap : float
-        Least intersection over union of a hit.
-    join : mapping of str to str, optional
-        As :func:`agreement` takes it.
+    The arguments are those of :func:`agreement`.
     """
     least = checks.positive("agreement", "overlap", overlap)
     if least > 1:

@@ -109,16 +109,10 @@ class ComparisonRow:
 
 
 class Comparison:
-    """Detectors and labellers, compared on one recording after the other.
+    """Detectors and labellers, compared on one recording after the other. The detector in the first
+    row is named as :func:`~gazeveil.events.detect` takes it.
 
     Only runs of words are kept of a recording, so a large cohort may be read lazily.
-
-    Parameters
-    ----------
-    method : str
-        The detector in the first row, as :func:`~gazeveil.events.detect` takes it.
-    parameters : mapping of str to object, optional
-        Its parameters.
     """
 
     def __init__(
@@ -135,14 +129,8 @@ class Comparison:
         return tuple(sorted(self._left_out))
 
     def add(self, recording: Recording, events: Events | None = None) -> None:
-        """Compare one recording; one without labels of events is left out.
-
-        Parameters
-        ----------
-        recording : Recording
-            Any recording.
-        events : Events, optional
-            What the chosen detector finds in it, where that is known already.
+        """Compare one recording; one without labels of events is left out. `events` is what the
+        chosen detector finds in it, where that is known already.
         """
         labels = label_columns(recording)
         self._left_out |= set(recording.labels) - set(labels)
@@ -205,37 +193,6 @@ class Comparison:
             "I-VT": lambda recording: detect(recording, "ivt").words(len(recording)),
             _PEER: peers.remodnav,
         }
-
-
-def compare(
-    cohort: Iterable[Recording],
-    method: str = "auto",
-    parameters: Mapping[str, object] | None = None,
-) -> list[ComparisonRow]:
-    """Compare a detector, I-VT, REMoDNaV and the labellers on labelled recordings.
-
-    Parameters
-    ----------
-    cohort : Cohort or iterable of Recording
-        Recordings, of which some have labels.
-    method : str
-        The detector in the first row, as :func:`~gazeveil.events.detect` takes it.
-    parameters : mapping of str to object, optional
-        Its parameters.
-
-    Returns
-    -------
-    list of ComparisonRow
-
-    Raises
-    ------
-    DataError
-        If no recording has labels.
-    """
-    comparison = Comparison(method, parameters)
-    for recording in cohort:
-        comparison.add(recording)
-    return comparison.rows()
 
 
 def label_columns(recording: Recording) -> dict[str, Texts]:

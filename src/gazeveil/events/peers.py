@@ -35,14 +35,10 @@ REMODNAV_KINDS = {
 
 
 def remodnav(recording: Recording) -> Texts:
-    """REMoDNaV (Dar, Wagner and Hanke 2021) with its defaults.
+    """REMoDNaV (Dar, Wagner and Hanke 2021) with its defaults, on gaze on a Screen with a known
+    rate.
 
     The filter is made as long as its own check asks for: an odd number of samples above its order.
-
-    Parameters
-    ----------
-    recording : Recording
-        Gaze on a Screen, with a known rate.
 
     Returns
     -------

@@ -61,18 +61,8 @@ class Quality:
 
 
 def quality(recording: Recording, events: Events) -> Quality:
-    """Measure a recording.
-
-    Parameters
-    ----------
-    recording : Recording
-        Any space and rate.
-    events : Events
-        Its events, from any detector; those of `auto` say whether it was used.
-
-    Returns
-    -------
-    Quality
+    """Measure a recording with its events, from any detector; those of `auto` say whether it was
+    used.
     """
     trace = BridgedGaze.of(recording)
     points = np.stack(trace.axes)

@@ -8,6 +8,7 @@ counted in `table.counts["short_events"]`; events of datasets without samples ar
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
@@ -18,7 +19,7 @@ from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.definitions import EVENT_KINDS, STATISTICS, SUBSETS, Feature, bounds_of
 from gazeveil.features.measure import LEAST_SAMPLES, SCALARS, SERIES, measure_events
-from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.features.table import EmptyTableWarning, FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import KINDS, Events
 from gazeveil.gaze.geometry import Sphere
@@ -80,6 +81,11 @@ def event_features(
     DataError
         For events that do not fit their recording, or a recording with samples but no known rate.
 
+    Warns
+    -----
+    EmptyTableWarning
+        Where no event has features, so that the table has no row.
+
     Examples
     --------
     >>> from gazeveil.gaze.recording import Recording, RecordingKey
@@ -95,7 +101,17 @@ def event_features(
     names = SUBSETS[kind][checks.one_of("event_features", "subset", subset, SUBSETS[kind])]
     kinds = ("fixation", "saccade") if kind == "all" else (kind,)
     rows, counts = _collect(cohort, {kind: kinds}, method, events, parameters)
-    return _table(kind, names, rows[kind], counts[kind])
+    table = _table(kind, names, rows[kind], counts[kind])
+    if not len(table):
+        left_out = ", ".join(f"{n} {name}" for name, n in counts[kind].items() if n)
+        warnings.warn(
+            "The table of events is empty: no event of the kind"
+            f" {' or '.join(kinds)} has enough samples"
+            + (f" ({left_out.replace('_', ' ')})." if left_out else "; none was found."),
+            EmptyTableWarning,
+            stacklevel=2,
+        )
+    return table
 
 
 def fixation_and_saccade_features(
@@ -133,7 +149,10 @@ def _collect(
     for recording in recordings_of("event_features", cohort):
         described = events_of(recording, method, events, parameters)
         for name, kinds in tables.items():
-            picked = np.flatnonzero(np.isin(described.kind, kinds))
+            wanted = described.kind == kinds[0]
+            for kind in kinds[1:]:
+                wanted |= described.kind == kind
+            picked = np.flatnonzero(wanted)
             measured = picked[described.onset[picked] >= 0]
             counts[name]["events_without_samples"] += len(picked) - len(measured)
             values, samples = measure(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +23,9 @@ from gazeveil.events import detect
 from gazeveil.events.quality import QualityWarning
 from gazeveil.features.event import fixation_and_saccade_features
 from gazeveil.features.table import KEYS, FeatureTable, Keys
+from gazeveil.features.table_shelf import TableShelf
 from gazeveil.features.window import window_features
-from gazeveil.gaze.cohort import Attributes, Cohort
+from gazeveil.gaze.cohort import Attributes, Cohort, Handle
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.gaze.scratch import set_aside
@@ -150,7 +151,7 @@ class RecordingSet:
         self.piece_windows: Mapping[RecordingKey, PieceWindow] | None = None
         self.noise_scale_deg = noise_scale_deg
         self.pipeline = pipeline or FeaturePipeline()
-        self._tables: dict[str, FeatureTable] = dict(tables or {})
+        self._tables = TableShelf(tables or {})
         for name in self._tables:
             checks.one_of("RecordingSet", "tables", name, TABLES)
         if cohort is None and not self._tables:
@@ -231,15 +232,15 @@ class RecordingSet:
                     self.cohort, window_s=p.window_s, step_s=p.step_s, events=source
                 )
             else:
-                self._tables["fixation"], self._tables["saccade"] = fixation_and_saccade_features(
-                    self.cohort, events=source
-                )
+                # By name, so that they are not read again at once.
+                both = fixation_and_saccade_features(self.cohort, events=source)
+                self._tables["fixation"], self._tables["saccade"] = both
         return self._tables[name]
 
     def prepared(self, names: Iterable[str]) -> RecordingSet:
         """Itself, with these tables computed now: so that parts taken from it share the work."""
         for name in names:
-            if self.has(name):
+            if name not in self._tables and self.has(name):
                 self.table(name)
         return self
 
@@ -270,12 +271,15 @@ class RecordingSet:
                 {p: a for p, a in self.cohort.people.items() if p in remaining},
                 name=self.cohort.name,
             )
-        tables = {}
+        tables = TableShelf({})
         for name, table in self._tables.items():
             rows = np.zeros(len(table), dtype=np.bool_)
             for key, places in table.recordings().items():
                 rows[places] = wanted(key)
-            tables[name] = table if rows.all() else table.where(rows)
+            if rows.all():
+                tables.take(name, self._tables)
+            else:
+                tables[name] = table.where(rows)
         part = RecordingSet(cohort, tables, self.pipeline, self.people, self.noise_scale_deg)
         part.origins = self.origins
         if self.piece_windows is not None:
@@ -324,21 +328,23 @@ class RecordingSet:
             return parts[0]
         cohort = None
         if all(p.cohort is not None for p in parts):
-            cohort = set_aside(
-                (
-                    r if i == 0 else r.with_(session=_session(r.session, i))
+            # Most attackers ask each part and not the whole: nothing is read or written again.
+            cohort = Cohort(
+                [
+                    item if i == 0 else _other_session(item, _session(item.session, i))
                     for i, p in enumerate(parts)
                     if p.cohort is not None
-                    for r in p.cohort
-                ),
+                    for item in p.cohort.items
+                ],
                 parts[0].people,
-                parts[0].cohort.name if parts[0].cohort is not None else "",
+                name=parts[0].cohort.name if parts[0].cohort is not None else "",
             )
         names = [n for n in TABLES if all(n in p._tables for p in parts)]
-        tables = {
-            n: FeatureTable.concat([_renamed(p._tables[n], i) for i, p in enumerate(parts)])
-            for n in names
-        }
+        tables = TableShelf({})
+        for n in names:
+            tables[n] = FeatureTable.concat(
+                [_renamed(p._tables[n], i) for i, p in enumerate(parts)]
+            )
         first = parts[0]
         # An attacker who mixes raw recordings with released ones knows no scale that fits both.
         shared = all(p.noise_scale_deg == first.noise_scale_deg for p in parts)
@@ -375,6 +381,16 @@ def _rows_of_half(table: FeatureTable) -> Bools:
 
 def _session(session: str, i: int) -> str:
     return session if i == 0 else f"{session}~{i}"
+
+
+def _other_session(item: Recording | Handle, session: str) -> Handle:
+    """The recording under another session, made when somebody looks at it."""
+    load = partial(_load_as, item, session)
+    return Handle(item.person, item.stimulus, load, session, item.task)
+
+
+def _load_as(item: Recording | Handle, session: str) -> Recording:
+    return (item.load() if isinstance(item, Handle) else item).with_(session=session)
 
 
 def _renamed(table: FeatureTable, i: int) -> FeatureTable:

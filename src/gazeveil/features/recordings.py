@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gazeveil.arrays import Floats, Ints, Texts
+from gazeveil.arrays import Floats, Ints, Texts, frozen, own_floats
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.recording import RecordingKey
+from gazeveil.gaze.scratch import durations_s
 
 #: The tables of events that are summarised.
 _KINDS = ("fixation", "saccade")
@@ -48,7 +49,7 @@ class RecordingVectors:
         object.__setattr__(self, "keys", tuple(self.keys))
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "blocks", tuple(self.blocks) or ("all",) * len(self.columns))
-        values = np.array(self.values, dtype=np.float64)
+        values = own_floats(self.values)
         if values.shape != (len(self.keys), len(self.columns)):
             raise DataError(
                 f"RecordingVectors need shape {(len(self.keys), len(self.columns))} (recordings,"
@@ -59,9 +60,9 @@ class RecordingVectors:
                 f"RecordingVectors need one block name per column, {len(self.columns)}. Got"
                 f" {len(self.blocks)}."
             )
-        values[np.isinf(values)] = np.nan
-        values.setflags(write=False)
-        object.__setattr__(self, "values", values)
+        if np.isinf(values).any():
+            values = np.where(np.isinf(values), np.nan, values)
+        object.__setattr__(self, "values", frozen(values))
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -81,7 +82,7 @@ class RecordingVectors:
         places = np.arange(len(self))[np.asarray(rows)]
         return RecordingVectors(
             tuple(self.keys[i] for i in places.tolist()),
-            self.values[places],
+            frozen(self.values[places]),
             self.columns,
             self.blocks,
         )
@@ -90,8 +91,16 @@ class RecordingVectors:
         """Some columns, in the order asked for."""
         at = {name: i for i, name in enumerate(self.columns)}
         places = [at[name] for name in columns]
+        first, count = (places[0] if places else 0), len(places)
+        # Columns beside one another need no copy.
+        beside = places == list(range(first, first + count))
         return RecordingVectors(
-            self.keys, self.values[:, places], tuple(columns), tuple(self.blocks[i] for i in places)
+            self.keys,
+            self.values[:, first : first + count]
+            if beside
+            else frozen(np.take(self.values, places, axis=1)),
+            tuple(columns),
+            tuple(self.blocks[i] for i in places),
         )
 
     def of_block(self, block: str) -> RecordingVectors:
@@ -115,7 +124,7 @@ def summary_vectors(recording_set: RecordingSet) -> RecordingVectors:
             " neither."
         )
     keys, cohort = recording_set.keys, recording_set.cohort
-    durations_s = None if cohort is None else np.array([r.duration_s for r in cohort])
+    lengths_s = None if cohort is None else np.array(durations_s(cohort))
     columns: list[str] = []
     parts: list[Floats] = []
     for kind in kinds:
@@ -123,9 +132,9 @@ def summary_vectors(recording_set: RecordingSet) -> RecordingVectors:
         names, means, deviations, counts = _moments(kind, table, keys)
         columns += names
         parts += [means, deviations]
-        if durations_s is not None:
+        if lengths_s is not None:
             columns.append(f"{kind}_rate")
-            rate = np.where(durations_s > 0, counts / np.maximum(durations_s, 1e-9), np.nan)
+            rate = np.where(lengths_s > 0, counts / np.maximum(lengths_s, 1e-9), np.nan)
             parts.append(rate[:, None])
     return RecordingVectors(keys, np.concatenate(parts, axis=1), tuple(columns))
 

@@ -12,17 +12,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
-from gazeveil.arrays import Floats, Ints, Texts
+from gazeveil.arrays import Floats, Ints, Texts, frozen, own_floats
 from gazeveil.errors import DataError
-from gazeveil.gaze.recording import RecordingKey
+from gazeveil.gaze.recording import KEY_NAMES, RecordingKey
+from gazeveil.gaze.tabular import Tabular
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Names of the key columns.
-KEYS = ("person", "stimulus", "session", "task", "index")
+KEYS = (*KEY_NAMES, "index")
+
+
+class EmptyTableWarning(UserWarning):
+    """A table of features has no row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +85,8 @@ class Keys:
 
     @classmethod
     def of_recordings(cls, recordings: Sequence[RecordingKey], indices: Sequence[Ints]) -> Keys:
-        """Keys of rows that come recording by recording.
-
-        Parameters
-        ----------
-        recordings : sequence of (person, stimulus, session, task)
-            One entry per recording.
-        indices : sequence of int arrays
-            The rows' indices, one array per recording.
+        """Keys of rows that come recording by recording: one (person, stimulus, session, task) and
+        one array of indices per recording.
         """
         counts = [len(i) for i in indices]
         person, stimulus, session, task = (
@@ -95,7 +98,7 @@ class Keys:
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureTable:
+class FeatureTable(Tabular):
     """Rows of features with keys and public bounds; nothing in it can be changed in place.
 
     Parameters
@@ -140,7 +143,7 @@ class FeatureTable:
             raise DataError(
                 f"Columns of a FeatureTable need different names. Got '{twice}' more than once."
             )
-        values = np.array(self.values, dtype=np.float64, order="C")
+        values = np.ascontiguousarray(own_floats(self.values))
         shape = (len(self.keys), len(self.columns))
         if values.shape != shape:
             raise DataError(
@@ -153,7 +156,7 @@ class FeatureTable:
                 f"Row {row} of feature '{self.columns[column]}' is infinite. Write NaN where a"
                 " feature was not measured."
             )
-        store(self, "values", _frozen(values))
+        store(self, "values", frozen(values))
         if self.bounds is not None:
             bounds = np.array(self.bounds, dtype=np.float64, order="C")
             if bounds.shape != (len(self.columns), 2):
@@ -163,13 +166,13 @@ class FeatureTable:
                 )
             for name, (low, high) in zip(self.columns, bounds.tolist(), strict=True):
                 _check_bound(name, (low, high))
-            store(self, "bounds", _frozen(bounds))
+            store(self, "bounds", frozen(bounds))
         store(self, "counts", MappingProxyType({str(k): int(v) for k, v in self.counts.items()}))
         store(self, "annotations", MappingProxyType(self._checked_annotations()))
 
     def _checked_annotations(self) -> dict[str, Floats]:
         checked = {
-            str(name): _frozen(np.array(column, dtype=np.float64))
+            str(name): frozen(np.array(column, dtype=np.float64))
             for name, column in self.annotations.items()
         }
         for name, column in checked.items():
@@ -253,7 +256,7 @@ class FeatureTable:
         )  # an empty list has no type
         kept = {name: column[picked] for name, column in self.annotations.items()}
         return replace(
-            self, values=self.values[picked], keys=self.keys.where(picked), annotations=kept
+            self, values=frozen(self.values[picked]), keys=self.keys.where(picked), annotations=kept
         )
 
     def select(
@@ -317,7 +320,7 @@ class FeatureTable:
             return {}
         # A row starts a run where any key differs from the row before; runs of one recording are
         # then joined.
-        parts = [self.keys[name] for name in KEYS[:4]]
+        parts = [self.keys[name] for name in KEY_NAMES]
         cut = np.zeros(len(self), dtype=np.bool_)
         cut[0] = True
         for part in parts:
@@ -390,6 +393,49 @@ class FeatureTable:
         keys = Keys(**parts.keys)  # type: ignore[arg-type]
         return cls(parts.values, parts.columns, keys, parts.bounds, parts.counts)
 
+    def to_polars(self) -> pl.DataFrame:
+        """Key columns `person stimulus session task index`, then one column per feature, null where
+        not measured. Bounds, counts and annotations are no columns.
+        """
+        from gazeveil.io.features_file import table_frame
+
+        return table_frame(self)
+
+    @classmethod
+    def from_frame(
+        cls, frame: object, bounds: Mapping[str, tuple[float, float]] | ArrayLike | None = None
+    ) -> FeatureTable:
+        """A table from a data frame, as :meth:`to_polars` makes one.
+
+        Parameters
+        ----------
+        frame : polars, pandas or Arrow data frame
+            The five key columns; every other column is a feature.
+        bounds : mapping of feature to (low, high), or array of shape (features, 2), optional
+            Public bounds. Say only what is known without looking at the data.
+
+        Raises
+        ------
+        DataError
+            In one sentence, for a missing key or a feature that is no number.
+
+        Examples
+        --------
+        >>> keys = Keys(["a"], ["clip"], ["1"], [""], [0])
+        >>> table = FeatureTable([[0.2]], ("duration",), keys, [[0.0, 5.0]])
+        >>> again = FeatureTable.from_frame(table.to_polars(), {"duration": (0.0, 5.0)})
+        >>> again.column("duration").tolist(), again.bound("duration")
+        ([0.2], (0.0, 5.0))
+        """
+        from gazeveil.io.adapters.dataframes.tables import table_parts
+
+        parts = table_parts(frame)
+        keys = Keys(**parts.keys)  # type: ignore[arg-type]
+        if isinstance(bounds, Mapping):
+            return cls(parts.values, parts.columns, keys).with_bounds(bounds)
+        limits = None if bounds is None else np.asarray(bounds, dtype=np.float64)
+        return cls(parts.values, parts.columns, keys, limits)
+
     def _place(self, owner: str, name: object) -> int:
         return self.columns.index(
             checks.one_of(
@@ -410,8 +456,3 @@ def _check_bound(name: str, pair: object) -> tuple[float, float]:
     if not low < high:
         checks.refuse("FeatureTable", f"bounds['{name}']", allowed, (low, high))
     return low, high
-
-
-def _frozen(array: Floats) -> Floats:
-    array.setflags(write=False)
-    return array

@@ -20,6 +20,8 @@ studies on them use 48 of the 52 columns (:func:`without_minima`).
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from gazeveil import checks
@@ -29,11 +31,12 @@ from gazeveil.features.definitions import MINIMA, WINDOW, bounds_of, window_defi
 from gazeveil.features.event import EventsSource, events_of, recordings_of
 from gazeveil.features.measure import jumps_of_events, pupil_in_events, variances_in_events
 from gazeveil.features.saccade_ngrams import saccade_codes, window_rows
-from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.features.table import EmptyTableWarning, FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording, RecordingKey, increasing
+from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.gaze.times import increasing
 
 
 def window_features(
@@ -81,6 +84,11 @@ def window_features(
     ------
     ParameterError
         For a parameter that is not allowed.
+
+    Warns
+    -----
+    EmptyTableWarning
+        Where no recording is as long as a window, so that the table has no row.
     """
     window = checks.positive("window_features", "window_s", window_s)
     step = checks.positive("window_features", "step_s", step_s)
@@ -93,11 +101,13 @@ def window_features(
     blocks: list[Floats] = []
     units: set[str] = set()
     counts = {"short_recordings": 0, "recordings_without_pupil": 0, "events_without_samples": 0}
+    longest_s = 0.0
     for recording in recordings_of("window_features", cohort):
+        longest_s = max(longest_s, recording.duration_s)
         described = events_of(recording, method, events, parameters)
         sampled = described.where(described.onset >= 0)
         counts["events_without_samples"] += len(described) - len(sampled)
-        start, number = _windows(recording, window_ns, step_ns)
+        start, number = whole_windows(recording, window_ns, step_ns)
         if number == 0:
             counts["short_recordings"] += 1
         if recording.pupil is None:
@@ -116,9 +126,21 @@ def window_features(
         else (units.pop() if len(units) == 1 else "mm" if not units else "")
     )
     table_keys = Keys.of_recordings(keys, [np.arange(len(b)) for b in blocks])
+    if not len(table_keys):
+        warnings.warn(_no_window(window, counts["short_recordings"], longest_s), stacklevel=2)
     values = np.concatenate([*blocks, np.empty((0, len(WINDOW)))])
     return FeatureTable(
         values, WINDOW, table_keys, bounds_of(window_definitions(window, unit, rarest)), counts
+    )
+
+
+def _no_window(window_s: float, short: int, longest_s: float) -> EmptyTableWarning:
+    if not short:
+        return EmptyTableWarning("The table of windows is empty: there is no recording.")
+    who = f"all {short} recordings are" if short > 1 else "the recording is"
+    return EmptyTableWarning(
+        f"The table of windows is empty: {who} shorter than a window of {window_s:g} s, the longest"
+        f" lasts {longest_s:.3g} s. Choose a smaller window_s."
     )
 
 
@@ -127,7 +149,7 @@ def without_minima(table: FeatureTable) -> FeatureTable:
     return table.drop(MINIMA)
 
 
-def _windows(recording: Recording, window_ns: int, step_ns: int) -> tuple[int, int]:
+def whole_windows(recording: Recording, window_ns: int, step_ns: int) -> tuple[int, int]:
     """Start of the first window and how many whole ones there are; a single wild time stamp moves
     neither end.
     """

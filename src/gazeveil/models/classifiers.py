@@ -41,22 +41,9 @@ def unfitted(
     trees: int = TREES,
     class_weight: str | None = None,
 ) -> Any:
-    """One of :data:`CLASSIFIERS` as scikit-learn has it.
-
-    Parameters
-    ----------
-    classifier : str
-        Its name.
-    seed : int
-        Of trees and of the order of features in them.
-    cost, gamma
-        SVC's `C` and `gamma`, for `svm`.
-    neighbours : int
-        For `knn`.
-    trees : int
-        For `forest`.
-    class_weight : {"balanced"}, optional
-        For all but `knn`.
+    """One of :data:`CLASSIFIERS` as scikit-learn has it: `cost` and `gamma` are SVC's, for `svm`;
+    `neighbours` is for `knn`, `trees` for `forest`, `class_weight` for all but `knn`. The seed is
+    of trees and of the order of features in them.
     """
     if classifier == "svm":
         from sklearn.svm import SVC

@@ -1,5 +1,5 @@
-"""Training by steps that survives a kill: Adam with a one-cycle learning rate, batches drawn by the
-loss itself, and a checkpoint from which training goes on as if it had never stopped.
+"""Training by steps that survives a kill: Adam with a one-cycle or a falling learning rate, batches
+drawn by the loss itself, and a checkpoint from which training goes on as if it had never stopped.
 
 A checkpoint holds weights, the optimiser's state, the generator's state, losses and the step. The
 learning rate follows from the step alone, so it needs no state.
@@ -7,12 +7,16 @@ learning rate follows from the step alone, so it needs no state.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
@@ -43,6 +47,11 @@ class StepPlan:
         Steps between two checkpoints.
     of : str
         What is trained on what, in words or as a digest; a checkpoint of something else is refused.
+    weight_decay : float
+        Adam's: how strongly weights are pulled to zero.
+    falls : tuple of (int, float), optional
+        Multiply the rate by the second number at so many equally spaced steps, as papers with a
+        schedule by epochs do, instead of the cycle.
     """
 
     steps: int
@@ -51,11 +60,73 @@ class StepPlan:
     checkpoint: Path | None = None
     every: int = 25
     of: str = field(default="", repr=False)
+    weight_decay: float = 0.0
+    falls: tuple[int, float] | None = None
 
     def __post_init__(self) -> None:
         checks.count("StepPlan", "steps", self.steps)
         checks.positive("StepPlan", "learning_rate", self.learning_rate)
         checks.count("StepPlan", "every", self.every)
+        checks.not_negative("StepPlan", "weight_decay", self.weight_decay)
+        if self.falls is not None:
+            checks.count("StepPlan", "falls", self.falls[0])
+            checks.positive("StepPlan", "falls", self.falls[1])
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step.
+
+        Examples
+        --------
+        >>> plan = StepPlan(60, 0.01, falls=(5, 0.1))
+        >>> plan.rate(9), round(plan.rate(10), 6), round(plan.rate(59), 12)
+        (0.01, 0.001, 1e-07)
+        """
+        if self.falls is None:
+            return one_cycle(step, self.steps, self.learning_rate)
+        times, factor = self.falls
+        return self.learning_rate * factor ** ((times + 1) * step // self.steps)
+
+    def settings(self) -> list[object]:
+        """All that changes what is learnt, but for the material."""
+        falls = None if self.falls is None else list(self.falls)
+        return [self.steps, self.learning_rate, self.seed, self.weight_decay, falls]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRun:
+    """A training that somebody waits for.
+
+    Parameters
+    ----------
+    plan : StepPlan
+        How long, from which seed, with which checkpoint.
+    device : str
+        As torch names it.
+    progress : callable, optional
+        Told (steps done, all steps).
+    preparing : callable, optional
+        Told (recordings looked at, all recordings) before that.
+    """
+
+    plan: StepPlan
+    device: str = "cpu"
+    progress: Callable[[int, int], None] | None = None
+    preparing: Callable[[int, int], None] | None = None
+
+    def of(self, words: str, *arrays: NDArray[Any]) -> TrainingRun:
+        """The same for this material: its checkpoint, where there is one, serves no other."""
+        if self.plan.checkpoint is None:
+            return self
+        return replace(self, plan=replace(self.plan, of=digest_of(words, *arrays)))
+
+
+def digest_of(words: str, *arrays: NDArray[Any]) -> str:
+    """A digest of what is trained, in words, and of what it is trained on."""
+    digest = hashlib.sha256(words.encode())
+    for array in arrays:
+        digest.update(repr((array.shape, array.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def one_cycle(step: int, steps: int, highest: float) -> float:
@@ -83,19 +154,8 @@ def train_steps(
     plan: StepPlan,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[float, ...]:
-    """Train a module in place.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        What is trained, on the device to train on.
-    loss : callable
-        Draws a batch with the generator it is given (one of the module's device) and gives its mean
-        loss.
-    plan : StepPlan
-        How.
-    progress : callable, optional
-        Told (done, total) after every step.
+    """Train a module in place, on its device. `loss` draws a batch with the generator it is given
+    (one of that device) and gives its mean loss; `progress` is told (done, total) after every step.
 
     Returns
     -------
@@ -110,14 +170,16 @@ def train_steps(
     import torch
 
     device = next(module.parameters()).device
-    optimiser = torch.optim.Adam(module.parameters(), lr=1.0, fused=device.type == "cuda")
+    optimiser = torch.optim.Adam(
+        module.parameters(), lr=1.0, weight_decay=plan.weight_decay, fused=device.type == "cuda"
+    )
     draws = torch.Generator(device=device).manual_seed(plan.seed)
     losses = torch.zeros(plan.steps, device=device)
     done = _resume(plan, module, optimiser, draws, losses)
     module.train()
     for step in range(done, plan.steps):
         for group in optimiser.param_groups:
-            group["lr"] = one_cycle(step, plan.steps, plan.learning_rate)
+            group["lr"] = plan.rate(step)
         optimiser.zero_grad(set_to_none=True)
         value = loss(draws)
         value.backward()  # type: ignore[no-untyped-call]
@@ -145,7 +207,7 @@ def _save(
     assert plan.checkpoint is not None
     state = {
         "of": plan.of,
-        "plan": [plan.steps, plan.learning_rate, plan.seed],
+        "plan": plan.settings(),
         "done": done,
         "module": module.state_dict(),
         "optimiser": optimiser.state_dict(),
@@ -172,10 +234,7 @@ def _resume(
     try:
         # Tensors and plain values alone: a checkpoint cannot run code.
         state: dict[str, Any] = torch.load(plan.checkpoint, map_location="cpu", weights_only=True)
-        same = (state["of"], state["plan"]) == (
-            plan.of,
-            [plan.steps, plan.learning_rate, plan.seed],
-        )
+        same = (state["of"], state["plan"]) == (plan.of, plan.settings())
     except Exception as error:
         raise DataError(
             f"{plan.checkpoint} is no checkpoint of a training. Delete it to begin anew."

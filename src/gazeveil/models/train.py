@@ -61,18 +61,8 @@ def best_device(wanted: str = "auto") -> str:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How to train.
-
-    Parameters
-    ----------
-    learning_rate : float
-        Of Adam.
-    batch : int
-        Rows of a minibatch.
-    epochs : int
-        How often all rows are seen.
-    seed : int
-        For the first weights, the order of rows and what the loss draws.
+    """How to train: Adam's rate, rows of a minibatch, how often all rows are seen, and a seed for
+    the first weights, the order of rows and what the loss draws.
     """
 
     learning_rate: float = 0.01

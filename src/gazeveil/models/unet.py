@@ -32,14 +32,8 @@ SCALES, FACTOR, WIDTH, SAMPLES = (16, 24, 32, 32), 4, 5, 512
 
 @dataclass(frozen=True, eq=False)
 class UNet:
-    """A network, trained or with random weights.
-
-    Parameters
-    ----------
-    parts : torch.nn.ModuleDict
-        `down` and `up`, one block per scale, and `out`.
-    unit : float
-        Root mean square error of the guess's coordinates in training: one in the network.
+    """A network, trained or with random weights: `down` and `up`, one block per scale, and `out`.
+    One in the network is `unit`, the root mean square error of the guess's coordinates in training.
     """
 
     parts: torch.nn.ModuleDict = field(repr=False)

@@ -5,11 +5,16 @@ good for.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from pathlib import PurePath
 from typing import ClassVar
 
 from gazeveil.arrays import Floats
 from gazeveil.features.recording_set import RecordingSet
+
+#: What a note says where a release has no fixation at all, so that its map is an even one.
+NO_FIXATION = "no fixation was found in the release"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +65,14 @@ class Utility(ABC):
     trains : bool
         Whether it learns on one recording set and is tested on another, and so depends on the
         scenario.
+    files : tuple of str
+        Parameters that name a file.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]]
     trains: ClassVar[bool] = False
+    files: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         self.check()
@@ -108,8 +116,20 @@ class Utility(ABC):
 
     def __str__(self) -> str:
         """The command line's form: the name, and the parameters that are not the defaults."""
+        return self._written(lambda _, value: value)
+
+    @property
+    def public_text(self) -> str:
+        """The command line's form as it may be published: `str`, with the names of files instead of
+        where they lie.
+        """
+        return self._written(
+            lambda name, value: PurePath(str(value)).name if name in self.files else value
+        )
+
+    def _written(self, shown: Callable[[str, object], object]) -> str:
         parts = [
-            f"{f.name}={getattr(self, f.name)}"
+            f"{f.name}={shown(f.name, getattr(self, f.name))}"
             for f in fields(self)
             if getattr(self, f.name) != f.default
         ]

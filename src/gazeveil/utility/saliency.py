@@ -40,7 +40,7 @@ from gazeveil.utility.areas.scanpaths import (
     scanpath_as_released,
     side_by_side,
 )
-from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.utility.base import NO_FIXATION, Utility, UtilityResult
 
 #: Added to Q, so that a cell nobody looked at in the release does not make the divergence infinite.
 EPSILON = 1e-12
@@ -217,6 +217,7 @@ class Saliency(Utility):
             f"{self.rows} rows, {self.sigma_deg:g} deg, events {test.pipeline.events}; chance:"
             " an even map"
         )
+        note += f"; {NO_FIXATION}" if bare == len(names) else ""
         note += f"; {bare} stimuli without a released fixation count as even" if bare else ""
         note += (
             f"; {len(stimuli) - len(names)} stimuli without a raw fixation are left out"

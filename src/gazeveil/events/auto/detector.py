@@ -196,7 +196,7 @@ def detect_auto(
         or a part of the fixation. Default: its own from 400 Hz on, below that a part of the
         saccade, as human labellers have it. `separate` needs 100 Hz.
     pursuit : bool
-        False leaves pursuit among the fixations, for stimuli in which nothing p_saccade.
+        False leaves pursuit among the fixations, for stimuli in which nothing moves.
     parameters : AutoParameters
         Replace single ones with `dataclasses.replace(DEFAULTS, ...)`.
     network : Network, optional

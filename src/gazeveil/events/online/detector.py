@@ -250,14 +250,7 @@ def detect_online(
     recording: Recording, pursuit: bool = False, network: Network | None = None
 ) -> Events:
     """The offline twin: the events an :class:`OnlineDetector` tells when it is given the whole
-    recording.
-
-    Parameters
-    ----------
-    recording : Recording
-        Any space and rate. Where the rate is not known, all samples are `undefined`.
-    pursuit, network
-        As :class:`OnlineDetector` takes them.
+    recording. Where the rate is not known, all samples are `undefined`.
     """
     n = len(recording)
     known = bool(recording.rate_hz > 0)

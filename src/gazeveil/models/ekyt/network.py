@@ -30,15 +30,8 @@ GROWTH, WIDTH, NUMBERS = 32, 3, 128
 
 @dataclass(frozen=True, eq=False)
 class DenseNetwork:
-    """A network, trained or with random weights.
-
-    Parameters
-    ----------
-    inputs : int
-        Channels of the input.
-    parts : torch.nn.ModuleDict
-        `norms` (one per layer, the last after all of them), `convolutions`, `embedding` and
-        `classifier`.
+    """A network, trained or with random weights. Its parts are `norms` (one per layer, the last
+    after all of them), `convolutions`, `embedding` and `classifier`.
     """
 
     inputs: int
@@ -113,23 +106,8 @@ def cut(values: torch.Tensor, starts: torch.Tensor, samples: int) -> torch.Tenso
 
 
 def dense_network(inputs: int, people: int, seed: int, device: str = "cpu") -> DenseNetwork:
-    """A network with random weights.
-
-    Parameters
-    ----------
-    inputs : int
-        Channels of the input.
-    people : int
-        How many the classifier tells apart in training.
-    seed : int
-        Of the weights.
-    device : str
-        As torch names it.
-
-    Raises
-    ------
-    MissingExtraError
-        Without torch.
+    """A network with random weights, whose classifier tells `people` apart in training; refused
+    without torch. `device` is as torch names it.
     """
     checks.count("dense_network", "inputs", inputs)
     checks.count("dense_network", "people", people)

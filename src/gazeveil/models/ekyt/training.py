@@ -31,16 +31,8 @@ NAMING = 0.1
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What a batch is made of.
-
-    Parameters
-    ----------
-    people : int
-        How many in a batch, at most as many as there are.
-    windows : int
-        Of each of them.
-    compiled : bool
-        Compile the network on a GPU: half a minute once, then faster steps.
+    """What a batch is made of: at most so many people, and windows of each. `compiled` compiles the
+    network on a GPU: half a minute once, then faster steps.
     """
 
     people: int = 16
@@ -131,20 +123,8 @@ def train_ekyt(
     device: str = "cpu",
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[EkytModel, tuple[float, ...]]:
-    """Train the network on windows of people.
-
-    Parameters
-    ----------
-    windows : WindowSet
-        Of the training side alone.
-    steps : StepPlan
-        How long, from which seed, with which checkpoint.
-    batches : BatchPlan, optional
-        16 people x 16 windows by default, as Lohr and Komogortsev have it.
-    device : str
-        As torch names it.
-    progress : callable, optional
-        Told (done, total).
+    """Train the network on windows of people, of the training side alone; batches of 16 people x 16
+    windows by default, as Lohr and Komogortsev have it. `progress` is told (done, total).
 
     Returns
     -------

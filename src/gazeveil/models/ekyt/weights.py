@@ -1,15 +1,11 @@
 """A trained network with what it must be given, its embeddings, and its file.
 
-The file is a NumPy archive of plain arrays and one JSON text: reading it runs no code and needs no
-torch. The classifier of the training people is not in it; what the other layers remember of those
-people is.
+The file is that of :mod:`gazeveil.models.weights_file`. The classifier of the training people is
+not in it; what the other layers remember of those people is.
 """
 
 from __future__ import annotations
 
-import io
-import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from gazeveil.arrays import Bools, Floats
-from gazeveil.errors import FormatError
 from gazeveil.gaze.recording import Recording
 from gazeveil.models.ekyt.network import NUMBERS, DenseNetwork, cut, dense_network
 from gazeveil.models.ekyt.velocity import VelocityInput
 from gazeveil.models.ekyt.windows import VelocityScale, WindowSet
+from gazeveil.models.weights_file import WeightsFile, write_weights
 
-_FORMAT = "gazeveil-ekyt-1"
+#: Beginning of the names of what stays out of the file.
+_CLASSIFIER = "classifier."
 
 #: Windows that go through the network at once.
 _AT_ONCE = 64
@@ -32,18 +29,8 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, eq=False)
 class EkytModel:
-    """A network that turns recordings into embeddings.
-
-    Parameters
-    ----------
-    network : DenseNetwork
-        Trained.
-    setting : VelocityInput
-        How recordings become its input.
-    scale : VelocityScale
-        Of its training side.
-    about : mapping
-        What its card says of the training.
+    """A trained network that turns recordings into embeddings: how they become its input
+    (`setting`), the scale of its training side, and what its card says of the training.
     """
 
     network: DenseNetwork
@@ -71,15 +58,7 @@ class EkytModel:
         self, windows: WindowSet, owners: Sequence[str], names: Sequence[str]
     ) -> tuple[Floats, Bools]:
         """Mean embedding of the windows of each name, of length one, and whether there is any.
-
-        Parameters
-        ----------
-        windows : WindowSet
-            Windows.
-        owners : sequence of str
-            Name of each window: a person, or a piece of a recording.
-        names : sequence of str
-            Names in the order wanted.
+        `owners` has the name of each window: a person, or a piece of a recording.
         """
         embedded = self.embed(windows)
         total = np.zeros((len(names), embedded.shape[1]))
@@ -97,27 +76,13 @@ class EkytModel:
     def save(self, path: Path) -> None:
         """Write the file; what was there before stays until the new one is whole."""
         header = {
-            "format": _FORMAT,
             "rate_hz": self.setting.rate_hz,
             "window_s": self.setting.window_s,
             "channels": self.setting.channels,
             "about": dict(self.about),
         }
-        arrays = {
-            f"network.{name}": value.cpu().numpy()
-            for name, value in self.network.parts.state_dict().items()
-            if not name.startswith("classifier.")
-        }
-        new = path.with_name(path.name + ".new")
-        with new.open("wb") as file:
-            np.savez_compressed(
-                file,
-                header=np.array(json.dumps(header)),
-                mean=self.scale.mean,
-                deviation=self.scale.deviation,
-                **arrays,
-            )
-        os.replace(new, path)
+        scale = {"mean": self.scale.mean, "deviation": self.scale.deviation}
+        write_weights(path, "ekyt", header, self.network.parts, scale, _CLASSIFIER)
 
 
 def load_ekyt(path: Path | str, device: str = "cpu") -> EkytModel:
@@ -130,35 +95,15 @@ def load_ekyt(path: Path | str, device: str = "cpu") -> EkytModel:
     MissingExtraError
         Without torch.
     """
-    remedy = "Give the file weights.npz of a folder that `gazeveil train` wrote."
-    file = Path(path)
-    if not file.is_file():
-        raise FormatError(file, "there is no such file", remedy)
+    file = WeightsFile.read(path, "ekyt")
     try:
-        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(str(arrays.pop("header")))
-        if header["format"] != _FORMAT:
-            raise ValueError(header["format"])
-        setting = VelocityInput(header["rate_hz"], header["window_s"], header["channels"])
-        scale = VelocityScale(arrays.pop("mean"), arrays.pop("deviation"))
-        about = dict(header["about"])
+        given = (file.header[name] for name in ("rate_hz", "window_s", "channels"))
+        setting = VelocityInput(*given)
+        about = dict(file.header["about"])
     except Exception as error:
-        raise FormatError(file, "this is no file of weights", remedy) from error
+        raise file.refuse(error) from error
+    mean = file.numbers("mean", setting.count)
+    scale = VelocityScale(mean, file.numbers("deviation", setting.count, positive=True))
     network = dense_network(setting.count, 1, 0, device)
-    _fill(network, arrays, file, remedy)
+    file.fill(network.parts, _CLASSIFIER)
     return EkytModel(network, setting, scale, about)
-
-
-def _fill(network: DenseNetwork, arrays: Mapping[str, Any], file: Path, remedy: str) -> None:
-    import torch
-
-    state = {n.removeprefix("network."): torch.as_tensor(a) for n, a in arrays.items()}
-    own = {n for n in network.parts.state_dict() if not n.startswith("classifier.")}
-    if set(state) != own:
-        raise FormatError(file, "these weights belong to another network", remedy)
-    try:
-        network.parts.load_state_dict(state, strict=False)
-    except RuntimeError as error:
-        raise FormatError(file, "these weights belong to another network", remedy) from error
-    network.parts.eval()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
+from typing import ClassVar
 
 from gazeveil import checks
-from gazeveil.utility.areas.area_file import UNITS
-from gazeveil.utility.areas.boxes import AreaLookup
+from gazeveil.io.areas.area_file import UNITS
+from gazeveil.io.areas.boxes import AreaLookup
 from gazeveil.utility.base import Utility
 
 
@@ -28,6 +30,8 @@ class AreaUtility(Utility):
     width_px, height_px : float
         Size of the stimuli in pixels where the file does not say; 0 for the screen's own.
     """
+
+    files: ClassVar[tuple[str, ...]] = ("areas",)
 
     areas: str = ""
     rows: int = 3
@@ -64,7 +68,7 @@ class AreaUtility(Utility):
     def where(self) -> str:
         """Where the areas come from, in words."""
         return (
-            self.areas
+            PurePath(self.areas).name
             or f"grid of {self.rows} x {self.columns} (x {2 * self.columns + 1} on a sphere)"
         )
 

@@ -31,8 +31,8 @@ from gazeveil.features.recordings import recording_table
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Attributes
 from gazeveil.gaze.recording import RecordingKey
-from gazeveil.models.classifiers import CLASSIFIERS, GAMMAS
 from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.utility.classification.parameters import check_classifier, people_share
 from gazeveil.utility.classification.rows import LABELS, HalfSplit, class_by, rows_of
 from gazeveil.utility.classification.splits import Classifier, left_out, other_rows, people_apart
 from gazeveil.utility.stretches import need_lasting_names
@@ -86,7 +86,7 @@ class Document(Utility):
 
     def check(self) -> None:
         """Check the words and the count."""
-        _check(self, self.classifier, self.gamma, self.vote, self.every)
+        check_classifier(self, self.classifier, self.gamma, self.vote, self.every)
         checks.one_of(self.name, "split", self.split, SPLITS)
         checks.one_of(self.name, "label", self.label, LABELS)
         if not isinstance(self.gap, bool):
@@ -141,7 +141,7 @@ class Gender(Utility):
 
     def check(self) -> None:
         """Check the words and the count."""
-        _check(self, self.classifier, self.gamma, self.vote, self.every)
+        check_classifier(self, self.classifier, self.gamma, self.vote, self.every)
         if not isinstance(self.attribute, str) or not self.attribute:
             checks.refuse(self.name, "attribute", "the name of an attribute", self.attribute)
 
@@ -201,7 +201,7 @@ class PrivacySensitivity(Utility):
 
     def check(self) -> None:
         """Check the words and the count."""
-        _check(self, self.classifier, self.gamma, False, self.every)
+        check_classifier(self, self.classifier, self.gamma, False, self.every)
 
     def measure(
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
@@ -273,56 +273,6 @@ def with_privacy_labels(table: FeatureTable, labels: ArrayLike) -> FeatureTable:
 
 
 @dataclass(frozen=True)
-class Activity(Utility):
-    """What somebody does, from windows, with people nobody trained on (David-John et al.'s (2023)
-    split; its network is not this forest).
-
-    Parameters
-    ----------
-    classifier, vote, every, gamma
-        As for :class:`Document`; the windows are the study's (EHTask has 10 s).
-    label : str
-        `task` (default): the recording's task, or the stimulus's name without its number where no
-        task is named; `stimulus`: always the latter.
-    test_share : float
-        Share of people to test on.
-    trees : int
-        For `forest`.
-    """
-
-    classifier: str = "forest"
-    vote: bool = False
-    every: int = 1
-    gamma: str = "scale"
-    label: str = "task"
-    test_share: float = 0.25
-    trees: int = 100
-
-    name: ClassVar[str] = "activity"
-    needs: ClassVar[tuple[str, ...]] = ("window",)
-    trains: ClassVar[bool] = True
-
-    def check(self) -> None:
-        """Check the words, the counts and the share."""
-        _check(self, self.classifier, self.gamma, self.vote, self.every)
-        checks.one_of(self.name, "label", self.label, LABELS)
-        self.store("test_share", _share(self.name, self.test_share))
-        self.store("trees", checks.count(self.name, "trees", self.trees))
-
-    def measure(
-        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
-    ) -> tuple[UtilityResult, ...]:
-        """Accuracy and macro F1 over windows, or over recordings
-        with `vote`; see :class:`Utility`.
-        """
-        need_lasting_names(self.name, train, test)
-        label = class_by(self.label)
-        how = Classifier(self.classifier, self.gamma, self.vote, seed, self.trees)
-        known, asked = (rows_of(m.windows, label, self.every) for m in (train, test))
-        return people_apart(self.name, how, known, asked, self.test_share, "activity from windows")
-
-
-@dataclass(frozen=True)
 class Task(Utility):
     """Which task a recording is of, from means, deviations and rates of its events (Ren et al.
     2024: trained on raw recordings, asked about private ones).
@@ -332,7 +282,7 @@ class Task(Utility):
     classifier, gamma
         As for :class:`Document`.
     label : str
-        As for :class:`Activity`.
+        As for :class:`gazeveil.utility.classification.activity.Activity`.
     test_share : float
         Share of people to test on (Ren et al. 2024: 300 of 1004 recordings).
     trees : int
@@ -351,9 +301,9 @@ class Task(Utility):
 
     def check(self) -> None:
         """Check the words, the count and the share."""
-        _check(self, self.classifier, self.gamma, False, 1)
+        check_classifier(self, self.classifier, self.gamma, False, 1)
         checks.one_of(self.name, "label", self.label, LABELS)
-        self.store("test_share", _share(self.name, self.test_share))
+        self.store("test_share", people_share(self.name, self.test_share))
         self.store("trees", checks.count(self.name, "trees", self.trees))
 
     def measure(
@@ -367,18 +317,3 @@ class Task(Utility):
         how = Classifier(self.classifier, self.gamma, False, seed, self.trees)
         known, asked = (rows_of(recording_table(m), label) for m in (train, test))
         return people_apart(self.name, how, known, asked, self.test_share, "task of a recording")
-
-
-def _check(utility: Utility, classifier: str, gamma: str, vote: object, every: int) -> None:
-    checks.one_of(utility.name, "classifier", classifier, CLASSIFIERS)
-    checks.one_of(utility.name, "gamma", gamma, GAMMAS)
-    checks.count(utility.name, "every", every)
-    if not isinstance(vote, bool):
-        checks.refuse(utility.name, "vote", "True or False", vote)
-
-
-def _share(owner: str, value: object) -> float:
-    share = checks.positive(owner, "test_share", value)
-    if share >= 1:
-        checks.refuse(owner, "test_share", "above 0 and below 1", value)
-    return share

@@ -19,6 +19,7 @@ from gazeveil.models.classifiers import TREES, predict
 from gazeveil.utility.base import UtilityResult
 from gazeveil.utility.classification.rows import Rows, aligned
 from gazeveil.utility.classification.scoring import score, voted
+from gazeveil.utility.trained_weights import to_test
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,15 @@ class Classifier:
             self.classifier, *train, asked.values, self.seed, gamma=self.gamma, trees=self.trees
         )
 
+    @property
+    def learns(self) -> bool:
+        """Whether it learns from the known rows; weights from a file do not."""
+        return True
+
+    def classes(self, known: Rows) -> tuple[str, ...]:
+        """What it can name, sorted."""
+        return tuple(np.unique(known.labels).tolist())
+
     def results(self, asked: Rows, predicted: Texts, note: str) -> tuple[UtilityResult, ...]:
         """Accuracy and macro F1 of rows, or of recordings by vote."""
         truth, persons = asked.labels, asked.persons
@@ -56,7 +66,7 @@ def other_rows(
     check_rows(owner, known, asked)
     known, asked = aligned(known, asked)
     return how.results(
-        asked, how.name_them(known, asked), f"{note}, {_classes(known)}{_unseen(known, asked)}"
+        asked, how.name_them(known, asked), f"{note}, {_classes(how.classes(known), asked)}"
     )
 
 
@@ -93,16 +103,29 @@ def left_out(
         extra = f"; {rows} rows are of people whose names the training side does not have"
     if missing:
         extra += f"; in {missing} cases a class was missing in training and could not be named"
-    return how.results(asked, predicted, f"{note}, {_classes(known)}{extra}")
+    return how.results(asked, predicted, f"{note}, {len(np.unique(known.labels))} classes{extra}")
 
 
 def people_apart(
-    owner: str, how: Classifier, known: Rows, asked: Rows, share: float, note: str
+    owner: str,
+    how: Classifier,
+    known: Rows,
+    asked: Rows,
+    share: float,
+    note: str,
+    trained: frozenset[str] = frozenset(),
 ) -> tuple[UtilityResult, ...]:
-    """A random share of people is asked about, and everybody else trained on."""
+    """A random share of people is asked about, and everybody else trained on; where weights were
+    trained elsewhere, everybody is asked about but the people `trained` on, if there are others.
+    """
     check_rows(owner, known, asked)
     known, asked = aligned(known, asked)
     people = np.unique(asked.persons)
+    if not how.learns:
+        tested = to_test(people.tolist(), trained)
+        asked = asked.where(np.isin(asked.persons, tested))
+        said = f"{note}, {len(tested)} people, {_classes(how.classes(known), asked)}"
+        return how.results(asked, how.name_them(known, asked), said)
     everybody = np.union1d(people, known.persons)
     if len(everybody) < 2:
         raise DataError(
@@ -110,18 +133,17 @@ def people_apart(
             " people."
         )
     number = min(max(1, round(share * len(people))), len(everybody) - 1)
-    tested = np.random.default_rng(how.seed).choice(people, number, replace=False)
-    known = known.where(~np.isin(known.persons, tested))
-    asked = asked.where(np.isin(asked.persons, tested))
+    drawn = np.random.default_rng(how.seed).choice(people, number, replace=False)
+    known = known.where(~np.isin(known.persons, drawn))
+    asked = asked.where(np.isin(asked.persons, drawn))
     if len(known) == 0:
         raise DataError(
             f"{owner} trains and tests on different people, and nobody is left to train on. Choose"
             " a smaller test_share."
         )
+    classes = _classes(how.classes(known), asked)
     return how.results(
-        asked,
-        how.name_them(known, asked),
-        f"{note}, {number} people nobody trained on, {_classes(known)}{_unseen(known, asked)}",
+        asked, how.name_them(known, asked), f"{note}, {number} people nobody trained on, {classes}"
     )
 
 
@@ -141,14 +163,12 @@ def check_rows(owner: str, known: Rows, asked: Rows) -> None:
         )
 
 
-def _classes(rows: Rows) -> str:
-    return f"{len(np.unique(rows.labels))} classes"
-
-
-def _unseen(known: Rows, asked: Rows) -> str:
-    missing = sorted(set(asked.labels.tolist()) - set(known.labels.tolist()))
-    return (
+def _classes(named: tuple[str, ...], asked: Rows) -> str:
+    """How many classes can be named, and one that is asked about and cannot."""
+    missing = sorted(set(asked.labels.tolist()) - set(named))
+    extra = (
         f"; nobody trained on has the class '{missing[0]}', so it could not be named"
         if missing
         else ""
     )
+    return f"{len(named)} classes{extra}"

@@ -1,0 +1,1 @@
+"""Intent prediction: whether gaze will move to another area soon, and to which."""

@@ -1,0 +1,406 @@
+"""`prediction`: where gaze will be in 100 ms, told from the last 500 ms of the released stream
+(David-John et al. 2021; DGaze, Hu et al. 2020).
+
+Every `every_s` seconds of a recording the analyst has the released samples up to now and says where
+gaze will be at now + `horizon_s`. The truth is always the raw gaze at that time, and the figure is
+the mean angle between the two, per person.
+
+* `hold`: where gaze is now (the newest released sample).
+* `linear`: the straight line through the last 100 ms, by least squares, continued.
+* `ridge`: a linear model of the whole past, trained on other people: `train_share` of the people,
+  drawn by the seed. It learns from the material of the scenario (raw training: the release meets a
+  model it was not made for; private training: the model is trained again on releases), with raw
+  gaze as the target either way.
+* `kalman`: place and speed by a Kalman filter, whose one ratio is chosen on the same people.
+* `dgaze`: a network in the manner of DGaze, trained on the same people, which sees the head as
+  recorded (`head=none`: gaze alone), objects and saliency where the recording has them. With
+  `reading=published` it is trained as its authors do and everything, floors too, is measured on the
+  headset's screen; `corrected` is ours, in the world. Beside it stands `kalman_error_deg`. With
+  `weights` of `gazeveil train` it is not trained here: everybody is tested but those it was trained
+  on, as far as it is known, and the Kalman filter chooses its ratio on the latter (or, where there
+  are none at hand, on the people tested).
+
+`target` says what training aims at: `raw` gaze, as David-John et al. 2021 has it, or the `released`
+one, which is all that an analyst of a published release has. `prediction:target=released` in the
+scenario private/raw asks whether a model learnt from a release alone serves real people.
+
+A release of pieces is learnt from and tested piece by piece; who is learnt from and who is tested
+goes by the true names, so that nobody is both.
+
+Who is tested differs from seed to seed, and people differ more than mechanisms do:
+`error_over_hold` is the model's error divided by that of `hold` for the same person, 1 for a model
+that knows no better than where gaze is now.
+
+The floors `hold_error_deg` and `linear_error_deg` are always given, for the same people and moments
+as `error_deg` of the model.
+
+Geometry and rates: see :mod:`gazeveil.utility.prediction.moments`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gazeveil import checks
+from gazeveil.arrays import Floats
+from gazeveil.errors import DataError
+from gazeveil.features.columns import column_means
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.geometry import angle_deg
+from gazeveil.gaze.recording import Recording
+from gazeveil.models.headset.dgaze import dgaze_plan
+from gazeveil.models.headset.layers import HEADS, READINGS
+from gazeveil.models.headset.weights import TrainedPredictor
+from gazeveil.models.resumable import TrainingRun
+from gazeveil.models.train import best_device
+from gazeveil.utility.areas.scanpaths import need_samples
+from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.utility.head_channel import in_the_head
+from gazeveil.utility.prediction.floors import best_kalman, line_weights
+from gazeveil.utility.prediction.history import histories
+from gazeveil.utility.prediction.learnt import Learnt, predictor_of, spread
+from gazeveil.utility.prediction.moments import Moments, from_plane, moments_of
+from gazeveil.utility.prediction.network import MOST_HISTORIES, learn
+from gazeveil.utility.prediction.ridge import fit, inputs_of
+from gazeveil.utility.stretches import viewer_by_viewer
+from gazeveil.utility.trained_weights import (
+    NONE,
+    check_weights,
+    named_if_trained_on,
+    origin_of,
+    to_test,
+    trained_people,
+)
+
+MODELS = ("ridge", "linear", "hold", "kalman", "dgaze")
+
+TARGETS = ("raw", "released")
+
+#: Most moments that a linear model learns from, spread evenly over recordings.
+MOST_MOMENTS = 40_000
+
+
+@dataclass(frozen=True)
+class Prediction(Utility):
+    """Gaze prediction.
+
+    Parameters
+    ----------
+    model : {"ridge", "linear", "hold", "kalman", "dgaze"}
+        What `error_deg` is the error of.
+    horizon_s : float
+        How far ahead, in seconds.
+    past_s : float
+        How much of the past is known, in seconds.
+    every_s : float
+        Seconds between the moments at which gaze is told.
+    train_share : float
+        Share of the people that a model is trained on; the others are tested.
+    penalty : float
+        How strongly ridge regression holds its weights back, in mean squares of its inputs.
+    target : {"raw", "released"}
+        Where gaze went, as training has it.
+    reading : {"corrected", "published"}
+        Of `dgaze`.
+    head : {"recorded", "none"}
+        Whether `dgaze` looks at the head.
+    steps : int
+        Batches that `dgaze` is trained with.
+    weights : str
+        File of `gazeveil train --network dgaze`, used as it is; `none` trains here.
+    """
+
+    name: ClassVar[str] = "prediction"
+    needs: ClassVar[tuple[str, ...]] = ("samples",)
+    trains: ClassVar[bool] = True
+
+    model: str = "ridge"
+    horizon_s: float = 0.1
+    past_s: float = 0.5
+    every_s: float = 0.05
+    train_share: float = 0.6
+    penalty: float = 1e-3
+    target: str = "raw"
+    reading: str = "corrected"
+    head: str = "recorded"
+    steps: int = 1500
+    weights: str = NONE
+
+    def check(self) -> None:
+        """A word, times, a share, a weight."""
+        checks.one_of(self.name, "model", self.model, MODELS)
+        for field in ("horizon_s", "past_s", "every_s"):
+            self.store(field, checks.positive(self.name, field, getattr(self, field)))
+        share = checks.positive(self.name, "train_share", self.train_share)
+        if share >= 1:
+            checks.refuse(self.name, "train_share", "above 0 and below 1", self.train_share)
+        self.store("train_share", share)
+        self.store("penalty", checks.not_negative(self.name, "penalty", self.penalty))
+        checks.one_of(self.name, "target", self.target, TARGETS)
+        checks.one_of(self.name, "reading", self.reading, READINGS)
+        checks.one_of(self.name, "head", self.head, HEADS)
+        self.store("steps", checks.count(self.name, "steps", self.steps))
+        if self.reading == "published" and self.model != "dgaze":
+            checks.refuse(
+                self.name, "reading", "corrected for this model", self.reading, "Use model=dgaze."
+            )
+        check_weights(self.name, self.weights, self.model == "dgaze", "Use model=dgaze.")
+
+    def measure(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[UtilityResult, ...]:
+        """Mean angular errors in degrees of the model and the floors, and the model's over that of
+        `hold`, one part per test person.
+        """
+        need_samples(self.name, raw, train, test)
+        if self.model == "dgaze" and self.weights != NONE:
+            return self._by_weights(raw, train, test, seed)
+        learners, tested = self.split(raw, train, test, seed)
+        learnt, notes = Learnt(), []
+        if self.model in ("ridge", "kalman", "dgaze"):
+            learnt = self.learnt(raw, train, learners, seed)
+            own = {"ridge": learnt.ridge, "kalman": learnt.kalman, "dgaze": learnt.network}
+            notes.append(
+                f"trained on {len(learners)} others"
+                if own[self.model] is not None
+                else "nothing to train on: the training material has no gaze to learn from"
+            )
+        return self.judged(raw, test, tested, learnt, notes)
+
+    def _by_weights(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[UtilityResult, ...]:
+        """The figures of a network from a file."""
+        weights = predictor_of(self, self.weights)
+        trained = trained_people(raw, weights.marks)
+        learners, tested = self.split_of_weights(raw, train, test, seed, trained)
+        learnt = self.learnt(raw, train, learners, seed, weights=weights)
+        results = self.judged(raw, test, tested, learnt, [origin_of(self.weights, weights.about)])
+        return named_if_trained_on(results, raw, trained)
+
+    def judged(
+        self,
+        raw: RecordingSet,
+        test: RecordingSet,
+        tested: tuple[str, ...],
+        learnt: Learnt,
+        notes: Sequence[str] = (),
+        progress: Callable[[int, int], None] | None = None,
+    ) -> tuple[UtilityResult, ...]:
+        """The figures of some people, from what was learnt from others.
+
+        Parameters
+        ----------
+        raw, test : RecordingSet
+            As recorded, and as released.
+        tested : tuple of str
+            Who is tested.
+        learnt : Learnt
+            What was learnt.
+        notes : sequence of str
+            What is to be said of the learning.
+        progress : callable, optional
+            Told (recordings done, all recordings).
+        """
+        said = [
+            f"{self.horizon_s:g} s ahead from {self.past_s:g} s",
+            f"{len(tested)} people tested",
+            *notes,
+        ]
+        if self.model == "dgaze":
+            where = "on the headset's screen" if self.reading == "published" else "in the world"
+            said += [f"{self.reading} reading, {where}", f"head: {self.head}"]
+        errors_deg = self._errors_deg(raw, test, tested, learnt, progress)
+        lost = int(np.isnan(errors_deg[:, 1]).sum())
+        if lost:
+            said.append(f"{lost} people have no released gaze to go by and are left out")
+        models = {"error_deg": self.model, "hold_error_deg": "hold", "linear_error_deg": "linear"}
+        if self.model == "dgaze":
+            models["kalman_error_deg"] = "kalman"
+        models["error_over_hold"] = f"{self.model} over hold"
+        hold_deg = errors_deg[:, 1:2]
+        over_hold = errors_deg[:, :1] / np.where(hold_deg > 0, hold_deg, np.nan)
+        parts = np.concatenate((errors_deg[:, : len(models) - 1], over_hold), axis=1)
+        return tuple(
+            UtilityResult(
+                metric,
+                float(column_means(part)),
+                part.copy(),
+                "person",
+                tested,
+                note="; ".join([model, *said]),
+            )
+            for (metric, model), part in zip(models.items(), parts.T, strict=True)
+        )
+
+    def _errors_deg(
+        self,
+        raw: RecordingSet,
+        test: RecordingSet,
+        tested: tuple[str, ...],
+        learnt: Learnt,
+        progress: Callable[[int, int], None] | None,
+    ) -> Floats:
+        """Mean angular errors in degrees of the model, of `hold`, `linear` and `kalman`, shape
+        (people, 4); NaN for somebody without released gaze, and for a model that learnt nothing.
+        """
+        totals, counts = {p: np.zeros(4) for p in tested}, dict.fromkeys(tested, 0)
+        number = sum(key[0] in totals for key in raw.keys)
+        for done, (recorded, moments) in enumerate(self.moments(raw, test, tested), 1):
+            person = recorded.person
+            totals[person] += [
+                np.nan if told is None else float(angle_deg(told, moments.truth).sum())
+                for told in (
+                    self._told(model, recorded, moments, learnt)
+                    for model in (self.model, "hold", "linear", "kalman")
+                )
+            ]
+            counts[person] += len(moments)
+            if progress is not None:
+                progress(min(done, number), number)
+        return np.array(
+            [totals[p] / counts[p] if counts[p] else np.full(4, np.nan) for p in tested]
+        )
+
+    def _told(
+        self, model: str, recorded: Recording, moments: Moments, learnt: Learnt
+    ) -> Floats | None:
+        """Where a model says that gaze will be, as unit vectors; None for one that learnt
+        nothing.
+        """
+        if model == "dgaze":
+            if learnt.network is None:
+                return None
+            if learnt.weights is not None:
+                learnt.weights.given.rates.check(recorded)
+            seen = histories(recorded, moments, self.past_s, self.head, self.reading)
+            return learnt.network.directions(seen)
+        if model == "ridge":
+            if learnt.ridge is None:
+                return None
+            return from_plane(moments.now, inputs_of(moments) @ learnt.ridge)
+        weights: Floats | None = np.zeros(moments.past_deg.shape[1])
+        if model == "linear":
+            weights = line_weights(self.horizon_s, self.past_s)
+        elif model == "kalman":
+            weights = learnt.kalman
+        if weights is None:
+            return None
+        return from_plane(moments.now, np.einsum("nlk,l->nk", moments.past_deg, weights))
+
+    def split(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Who is learned from and who is tested."""
+        people = sorted(_viewers(raw) & _viewers(train) & _viewers(test))
+        if len(people) < 2:
+            raise DataError(
+                "Prediction trains on some people and tests others, so it needs at least 2 in raw"
+                f" and released material. Got {len(people)}."
+            )
+        drawn = np.random.default_rng(seed).permutation(len(people))
+        learners = min(max(round(self.train_share * len(people)), 1), len(people) - 1)
+        first, rest = drawn[:learners], drawn[learners:]
+        return tuple(people[i] for i in sorted(first)), tuple(people[i] for i in sorted(rest))
+
+    def split_of_weights(
+        self,
+        raw: RecordingSet,
+        train: RecordingSet,
+        test: RecordingSet,
+        seed: int,
+        trained: frozenset[str],
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """On whom the Kalman filter beside weights chooses its ratio, and who is tested."""
+        people = _viewers(raw) & _viewers(train) & _viewers(test)
+        if not people:
+            raise DataError("Prediction needs somebody who is in raw and released material.")
+        tested = to_test(people, trained)
+        return tuple(sorted(people - set(tested))) or tested, tested
+
+    def learnt(
+        self,
+        raw: RecordingSet,
+        train: RecordingSet,
+        people: tuple[str, ...],
+        seed: int,
+        run: TrainingRun | None = None,
+        weights: TrainedPredictor | None = None,
+    ) -> Learnt:
+        """What the model, and the Kalman filter, learn from some people.
+
+        Parameters
+        ----------
+        raw, train : RecordingSet
+            As recorded, and what is learnt from.
+        people : tuple of str
+            Who is learnt from.
+        seed : int
+            Of a network.
+        run : TrainingRun, optional
+            How a network is trained, where the utility's own steps are not meant.
+        weights : TrainedPredictor, optional
+            A network that is taken as it is.
+        """
+        trains = self.model == "dgaze" and weights is None
+        most = MOST_HISTORIES if self.model == "dgaze" else MOST_MOMENTS
+        number = max(1, sum(key[0] in people for key in raw.keys))
+        used: list[Moments] = []
+        seen = []
+        pairs = self.moments(raw, train, people, self.target)
+        for done, (recorded, moments) in enumerate(pairs, 1):
+            some = moments.where(spread(len(moments), max(1, most // number)))
+            used.append(some)
+            if trains:
+                seen.append(histories(recorded, some, self.past_s, self.head, self.reading))
+            if run is not None and run.preparing is not None:
+                run.preparing(min(done, number), number)
+        some_gaze = any(len(m) for m in used)
+        if self.model == "ridge" and some_gaze:
+            inputs = np.concatenate([inputs_of(m) for m in used])
+            target = np.concatenate([m.went_deg() for m in used])
+            return Learnt(fit(inputs, target, self.penalty))
+        kalman = None
+        if some_gaze:
+            past, target_deg = [m.past_deg for m in used], [m.went_deg() for m in used]
+            kalman = best_kalman(past, target_deg, self.horizon_s, self.past_s)
+        if not trains:
+            return Learnt.from_file(kalman, weights)
+        if run is None:
+            run = TrainingRun(dgaze_plan(self.reading, self.steps, seed), best_device())
+        truth = [m.truth for m in used]
+        return Learnt(None, kalman, learn(seen, truth, self.reading, run))
+
+    def moments(
+        self,
+        raw: RecordingSet,
+        released: RecordingSet,
+        people: tuple[str, ...],
+        target: str = "raw",
+    ) -> Iterator[tuple[Recording, Moments]]:
+        """Each recording of some people as recorded, and the moments of what was released of
+        it.
+        """
+        origins = released.origins
+        part = (
+            released.select(people=people)
+            if origins is None
+            else released.where(lambda key: origins[key[0]][0] in people)
+        )
+        for recorded, release in viewer_by_viewer(raw.select(people=people), part):
+            if recorded is None or release is None:
+                continue
+            truth, given = recorded if target == "raw" else release, release
+            if self.reading == "published":
+                truth, given = in_the_head(recorded, truth), in_the_head(recorded, release)
+            yield (recorded, moments_of(truth, given, self.horizon_s, self.past_s, self.every_s))
+
+
+def _viewers(recording_set: RecordingSet) -> set[str]:
+    """Who is in it, by their true names."""
+    origins = recording_set.origins
+    return {p if origins is None else origins[p][0] for p in recording_set.persons}
