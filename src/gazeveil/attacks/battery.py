@@ -73,17 +73,8 @@ _NEEDS = {"ekyt": "torch"}
 
 
 def battery(name: str) -> tuple[str, ...]:
-    """The attackers of a battery that this installation has.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`BATTERIES`.
-
-    Returns
-    -------
-    tuple of str
-        Texts `name:parameter=value,...`.
+    """The attackers of the battery `name` (one of :data:`BATTERIES`) that this installation has, as
+    texts `name:parameter=value,...`.
 
     Examples
     --------
@@ -112,12 +103,8 @@ def is_battery(entry: object) -> bool:
 
 
 def unfold(entries: Iterable[object]) -> tuple[object, ...]:
-    """Attackers with batteries replaced by their attackers.
-
-    Parameters
-    ----------
-    entries : iterable
-        Names of batteries, texts of attackers, or attackers.
+    """Attackers, texts of attackers or names of batteries, with batteries replaced by their
+    attackers.
 
     Returns
     -------
@@ -152,12 +139,7 @@ def unfold(entries: Iterable[object]) -> tuple[object, ...]:
 
 
 def describe(entries: Iterable[object]) -> str:
-    """Who is tried, in a few words.
-
-    Parameters
-    ----------
-    entries : iterable
-        As in :func:`unfold`.
+    """Who is tried, in a few words; `entries` as in :func:`unfold`.
 
     Examples
     --------

@@ -7,7 +7,7 @@ has 1/sqrt(n) of it), so whoever has a release filters it first. The filters are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -18,20 +18,13 @@ from gazeveil.attacks.filters import filtered
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
-from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.recording import RecordingKey
+from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.gaze.scratch import is_set_aside, set_aside
 
 
 class Denoised(RecordingSet):
-    """Filtered samples that remember the samples they came from: an attacker holds both.
-
-    Parameters
-    ----------
-    cohort : Cohort
-        The filtered samples.
-    before : RecordingSet
-        As released.
-    """
+    """Filtered samples that remember those they came from (`before`): an attacker holds both."""
 
     def __init__(
         self, cohort: Cohort, before: RecordingSet, tables: Mapping[str, FeatureTable] | None = None
@@ -58,14 +51,8 @@ class Denoised(RecordingSet):
 
 
 def apply_denoiser(denoiser: str, recording_set: RecordingSet) -> RecordingSet:
-    """A recording set behind a denoiser: samples filtered, tables found again on first use.
-
-    Parameters
-    ----------
-    denoiser : {"none", "median", "lowpass", "kalman", "wiener"}
-        The filter.
-    recording_set : RecordingSet
-        A release; one without samples is given back as it is, because there is nothing to filter.
+    """A recording set behind a denoiser: samples filtered, tables found again on first use. One
+    without samples is given back as it is, because there is nothing to filter.
 
     Returns
     -------
@@ -75,12 +62,30 @@ def apply_denoiser(denoiser: str, recording_set: RecordingSet) -> RecordingSet:
     checks.one_of("apply_denoiser", "denoiser", denoiser, FILTERS)
     if denoiser == "none" or recording_set.cohort is None:
         return recording_set
-    cohort = recording_set.cohort
-    before = list(cohort)
-    after = [filtered(r, denoiser) for r in before]
-    if all(a is b for a, b in zip(after, before, strict=True)):
-        return recording_set
-    return Denoised(Cohort(after, cohort.people, name=cohort.name), recording_set)
+    changed = False
+
+    def smooth(recording: Recording) -> Recording:
+        nonlocal changed
+        after = filtered(recording, denoiser)
+        changed |= after is not recording
+        return after
+
+    after = each_recording(recording_set.cohort, smooth)
+    return Denoised(after, recording_set) if changed else recording_set
+
+
+def each_recording(cohort: Cohort, change: Callable[[Recording], Recording]) -> Cohort:
+    """Every recording as `change` gives it, one after the other: all of them twice would be the
+    largest thing an attacker holds. What is left as it was stays where it lies.
+    """
+
+    def changed() -> Iterator[Recording | Handle]:
+        for item in cohort.items:
+            before = item.load() if isinstance(item, Handle) else item
+            after = change(before)
+            yield item if after is before and is_set_aside(item) else after
+
+    return set_aside(changed(), cohort.people, cohort.name)
 
 
 def before(recording_set: RecordingSet) -> RecordingSet:

@@ -84,11 +84,12 @@ def filtered(recording: Recording, denoiser: str) -> Recording:
     checks.one_of("filtered", "denoiser", denoiser, FILTERS)
     if denoiser == "none":
         return recording
-    level = noise_level(recording)
+    stretches = list(_stretches(recording))
+    level = _level(recording.rate_hz, stretches)
     if level.clean:
         return recording
     x, y = recording.x_deg.copy(), recording.y_deg.copy()
-    for rows, axes in _stretches(recording):
+    for rows, axes in stretches:
         smooth = [_filter(axis, denoiser, level) for axis in axes]
         here = rows.start + np.flatnonzero(recording.valid[rows])
         inside = here - rows.start
@@ -106,14 +107,21 @@ def filtered(recording: Recording, denoiser: str) -> Recording:
 
 def noise_level(recording: Recording) -> NoiseLevel:
     """Independent noise and movement of a recording, measured in its own samples."""
-    rate = recording.rate_hz
+    return _level(recording.rate_hz, list(_stretches(recording)))
+
+
+# Rows of a stretch without a long gap, and its coordinates in degrees.
+_Stretch = tuple[slice, list[Floats]]
+
+
+def _level(rate: float, stretches: Sequence[_Stretch]) -> NoiseLevel:
     if not rate > 0:
         return NoiseLevel(0.0, _LEAST_Q, 1.0)
     first: list[list[Floats]] = []
     second: list[list[Floats]] = []
     coarse: list[Floats] = []
     block = max(1, round(_AVERAGE_S * rate))
-    for _, axes in _stretches(recording):
+    for _, axes in stretches:
         d1 = [np.diff(a) for a in axes]
         first.append(d1)
         second.append([np.diff(d) for d in d1])
@@ -141,7 +149,7 @@ def _robust_variance(parts: Sequence[Floats]) -> float:
     return float(np.median(np.abs(values)) / _MAD) ** 2 if len(values) else 0.0
 
 
-def _stretches(recording: Recording) -> Iterator[tuple[slice, list[Floats]]]:
+def _stretches(recording: Recording) -> Iterator[_Stretch]:
     """Runs of samples without a long gap, with their coordinates in degrees, lost samples bridged
     by straight lines.
     """

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gazeveil.arrays import Floats
-from gazeveil.attacks.denoiser import Denoised
+from gazeveil.attacks.denoiser import Denoised, each_recording
 from gazeveil.attacks.filters import filtered
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.models.resumable import StepPlan
 from gazeveil.models.train import best_device
@@ -33,23 +32,15 @@ GUESS = "kalman"
 
 @dataclass(frozen=True, eq=False)
 class LearnedDenoiser:
-    """A denoiser that was learnt from releases.
-
-    Parameters
-    ----------
-    network : UNet
-        Trained.
-    """
+    """A denoiser that was learnt from releases: a trained network."""
 
     network: UNet
 
     def apply(self, recording_set: RecordingSet) -> RecordingSet:
         """A release behind the denoiser: samples changed, tables found again on first use."""
-        cohort = recording_set.cohort
-        if cohort is None:
+        if recording_set.cohort is None:
             return recording_set
-        after = [self.recording(r) for r in cohort]
-        return Denoised(Cohort(after, cohort.people, name=cohort.name), recording_set)
+        return Denoised(each_recording(recording_set.cohort, self.recording), recording_set)
 
     def recording(self, recording: Recording) -> Recording:
         """One recording without its noise; the same samples are valid."""
@@ -71,18 +62,8 @@ def learn_denoiser(
     steps: int = STEPS,
     batch: int = BATCH,
 ) -> LearnedDenoiser:
-    """Learn to undo a mechanism from releases of the same recordings.
-
-    Parameters
-    ----------
-    raw : RecordingSet
-        Raw recordings.
-    releases : sequence of RecordingSet
-        Independent releases of them, with the times of their samples.
-    seed : int
-        Of the network.
-    steps, batch : int
-        Steps of training, and windows of each.
+    """Learn to undo a mechanism from independent releases of the same raw recordings, with the
+    times of their samples.
 
     Raises
     ------

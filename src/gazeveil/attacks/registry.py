@@ -37,11 +37,6 @@ def attacks() -> tuple[str, ...]:
     return REGISTRY.names()
 
 
-def get(name: str) -> type[Attack]:
-    """The class of an attack."""
-    return REGISTRY.get(name)
-
-
 def attack(name: str, **parameters: object) -> Attack:
     """An attack by name.
 

@@ -134,12 +134,8 @@ def at_least(hits: int, n: int, chance: float) -> float:
 
 
 def identification(scores_per_repetition: Sequence[Scores]) -> AttackResult:
-    """How many people were named rightly.
-
-    Parameters
-    ----------
-    scores_per_repetition : sequence of Scores
-        One per repetition, of the same people (more or less).
+    """How many people were named rightly; one `Scores` per repetition, of (more or less) the same
+    people.
 
     Returns
     -------

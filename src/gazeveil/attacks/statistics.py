@@ -35,44 +35,11 @@ def quantiles(values: Floats, at: tuple[float, ...]) -> Floats:
     return between
 
 
-def log_quantiles(values: Floats, at: tuple[float, ...]) -> Floats:
-    """Logarithms of quantiles, because speeds of one recording span powers of ten."""
-    return np.log(np.maximum(quantiles(values, at), LEAST))
-
-
-def deviation(values: Floats) -> float:
-    """Standard deviation, NaN for fewer than two values."""
-    some = known(values)
-    return float(some.std()) if len(some) > 1 else float("nan")
-
-
-def log_deviation(values: Floats) -> float:
-    """Logarithm of the standard deviation."""
-    return float(np.log(np.maximum(deviation(values), LEAST)))
-
-
-def shape(values: Floats) -> tuple[float, float]:
-    """Skewness and excess kurtosis, NaN for fewer than four values or no spread."""
-    some = known(values)
-    spread = float(some.std()) if len(some) > 3 else 0.0
-    if spread < 1e-9:
-        return float("nan"), float("nan")
-    z = (some - some.mean()) / spread
-    return float((z**3).mean()), float((z**4).mean() - 3.0)
-
-
 def sectors(angles_deg: Floats, count: int) -> Ints:
     """Number of the sector of each angle, of `count` equal ones; the first is centred on 0."""
     turned = np.floor((angles_deg + 180.0 / count) / (360.0 / count)).astype(np.int64)
     number: Ints = turned % count
     return number
-
-
-def correlation(a: Floats, b: Floats) -> float:
-    """Correlation over the pairs that are both known; NaN for fewer than three pairs, 0 where one
-    does not vary.
-    """
-    return pair_correlation(a, b, 3)
 
 
 @compiled

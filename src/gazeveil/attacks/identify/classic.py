@@ -32,7 +32,7 @@ from gazeveil.attacks.identify.event_attack import (
     person_scores,
 )
 from gazeveil.attacks.vectors.kinds import check_features, recording_vectors
-from gazeveil.errors import DataError
+from gazeveil.errors import DataError, NothingLeftError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
 from gazeveil.models.classifiers import unfitted
@@ -123,7 +123,7 @@ class Classic(EventAttack):
         rng = np.random.default_rng(np.random.SeedSequence([seed, 0]))
         gallery_rows = with_events(train)
         if len(gallery_rows.people) == 0:
-            raise DataError(
+            raise NothingLeftError(
                 f"Attack {self.name} has nothing to learn from: no recording of the gallery has"
                 " events. Use more data."
             )

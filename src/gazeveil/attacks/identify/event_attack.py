@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from gazeveil import checks
 from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.errors import DataError
+from gazeveil.errors import DataError, NothingLeftError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
 
@@ -130,7 +130,7 @@ class EventAttack(Attack):
                 parts.append(part)
                 weights.append(weight_of[name] if self.tables == KINDS[1:] else 1.0)
         if not parts:
-            raise DataError(
+            raise NothingLeftError(
                 f"Attack {self.name} has nothing to learn from: no {' and no '.join(self.tables)}"
                 " of anybody in the gallery. Use more data."
             )

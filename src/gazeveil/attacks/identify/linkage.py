@@ -25,6 +25,7 @@ import numpy as np
 from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import Denoised, before, standardised_scores
+from gazeveil.attacks.learning.covariance import whitened
 from gazeveil.attacks.learning.evidence import Evidence
 from gazeveil.attacks.vectors.deviations import (
     between_share,
@@ -187,22 +188,11 @@ def _cosines(
     people = person_means(g, gallery.persons, known)
     rest = g - people[places_of(gallery.persons, known)[0]]
     weight = between_share(people, rest)
-    white = _whitening(rest * weight, g * weight)
-    a, b = people * weight @ white, person_means(p, probe.persons, probes) * weight @ white
+    # Differences within people; those from the mean where everybody has one recording.
+    source = (rest if np.abs(rest * weight).max() > _TINY else g) * weight
+    asked = person_means(p, probe.persons, probes)
+    a, b = whitened(source, people * weight, asked * weight)
     return _unit(b) @ _unit(a).T
-
-
-def _whitening(rest: Floats, rows: Floats) -> Floats:
-    """The matrix that makes differences within people round; differences from the mean stand in
-    where everybody has one recording.
-    """
-    from sklearn.covariance import ledoit_wolf
-
-    source = rest if np.abs(rest).max() > _TINY else rows
-    covariance, _ = ledoit_wolf(source, assume_centered=True)
-    values, axes = np.linalg.eigh(covariance)
-    white: Floats = axes / np.sqrt(np.maximum(values, values.max() * 1e-8))
-    return white
 
 
 def _unit(rows: Floats) -> Floats:

@@ -98,14 +98,9 @@ def radial_single(z: Floats, centres: Floats, beta: Floats) -> NDArray[np.float3
     # Squares of what is cut here would overflow; no activation is left so far out.
     rows, units = (np.clip(v, -1e6, 1e6).astype(np.float32) for v in (z, centres))
     out: NDArray[np.float32] = rows @ units.T
-    out *= np.float32(-2.0)
-    out += (rows * rows).sum(axis=1)[:, None]
-    out += (units * units).sum(axis=1)
-    np.maximum(out, 0.0, out=out)
-    out *= -np.minimum(beta, 1e20).astype(np.float32)
-    # Smaller ones would be denormal numbers in products, which processors are slow with.
-    out[~(out > -40.0)] = -np.inf
-    return np.exp(out, out=out)
+    precision = np.minimum(beta, 1e20).astype(np.float32)
+    _finish_single(out, (rows * rows).sum(axis=1), (units * units).sum(axis=1), precision)
+    return out
 
 
 @compiled
@@ -126,6 +121,39 @@ def _finish(
             power = -beta[j] * square
             # Below -745 the exponential is 0 in double precision; NaN fails the comparison.
             out[i, j] = math.exp(power) if power > -746.0 else 0.0
+
+
+@compiled
+def _finish_single(
+    out: NDArray[np.float32],
+    rows_squared: NDArray[np.float32],
+    units_squared: NDArray[np.float32],
+    beta: NDArray[np.float32],
+) -> None:
+    """Turn products into activations in single precision, in place and in one pass."""
+    for i in range(out.shape[0]):
+        row = out[i]
+        for j in range(out.shape[1]):
+            square = np.float32(-2.0) * row[j] + rows_squared[i] + units_squared[j]
+            square = np.float32(0.0) if square < np.float32(0.0) else square
+            row[j] = square * -beta[j]
+        for j in range(out.shape[1]):
+            # Smaller ones would be denormal numbers in products, which processors are slow with;
+            # NaN fails the comparison.
+            row[j] = math.exp(row[j]) if row[j] > np.float32(-40.0) else np.float32(0.0)
+
+
+@compiled
+def add_groups(
+    sums: Floats, rows: NDArray[np.float32 | np.float64], groups: Ints, weights: Floats
+) -> None:
+    """Add rows, each times its weight, to the sums of their groups, in place and in double
+    precision; those of one group are best beside one another.
+    """
+    for i in range(rows.shape[0]):
+        total, weight = sums[groups[i]], weights[i]
+        for j in range(rows.shape[1]):
+            total[j] += weight * rows[i, j]
 
 
 @compiled

@@ -2,8 +2,8 @@
 (George and Routray 2016; David-John et al. 2021 and 2022, Ren et al. 2024,
 David-John et al. 2023).
 
-The network is :class:`gazeveil.attacks.identify.rbf_network.RBFNetwork`; a person's score is the
-mean score of the person's events, fused over the two kinds. `table="windows"` is the form
+The network is that of :mod:`gazeveil.attacks.identify.radial_network`; a person's score is the mean
+score of the person's events, fused over the two kinds. `table="windows"` is the form
 David-John et al. 2022 gives for reading: one network on the 52 window features.
 
 `reading="published"` is the papers' training to the letter: all events of everybody, so that who
@@ -24,10 +24,10 @@ from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.attacks.identify.event_attack import EventAttack, Fitted
 
 if TYPE_CHECKING:
-    from gazeveil.attacks.identify.rbf_network import RBFNetwork
+    from gazeveil.attacks.identify.radial_network import RadialNetwork
 
-#: The solvers of the network, as in :mod:`gazeveil.attacks.identify.rbf_network`, which is imported
-#: on use.
+#: The solvers of the network, as in :mod:`gazeveil.attacks.identify.radial_network`, which is
+#: imported on use.
 SOLVERS = ("auto", "pinv", "ridge", "reduced")
 
 READINGS = ("published", "corrected")
@@ -121,9 +121,9 @@ class RBFN(EventAttack):
 
     def learn(self, values: Floats, people: Texts, seed: int) -> Fitted:
         """Fit one network."""
-        from gazeveil.attacks.identify.rbf_network import FLOOR, RBFNetwork
+        from gazeveil.attacks.identify.radial_network import FLOOR, RadialNetwork
 
-        network = RBFNetwork(
+        network = RadialNetwork(
             self.prototypes,
             solver=self.solver,
             floor=0.0 if self.reading == "published" else FLOOR,
@@ -140,11 +140,11 @@ class NetworkScorer:
 
     Parameters
     ----------
-    network : RBFNetwork
+    network : RadialNetwork
         The network.
     """
 
-    network: RBFNetwork
+    network: RadialNetwork
 
     def __call__(self, values: Floats) -> Floats:
         """Scores of rows."""

@@ -21,7 +21,7 @@ from gazeveil.attacks.learning.evidence import Evidence, weighed_sum
 from gazeveil.attacks.learning.kernel_ridge import TrainingLabels, fold_of, ridge_scores
 from gazeveil.attacks.vectors.convolutions import KINDS, convolution_vectors
 from gazeveil.attacks.vectors.deviations import (
-    between_share,
+    between_share_of_rows,
     person_means,
     places_of,
     standardised_deviations,
@@ -51,13 +51,14 @@ class Rocket(Attack):
 
 def convolution_evidence(gallery: RecordingSet, probe: RecordingSet) -> list[Evidence]:
     """Evidence by fine and by coarse convolutions."""
-
-    def vectors(kind: str) -> tuple[RecordingVectors, RecordingVectors]:
-        first, second = convolution_vectors(gallery, probe)
-        return first.of_block(kind), second.of_block(kind)
-
     return [
-        Evidence(f"{kind} convolutions", gallery, probe, partial(vectors, kind), match_kind)
+        Evidence(
+            f"{kind} convolutions",
+            gallery,
+            probe,
+            partial(convolution_vectors, gallery, probe, kind),
+            match_kind,
+        )
         for kind in KINDS
     ]
 
@@ -78,7 +79,9 @@ def match_kind(gallery: RecordingVectors, probe: RecordingVectors) -> Scores:
     p = standardised_deviations(probe, gallery)
     of = places_of(gallery.persons, known)[0]
     people = person_means(g, gallery.persons, known)
-    weight: Floats = np.sqrt(between_share(people, g - people[of]))
+    weight: Floats = np.sqrt(between_share_of_rows(g, people, of))
     stimuli = np.unique(gallery.stimuli, return_inverse=True)[1]
-    rows = ridge_scores(g * weight, p * weight, TrainingLabels(of, len(known), fold_of(stimuli)))
+    g *= weight
+    p *= weight
+    rows = ridge_scores(g, p, TrainingLabels(of, len(known), fold_of(stimuli)))
     return Scores(known, probes, person_means(rows, probe.persons, probes))

@@ -28,7 +28,7 @@ from gazeveil.attacks.learning.kernel_ridge import (
     ridge_scores,
 )
 from gazeveil.attacks.vectors.deviations import (
-    between_share,
+    between_share_of_rows,
     person_means,
     places_of,
     standardised_deviations,
@@ -129,7 +129,7 @@ def _learn(
     labels = TrainingLabels(of, len(known), fold_of(stimuli))
     even = _even_blocks(gallery.blocks)
     people = person_means(g, gallery.persons, known)
-    share = np.sqrt(between_share(people, g - people[of]))
+    share = np.sqrt(between_share_of_rows(g, people, of))
     weight = even * share
     parts = []
     if learner in ("all", "ridge"):
@@ -137,14 +137,13 @@ def _learn(
     if learner in ("all", "weighted"):
         parts.append(ridge_scores(g * weight, p * weight, labels))
     if learner in ("all", "kernel"):
-        parts.append(kernel_scores([(g * weight, p * weight)], labels))
+        parts.append(kernel_scores(g * weight, p * weight, labels))
     if learner in ("all", "kernels"):
         # One kernel for each kind of numbers: a recording that is odd in one of them, by its noise
         # say, stays like others in the rest.
         kinds = np.array(gallery.blocks, dtype=np.str_)
         own = [kinds == name for name in dict.fromkeys(gallery.blocks)]
-        pairs = [(g[:, kind] * share[kind], p[:, kind] * share[kind]) for kind in own]
-        parts.append(kernel_scores(pairs, labels))
+        parts.append(kernel_scores(g * share, p * share, labels, own))
     if learner == "logistic":
         parts.append(_logistic_scores(g * even, p * even, labels))
     return np.sum([standardised_scores(part) for part in parts], axis=0)

@@ -10,6 +10,7 @@ kind                   what the attacker wants
 `reconstruction`       positions of single fixations, from counts in rectangles
 `relinking`            which pieces of a release belong together
 `known-looks`          whose a piece is, from a few looks that are known from elsewhere
+`stimulus-risk`        names, from each stimulus alone: which of them gives people away
 ====================== ===========================================================================
 """
 
@@ -31,6 +32,7 @@ from gazeveil.attacks.infer.membership import membership
 from gazeveil.attacks.infer.reconstruction import achieved, rebuild
 from gazeveil.attacks.infer.record_linkage import link_records
 from gazeveil.attacks.infer.rectangle_answers import exact_answers, snapped_answers
+from gazeveil.attacks.infer.stimulus_risk import ATTACKS, stimulus_risk
 from gazeveil.attacks.pieces.evidence import SCORES
 from gazeveil.attacks.pieces.known_looks import found_by_looks
 from gazeveil.attacks.pieces.relinked import RELINKED_BY, relinked_share
@@ -44,16 +46,8 @@ from gazeveil.privacy.people.demographics import Demographics
 
 @dataclass(frozen=True)
 class InferenceResult:
-    """What an inference attack found.
-
-    Parameters
-    ----------
-    kind : str
-        As in :data:`KINDS`.
-    results : tuple of AttackResult
-        One per metric, the headline first.
-    details : mapping
-        Further facts, as JSON has them.
+    """What an inference attack of a kind in :data:`KINDS` found: results by metric, the headline
+    first, and further facts as JSON has them.
     """
 
     kind: str
@@ -113,15 +107,8 @@ class InferenceAttack(ABC):
 @dataclass(frozen=True)
 class AttributeInference(InferenceAttack):
     """Guess an attribute of everybody; the attacker learns from raw recordings of the others.
-
-    Parameters
-    ----------
-    attribute : str
-        As in the people of the raw recordings.
-    features : str
-        As in :func:`gazeveil.attacks.infer.attributes.infer`.
-    draws : int
-        Permutations of the test.
+    `features` is as in :func:`gazeveil.attacks.infer.attributes.infer`, `draws` the permutations of
+    the test.
     """
 
     name: ClassVar[str] = "attributes"
@@ -145,11 +132,7 @@ class AttributeInference(InferenceAttack):
 @dataclass(frozen=True)
 class MembershipInference(InferenceAttack):
     """Tell who is in the release. The raw recordings must hold people who are not in it, too.
-
-    Parameters
-    ----------
-    features : str
-        As in :func:`gazeveil.attacks.infer.membership.membership`.
+    `features` is as in :func:`gazeveil.attacks.infer.membership.membership`.
     """
 
     name: ClassVar[str] = "membership"
@@ -168,12 +151,8 @@ class MembershipInference(InferenceAttack):
 
 @dataclass(frozen=True)
 class RecordLinkage(InferenceAttack):
-    """Find each person's pseudonym, alone and by the best one-to-one matching of all.
-
-    Parameters
-    ----------
-    attack : str
-        Who compares, as in `gazeveil attack --attack`.
+    """Find each person's pseudonym, alone and by the best one-to-one matching of all. `attack` is
+    who compares, as in `gazeveil attack --attack`.
     """
 
     name: ClassVar[str] = "record-linkage"
@@ -337,12 +316,8 @@ class PieceRelinking(InferenceAttack):
 
 @dataclass(frozen=True)
 class KnownLooks(InferenceAttack):
-    """Tell whose a piece is by looks that are known from elsewhere.
-
-    Parameters
-    ----------
-    draws : int
-        Draws of looks for each piece.
+    """Tell whose a piece is by looks that are known from elsewhere, drawn `draws` times for each
+    piece.
     """
 
     name: ClassVar[str] = "known-looks"
@@ -360,6 +335,62 @@ class KnownLooks(InferenceAttack):
         return InferenceResult(self.kind, found_by_looks(raw, release, seed, self.draws))
 
 
+@dataclass(frozen=True)
+class StimulusComparison(InferenceAttack):
+    """Name people from each stimulus alone, and say which stimuli differ from the mean. `attacks`
+    has `+` between them, `seconds` is the first part of each recording (0 for all), `draws` the
+    permutations of the test.
+    """
+
+    name: ClassVar[str] = "stimulus-risk"
+    kind: ClassVar[str] = "stimulus-risk"
+    summary: ClassVar[str] = "names people from each stimulus alone, and compares the stimuli"
+
+    attacks: str = "+".join(ATTACKS)
+    seconds: float = 0.0
+    draws: int = 4999
+
+    def __post_init__(self) -> None:
+        checks.not_negative(self.name, "seconds", self.seconds)
+        checks.count(self.name, "draws", self.draws)
+        for text in self.attacks.split("+"):
+            attack_by_name(text)
+
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
+        """Name people by every stimulus; the rates of single stimuli are among the details."""
+        risk = stimulus_risk(
+            raw, release, self.attacks.split("+"), self.seconds or None, seed, self.draws
+        )
+        n, apart = len(risk.stimuli), risk.apart
+        counted = AttackResult(
+            "stimuli_apart",
+            float(apart.count),
+            math.nan,
+            math.nan,
+            n,
+            0.0,
+            apart.p_any,
+            f"of {n} stimuli, adjusted for all; any difference at all: p {apart.p_any:.2g}",
+        )
+        share = risk.person_share[np.isfinite(risk.person_share)]
+        shown = AttackResult(
+            "person_share",
+            float(share.mean()) if len(share) else math.nan,
+            *bootstrap(share, seed),
+            len(share),
+            0.0,
+            protocol="of the variance of features, without an attacker; interval over stimuli",
+        )
+        results = (*(risk.mean(w) for w in ("across", "within", "control")), counted, shown)
+        least = apart.least_difference
+        details = {
+            "stimuli": risk.rows(),
+            "left_out": list(risk.left_out),
+            "least_difference": None if math.isnan(least) else least,
+        }
+        return InferenceResult(self.kind, results, details)
+
+
 #: Kind -> class, as in `gazeveil attack --kind`.
 KINDS: dict[str, type[InferenceAttack]] = {
     c.kind: c
@@ -371,5 +402,6 @@ KINDS: dict[str, type[InferenceAttack]] = {
         FixationReconstruction,
         PieceRelinking,
         KnownLooks,
+        StimulusComparison,
     )
 }

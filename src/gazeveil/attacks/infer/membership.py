@@ -39,16 +39,9 @@ FALSE_ALARMS = (0.001, 0.01, 0.1)
 
 @dataclass(frozen=True, eq=False)
 class Membership:
-    """What a release tells about taking part.
-
-    Parameters
-    ----------
-    auc : AttackResult
-        Probability that somebody who took part scores above somebody who did not.
-    hits : tuple of AttackResult
-        Share of those who took part found at few false alarms (:data:`FALSE_ALARMS`).
-    scores : mapping of person to float
-        The attacker's score of each target.
+    """What a release tells about taking part: the probability that somebody who did scores above
+    somebody who did not, the share of those who did found at few false alarms
+    (:data:`FALSE_ALARMS`), and the attacker's score of each target.
     """
 
     auc: AttackResult

@@ -35,16 +35,8 @@ from gazeveil.features.recording_set import RecordingSet
 
 @dataclass(frozen=True)
 class LinkedReleases:
-    """Two releases of the same people, linked.
-
-    Parameters
-    ----------
-    alone : AttackResult
-        Each name of the second release looked for on its own.
-    together : AttackResult
-        All names at once, one to one.
-    scores : Scores
-        What both come from.
+    """Two releases of the same people, linked: each name of the second looked for on its own
+    (`alone`), all names at once, one to one (`together`), and the scores that both come from.
     """
 
     alone: AttackResult
@@ -55,16 +47,8 @@ class LinkedReleases:
 def link_records(
     attack: Attack, first: RecordingSet, second: RecordingSet, seed: int
 ) -> LinkedReleases:
-    """Find each person of the second release in the first.
-
-    Parameters
-    ----------
-    attack : Attack
-        Who compares; the names on both sides only serve to check the answer.
-    first, second : RecordingSet
-        Two releases of the same people, or a release and raw recordings.
-    seed : int
-        Of the attacker, and of ties.
+    """Find each person of the second release in the first; either may be raw recordings. The names
+    on both sides only serve to check the answer. The seed also breaks ties.
     """
     scores = attack.identify(first, second, seed)
     alone = identification([scores])
@@ -155,20 +139,9 @@ def by_views(
     counts: Iterable[int],
     seed: int,
 ) -> tuple[Point, ...]:
-    """How many people are found as more independent releases of the same recordings are averaged.
-
-    Parameters
-    ----------
-    attack : Attack
-        Who attacks.
-    gallery : RecordingSet
-        What the attacker knows, e.g. raw recordings of other stimuli.
-    views : sequence of RecordingSet
-        Independent releases of the probe's recordings.
-    counts : iterable of int
-        How many of them to average, the first ones.
-    seed : int
-        Of the attacker.
+    """How many people are found as more independent releases (`views`) of the probe's recordings
+    are averaged: the first `counts` of them. The gallery is what the attacker knows, e.g. raw
+    recordings of other stimuli.
     """
     points = []
     for count in sorted(set(counts)):
@@ -182,16 +155,8 @@ def by_views(
 def fingerprint(
     attack: Attack, once: RecordingSet, again: RecordingSet, seed: int
 ) -> tuple[AttackResult, AttackResult]:
-    """Does the noise of a release name people? First halves of recordings against second halves.
-
-    Parameters
-    ----------
-    attack : Attack
-        Who attacks.
-    once, again : RecordingSet
-        Two independent releases of the same recordings.
-    seed : int
-        Of the attacker.
+    """Does the noise of a release name people? First halves of recordings against second halves, in
+    two independent releases of them.
 
     Returns
     -------

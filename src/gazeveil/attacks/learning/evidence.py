@@ -23,18 +23,9 @@ from gazeveil.features.recordings import RecordingVectors
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """One kind of evidence about two recording sets.
-
-    Parameters
-    ----------
-    name : str
-        Of the kind; with the sets it says everything about the judgement.
-    gallery, probe : RecordingSet
-        Both sides.
-    vectors : callable
-        Gives the vectors of both sides; works them out on first use.
-    matcher : callable
-        What judges them.
+    """One kind of evidence about two recording sets. The name, with the sets, says everything about
+    the judgement; `vectors` gives those of both sides, worked out on first use; `matcher` judges
+    them.
     """
 
     name: str
@@ -60,14 +51,8 @@ class Evidence:
 
 
 def weighed_sum(kinds: Sequence[Evidence], nothing: str) -> Scores:
-    """The sum of standardised scores of all kinds that can judge, each with its weight.
-
-    Parameters
-    ----------
-    kinds : sequence of Evidence
-        Of the same recording sets.
-    nothing : str
-        What to say where no kind can judge.
+    """The sum of standardised scores of all kinds that can judge, each with its weight. `nothing`
+    is what to say where no kind can.
 
     Raises
     ------

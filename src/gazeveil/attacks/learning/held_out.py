@@ -25,14 +25,8 @@ MOST_PEOPLE = 60
 
 
 def held_out_scores(gallery: RecordingVectors, matcher: Matcher) -> tuple[Floats, Ints]:
-    """Standardised scores of held-out decisions by one kind of evidence.
-
-    Parameters
-    ----------
-    gallery : RecordingVectors
-        Of one kind. Decisions follow from the keys, so that those of several kinds are the same.
-    matcher : callable
-        What judges vectors of this kind.
+    """Standardised scores of held-out decisions by one kind of evidence. Decisions follow from the
+    keys, so that those of several kinds are the same.
 
     Returns
     -------

@@ -33,6 +33,9 @@ MOST_PEOPLE = 64
 
 _TINY = 1e-12
 
+# Rows that are handled at one time where a copy of all of them would be large.
+_BLOCK_ROWS = 1024
+
 # Added to the kernel of landmarks, as a share of its trace: below it rounding decides.
 _LEAST_EIGENVALUE = 1e-9
 
@@ -62,6 +65,20 @@ class TrainingLabels:
         y[np.arange(len(self.of)), self.of] += 1.0
         return y
 
+    def products(self, rows: Floats) -> Floats:
+        """`rows.T @ self.targets`, shape (features, people), from the sums of people's rows: the
+        targets of thousands of recordings and people would be the largest array of all.
+        """
+        sums = np.zeros((self.people, rows.shape[1]))
+        for a in range(0, len(rows), _BLOCK_ROWS):
+            own = self.of[a : a + _BLOCK_ROWS]
+            order = np.argsort(own, kind="stable")
+            starts = np.flatnonzero(np.diff(own[order], prepend=-1))
+            part = rows[a : a + _BLOCK_ROWS][order]
+            sums[own[order][starts]] += np.add.reduceat(part, starts, axis=0)
+        sums -= sums.sum(axis=0) / self.people
+        return sums.T
+
     def few(self, rows: Bools) -> TrainingLabels:
         """Those of the rows of the first people, and of so many people."""
         people = min(self.people, MOST_PEOPLE)
@@ -86,12 +103,12 @@ def ridge_scores(gallery: Floats, probe: Floats, labels: TrainingLabels) -> Floa
     """
     if len(gallery) <= gallery.shape[1]:
         return gram_scores(gallery @ gallery.T, probe @ gallery.T, labels)
-    size = float((gallery**2).sum(axis=1).mean())
+    size = float(_square_lengths(gallery).mean())
     if size < _TINY:
         return np.zeros((len(probe), labels.people))
     some = _penalty_rows(labels)
     penalty = _penalty(_by_features(gallery[some]), labels.few(some), size)
-    scores: Floats = probe @ _solved(gallery.T @ gallery, gallery.T @ labels.targets, penalty)
+    scores: Floats = probe @ _solved(gallery.T @ gallery, labels.products(gallery), penalty)
     return scores
 
 
@@ -113,31 +130,54 @@ def gram_scores(among: Floats, asked: Floats, labels: TrainingLabels) -> Floats:
     some = _penalty_rows(labels)
     part = among if some.all() else among[np.ix_(some, some)]
     penalty = _penalty(_by_rows(part), labels.few(some), size)
-    scores: Floats = asked @ _solved(among, labels.targets, penalty)
+    scores: Floats = asked @ _solved(among.copy(), labels.targets, penalty)
     return scores
 
 
-def kernel_scores(pairs: Sequence[tuple[Floats, Floats]], labels: TrainingLabels) -> Floats:
+def kernel_scores(
+    gallery: Floats,
+    probe: Floats,
+    labels: TrainingLabels,
+    kinds: Sequence[slice | Bools] = (slice(None),),
+) -> Floats:
     """Scores by ridge regression on the sum of Gaussian kernels.
 
     Parameters
     ----------
-    pairs : sequence of (gallery, probe), each an array of float64, shape (rows, features)
-        Standardised vectors, one pair for each kernel.
+    gallery, probe : array of float64, shape (rows, features)
+        Standardised vectors.
     labels : TrainingLabels
         Of the gallery.
+    kinds : sequence of slices or arrays of bool, shape (features,)
+        The columns of each kernel; one kernel of all of them by default.
     """
-    if len(pairs[0][0]) > LANDMARKS:
-        both = [kernel_features(g, p, len(pairs)) for g, p in pairs]
-        first, second = (np.concatenate([part[i] for part in both], axis=1) for i in (0, 1))
-        return ridge_scores(first, second, labels)
-    among = np.zeros((len(pairs[0][0]), len(pairs[0][0])))
-    asked = np.zeros((len(pairs[0][1]), len(pairs[0][0])))
-    for g, p in pairs:
-        products = kernel_products(g, p)
+    if len(gallery) > LANDMARKS:
+        return ridge_scores(*_features_of_kinds(gallery, probe, kinds), labels)
+    among = np.zeros((len(gallery), len(gallery)))
+    asked = np.zeros((len(probe), len(gallery)))
+    for own in kinds:
+        products = kernel_products(gallery[:, own], probe[:, own])
         among += products[0]
         asked += products[1]
     return gram_scores(among, asked, labels)
+
+
+def _features_of_kinds(
+    gallery: Floats, probe: Floats, kinds: Sequence[slice | Bools]
+) -> tuple[Floats, Floats]:
+    """:func:`kernel_features` of each kind, side by side."""
+    share = len(kinds)
+    if share == 1:
+        return kernel_features(gallery[:, kinds[0]], probe[:, kinds[0]])
+    # Filled in place: the features of all kinds and their concatenation would be there at once.
+    first, second = (np.empty((len(side), LANDMARKS + share)) for side in (gallery, probe))
+    used = 0
+    for own in kinds:
+        g, p = kernel_features(gallery[:, own], probe[:, own], share)
+        end = used + g.shape[1]
+        first[:, used:end], second[:, used:end] = g, p
+        used = end
+    return first[:, :used], second[:, :used]
 
 
 def kernel_products(gallery: Floats, probe: Floats) -> tuple[Floats, Floats]:
@@ -151,8 +191,8 @@ def kernel_products(gallery: Floats, probe: Floats) -> tuple[Floats, Floats]:
     width = _width(among)
     if width < _TINY:
         return np.zeros_like(among), np.zeros((len(probe), len(gallery)))
-    among = np.exp(among / -width)
-    asked = np.exp(_square_distances(probe, gallery) / -width)
+    among = _decayed(among, width)
+    asked = _decayed(_square_distances(probe, gallery), width)
     middle = among.mean(axis=0)
     among += middle.mean() - middle - middle[:, None]
     asked += middle.mean() - middle - asked.mean(axis=1, keepdims=True)
@@ -179,13 +219,16 @@ def kernel_features(gallery: Floats, probe: Floats, share: int = 1) -> tuple[Flo
     width = _width(among)
     if width < _TINY:
         return np.zeros((len(gallery), 1)), np.zeros((len(probe), 1))
-    among = np.exp(among / -width)
+    among = _decayed(among, width)
     among[np.diag_indices_from(among)] += _LEAST_EIGENVALUE * len(among)
     root = cholesky(among, lower=True, check_finite=False)
-    first, second = (np.exp(_square_distances(rows, chosen) / -width) for rows in (gallery, probe))
+    first, second = (_decayed(_square_distances(rows, chosen), width) for rows in (gallery, probe))
     middle = first.mean(axis=0)
+    # All in place: with thousands of recordings each of these is a hundred megabytes.
+    first -= middle
+    second -= middle
     sides = (
-        solve_triangular(root, (rows - middle).T, lower=True, check_finite=False).T
+        solve_triangular(root, rows.T, lower=True, overwrite_b=True, check_finite=False).T
         for rows in (first, second)
     )
     return next(sides), next(sides)
@@ -200,13 +243,13 @@ def margins(scores: Floats, own: Ints) -> Floats:
 
 
 def _solved(gram: Floats, targets: Floats, penalty: float) -> Floats:
-    """Weights for one penalty, by the Cholesky factor of the Gram matrix."""
+    """Weights for one penalty, by the Cholesky factor of the Gram matrix, which is overwritten."""
     from scipy.linalg import cho_factor, cho_solve
 
-    gram = gram.copy()
     gram[np.diag_indices_from(gram)] += penalty
-    # The smallest penalty is far above rounding, so the factor exists.
-    factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+    # The smallest penalty is far above rounding, so the factor exists. Of a symmetric matrix the
+    # transposed one is the same, and in the order in which it can be overwritten.
+    factor = cho_factor(gram.T, lower=True, overwrite_a=True, check_finite=False)
     weights: Floats = cho_solve(factor, targets, check_finite=False)
     return weights
 
@@ -281,9 +324,23 @@ def held_out_ridge(
 def _square_distances(a: Floats, b: Floats) -> Floats:
     square = a @ b.T
     square *= -2.0
-    square += (a**2).sum(axis=1)[:, None]
-    square += (b**2).sum(axis=1)
+    square += _square_lengths(a)[:, None]
+    square += _square_lengths(b)
     return np.maximum(square, 0.0, out=square)
+
+
+def _square_lengths(rows: Floats) -> Floats:
+    """Squared length of each row, without the squares of all of them at once."""
+    blocks = range(0, len(rows), _BLOCK_ROWS)
+    return np.concatenate(
+        [np.zeros(0), *((rows[a : a + _BLOCK_ROWS] ** 2).sum(axis=1) for a in blocks)]
+    )
+
+
+def _decayed(square: Floats, width: float) -> Floats:
+    """exp(-square / width), in the same memory."""
+    square /= -width
+    return np.exp(square, out=square)
 
 
 def _width(square: Floats) -> float:

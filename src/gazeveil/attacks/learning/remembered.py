@@ -19,19 +19,26 @@ _KEPT: WeakKeyDictionary[RecordingSet, _Of] = WeakKeyDictionary()
 
 
 def remembered(gallery: RecordingSet, probe: RecordingSet, name: str, make: Callable[[], T]) -> T:
-    """The value of `make()`, which is called once for each gallery, probe and name.
-
-    Parameters
-    ----------
-    gallery, probe : RecordingSet
-        What the value is about; the same set twice for what is about the gallery alone.
-    name : str
-        Of the value; says all that it depends on beside the sets.
-    make : callable
-        Works it out. An error is raised again each time.
+    """The value of `make()`, which is called once for each gallery, probe (the gallery again for
+    what is about it alone) and name, which says all that the value depends on beside the sets. An
+    error is raised again each time.
     """
     kept = _KEPT.setdefault(gallery, WeakKeyDictionary()).setdefault(probe, {})
     if name not in kept:
         kept[name] = make()
     value: T = kept[name]
     return value
+
+
+def forget_pairs() -> None:
+    """Let go of what is about two sets: nobody asks about them again. What is about a gallery alone
+    stays as long as the gallery does.
+    """
+    # Lists of references are made in one step, whatever threads do beside.
+    for held in _KEPT.keyrefs():
+        gallery = held()
+        pairs = None if gallery is None else _KEPT.get(gallery)
+        for other in [] if pairs is None else pairs.keyrefs():
+            probe = other()
+            if pairs is not None and probe is not None and probe is not gallery:
+                pairs.pop(probe, None)

@@ -40,17 +40,7 @@ class PieceControls:
 
 
 def piece_controls(scores: Scores, windows: Sequence[Hashable], seed: int) -> PieceControls:
-    """Work out the controls.
-
-    Parameters
-    ----------
-    scores : Scores
-        One row per piece; `probes` are the people whose the pieces are.
-    windows : sequence
-        The window of each piece: names are dealt anew within.
-    seed : int
-        Of the deals.
-    """
+    """Work out the controls of scores with one row per piece; names are dealt within windows."""
     at = {person: i for i, person in enumerate(scores.known)}
     people = {person: i for i, person in enumerate(sorted(set(scores.probes)))}
     who = np.array([people[p] for p in scores.probes], dtype=np.int64)

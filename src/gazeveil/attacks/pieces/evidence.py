@@ -67,14 +67,8 @@ class PieceScores:
 
 
 def piece_scores(gallery: RecordingSet, probe: RecordingSet, scores: str) -> PieceScores:
-    """Judge the pieces of a probe and those of its gallery.
-
-    Parameters
-    ----------
-    gallery, probe : RecordingSet
-        Pieces under names of people and of pieces.
-    scores : {"fusion", "steps", "rocket", "linkage"}
-        Which evidence.
+    """Judge the pieces of a probe, under names of pieces, and those of its gallery, under names of
+    people.
 
     Raises
     ------
@@ -122,11 +116,7 @@ def _kinds(gallery: RecordingSet, probe: RecordingSet, scores: str) -> list[_Kin
         return lambda: (recording_vectors(gallery, features), recording_vectors(probe, features))
 
     def convolved(kind: str) -> Callable[[], _Vectors]:
-        def make() -> _Vectors:
-            first, second = convolution_vectors(gallery, probe)
-            return first.of_block(kind), second.of_block(kind)
-
-        return make
+        return lambda: convolution_vectors(gallery, probe, kind)
 
     kinds: dict[str, list[_Kind]] = {
         "steps": [(vectors("steps"), match_steps)],

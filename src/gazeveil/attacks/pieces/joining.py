@@ -65,14 +65,7 @@ class Pieces:
 def gather_pieces(
     recording_set: RecordingSet, scores: Mapping[RecordingKey, Floats] | None = None
 ) -> Pieces:
-    """Pieces with what joins them.
-
-    Parameters
-    ----------
-    recording_set : RecordingSet
-        Pieces with samples.
-    scores : mapping of key to array, optional
-        Scores of the pieces; those without are left out. By default all pieces, without scores.
+    """Pieces with what joins them; where scores are given, pieces without are left out.
 
     Raises
     ------
@@ -128,14 +121,8 @@ def _mean(part: Floats, whole: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class JoiningModel:
-    """Log-odds of belonging together.
-
-    Parameters
-    ----------
-    by : {"place", "style", "both"}
-        What is looked at.
-    weights : mapping of int to array of float64
-        By how far windows are apart (1: neighbours, 2: further): the constant, then the weights.
+    """Log-odds of belonging together, by place, style or both. Weights are kept by how far windows
+    are apart (1: neighbours, 2: further): the constant, then the weights.
     """
 
     by: str
@@ -161,14 +148,7 @@ class JoiningModel:
 
 
 def learn_joining(gallery: Pieces, by: str) -> JoiningModel:
-    """Learn log-odds from labelled pieces.
-
-    Parameters
-    ----------
-    gallery : Pieces
-        Their names are people's.
-    by : {"place", "style", "both"}
-        What to look at.
+    """Learn log-odds from labelled pieces, by place, style or both.
 
     Returns
     -------

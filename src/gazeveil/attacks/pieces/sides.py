@@ -18,9 +18,6 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.recording import Recording, RecordingKey
 
-#: Whether names of a set of pieces are those of people or of pieces.
-NAMES = ("people", "pieces")
-
 #: A piece of a recording that was cut holds at least this share of the window.
 _LEAST_SHARE = 0.5
 
@@ -52,15 +49,8 @@ def find_windows(pieces: Iterable[Recording]) -> dict[RecordingKey, PieceWindow]
 
 
 def named_pieces(release: RecordingSet, names: str) -> RecordingSet:
-    """A release of pieces as an attacker holds it.
-
-    Parameters
-    ----------
-    release : RecordingSet
-        With `origins`.
-    names : {"people", "pieces"}
-        People's names for what an attacker learns from (or where names are told), names of pieces
-        for what it is asked about.
+    """A release of pieces, with `origins`, as an attacker holds it: under people's names for what
+    it learns from (or where names are told), under names of pieces for what it is asked about.
 
     Returns
     -------
@@ -88,16 +78,8 @@ def renamed(
     names: Mapping[RecordingKey, RecordingKey],
     windows: Mapping[RecordingKey, PieceWindow] | None,
 ) -> RecordingSet:
-    """The recordings and tables of a set under other keys.
-
-    Parameters
-    ----------
-    recording_set : RecordingSet
-        With samples.
-    names : mapping of key to key
-        A new key for every recording.
-    windows : mapping of new key to PieceWindow, optional
-        Of pieces.
+    """The recordings and tables of a set with samples under other keys, with windows of pieces by
+    new key.
     """
     given = recording_set.cohort
     if given is None:
@@ -142,14 +124,7 @@ def _table(table: FeatureTable, names: Mapping[RecordingKey, RecordingKey]) -> F
 
 def cut_like(raw: RecordingSet, windows: Iterable[PieceWindow]) -> RecordingSet:
     """Raw recordings cut as a release was: the windows are public, so whoever holds raw recordings
-    cuts them too.
-
-    Parameters
-    ----------
-    raw : RecordingSet
-        With samples; times count from each recording's first sample.
-    windows : iterable of PieceWindow
-        Of the release.
+    cuts them too. Times count from each recording's first sample.
 
     Returns
     -------

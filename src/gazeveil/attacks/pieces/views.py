@@ -19,20 +19,11 @@ _FAR_DEG = 180.0
 
 
 def average_pieces(releases: Sequence[RecordingSet]) -> RecordingSet:
-    """Several releases of the same pieces, averaged.
+    """Several releases of the same pieces, as :func:`gazeveil.attacks.pieces.sides.named_pieces`
+    gives them, averaged under the names of the first.
 
     Pieces of one window are matched one to one with those of the first release so that the sum of
     mean distances is the least (the assignment problem), then averaged sample by sample.
-
-    Parameters
-    ----------
-    releases : sequence of RecordingSet
-        As :func:`gazeveil.attacks.pieces.sides.named_pieces` gives them.
-
-    Returns
-    -------
-    RecordingSet
-        Under the names of the first release.
     """
     first, *others = releases
     aligned = [first, *(_aligned(first, other) for other in others)]

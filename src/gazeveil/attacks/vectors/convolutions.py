@@ -9,19 +9,23 @@ are quantiles in the gallery. Nothing is trained.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gazeveil.arrays import Floats, Ints, Singles
+from gazeveil.arrays import Floats, Ints, Singles, frozen
 from gazeveil.attacks.vectors.paths import Path, paths, sample_weights
 from gazeveil.compiled import compiled
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.gaze.scratch import ScratchFile, rates_hz
 
 #: Shortest slot of the fine path in seconds, and the slot of the coarse one.
 FINE_S, COARSE_S = 0.008, 0.2
@@ -38,94 +42,165 @@ _LEVELS = 3
 #: Recordings of the gallery, and values of each of them, from which thresholds are taken.
 _LOOKED_AT, _VALUES = 16, 400
 
-_Pair = tuple[RecordingVectors, RecordingVectors]
+# Channels of one recording by kind, each of shape (channels, slots), in single precision.
+_Channels = dict[str, Singles]
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """How often each filtered path of each recording is above each threshold: small whole numbers,
+    a quarter of the vectors they make.
+
+    Parameters
+    ----------
+    keys : tuple of keys
+        Whose rows they are.
+    above : dict
+        By kind and dilation: array of unsigned integers, shape (recordings, thresholds).
+    times : dict
+        By kind and dilation: array of float64, shape (recordings,), at how many times; NaN for a
+        recording that is too short.
+    """
+
+    keys: tuple[RecordingKey, ...]
+    above: dict[tuple[str, int], NDArray[np.unsignedinteger[Any]]]
+    times: dict[tuple[str, int], Floats]
+
+    def vectors(self, kind: str) -> RecordingVectors:
+        """Shares of time of one kind; NaN for recordings that are too short."""
+        names: list[str] = []
+        size = sum(self.above[kind, dilation].shape[1] for dilation in _DILATIONS[kind])
+        values = np.empty((len(self.keys), size))
+        for dilation in _DILATIONS[kind]:
+            above, begin = self.above[kind, dilation], len(names)
+            names += [f"{kind}_{dilation}_{i}" for i in range(above.shape[1])]
+            times = self.times[kind, dilation][:, None]
+            np.divide(above, times, out=values[:, begin : len(names)])
+        return RecordingVectors(self.keys, frozen(values), tuple(names), (kind,) * size)
 
 
 @dataclass(frozen=True, eq=False)
 class _Filters:
-    """What the gallery says about how recordings are looked at, and its own vectors.
+    """What the gallery says about how recordings are looked at, and its own counts.
 
     Parameters
     ----------
     fine_s : float
         Slot of the fine path in seconds.
     levels : dict
-        Thresholds by kind and dilation.
-    vectors : RecordingVectors
+        Thresholds by kind and dilation, single precision.
+    counts : _Counts
         Of the gallery.
     """
 
     fine_s: float
-    levels: dict[tuple[str, int], Floats]
-    vectors: RecordingVectors
+    levels: dict[tuple[str, int], Singles]
+    counts: _Counts
 
 
-# Whoever is asked about, the gallery is looked at once.
+# Whoever is asked about, the gallery is looked at once. Only what was asked for last is kept: some
+# 4,500 numbers a recording are much for thousands of them, and scores are remembered elsewhere.
 _OF_GALLERY: WeakKeyDictionary[RecordingSet, _Filters] = WeakKeyDictionary()
-_KEPT: WeakKeyDictionary[RecordingSet, WeakKeyDictionary[RecordingSet, RecordingVectors]] = (
+_KEPT: WeakKeyDictionary[RecordingSet, WeakKeyDictionary[RecordingSet, _Counts]] = (
     WeakKeyDictionary()
 )
 
 
-def convolution_vectors(gallery: RecordingSet, probe: RecordingSet) -> _Pair:
-    """Vectors of both sides, with thresholds from the gallery.
-
-    Parameters
-    ----------
-    gallery, probe : RecordingSet
-        With samples. The vectors of a pair are made once.
+def convolution_vectors(
+    gallery: RecordingSet, probe: RecordingSet, kind: str
+) -> tuple[RecordingVectors, RecordingVectors]:
+    """Vectors of one of :data:`KINDS` of both sides, with thresholds from the gallery; recordings
+    are looked at once for a pair.
     """
-    if gallery not in _OF_GALLERY:
-        _OF_GALLERY[gallery] = _look_at(gallery)
-    filters = _OF_GALLERY[gallery]
+    filters = _OF_GALLERY.get(gallery)
+    if filters is None:
+        _OF_GALLERY.clear()
+        _KEPT.clear()
+        filters = _OF_GALLERY[gallery] = _look_at(gallery)
     kept = _KEPT.setdefault(gallery, WeakKeyDictionary())
-    if probe not in kept:
-        kept[probe] = _vectors(probe, _every_series(probe, filters.fine_s), filters.levels)
-    return filters.vectors, kept[probe]
+    asked = kept.get(probe)
+    if asked is None:
+        kept.clear()
+        every = (_channels(r, filters.fine_s, probe) for r in probe.cohort or ())
+        asked = kept[probe] = _count(probe.keys, every, filters.levels)
+    return filters.counts.vectors(kind), asked.vectors(kind)
 
 
 def _look_at(gallery: RecordingSet) -> _Filters:
-    rates = [r.rate_hz for r in gallery.cohort or () if np.isfinite(r.rate_hz)]
+    known = rates_hz(gallery.cohort) if gallery.cohort is not None else []
+    rates = [rate for rate in known if np.isfinite(rate)]
     # One slot for all: filters of other lengths would be other filters.
     fine_s = max(FINE_S, 1.0 / float(np.median(rates))) if rates else FINE_S
-    series = _every_series(gallery, fine_s)
+    series = _SeriesFile(_channels(r, fine_s, gallery) for r in gallery.cohort or ())
     levels = {}
     for kind, slot_s in zip(KINDS, (fine_s, COARSE_S), strict=True):
         for dilation in _DILATIONS[kind]:
-            chosen = _looked_at([s.shape[1] for s in series[kind]], dilation)
+            chosen = _looked_at(series.lengths(kind), dilation)
             some = [_series(_recording(gallery, i), kind, slot_s, gallery) for i in chosen]
-            levels[kind, dilation] = _thresholds(some, kind, dilation)
-    return _Filters(fine_s, levels, _vectors(gallery, series, levels))
+            levels[kind, dilation] = _thresholds(some, kind, dilation).astype(np.float32)
+    return _Filters(fine_s, levels, _count(gallery.keys, series, levels))
 
 
-def _every_series(side: RecordingSet, fine_s: float) -> dict[str, list[Singles]]:
-    """Channels of all recordings of a side, by kind, in single precision: there may be thousands of
-    recordings.
+class _SeriesFile:
+    """Channels of all recordings of a gallery, on disk: thresholds need a look at all of them
+    before the first can be counted, and there may be thousands.
     """
-    every: dict[str, list[Singles]] = {kind: [] for kind in KINDS}
-    for recording in side.cohort or ():
-        for kind, slot_s in zip(KINDS, (fine_s, COARSE_S), strict=True):
-            every[kind].append(_series(recording, kind, slot_s, side).astype(np.float32))
-    return every
+
+    def __init__(self, every: Iterable[_Channels]) -> None:
+        self._file = ScratchFile()
+        self._places = [
+            {k: (self._file.put_array(c), c.shape[1]) for k, c in channels.items()}
+            for channels in every
+        ]
+
+    def lengths(self, kind: str) -> list[int]:
+        """Slots of each recording."""
+        return [places[kind][1] for places in self._places]
+
+    def __iter__(self) -> Iterator[_Channels]:
+        single = np.dtype(np.float32)
+        for places in self._places:
+            yield {
+                kind: self._file.read_array(begin, (_CHANNELS[kind], slots), single)
+                for kind, (begin, slots) in places.items()
+            }
+
+
+def _channels(recording: Recording, fine_s: float, side: RecordingSet) -> _Channels:
+    return {
+        kind: np.ascontiguousarray(_series(recording, kind, slot_s, side), dtype=np.float32)
+        for kind, slot_s in zip(KINDS, (fine_s, COARSE_S), strict=True)
+    }
+
+
+def _count(
+    keys: tuple[RecordingKey, ...],
+    every: Iterable[_Channels],
+    levels: dict[tuple[str, int], Singles],
+) -> _Counts:
+    """Counts of recordings, which are looked at one after the other."""
+    above: dict[tuple[str, int], NDArray[np.unsignedinteger[Any]]] = {
+        name: np.zeros((len(keys), t.size), dtype=np.uint16) for name, t in levels.items()
+    }
+    times = {name: np.full(len(keys), np.nan) for name in levels}
+    for i, channels in enumerate(every):
+        for (kind, dilation), thresholds in levels.items():
+            series, name = channels[kind], (kind, dilation)
+            if series.shape[1] <= _TAPS * dilation:
+                continue
+            many = series.shape[1] - (_TAPS - 1) * dilation
+            if many > np.iinfo(above[name].dtype).max:
+                above[name] = above[name].astype(np.uint32)
+            found = np.empty(thresholds.shape, dtype=np.int32)
+            _count_above(series, dilation, _HEAVY, thresholds, found)
+            above[name][i], times[name][i] = found.ravel(), many
+    return _Counts(keys, above, times)
 
 
 def _recording(side: RecordingSet, i: int) -> Recording:
     assert side.cohort is not None
     item = side.cohort.items[i]
     return item.load() if isinstance(item, Handle) else item
-
-
-def _vectors(
-    side: RecordingSet, series: dict[str, list[Singles]], levels: dict[tuple[str, int], Floats]
-) -> RecordingVectors:
-    parts, names, blocks = [], [], []
-    for (kind, dilation), thresholds in levels.items():
-        parts.append(_shares(series[kind], dilation, thresholds))
-        count = parts[-1].shape[1]
-        names += [f"{kind}_{dilation}_{i}" for i in range(count)]
-        blocks += [kind] * count
-    values = np.concatenate(parts, axis=1)
-    return RecordingVectors(side.keys, values, tuple(names), tuple(blocks))
 
 
 def _series(recording: Recording, kind: str, slot_s: float, side: RecordingSet) -> Floats:
@@ -165,18 +240,6 @@ def _thresholds(series: list[Floats], kind: str, dilation: int) -> Floats:
     return np.moveaxis(np.quantile(values, at, axis=2), 0, 2)
 
 
-def _shares(series: list[Singles], dilation: int, levels: Floats) -> Floats:
-    """Share of time above each threshold, shape (recordings, channels x filters x levels); NaN for
-    recordings that are too short.
-    """
-    out = np.full((len(series), *levels.shape), np.nan)
-    thresholds = levels.astype(np.float32)
-    for i, channels in enumerate(series):
-        if channels.shape[1] > _TAPS * dilation:
-            _above(channels, dilation, _HEAVY, thresholds, out[i])
-    return out.reshape(len(series), -1)
-
-
 @compiled
 def _some_values(series: Floats, dilation: int, heavy: Ints, wanted: int) -> Floats:
     """Values of every filter at some times, evenly spread."""
@@ -197,8 +260,10 @@ def _some_values(series: Floats, dilation: int, heavy: Ints, wanted: int) -> Flo
 
 
 @compiled
-def _above(series: Singles, dilation: int, heavy: Ints, levels: Singles, out: Floats) -> None:
-    """Share of time at which each filter gives more than each of three thresholds.
+def _count_above(
+    series: Singles, dilation: int, heavy: Ints, levels: Singles, out: NDArray[np.int32]
+) -> None:
+    """At how many times each filter gives more than each of three thresholds.
 
     Single precision, and all thresholds in one pass: this loop is what the attack costs.
     """
@@ -225,6 +290,4 @@ def _above(series: Singles, dilation: int, heavy: Ints, levels: Singles, out: Fl
                 over_low = np.int32(over_low + np.int32(value > low))
                 over_middle = np.int32(over_middle + np.int32(value > middle))
                 over_high = np.int32(over_high + np.int32(value > high))
-            out[c, k, 0] = over_low / times
-            out[c, k, 1] = over_middle / times
-            out[c, k, 2] = over_high / times
+            out[c, k, 0], out[c, k, 1], out[c, k, 2] = over_low, over_middle, over_high

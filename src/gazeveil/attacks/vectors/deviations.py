@@ -18,6 +18,9 @@ LEAST_PEOPLE = 3
 
 _TINY = 1e-9
 
+# Columns that are handled at one time where a copy of all of them would be large.
+_BLOCK_COLUMNS = 256
+
 
 def standardised_deviations(vectors: RecordingVectors, reference: RecordingVectors) -> Floats:
     """Differences from the mean of the stimulus over people, in units of their source, cut at
@@ -28,8 +31,9 @@ def standardised_deviations(vectors: RecordingVectors, reference: RecordingVecto
     its unit is the reference's.
     """
     sources = _sources(vectors)
-    result = np.zeros_like(vectors.values)
-    for source in np.unique(sources):
+    names = np.unique(sources)
+    result = np.zeros(vectors.values.shape) if len(names) != 1 else None
+    for source in names:
         rows = sources == source
         centred = _centred(vectors, rows, reference)
         many = vectors is reference or len(np.unique(vectors.persons[rows])) >= LEAST_PEOPLE
@@ -38,8 +42,14 @@ def standardised_deviations(vectors: RecordingVectors, reference: RecordingVecto
             if many
             else _unit_of(_centred(reference, np.ones(len(reference), dtype=np.bool_), reference))
         )
-        result[rows] = np.clip(np.nan_to_num(centred / unit), -CLIP, CLIP)
-    return result
+        # In place: of thousands of recordings every copy is a hundred megabytes.
+        centred /= unit
+        np.nan_to_num(centred, copy=False)
+        np.clip(centred, -CLIP, CLIP, out=centred)
+        if result is None:
+            return centred
+        result[rows] = centred
+    return np.zeros(vectors.values.shape) if result is None else result
 
 
 def person_means(values: Floats, persons: Texts, names: tuple[str, ...]) -> Floats:
@@ -56,7 +66,8 @@ def person_means(values: Floats, persons: Texts, names: tuple[str, ...]) -> Floa
     """
     place, there = places_of(persons, names)
     order = np.argsort(place[there], kind="stable")
-    at, rows = place[there][order], values[there][order]
+    at, chosen = place[there][order], np.flatnonzero(there)[order]
+    rows = values if np.array_equal(chosen, np.arange(len(values))) else values[chosen]
     result = np.zeros((len(names), values.shape[1]))
     if len(at) == 0:
         return result
@@ -85,11 +96,27 @@ def between_share(people: Floats, rest: Floats) -> Floats:
     rest : array of float64, shape (rows, features)
         Rows less the mean of their person.
     """
-    freedom = len(rest) - len(people)
+    return _share(np.einsum("ij,ij->j", rest, rest), len(rest), people)
+
+
+def between_share_of_rows(values: Floats, people: Floats, of: Ints) -> Floats:
+    """As :func:`between_share`, of rows with their person's place in `people`: the rows less the
+    mean of their person are formed for some columns at a time, where all would be large.
+    """
+    parts = [np.zeros(0)]
+    for a in range(0, values.shape[1], _BLOCK_COLUMNS):
+        rest = values[:, a : a + _BLOCK_COLUMNS] - people[of, a : a + _BLOCK_COLUMNS]
+        parts.append(np.einsum("ij,ij->j", rest, rest))
+    return _share(np.concatenate(parts), len(values), people)
+
+
+def _share(squares: Floats, rows: int, people: Floats) -> Floats:
+    """Share between people, from sums of squares within them."""
+    freedom = rows - len(people)
     if freedom < 1 or len(people) < 2:
         return np.ones(people.shape[1])
-    within = (rest**2).sum(axis=0) / freedom
-    between = len(rest) / len(people) * (people**2).sum(axis=0) / (len(people) - 1)
+    within = squares / freedom
+    between = rows / len(people) * (people**2).sum(axis=0) / (len(people) - 1)
     share = np.maximum(0.0, 1.0 - within / np.maximum(between, _TINY))
     return share if (share > 0).any() else np.ones(people.shape[1])
 
@@ -103,20 +130,27 @@ def _centred(vectors: RecordingVectors, rows: Bools, reference: RecordingVectors
     has one person.
     """
     values, persons, stimuli = vectors.values, vectors.persons, vectors.stimuli
-    result = values[rows] - column_means(
-        values[rows] if len(np.unique(persons)) > 1 else reference.values
-    )
-    borrowed = np.full_like(result, np.nan)
+    own = values if rows.all() else values[rows]
+    result = np.empty(own.shape)
+    borrowed: Floats | None = None
     for stimulus in np.unique(stimuli[rows]):
         here, there = rows & (stimuli == stimulus), ~rows & (stimuli == stimulus)
         place, people = stimuli[rows] == stimulus, len(np.unique(persons[here]))
-        if len(np.unique(persons[there])) > 2 * people:
+        part = own[place]
+        lends = len(np.unique(persons[there])) > 2 * people
+        if people > 1 and not lends:
+            part -= column_means(part)
+        else:
+            part -= column_means(own if len(np.unique(persons)) > 1 else reference.values)
+        result[place] = part
+        if lends:
+            borrowed = np.full_like(own, np.nan) if borrowed is None else borrowed
             borrowed[place] = column_means(values[there])
-        elif people > 1:
-            result[place] = values[here] - column_means(values[here])
+    if borrowed is None:
+        return result
     lent = np.isfinite(borrowed).any(axis=1)
     if lent.any():
-        x, d = values[rows][lent], borrowed[lent]
+        x, d = own[lent], borrowed[lent]
         x, d = x - column_means(x), np.nan_to_num(d - column_means(d))
         square = (d**2).sum(axis=0)
         slope = np.where(

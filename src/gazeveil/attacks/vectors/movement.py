@@ -95,12 +95,8 @@ def _both_lengths(dx: Floats, dy: Floats, length: Floats, change: Floats) -> Non
 
 @compiled
 def _quantiles(ordered: Floats, at: Floats, out: Floats) -> None:
-    """Logarithms of quantiles of the finite values, by linear interpolation.
-
-    Parameters
-    ----------
-    ordered : array of float64
-        Not negative, the smallest first and what is not finite last.
+    """Logarithms of quantiles of the finite values, by linear interpolation. `ordered` is not
+    negative, the smallest first and what is not finite last.
     """
     if len(ordered) == 0 or not math.isfinite(ordered[0]):
         return

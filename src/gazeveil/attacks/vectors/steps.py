@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gazeveil.arrays import Floats
+from gazeveil.arrays import Floats, frozen
 from gazeveil.attacks.vectors import missing, movement, places
 from gazeveil.attacks.vectors.paths import Path, crowds, mean_direction, paths, sample_weights
 from gazeveil.features.recording_set import RecordingSet
@@ -31,7 +31,9 @@ _MAP_S = 0.2
 # Numbers of a recording without the others, and the paths that are compared with theirs.
 _Alone = tuple[list[Floats], dict[float, Path] | None]
 
-# Several splits ask for parts of one release: what a recording shows alone is worked out once.
+# Several splits ask for parts of one release: what a recording shows alone is worked out once. Of
+# other sets it is not kept, because their vectors are, and paths of thousands of recordings weigh
+# as much again.
 _KEPT: WeakKeyDictionary[RecordingSet, list[_Alone]] = WeakKeyDictionary()
 
 #: A slot needs this many sample periods, else most of its steps are unknown.
@@ -46,10 +48,11 @@ def vectors(recording_set: RecordingSet) -> RecordingVectors:
     own = _each_alone(recording_set)
     wide = [paths_of for _, paths_of in own]
     among = _among_others(wide, [key[0] for key in keys], [key[1] for key in keys])
-    rows = [np.concatenate([*mine, *others]) for (mine, _), others in zip(own, among, strict=True)]
     columns, blocks = _columns()
-    values = np.reshape(rows, (len(keys), len(columns)))
-    return RecordingVectors(keys, values, columns, blocks)
+    values = np.empty((len(keys), len(columns)))
+    for row, (mine, _), others in zip(values, own, among, strict=True):
+        np.concatenate([*mine, *others], out=row)
+    return RecordingVectors(keys, frozen(values), columns, blocks)
 
 
 def _columns() -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -70,26 +73,27 @@ def _each_alone(recording_set: RecordingSet) -> list[_Alone]:
     """What each recording shows without the others: of a part, what the whole has of it, and of
     sets put together, what each of them has.
     """
-    if recording_set not in _KEPT:
-        scale = recording_set.noise_scale_deg
-        origins = recording_set.made_of or {}
-        if recording_set.part_of is not None:
-            origins = {key: (recording_set.part_of, key) for key in recording_set.keys}
-        # Samples weigh by their noise, so that another scale gives other numbers.
-        sources = {source for source, _ in origins.values() if source.noise_scale_deg == scale}
-        known = {
-            source: dict(zip(source.keys, _each_alone(source), strict=True)) for source in sources
-        }
-        kept = []
-        for item in recording_set.cohort.items if recording_set.cohort is not None else ():
-            source, key = origins.get(item.key, (recording_set, item.key))
-            if source in known:
-                kept.append(known[source][key])
-            else:
-                recording = item.load() if isinstance(item, Handle) else item
-                kept.append(_alone(recording, sample_weights(recording, scale)))
-        _KEPT[recording_set] = kept
-    return _KEPT[recording_set]
+    if recording_set in _KEPT:
+        return _KEPT[recording_set]
+    scale = recording_set.noise_scale_deg
+    origins = recording_set.made_of or {}
+    whole = recording_set.part_of
+    if whole is not None:
+        origins = {key: (whole, key) for key in recording_set.keys}
+    # Samples weigh by their noise, so that another scale gives other numbers.
+    sources = {source for source, _ in origins.values() if source.noise_scale_deg == scale}
+    known = {source: dict(zip(source.keys, _each_alone(source), strict=True)) for source in sources}
+    if whole in known:
+        _KEPT[whole] = list(known[whole].values())
+    every = []
+    for item in recording_set.cohort.items if recording_set.cohort is not None else ():
+        source, key = origins.get(item.key, (recording_set, item.key))
+        if source in known:
+            every.append(known[source][key])
+        else:
+            recording = item.load() if isinstance(item, Handle) else item
+            every.append(_alone(recording, sample_weights(recording, scale)))
+    return every
 
 
 def _alone(recording: Recording, weights: Floats | None) -> _Alone:

@@ -13,15 +13,9 @@ from gazeveil.compiled import compiled
 
 @compiled
 def sorted_quantiles(ordered: Floats, at: Floats, out: Floats) -> None:
-    """Quantiles of the finite values, between neighbours by a straight line; nothing is written
-    where none is finite.
-
-    Parameters
-    ----------
-    ordered : array of float64
-        In order, what is not finite last: NumPy sorts so, and faster than compiled code does.
-    at, out : array of float64
-        Which quantiles, and where they go.
+    """Quantiles `at` of the finite values, between neighbours by a straight line, into `out`;
+    nothing is written where none is finite. `ordered` has what is not finite last: NumPy sorts so,
+    and faster than compiled code does.
     """
     n = len(ordered)
     while n > 0 and not math.isfinite(ordered[n - 1]):

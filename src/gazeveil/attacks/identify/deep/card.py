@@ -8,13 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from gazeveil.attacks.identify.deep.verification import Verification
-
-#: What every card says of its weights.
-HANDLING = (
-    "These weights were fitted to recordings of the people they were trained on and remember them:"
-    " whoever holds the file can test whether somebody was among them. Store, share and delete it"
-    " as you would the raw recordings."
-)
+from gazeveil.models.weights_file import HANDLING
 
 _WORDS = {
     "duration_s": "seconds of gaze",

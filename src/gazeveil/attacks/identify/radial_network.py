@@ -1,0 +1,323 @@
+"""A radial basis function network for classification, in two stages (George and Routray 2016, as
+David-John et al. 2021, 2022 and 2023 use it).
+
+1. Features are standardised with training statistics.
+2. k-means on the events of each class gives its prototypes mu_i; sigma_i is the mean distance of a
+   cluster's members to its centre, beta_i = 1 / (2 (sigma_i + 1e-5)^2).
+3. phi_i(x) = exp(-beta_i |x - mu_i|^2); the weights W are the least squares solution of phi(X) W =
+   Y with Y one-hot.
+4. Scores are phi(x) W: not bounded, and not probabilities.
+
+W is that of MATLAB's `pinv` (singular values up to max(rows, units) eps times the largest count as
+zero). Where the normal equations are well conditioned they are solved by Cholesky and refined
+twice, which costs a tenth of the singular value decomposition and agrees with it far below 1e-6;
+else a blocked QR decomposition and a decomposition of its small factor do the same without that
+condition.
+
+Both form a matrix of units times units, and units are classes times prototypes: time grows with the
+cube of the classes. Above :data:`MOST_UNITS` units `auto` therefore takes `reduced`: at most so
+many units over all classes, shared out evenly (k-means finds fewer and wider clusters), single
+precision, and a ridge of :data:`REDUCED_RIDGE`. Its time and memory grow with the
+rows alone. Of the ways that were measured (prototypes drawn at random, rows in their place, wider
+or narrower ones) fewer clusters kept most of the rate.
+
+Nothing here needs scikit-learn, whose import takes a worker of a study 70 MB;
+:mod:`gazeveil.attacks.identify.rbf_network` is the same network in scikit-learn's shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
+from gazeveil.attacks.identify.prototypes import add_groups, find_prototypes, radial, radial_single
+from gazeveil.errors import DataError
+from gazeveil.models.scaler import Scaler
+
+#: How W is found.
+SOLVERS = ("auto", "pinv", "ridge", "reduced")
+
+#: `auto` is `pinv` up to this many units (64 people of 32 prototypes), and `reduced` above, which
+#: has at most so many, and at least one for each class.
+MOST_UNITS = 2048
+
+#: The most units of `pinv` and `ridge`: their matrix of units times units then takes 2 GiB.
+LARGEST_UNITS = 16384
+
+#: Added to every sigma, in standard deviations.
+SIGMA_PLUS = 1e-5
+
+#: Least sigma of a cluster, as a part of the median sigma of its class.
+FLOOR = 0.01
+
+#: Ridge: this times the mean diagonal of the normal equations.
+RIDGE = 1e-8
+
+#: The same for `reduced`, whose sums are in single precision.
+REDUCED_RIDGE = 1e-5
+
+# Activations of training rows are kept up to this size and made again beyond it, in blocks.
+_KEPT_BYTES = 1 << 28
+_BLOCK_BYTES = 1 << 26
+
+# Normal equations square the condition number: refined solutions are good to about eps times this
+# squared, here 1e-10 of the weights.
+_LARGEST_CONDITION = 1e6
+
+
+class RadialNetwork:
+    """The network of arrays that are known to fit: parameters and attributes as those of
+    :class:`gazeveil.attacks.identify.rbf_network.RBFNetwork`.
+    """
+
+    classes_: NDArray[Any]
+    centres_: Floats
+
+    def __init__(
+        self,
+        prototypes: int = 32,
+        *,
+        solver: str = "auto",
+        floor: float = FLOOR,
+        balance: bool = False,
+        max_iter: int = 100,
+        random_state: Any = None,
+    ) -> None:
+        self.prototypes = prototypes
+        self.solver = solver
+        self.floor = floor
+        self.balance = balance
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803 scikit-learn's name
+        """Find the prototypes and the weights.
+
+        Parameters
+        ----------
+        X : array, shape (rows, features)
+            Finite or NaN.
+        y : array, shape (rows,)
+            Classes.
+
+        Raises
+        ------
+        DataError
+            If `pinv` or `ridge` would have more than 16,384 units.
+        """
+        owner = type(self).__name__
+        prototypes = checks.count(owner, "prototypes", self.prototypes)
+        solver = checks.one_of(owner, "solver", self.solver, SOLVERS)
+        floor = checks.not_negative(owner, "floor", self.floor)
+        iterations = checks.count(owner, "max_iter", self.max_iter)
+        values, targets = self._checked(X, y)
+        self.classes_, codes = np.unique(targets, return_inverse=True)
+        self._scaler = Scaler.fit(values)
+        self.mean_, self.scale_ = self._scaler.mean, self._scaler.scale
+        order = np.argsort(codes, kind="stable")
+        sizes = np.bincount(codes, minlength=len(self.classes_))
+        most = np.minimum(sizes, prototypes)
+        self._reduced = _is_reduced(solver, int(most.sum()))
+        if self._reduced:
+            most = np.minimum(most, max(1, MOST_UNITS // len(sizes)))
+        draws = self._uniform(int(most.sum()))
+        by_class = self._scaler.apply(values[order])
+        clusters = find_prototypes(by_class, sizes, most, draws, iterations)
+        self.centres_, self.centre_class_ = clusters.centres, clusters.of_class
+        self.n_iter_ = clusters.iterations
+        self.sigma_ = _floored(clusters.sigma, clusters.of_class, floor, values.shape[1])
+        self.beta_ = 1.0 / (2.0 * (self.sigma_ + SIGMA_PLUS) ** 2)
+        rows = len(values)
+        root = np.sqrt(rows / (len(sizes) * sizes[codes])) if self.balance else np.ones(rows)
+        if self._reduced:
+            self._solve_reduced(by_class, codes[order], root[order])
+        else:
+            self._solve(self._scaler.apply(values), codes, solver, root)
+        return self
+
+    def scores(self, X: ArrayLike) -> Floats:  # noqa: N803
+        """Scores of rows against classes, shape (rows, classes), however many classes there are."""
+        z = self._standardised(X)
+        return np.concatenate(
+            [self._activations(z[a:b]) @ self.weights_ for a, b in self._blocks(len(z))]
+        )
+
+    def mean_scores(self, X: ArrayLike, groups: ArrayLike, count: int) -> Floats:  # noqa: N803
+        """Mean scores of groups of rows, shape (count, classes); NaN for a group without rows.
+
+        Activations are averaged before they meet the weights: the scores of single rows are not
+        formed.
+
+        Parameters
+        ----------
+        X : array, shape (rows, features)
+            Finite or NaN.
+        groups : array of int, shape (rows,)
+            The group of each row, from 0.
+        count : int
+            How many groups there are.
+        """
+        z, codes = self._standardised(X), np.asarray(groups)
+        order = np.argsort(codes, kind="stable")
+        z, codes = z[order], codes[order]
+        sums, once = np.zeros((count, len(self.centres_))), np.ones(len(z))
+        for a, b in self._blocks(len(z)):
+            add_groups(sums, self._activations(z[a:b]), codes[a:b], once[a:b])
+        sizes = np.bincount(codes, minlength=count)
+        scores: Floats = sums @ self.weights_ / np.maximum(sizes, 1)[:, None]
+        scores[sizes == 0] = np.nan
+        return scores
+
+    def activations(self, X: ArrayLike) -> Floats:  # noqa: N803
+        """Activations phi of each row, shape (rows, units)."""
+        return self._activations(self._standardised(X)).astype(np.float64)
+
+    def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:  # noqa: N803
+        """Training rows and classes as arrays."""
+        return np.asarray(X, dtype=np.float64), np.asarray(y)
+
+    def _checked_rows(self, X: ArrayLike) -> Floats:  # noqa: N803
+        """Rows to score as an array."""
+        return np.asarray(X, dtype=np.float64)
+
+    def _uniform(self, count: int) -> Floats:
+        """Uniform numbers of the random state, which is a seed or None."""
+        return np.random.RandomState(self.random_state).random_sample(count)
+
+    def _standardised(self, X: ArrayLike) -> Floats:  # noqa: N803
+        rows = self._checked_rows(X)
+        return self._scaler.apply(rows)
+
+    def _activations(self, z: Floats) -> NDArray[np.float32 | np.float64]:
+        return (radial_single if self._reduced else radial)(z, self.centres_, self.beta_)
+
+    def _blocks(self, rows: int) -> list[tuple[int, int]]:
+        step = max(1, _BLOCK_BYTES // (8 * len(self.centres_)))
+        return [(a, min(a + step, rows)) for a in range(0, rows, step)]
+
+    def _solve(self, z: Floats, codes: Ints, solver: str, root: Floats) -> None:
+        """W by the normal equations where they are good enough, else by QR and SVD; both sides of
+        row i are multiplied by root[i].
+        """
+        from scipy.linalg import cho_factor, cho_solve
+        from scipy.linalg.lapack import dpocon
+
+        units, classes = len(self.centres_), len(self.classes_)
+        y = np.zeros((len(z), classes))
+        y[np.arange(len(z)), codes] = root
+        spans = self._blocks(len(z))
+
+        def weighed(a: int, b: int) -> Floats:
+            phi = radial(z[a:b], self.centres_, self.beta_)
+            phi *= root[a:b, None]
+            return phi
+
+        cached = [weighed(a, b) for a, b in spans] if 8 * len(z) * units <= _KEPT_BYTES else None
+
+        def rows() -> Iterator[tuple[Floats, Floats]]:
+            for i, (a, b) in enumerate(spans):
+                yield (cached[i] if cached is not None else weighed(a, b)), y[a:b]
+
+        gram, right = np.zeros((units, units)), np.zeros((units, classes))
+        for phi, target in rows():
+            gram += phi.T @ phi
+            right += phi.T @ target
+        norm = float(np.abs(gram).sum(axis=0).max())
+        if solver == "ridge":
+            gram[np.diag_indices(units)] += RIDGE * np.trace(gram) / units
+        try:
+            factor = cho_factor(gram, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            factor = None
+        if solver == "ridge" and factor is not None:
+            self.weights_, self.solved_by_ = cho_solve(factor, right, check_finite=False), "ridge"
+            return
+        if (
+            factor is not None
+            and dpocon(factor[0], norm, uplo="L")[0] * _LARGEST_CONDITION**2 >= 1.0
+        ):
+            weights = cho_solve(factor, right, check_finite=False)
+            for _ in range(2):
+                step = np.zeros_like(right)
+                for phi, target in rows():
+                    step += phi.T @ (target - phi @ weights)
+                weights += cho_solve(factor, step, check_finite=False)
+            self.weights_, self.solved_by_ = weights, "cholesky"
+            return
+        self.weights_, self.solved_by_ = _by_svd(rows(), units, classes, len(z)), "svd"
+
+    def _solve_reduced(self, z: Floats, codes: Ints, root: Floats) -> None:
+        """W by ridge, of rows in order of their class; blocks of activations are in single
+        precision, their sums in double.
+        """
+        from scipy.linalg import cho_factor, cho_solve
+
+        units, classes = len(self.centres_), len(self.classes_)
+        gram, right = np.zeros((units, units)), np.zeros((classes, units))
+        for a, b in self._blocks(len(z)):
+            phi = self._activations(z[a:b])
+            phi *= root[a:b, None].astype(np.float32)
+            gram += phi.T @ phi
+            add_groups(right, phi, codes[a:b], root[a:b])
+        diagonal, mean, ridge = np.diag_indices(units), np.trace(gram) / units, REDUCED_RIDGE
+        own = gram[diagonal].copy()
+        while True:
+            gram[diagonal] = own + ridge * mean
+            try:
+                factor = cho_factor(gram, lower=True, check_finite=False)
+                break
+            except np.linalg.LinAlgError:
+                # Rounding of single precision can outweigh the ridge where units repeat each other.
+                ridge *= 10.0
+        self.weights_ = cho_solve(factor, right.T, check_finite=False)
+        self.solved_by_ = "reduced"
+
+
+def _is_reduced(solver: str, units: int) -> bool:
+    """Whether this many units are reduced; refuses what does not fit into memory."""
+    if solver in ("pinv", "ridge") and units > LARGEST_UNITS:
+        raise DataError(
+            f"The solver '{solver}' of the RBF network takes at most {LARGEST_UNITS:,} units"
+            f" (people times prototypes), and there are {units:,}: their matrix would take"
+            f" {units**2 / (1 << 27):,.0f} GiB. Use solver=reduced, fewer people or fewer"
+            " prototypes."
+        )
+    return solver == "reduced" or (solver == "auto" and units > MOST_UNITS)
+
+
+def _by_svd(rows: Iterator[tuple[Floats, Floats]], units: int, classes: int, n: int) -> Floats:
+    """The least squares solution of least norm, from the triangular factor of [phi, y] that is
+    gathered block by block.
+    """
+    from scipy.linalg import lstsq, qr
+
+    triangle = np.empty((0, units + classes))
+    for phi, target in rows:
+        stacked = np.concatenate([triangle, np.concatenate([phi, target], axis=1)])
+        triangle = qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][: units + classes]
+    weights: Floats = lstsq(
+        triangle[:units, :units],
+        triangle[:units, units:],
+        cond=max(n, units) * np.finfo(np.float64).eps,
+    )[0]
+    return weights
+
+
+def _floored(sigma: Floats, of_class: Ints, floor: float, features: int) -> Floats:
+    """Sigma with the floor of its class."""
+    if floor == 0.0:
+        return sigma
+    some = sigma[sigma > 0.0]
+    overall = float(np.median(some)) if len(some) else float(np.sqrt(features))
+    out = sigma.copy()
+    for code in np.unique(of_class):
+        own = of_class == code
+        out[own] = (
+            np.maximum(sigma[own], floor * np.median(sigma[own])) if sigma[own].any() else overall
+        )
+    return out
