@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.gaze.geometry import Screen, Space, Sphere, rotate
+from gazeveil.gaze.geometry import SCREEN_SIZES, Screen, Space, Sphere, rotate
 
 #: The largest message that is looked at, in bytes.
 MOST_BYTES = 1 << 20
@@ -43,7 +43,6 @@ FORMS = ("samples", "binary", "poses")
 HEADER = struct.Struct("<BBHIQQ")
 _VERSION, _KIND = 1, 1
 _BYTES_PER_SAMPLE = 8 + 4 + 4 + 1
-_SCREEN_FIELDS = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
 
 #: Times and places on the wire.
 _TIMES, _PLACES = np.dtype("<i8"), np.dtype("<f4")
@@ -185,14 +184,8 @@ def parse_json(text: str | bytes) -> dict[str, object]:
 
 
 def from_message(message: Mapping[str, object], *, identity_is_lost: bool = True) -> Block:
-    """The block of a tracker's JSON message, of type `samples` or `poses`.
-
-    Parameters
-    ----------
-    message : mapping
-        The parsed message.
-    identity_is_lost : bool
-        Whether a pose without rotation means that there was no gaze.
+    """The block of a tracker's parsed JSON message, of type `samples` or `poses`.
+    `identity_is_lost` says that a pose without rotation means that there was no gaze.
 
     Raises
     ------
@@ -303,7 +296,7 @@ def space_figures(space: Space) -> dict[str, object]:
     """A space as JSON has it: `{"kind": "sphere"}` or `{"kind": "screen", "width_px": ..}`."""
     if isinstance(space, Sphere):
         return {"kind": "sphere"}
-    return {"kind": "screen", **{name: getattr(space, name) for name in _SCREEN_FIELDS}}
+    return {"kind": "screen", **{name: getattr(space, name) for name in SCREEN_SIZES}}
 
 
 def parse_space(figures: object) -> Space:
@@ -319,7 +312,7 @@ def parse_space(figures: object) -> Space:
     if isinstance(figures, Mapping) and figures.get("kind") == "screen":
         try:
             return Screen(
-                *(checks.positive("space", name, figures.get(name)) for name in _SCREEN_FIELDS)
+                *(checks.positive("space", name, figures.get(name)) for name in SCREEN_SIZES)
             )
         except (ParameterError, OverflowError):
             pass

@@ -35,14 +35,8 @@ CODES = (
 
 
 class Denied(GazeveilError):  # noqa: N818  (a denial is an answer, not a failure)
-    """An app may not have what it asked for.
-
-    Parameters
-    ----------
-    code : str
-        One of :data:`CODES`.
-    reason : str
-        One sentence that says why, and the next step where there is one.
+    """An app may not have what it asked for: a code of :data:`CODES`, and one sentence that says
+    why, and the next step where there is one.
 
     Examples
     --------
@@ -61,14 +55,8 @@ class Denied(GazeveilError):  # noqa: N818  (a denial is an answer, not a failur
 
 
 class OverBudget(Denied):
-    """An account of the ledger has too little left.
-
-    Parameters
-    ----------
-    account : str
-        Which one.
-    reason : str
-        One sentence, with what is left.
+    """An account of the ledger has too little left; the reason is one sentence, with
+    what is left.
     """
 
     def __init__(self, account: str, reason: str) -> None:
@@ -86,17 +74,7 @@ class LedgerError(GazeveilError):
 
 
 class Refused(GazeveilError):  # noqa: N818 - as Denied, it is an answer
-    """A request that is answered with an error.
-
-    Parameters
-    ----------
-    status : int
-        HTTP status.
-    code : str
-        A word.
-    reason : str
-        A sentence.
-    """
+    """A request that is answered with an error: an HTTP status, a word and a sentence."""
 
     def __init__(self, status: int, code: str, reason: str) -> None:
         super().__init__(reason)

@@ -22,7 +22,6 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple
 from fractions import Fraction
-from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -45,7 +44,7 @@ except ImportError as error:  # the core needs none of this
 __all__ = ["Batch", "CountAnswer", "Gaze", "Rect", "Target", "connect"]
 
 Encoding = Literal["binary", "json"]
-Mode = Literal["end", "start-stop"]
+Mode = Literal["end", "start-stop", "start"]
 By = Literal["confirm", "dwell"]
 
 
@@ -95,12 +94,7 @@ class Gaze:
     def __enter__(self) -> Gaze:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -287,7 +281,8 @@ class Gaze:
         kind : str
             What to be told of.
         mode : str
-            `start-stop` also tells the start of a saccade, by its time alone.
+            `start-stop` also tells the start of a saccade, by its time alone; `start` tells
+            nothing else.
         patience : int, optional
             Failed connections in a row after which it gives up.
         """

@@ -84,16 +84,8 @@ def stream_address(url: str) -> str:
 
 
 class WireProtocol:
-    """What is said on one connection after the other: hello, subscribe, then listen.
-
-    Parameters
-    ----------
-    token : str
-        The app's token.
-    wish : mapping
-        The fields of the subscribe message.
-    patience : int or None
-        Failures in a row after which it gives up; None never does.
+    """What is said on one connection after the other: hello with the token, subscribe with the
+    fields of `wish`, then listen. It gives up after `patience` failures in a row; None never does.
     """
 
     def __init__(self, token: str, wish: Message, patience: int | None = None) -> None:

@@ -10,7 +10,7 @@ from gazeveil.gatekeeper.core.area_metrics import AreaMetrics, MeasuredArea
 from gazeveil.gatekeeper.core.areas import RegisteredArea, area_of, snap
 from gazeveil.gatekeeper.core.counters import CounterAnswer
 from gazeveil.gatekeeper.core.device_state import DeviceState
-from gazeveil.gatekeeper.core.events.listeners import Listener, SaccadeStart, TileListener
+from gazeveil.gatekeeper.core.events.listeners import MODES, Listener, SaccadeStart, TileListener
 from gazeveil.gatekeeper.core.events.log import KINDS, PublicEvent
 from gazeveil.gatekeeper.core.selection import DWELL_MS
 from gazeveil.gatekeeper.core.targets import Target, place
@@ -251,24 +251,25 @@ class App:
             `fixation`, `saccade` or `pursuit`.
         callback : callable
             Takes a :class:`~gazeveil.gatekeeper.PublicEvent`; in the mode `start-stop` also a
-            :class:`~gazeveil.gatekeeper.SaccadeStart`, which carries the tick alone. It runs on
-            the tracker's thread and must be quick.
+            :class:`~gazeveil.gatekeeper.SaccadeStart`, which carries the tick alone, and in the
+            mode `start` only that. It runs on the tracker's thread and must be quick.
         mode : str
-            `end`, or `start-stop` for saccades.
+            `end`, or `start-stop` or `start` for saccades.
         """
         allowed = self._ask("events", "add_event_listener")
         if kind not in KINDS:
             raise Denied("parameter", f"Events that can be listened to: {', '.join(KINDS)}.")
-        if mode not in ("end", "start-stop") or (mode == "start-stop" and kind != "saccade"):
+        if mode not in MODES or (mode != "end" and kind != "saccade"):
             raise Denied(
-                "parameter", "The mode of a listener is 'end', or for saccades 'start-stop'."
+                "parameter",
+                "The mode of a listener is 'end', or for saccades 'start-stop' or 'start'.",
             )
         if not callable(callback):
             raise Denied("parameter", "A listener is something that can be called.")
         with self._state.answering(allowed):
             subscription = self._subscribe("events")
             self._state.listeners.append(
-                Listener(subscription, kind, mode == "start-stop", callback)
+                Listener(subscription, kind, mode != "end", mode != "start", callback)
             )
             return subscription
 

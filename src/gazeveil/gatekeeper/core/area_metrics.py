@@ -41,15 +41,7 @@ class AreaMetrics:
 
 
 class MeasuredArea:
-    """An area and its sums.
-
-    Parameters
-    ----------
-    area : RegisteredArea
-        As the app sees it.
-    rectangle : Rectangle
-        Its cells.
-    """
+    """An area as the app sees it, its cells, and its sums."""
 
     def __init__(self, area: RegisteredArea, rectangle: Rectangle) -> None:
         self.area = area
@@ -66,19 +58,8 @@ class MeasuredArea:
         return inside and entry.event.t_ms >= self.area.since_ms
 
     def take(self, entry: LoggedEvent, visited: int) -> int:
-        """Add an event of the event log.
-
-        Parameters
-        ----------
-        entry : LoggedEvent
-            The next event.
-        visited : int
-            How many of the app's areas were visited so far.
-
-        Returns
-        -------
-        int
-            How many are now.
+        """Add the next event of the event log; takes and gives how many of the app's areas were
+        visited.
         """
         event = entry.event
         inside = self.has(entry)

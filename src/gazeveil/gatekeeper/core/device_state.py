@@ -373,7 +373,8 @@ class DeviceState:
             for measured in app_state.areas.values():
                 app_state.visited = measured.take(entry, app_state.visited)
         for listener in tuple(self.listeners):
-            if listener.kind == event.kind and listener.subscription.ended is None:
+            wanted = listener.kind == event.kind and listener.ends
+            if wanted and listener.subscription.ended is None:
                 tell(
                     listener.subscription,
                     listener.callback,

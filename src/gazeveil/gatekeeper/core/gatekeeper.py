@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from gazeveil import checks
@@ -126,14 +125,8 @@ class Gatekeeper(GazeIntake, PolicyChanges):
     # The apps' side.
 
     def app(self, app: str, origin: str | None = None) -> App:
-        """An app's view.
-
-        Parameters
-        ----------
-        app : str
-            Its name in the policy; an unknown one gets a view that refuses everything.
-        origin : str, optional
-            The web page it is, as a browser says.
+        """An app's view. An app that the policy does not name gets one that refuses everything;
+        `origin` is the web page it is, as a browser says.
         """
         return App(self._state, app, origin)
 
@@ -255,6 +248,14 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         """The ledger's account of the device, for the present wearer."""
         return self._state.device
 
+    def calls(self) -> dict[str, int]:
+        """Questions of each app in the last minute. It never waits, also not for samples that wait
+        for the ledger.
+        """
+        state = self._state
+        now_ns = state.clock_ns()
+        return {name: app.recent_calls(now_ns) for name, app in state.app_states.copy().items()}
+
     def status(self) -> dict[str, object]:
         """Counts for a dashboard; no gaze."""
         state = self._state
@@ -293,10 +294,5 @@ class Gatekeeper(GazeIntake, PolicyChanges):
     def __enter__(self) -> Gatekeeper:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

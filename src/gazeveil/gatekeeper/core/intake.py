@@ -28,13 +28,7 @@ Watcher: TypeAlias = Callable[[Ints, Floats, Floats, Bools], None]
 
 
 class GazeIntake:
-    """Takes the gaze of one wearer.
-
-    Parameters
-    ----------
-    state : DeviceState
-        What events and streams are written into.
-    """
+    """Takes the gaze of one wearer into the state's events and streams."""
 
     def __init__(self, state: DeviceState) -> None:
         self._state = state

@@ -23,13 +23,7 @@ TIDY_S = 0.2
 
 
 class PolicyChanges(ABC):
-    """Changes the policy in force.
-
-    Parameters
-    ----------
-    state : DeviceState
-        Holds the policy and all that depends on it.
-    """
+    """Changes the policy in force, in the state that depends on it."""
 
     def __init__(self, state: DeviceState) -> None:
         self._state = state
@@ -179,13 +173,9 @@ class PolicyChanges(ABC):
                 del state.app_states[name]
 
     def take(self, change: Callable[[Policy], Policy]) -> None:
-        """Take something away, at once: when this returns nothing more of it leaves. Nothing is
-        written, and no lock is waited for that a disk may hold.
-
-        Parameters
-        ----------
-        change : callable
-            The policy without what is taken, from the policy in force.
+        """Take something away, at once: when this returns nothing more of it leaves. `change` gives
+        the policy without what is taken, from the policy in force. Nothing is written, and no lock
+        is waited for that a disk may hold.
         """
         state = self._state
         with state.policy_lock:

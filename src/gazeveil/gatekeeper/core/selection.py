@@ -134,18 +134,8 @@ def _last_minute(times_ns: dict[str, list[int]], app: str, now_ns: int) -> list[
 
 
 class Selections:
-    """All open selections of a device, and who is told what.
-
-    Parameters
-    ----------
-    grid : Grid
-        Public cells.
-    level : PrecisionLevel
-        Says how long a tick is.
-    lock : RLock
-        The Gatekeeper's own.
-    record : callable, optional
-        Writes the audit row that a choice waits for; None where there is no audit log.
+    """All open selections of a device, on public cells and ticks of the level, and who is told
+    what. `lock` is the Gatekeeper's own; `record` writes the audit row that a choice waits for.
     """
 
     def __init__(

@@ -30,14 +30,7 @@ IDLE_MS = 10_000
 
 
 class Tiles:
-    """Follows places from tile to tile.
-
-    Parameters
-    ----------
-    space : Sphere or Screen
-        What the degrees mean.
-    level : PrecisionLevel
-        Says how many tiles there are.
+    """Follows places from tile to tile; the level says how many tiles there are.
 
     Examples
     --------

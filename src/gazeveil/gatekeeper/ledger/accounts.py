@@ -32,17 +32,7 @@ _LAST_NS = 2**62
 
 @dataclass(frozen=True)
 class Charge:
-    """What an answer costs one account.
-
-    Parameters
-    ----------
-    account : str
-        Whose budget.
-    currency : str
-        `epsilon`, `rho` or `samples`.
-    amount : Fraction
-        At least 0.
-    """
+    """What an answer costs one account, in `epsilon`, `rho` or `samples`; at least 0."""
 
     account: str
     currency: str
@@ -106,16 +96,8 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class Balance:
-    """How an account stands in its current period.
-
-    Parameters
-    ----------
-    limit : Fraction or None
-        Most per period; None where there is no limit, 0 where nobody set the account up.
-    per : str
-        The kind of period.
-    spent, reserved : Fraction
-        What is gone, and what is set aside.
+    """How an account stands in its current period. The limit is None where there is none, 0 where
+    nobody set the account up; `reserved` is what is set aside.
     """
 
     limit: Fraction | None

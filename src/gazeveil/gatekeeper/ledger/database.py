@@ -241,13 +241,8 @@ class Database:
 
 
 class Ready:
-    """A statement that is compiled once for each kind of database: a charge must not cost more than
-    its place on the disk.
-
-    Parameters
-    ----------
-    statement : ClauseElement
-        With a bind parameter for every value.
+    """A statement, with a bind parameter for every value, that is compiled once for each kind of
+    database: a charge must not cost more than its place on the disk.
     """
 
     def __init__(self, statement: sa.ClauseElement) -> None:

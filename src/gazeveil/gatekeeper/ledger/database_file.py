@@ -22,17 +22,7 @@ ROOM_BYTES = 256 * 1024
 
 
 class LostFileError(LedgerError):
-    """The file is not the one that was opened.
-
-    Parameters
-    ----------
-    path : Path
-        Where it was.
-    what : str
-        What happened, to follow "was".
-    remedy : str
-        What to do.
-    """
+    """The file is not the one that was opened. `what` follows "was"; `remedy` says what to do."""
 
     def __init__(self, path: Path, what: str, remedy: str) -> None:
         super().__init__(f"The ledger's file {path} was {what} while the service runs. {remedy}")
@@ -53,13 +43,7 @@ _PUT_BACK = "Put that file back, or stop the service and start it with the file 
 
 
 class DatabaseFile:
-    """The file behind an open database.
-
-    Parameters
-    ----------
-    path : Path
-        Of the database.
-    """
+    """The file behind an open database."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -68,12 +52,8 @@ class DatabaseFile:
 
     def check(self, write: bool) -> None:
         """See that the path leads to the file that was opened; called in a transaction, so that
-        there is one.
-
-        Parameters
-        ----------
-        write : bool
-            Whether the transaction holds the write lock: then there is a write-ahead log too.
+        there is one. With `write` the transaction holds the write lock: then there is a write-ahead
+        log too.
 
         Raises
         ------

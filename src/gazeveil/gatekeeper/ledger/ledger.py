@@ -55,12 +55,7 @@ __all__ = ["DAY_NS", "PERIODS", "Balance", "Charge", "Ledger", "LedgerEntry", "R
 
 
 class Ledger(LedgerReader):
-    """Budgets in a database; many threads and processes may use one.
-
-    Parameters
-    ----------
-    database : Database
-        Open; see :meth:`open`.
+    """Budgets in an open database (:meth:`open`); many threads and processes may use one.
 
     Examples
     --------

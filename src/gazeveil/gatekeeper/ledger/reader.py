@@ -42,13 +42,7 @@ def _balance_at(account_rows: Sequence[sa.Row[Any]], now_ns: int) -> Balance:
 
 
 class LedgerReader:
-    """The part of :class:`gazeveil.gatekeeper.ledger.ledger.Ledger` that only reads.
-
-    Parameters
-    ----------
-    database : Database
-        Open.
-    """
+    """The part of :class:`gazeveil.gatekeeper.ledger.ledger.Ledger` that only reads."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

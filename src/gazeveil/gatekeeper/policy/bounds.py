@@ -38,16 +38,8 @@ def comparable(value: object) -> Value:
 
 
 def checked_bound(owner: str, parameter: str, bound: object) -> Bound:
-    """A bound in its exact form, with the numbers as fractions.
-
-    Parameters
-    ----------
-    owner : str
-        Whose parameter it is, for the error.
-    parameter : str
-        Its name.
-    bound : object
-        As somebody wrote it.
+    """A bound, as somebody wrote it, in its exact form, with the numbers as fractions. `owner` and
+    `parameter` are for the error.
     """
     if not (isinstance(bound, tuple | list) and len(bound) == 2 and bound[0] in SIGNS):
         refuse(owner, parameter, f"a pair of a sign ({' '.join(SIGNS)}) and a value", bound)

@@ -56,16 +56,8 @@ class Request:
 
 @dataclass(frozen=True)
 class AccessDecision:
-    """The answer of the policy.
-
-    Parameters
-    ----------
-    allow : bool
-        Whether it may be had.
-    code : str
-        `allowed`, or the word of :class:`gazeveil.gatekeeper.errors.Denied`.
-    reason : str
-        One sentence.
+    """The answer of the policy: `allowed`, or the word of
+    :class:`gazeveil.gatekeeper.errors.Denied`, and one sentence.
     """
 
     allow: bool

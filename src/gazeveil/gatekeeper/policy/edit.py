@@ -43,14 +43,7 @@ class _Line:
 
 
 def edited(text: str, before: Policy, after: Policy) -> str:
-    """The text of a policy, changed from what it says to what it is to say.
-
-    Parameters
-    ----------
-    text : str
-        TOML that says `before`.
-    before, after : Policy
-        What it says, and what is wanted.
+    """The text of a policy, which says `before`, changed so that it says `after`.
 
     Examples
     --------

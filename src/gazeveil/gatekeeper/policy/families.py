@@ -43,6 +43,7 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
         "kaleido-reserve": "kaleido",
         "kaleido-uniform": "kaleido",
         "clock-render": "clock-render",
+        "dpgazesynth-live": "dpgazesynth-live",
     }
 )
 
@@ -82,8 +83,18 @@ PUBLIC: Mapping[str, Mapping[str, tuple[Any, ...]]] = MappingProxyType(
         "kaleido-reserve": {**_KALEIDO, "reading": ("corrected",)},
         "kaleido-uniform": {**_KALEIDO, "reading": ("corrected",)},
         "clock-render": {"epsilon": _EPSILONS, "r_deg": _RADII_DEG},
+        "dpgazesynth-live": {"epsilon": _EPSILONS},
     }
 )
+
+
+#: Parameters of mechanisms on streams that name a file of the device.
+FILES = ("regions",)
+
+
+def names_file(text: str) -> bool:
+    """Whether a text of an app may name a file of the device."""
+    return any(name in text for name in FILES)
 
 
 def family_of(mechanism: StreamMechanism) -> str:

@@ -26,12 +26,8 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class PolicyEdit:
-    """What somebody has edited in the file.
-
-    Parameters
-    ----------
-    before, after : Policy
-        What the file said when it was last read or written, and what it said now.
+    """What somebody has edited in the file: what it said when it was last read or written, and what
+    it said now.
     """
 
     before: Policy
@@ -43,15 +39,8 @@ class PolicyEdit:
 
 
 class PolicyFile:
-    """A policy file.
-
-    Parameters
-    ----------
-    path : Path
-        Ends in .toml, .yaml or .yml.
-    named : bool
-        Whether somebody named it, so that it must be there; one in the home folder is made when
-        there is something to write.
+    """A policy file, which ends in .toml, .yaml or .yml. One that somebody named must be there; one
+    in the home folder is made when there is something to write.
     """
 
     def __init__(self, path: Path, named: bool) -> None:
@@ -112,12 +101,8 @@ class PolicyFile:
         self._policy, self._text = in_force.worn_by(OWNER), ""
 
     def write(self, policy: Policy) -> PolicyEdit | None:
-        """Write a policy, whole or not at all, with what others have edited since.
-
-        Parameters
-        ----------
-        policy : Policy
-            What is to be in force.
+        """Write a policy that is to be in force, whole or not at all, with what others have edited
+        since.
 
         Returns
         -------

@@ -116,12 +116,8 @@ def file_of(path: str) -> tuple[int, int]:
 
 
 def peer_of(handle: int) -> LocalPeer | None:
-    """Who is on the other side of a Unix socket; None where the kernel does not say.
-
-    Parameters
-    ----------
-    handle : int
-        The file descriptor, which stays open.
+    """Who is on the other side of a Unix socket, by its file descriptor, which stays open; None
+    where the kernel does not say.
     """
     if not hasattr(socket, "SO_PEERCRED"):
         return None

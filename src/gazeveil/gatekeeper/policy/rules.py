@@ -36,7 +36,14 @@ from gazeveil.gatekeeper.policy.bounds import (
     value_words,
     within,
 )
-from gazeveil.gatekeeper.policy.families import COPIES, PUBLIC, copies, family_of, problem
+from gazeveil.gatekeeper.policy.families import (
+    COPIES,
+    PUBLIC,
+    copies,
+    family_of,
+    names_file,
+    problem,
+)
 from gazeveil.privacy import registry
 from gazeveil.registry import parse
 
@@ -63,6 +70,10 @@ CURRENCY_OF_DEFINITION: Mapping[str, str] = MappingProxyType(
 
 #: Families whose promise is about another change than all others, and so is counted apart.
 OWN_CURRENCIES: Mapping[str, str] = MappingProxyType({"gaussian-place": "place"})
+
+#: An app writes the whole mechanism and is told its grant, and so would be told the path.
+_NO_FILES = "left out, because an app would be told where a file of the device lies"
+_NUMBER_INSTEAD = "Give r_deg in degrees."
 
 #: Which value of a parameter protects least.
 _WEAKEST: Mapping[str, Callable[[Any], Fraction]] = MappingProxyType(
@@ -110,6 +121,8 @@ class MechanismRule:
             if parameter not in known:
                 hint = _did_you_mean(parameter, known)
                 refuse(owner, "parameters", "about " + ", ".join(known), parameter, hint)
+            if parameter in registry.get(self.name).files:
+                refuse(owner, parameter, _NO_FILES, self.parameters[parameter], _NUMBER_INSTEAD)
         for parameter, default in known.items():
             if default is MISSING and parameter not in self.parameters:
                 hint = f'Write for example {parameter} = "<= 1" or {parameter} = "any".'
@@ -164,18 +177,8 @@ class MechanismRule:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the rules say about one text.
-
-    Parameters
-    ----------
-    code : str
-        `allowed`, `mechanism` or `parameter`.
-    reason : str
-        One sentence.
-    currency : str
-        What its budget is counted in, where it is allowed.
-    stride : int
-        Every how many samples one is released.
+    """What the rules say about one text: `allowed`, `mechanism` or `parameter`, with one sentence;
+    the currency of its budget, and every how many samples one is released.
     """
 
     code: str
@@ -244,6 +247,9 @@ def _judge_rule(rule: MechanismRule, text: str, written: Mapping[str, object]) -
 def _why_out_of_bounds(name: str, parameter: str, value: object, bound: Bound) -> str | None:
     """Why a parameter may not have a value, in one sentence; None where it may."""
     if parameter == "stages":
+        if names_file(str(value)):
+            # A chain is made to be compared, and what it names would be opened for that.
+            return f"A stage of {name} names a file, and no app makes a device open one."
         try:
             value = str(registry.mechanism("chain", stages=value).parameters()["stages"])
         except (GazeveilError, RecursionError) as error:
@@ -339,6 +345,8 @@ def _checked_stages(owner: str, parameter: str, bound: object) -> Bound:
     if sign != "=":
         hint = 'Write for example stages = "gaussian(sigma_deg=10)+temporal(K=3)".'
         refuse(owner, parameter, "given as the whole text of the chain", bound, hint)
+    if names_file(str(value)):
+        refuse(owner, parameter, f"written with files {_NO_FILES}", value, _NUMBER_INSTEAD)
     chain: Any = registry.mechanism("chain", stages=value)
     if (why := problem(chain)) is not None:
         raise ParameterError(

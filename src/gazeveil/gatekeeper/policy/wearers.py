@@ -35,14 +35,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 @dataclass(frozen=True)
 class Wearer:
-    """What one wearer has decided.
-
-    Parameters
-    ----------
-    consent : bool
-        Off by default: nothing leaves.
-    apps : mapping of str to Grant
-        Grants by app.
+    """What one wearer has decided: consent, off by default so that nothing leaves, and grants by
+    app.
     """
 
     consent: bool = False

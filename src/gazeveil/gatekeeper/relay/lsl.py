@@ -1,9 +1,10 @@
-"""Protected gaze over the Lab Streaming Layer: a stream of type Gaze with the same channel labels
-as the one that came in.
+"""Protected gaze over the Lab Streaming Layer: a stream that describes itself as the one that came
+in does, with the same channels, rate, number format, units, types and manufacturer.
 
-Places are protected, the confidence is 1 or 0, and every other channel (pupil diameters, eye
-centres, 3-d points) is NaN, so that clients find the columns they expect. Lost samples are NaN.
-`pylsl` and liblsl are optional (:mod:`gazeveil.gatekeeper.trackers.lsl`).
+Places are protected and stand in the columns of every eye, the confidence is 1 or 0, and every
+other channel (pupil diameters, eye centres, 3-d points) is NaN, so that clients find the columns
+they expect. Lost samples are NaN. `pylsl` and liblsl are optional
+(:mod:`gazeveil.gatekeeper.trackers.lsl`).
 
 LSL shows every stream to everybody on the network: the raw stream must stay on a network of its own
 (the KnownPeers and SessionID settings of LSL), or clients find it beside the protected one.
@@ -11,21 +12,38 @@ LSL shows every stream to everybody on the network: the raw stream must stay on 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.relay.sink import Sink
-from gazeveil.gatekeeper.trackers.lsl import SOURCE, LSLTracker, load_pylsl
-from gazeveil.gatekeeper.trackers.pupil import PupilTracker
-from gazeveil.gatekeeper.trackers.pupil_format import ImagePlane, picture_of
+from gazeveil.gatekeeper.trackers.lsl.columns import GazeColumns, find_columns
+from gazeveil.gatekeeper.trackers.lsl.description import (
+    StreamChannel,
+    StreamDescription,
+    write_description,
+)
+from gazeveil.gatekeeper.trackers.lsl.library import load_pylsl
+from gazeveil.gatekeeper.trackers.lsl.tracker import SOURCE, LSLTracker
+from gazeveil.gatekeeper.trackers.picture import ImagePlane, picture_of
 from gazeveil.gatekeeper.trackers.tracker import Tracker
 from gazeveil.privacy.guarantee import Guarantee
 
-#: Channels where the input has no labels of its own.
-LABELS = ("confidence", "norm_pos_x", "norm_pos_y")
+#: What a stream of gaze that came over another protocol says of itself.
+PLAIN = StreamDescription(
+    name="",
+    type="Gaze",
+    rate_hz=0.0,
+    double=True,
+    manufacturer="",
+    model="",
+    channels=(
+        StreamChannel("confidence", "normalized", "confidence"),
+        StreamChannel("norm_pos_x", "normalized", "eyegaze", "both", "ScreenX"),
+        StreamChannel("norm_pos_y", "normalized", "eyegaze", "both", "ScreenY"),
+    ),
+)
 
 
 class LSLSink(Sink):
@@ -43,12 +61,21 @@ class LSLSink(Sink):
         self.name = place or "gazeveil"
         self._tracker: Tracker | None = None
         self._picture: ImagePlane | None = None
+        self._rate_hz = 0.0
         self._outlet: Any = None
-        self._labels: list[str] = []
+        self._columns: GazeColumns | None = None
+        self._channels = 0
 
-    async def start(self, tracker: Tracker, guarantee: Guarantee) -> str:
-        """Remember where gaze comes from; the stream appears with the first samples, when its
-        channels are known.
+    @property
+    def seen_by(self) -> str:
+        """LSL has no ports of one machine alone."""
+        return "LSL shows the protected stream to everybody on the network."
+
+    async def start(
+        self, tracker: Tracker, guarantee: Guarantee, rate_hz: float | None = None
+    ) -> str:
+        """Open the stream, or, where the channels of the raw one are not known yet, remember where
+        gaze comes from: then it appears with the first samples.
         """
         if isinstance(tracker, LSLTracker) and tracker.stream == self.name:
             raise ParameterError(
@@ -58,29 +85,32 @@ class LSLSink(Sink):
                 got=self.name,
             )
         self._tracker = tracker
-        self._picture = (
-            tracker.picture
-            if isinstance(tracker, PupilTracker | LSLTracker)
-            else picture_of(tracker.space)
-        )
+        self._rate_hz = rate_hz or tracker.rate_hz
+        self._picture = tracker.picture or picture_of(tracker.space)
+        if not isinstance(tracker, LSLTracker) or tracker.columns is not None:
+            self._open()
         return f"lsl:{self.name}"
 
     def _open(self) -> None:
-        assert self._tracker is not None
-        self._labels = list(
-            self._tracker.labels if isinstance(self._tracker, LSLTracker) else LABELS
-        )
+        """Open a stream that describes itself as the raw one does, except for its name, its source
+        and the rate.
+        """
+        raw, columns = PLAIN, None
+        if isinstance(self._tracker, LSLTracker):
+            assert self._tracker.description is not None
+            raw, columns = self._tracker.description, self._tracker.columns
+        self._columns = columns or find_columns(raw.channels, None, 0.5)
+        self._channels = len(raw.channels)
+        description = replace(raw, name=self.name, rate_hz=self._rate_hz)
         info = self._pylsl.StreamInfo(
-            self.name,
-            "Gaze",
-            len(self._labels),
-            self._pylsl.IRREGULAR_RATE,
-            self._pylsl.cf_double64,
+            description.name,
+            description.type,
+            self._channels,
+            description.rate_hz,
+            self._pylsl.cf_double64 if description.double else self._pylsl.cf_float32,
             f"{SOURCE}-{self.name}",
         )
-        channels = info.desc().append_child("channels")
-        for label in self._labels:
-            channels.append_child("channel").append_child_value("label", label)
+        write_description(info, description)
         self._outlet = self._pylsl.StreamOutlet(info)
 
     def send(self, samples: Block) -> None:
@@ -88,23 +118,10 @@ class LSLSink(Sink):
         if self._outlet is None:
             self._open()
         assert self._picture is not None
-        norm_x, norm_y = self._picture.norm(samples.x_deg, samples.y_deg)
-        # a stream in degrees has no picture to leave
-        in_picture = "norm_pos_x" in self._labels
-        valid = samples.valid & (np.isfinite(norm_x) & np.isfinite(norm_y) if in_picture else True)
-        truth = valid.astype(np.float64)
-        known = {
-            "norm_pos_x": norm_x,
-            "norm_pos_y": norm_y,
-            "x_deg": samples.x_deg,
-            "y_deg": samples.y_deg,
-        }
-        columns = {name: np.where(valid, values, np.nan) for name, values in known.items()} | {
-            "confidence": truth,
-            "valid": truth,
-        }
-        nothing = np.full(len(samples), np.nan)
-        rows = np.stack([columns.get(label, nothing) for label in self._labels], axis=1)
+        assert self._columns is not None
+        rows = self._columns.rows(
+            self._channels, samples.x_deg, samples.y_deg, samples.valid, self._picture
+        )
         for t, row in zip(samples.t_ns.tolist(), rows.tolist(), strict=True):
             self._outlet.push_sample(row, t / 1e9)
         self.counts["sent"] += len(samples)

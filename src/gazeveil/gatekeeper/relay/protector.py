@@ -83,6 +83,11 @@ class Protector:
             "when a message is sent, which is soon after the tracker sent its own",
         )
 
+    @property
+    def rate_hz(self) -> float:
+        """Samples released in a second."""
+        return self.session.rate_hz / self.mechanism.stride
+
     def warm(self) -> None:
         """Compile what is compiled, on a session that is thrown away, so that the first sample is
         as fast as the others.

@@ -5,7 +5,7 @@ Clients connect and receive; a page in a browser only if its origin was named. W
 client's first message must be `{"type": "hello", "token": ..}`. The first message of the relay is
 `{"type": "welcome", "rate_hz": .., "space": .., "guarantee": ..}`. When the tracker vanished
 clients get `{"type": "lost"}`. Who reads too slowly loses the oldest messages. There are at most 64
-clients.
+clients, and 64 connections that have not said hello: then the oldest of these goes.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from websockets.typing import Origin
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import Block, message_of, pack, parse_json, space_figures
+from gazeveil.gatekeeper.newcomers import Newcomers
 from gazeveil.gatekeeper.relay.sink import Sink
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, is_local
 from gazeveil.gatekeeper.trackers.tracker import QUIET, Tracker
@@ -95,15 +96,18 @@ class WebSocketSink(Sink):
             [None] if origin is None else [None, Origin(str(origin))]
         )
         self._clients: set[_Client] = set()
+        self._newcomers = Newcomers()
         self._server: Server | None = None
         self._sequence = 0
         self._welcome: dict[str, object] = {}
 
-    async def start(self, tracker: Tracker, guarantee: Guarantee) -> str:
+    async def start(
+        self, tracker: Tracker, guarantee: Guarantee, rate_hz: float | None = None
+    ) -> str:
         """Open the port."""
         self._welcome = {
             "type": "welcome",
-            "rate_hz": tracker.rate_hz,
+            "rate_hz": rate_hz or tracker.rate_hz,
             "space": space_figures(tracker.space),
             "guarantee": str(guarantee),
         }
@@ -114,6 +118,7 @@ class WebSocketSink(Sink):
                 self.port,
                 max_size=_MOST_QUESTION_BYTES,
                 compression=None,
+                create_connection=self._newcomers.connection,
                 origins=self._origins,
                 logger=QUIET,
             )
@@ -127,21 +132,23 @@ class WebSocketSink(Sink):
 
     async def _serve(self, connection: ServerConnection) -> None:
         client = _Client()
-        if len(self._clients) >= _MOST_CLIENTS:
-            self.counts["refused"] += 1
-            await connection.close(1013, "too many clients")
-            return
         if self._token is not None and not await self._knows(connection):
             self.counts["refused"] += 1
             await connection.close(1008, "hello refused")
             return
+        # counted before anything is waited for: a thousand that say hello at once are a thousand
+        if len(self._clients) >= _MOST_CLIENTS:
+            self.counts["refused"] += 1
+            await connection.close(1013, "too many clients")
+            return
+        self._clients.add(client)
+        self._newcomers.known(connection)
         self.counts["clients"] += 1
         reader = asyncio.ensure_future(_discard(connection))
         # a client that went wakes its own loop, which then ends
         reader.add_done_callback(lambda _: client.some.set())
         try:
             await connection.send(json.dumps(self._welcome))
-            self._clients.add(client)
             while not reader.done():
                 await client.some.wait()
                 client.some.clear()

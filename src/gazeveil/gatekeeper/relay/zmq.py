@@ -8,10 +8,11 @@ not know. What clients publish on PUB_PORT is thrown away.
 
 A gaze message is written anew from five values and nothing of the tracker's message is copied:
 `topic` (always the same one, because which eye was seen is not for clients), `norm_pos`,
-`timestamp`, `confidence` (1 or 0) and an empty `base_data`. There are no pupil diameters, eye
-centres, gaze normals and 3-d points. Where a sample is lost its confidence is 0 and `norm_pos`
-repeats the place released last: clients that forget to look at the confidence see gaze that stands
-still, as with Pupil itself, and no NaN.
+`timestamp`, `confidence` (1 or 0) and a `base_data` with an entry for each eye, whose numbers are
+all NaN. There are no pupil diameters, eye centres, gaze normals and 3-d points. With a surface, the
+same places also go out as gaze on it: clients such as PsychoPy's plugin read that. Where a sample
+is lost its confidence is 0 and `norm_pos` repeats the place released last: clients that forget to
+look at the confidence see gaze that stands still, as with Pupil itself, and no NaN.
 """
 
 from __future__ import annotations
@@ -24,16 +25,21 @@ import zmq
 import zmq.asyncio
 
 from gazeveil import checks
-from gazeveil.errors import DataError
+from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import Block
-from gazeveil.gatekeeper.relay.sink import Sink
-from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets
-from gazeveil.gatekeeper.trackers.pupil import PORT, PupilTracker
-from gazeveil.gatekeeper.trackers.pupil_format import ImagePlane, encode, picture_of
+from gazeveil.gatekeeper.relay.sink import OPEN, Sink
+from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, is_local
+from gazeveil.gatekeeper.trackers.picture import ImagePlane, picture_of
+from gazeveil.gatekeeper.trackers.pupil import PORT, PupilTracker, checked_surface
+from gazeveil.gatekeeper.trackers.pupil_format import encode, encode_surface
 from gazeveil.gatekeeper.trackers.tracker import Tracker
+from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.guarantee import Guarantee
 
 _MOST_QUESTION_BYTES = 1 << 16
+
+#: Of a subscription.
+_MOST_TOPIC_BYTES = 1 << 10
 
 
 class PupilSink(Sink):
@@ -44,29 +50,48 @@ class PupilSink(Sink):
     place : str
         `host:port` of the request port; port 0 takes a free one, then :attr:`port` says which.
     topic : str
-        Topic of every message.
+        Topic of every gaze message.
+    surface : str
+        Name of a surface that the screen is shown as; by default that of the tracker, if it reads
+        one. The tracker's gaze must be on a screen.
     """
 
-    def __init__(self, place: str, topic: str = "gaze.3d.01.") -> None:
+    def __init__(self, place: str, topic: str = "gaze.3d.01.", surface: str = "") -> None:
         super().__init__()
         self.host, self.port = host_and_port("pupil", place, PORT)
         if not isinstance(topic, str) or not topic.startswith("gaze."):
             checks.refuse("relay", "topic", "a gaze topic such as gaze.3d.01.", topic)
         self.topic = topic
+        self.surface = checked_surface("relay", surface)
         self.sub_port = self.pub_port = 0
         self._last = (0.5, 0.5)
         self._picture: ImagePlane | None = None
         self._tracker: Tracker | None = None
         self._context: zmq.asyncio.Context | None = None
         self._plain = zmq.Context()
+        self._bin: zmq.asyncio.Socket | None = None
         self._task: asyncio.Task[None] | None = None
 
-    async def start(self, tracker: Tracker, guarantee: Guarantee) -> str:
+    @property
+    def seen_by(self) -> str:
+        """Who gets the gaze beside this machine's users."""
+        return "" if is_local(self.host) else OPEN.format(host=self.host)
+
+    async def start(
+        self, tracker: Tracker, guarantee: Guarantee, rate_hz: float | None = None
+    ) -> str:
         """Bind the ports and answer questions."""
         self._tracker = tracker
-        self._picture = (
-            tracker.picture if isinstance(tracker, PupilTracker) else picture_of(tracker.space)
-        )
+        if isinstance(tracker, PupilTracker):
+            self.surface = self.surface or tracker.surface
+        if self.surface and not _on_screen(tracker):
+            raise ParameterError(
+                "A surface shows gaze on a screen, and this tracker's is not on one. Name the"
+                " screen with --screen, or leave ?surface= out.",
+                name="surface",
+                got=self.surface,
+            )
+        self._picture = tracker.picture or picture_of(tracker.space)
         self._context = zmq.asyncio.Context()
         if isinstance(tracker, PupilTracker):
             tracker.on_other = self.forward
@@ -74,7 +99,11 @@ class PupilSink(Sink):
         remote.setsockopt(zmq.MAXMSGSIZE, _MOST_QUESTION_BYTES)
         # PUB sends at once or drops, so it needs no event loop
         self._publisher = self._plain.socket(zmq.PUB)
-        bin_socket = self._context.socket(zmq.SUB)
+        # kept, or the port would close again, and another program could take it
+        self._bin = bin_socket = self._context.socket(zmq.SUB)
+        # without a limit whoever connects can have memory set aside for a message of any size
+        self._publisher.setsockopt(zmq.MAXMSGSIZE, _MOST_TOPIC_BYTES)
+        bin_socket.setsockopt(zmq.MAXMSGSIZE, _MOST_QUESTION_BYTES)
         where = f"tcp://{in_brackets(self.host)}"
         try:
             for socket in (remote, self._publisher, bin_socket):
@@ -123,12 +152,18 @@ class PupilSink(Sink):
         norm_x, norm_y = self._picture.norm(samples.x_deg, samples.y_deg)
         valid = samples.valid & np.isfinite(norm_x) & np.isfinite(norm_y)
         topic = self.topic.encode()
+        sent = []
         for t, x, y, ok in zip(
             samples.t_ns.tolist(), norm_x.tolist(), norm_y.tolist(), valid.tolist(), strict=True
         ):
             if ok:
                 self._last = (x, y)
             self._publisher.send_multipart((topic, encode(self.topic, t, *self._last, ok)))
+            sent.append((t, *self._last, ok))
+        if self.surface:
+            # after the gaze messages that it names
+            payload = encode_surface(self.surface, self.topic, sent)
+            self._publisher.send_multipart((f"surfaces.{self.surface}".encode(), payload))
         self.counts["sent"] += len(samples)
 
     def forward(self, frames: list[bytes]) -> None:
@@ -144,3 +179,10 @@ class PupilSink(Sink):
         if self._context is not None:
             self._context.destroy(linger=0)
         self._plain.destroy(linger=200)
+
+
+def _on_screen(tracker: Tracker) -> bool:
+    """Whether gaze is on a real screen: a scene camera's picture is a Screen too."""
+    if isinstance(tracker, PupilTracker):
+        return tracker.on_screen
+    return isinstance(tracker.space, Screen)

@@ -68,12 +68,8 @@ class AccessRequest:
 
 
 class AccessRequests:
-    """The access requests that wait, and how often each app was dismissed.
-
-    Parameters
-    ----------
-    path : Path
-        Where the counts lie.
+    """The access requests that wait, and how often each app was dismissed; the counts lie at
+    `path`.
 
     Raises
     ------

@@ -139,7 +139,7 @@ def _weakest(service: Service, rule: MechanismRule, most_hz: float | None) -> di
     try:
         mechanism: Any = registry.mechanism(weakest(rule))
         rate_hz = service.keeper.rate_hz
-        shown["weakest"] = str(mechanism)
+        shown["weakest"] = mechanism.public_text
         shown["guarantee"] = service.guarantee(mechanism.promise(rate_hz, service.keeper.space))
         shown["averaging"] = averaging_words(mechanism, min(rate_hz, most_hz or float("inf")))
     except GazeveilError:

@@ -31,13 +31,7 @@ EVENTS_STEP = 100
 
 
 class Metrics:
-    """The counters of one service.
-
-    Parameters
-    ----------
-    clock : callable
-        Seconds that never go back.
-    """
+    """The counters of one service; the clock gives seconds that never go back."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.registry = r = CollectorRegistry()
@@ -92,12 +86,8 @@ class Metrics:
             self.tracker_slow.inc()
 
     def page(self, refresh: Callable[[], None]) -> bytes:
-        """The page as text, at most :data:`RENEWED_S` old.
-
-        Parameters
-        ----------
-        refresh : callable
-            Brings counters that are kept elsewhere up to date.
+        """The page as text, at most :data:`RENEWED_S` old; `refresh` brings counters that are kept
+        elsewhere up to date.
         """
         with self._lock:
             now = self._clock()

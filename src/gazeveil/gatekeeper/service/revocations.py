@@ -98,14 +98,8 @@ class Revocation:
 
 
 class Revocations:
-    """Revocations that are in force and not yet written everywhere.
-
-    Parameters
-    ----------
-    path : Path
-        The file `taken-back`.
-    write : callable
-        Writes one revocation to where it belongs; raises where that fails, and may be repeated.
+    """Revocations that are in force and not yet written everywhere, kept in the file `taken-back`.
+    `write` writes one of them to where it belongs; it raises where that fails, and may be repeated.
     """
 
     def __init__(self, path: Path, write: Callable[[Revocation], None]) -> None:

@@ -61,11 +61,6 @@ TOKEN_FILE = "owner-token-file"
 class Service(Decisions):
     """The parts of a running Gatekeeper.
 
-    Parameters
-    ----------
-    settings : Settings
-        What it was told.
-
     Raises
     ------
     GazeveilError
@@ -90,7 +85,9 @@ class Service(Decisions):
         self.access_requests = AccessRequests(settings.home / "dismissed.json")
         self.tracker: Tracker | None = None
         if settings.tracker not in OWN_CHANNEL:
-            options = {"rate_hz": settings.rate_hz} if settings.tracker == "simulated" else {}
+            # a rate that nobody named is no reason to doubt what the tracker itself says
+            named = settings.tracker == "simulated" or "rate_hz" in settings.model_fields_set
+            options = {"rate_hz": settings.rate_hz} if named else {}
             self.tracker = open_tracker(settings.tracker, **options)
         with contextlib.ExitStack() as undo:
             # Two services would each hold a policy of their own: what is revoked at one would go on
@@ -159,7 +156,8 @@ class Service(Decisions):
         if self.stopping:
             return "The service is stopping."
         if self.database_up:
-            return None
+            refused = self.tracker_input.trouble
+            return refused if refused and not self.tracker_input.connected else None
         trouble = self.ledger.database.trouble
         why = trouble or "The ledger does not answer. Look whether its database runs."
         return f"Nothing is given now. {why}"
@@ -221,7 +219,7 @@ class Service(Decisions):
         return await loop.run_in_executor(self._at_once, partial(work, *arguments))
 
     async def from_memory(self, work: Callable[..., _Value], *arguments: object) -> _Value:
-        """Show what is known without the database; at most it waits for samples that do."""
+        """Show what is known without the database and without waiting for samples that do."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._from_memory, partial(work, *arguments))
 

@@ -84,11 +84,13 @@ class Settings(BaseSettings):
     `policy.toml` under the home folder.
     """
     tracker: str = Field("simulated", min_length=1)
-    """Where gaze comes from: `simulated`, `replay:PATH`, `pupil://host:port`, `lsl[:name]`,
-    `websocket` or `openxr`.
+    """Where gaze comes from: `simulated`, `replay:PATH`, `pupil://host:port`, `neon://host:port`,
+    `lsl[:name]`, `websocket` or `openxr`.
     """
     rate_hz: float = Field(120.0, gt=0, le=10_000)
-    """Nominal rate of a `simulated`, `websocket` or `openxr` tracker."""
+    """Nominal rate of the tracker. One that says its own rate (`lsl`, a replay) needs none; an LSL
+    stream that declares another rate than the one given is refused.
+    """
     screen: str | None = Field(None, pattern=SCREEN)
     """Screen of a `websocket` tracker, as `1280x720px,400x225mm,450mm`; without one, its degrees
     are directions around the head.
@@ -228,15 +230,9 @@ def no_password(url: str) -> None:
 
 
 def secret_text(path: Path, name: str) -> str:
-    """The one line of a file that nobody else may read.
-
-    Parameters
-    ----------
-    path : Path
-        The file. In systemd's `$CREDENTIALS_DIRECTORY` its folder keeps others out, whatever the
-        mode of the file shows.
-    name : str
-        The setting that names it.
+    """The one line of a file that nobody else may read; `name` is the setting that names it. In
+    systemd's `$CREDENTIALS_DIRECTORY` its folder keeps others out, whatever the mode of the file
+    shows.
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -269,12 +265,8 @@ def secret_text(path: Path, name: str) -> str:
 
 
 def load_settings(**chosen: object) -> Settings:
-    """Settings from the environment, overruled by what was chosen; a bad one is one sentence.
-
-    Parameters
-    ----------
-    **chosen
-        Settings by name; None leaves the environment's value or the default.
+    """Settings from the environment, overruled by what was chosen; None leaves the environment's
+    value or the default. A bad one is one sentence.
 
     Examples
     --------

@@ -8,6 +8,9 @@ Times are rounded down.
 
 from __future__ import annotations
 
+import contextlib
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -25,6 +28,9 @@ _USED_UP = {
     "session": "used up until consent is given anew",
     "ever": "used up for good",
 }
+
+#: How long a price waits for the core's lock.
+_PATIENCE_S = 0.05
 
 _HOUR_S = 3600
 _DAY_S = 24 * _HOUR_S
@@ -66,16 +72,14 @@ class Price:
 
 
 class Prices:
-    """What a second of use costs.
-
-    Parameters
-    ----------
-    state : DeviceState
-        Of the Gatekeeper.
+    """What a second of use costs. Who asks waits hardly at all for samples that wait for the
+    ledger: the last prices are told instead.
     """
 
     def __init__(self, state: DeviceState) -> None:
         self._state = state
+        self._last: dict[str | None, dict[str, Price]] = {}
+        self._busy_until_s = 0.0
         self._known: dict[tuple[str, int, Fraction], tuple[str, Price] | None] = {}
 
     def of_app(self, app: str) -> dict[str, Price]:
@@ -97,7 +101,9 @@ class Prices:
 
     def _open(self, app: str | None) -> dict[str, Price]:
         prices: dict[str, Price] = {}
-        with self._state.lock:
+        with self._soon() as free:
+            if not free:
+                return self._last.get(app, {}).copy()
             for shared in self._state.pool.active:
                 payers = (s for s in shared.subscribers if app is None or (s.app == app and s.pays))
                 if views := [subscriber.view for subscriber in payers]:
@@ -105,7 +111,22 @@ class Prices:
                     price = Price.of(shared, Fraction(0) if day else shared.cost(views))
                     known = prices.get(shared.currency)
                     prices[shared.currency] = price if known is None else known + price
+            self._last[app] = prices.copy()
         return prices
+
+    @contextlib.contextmanager
+    def _soon(self) -> Iterator[bool]:
+        """Hold the state's lock if it is free within a moment; whether it was."""
+        patience_s = 0.0 if time.monotonic() < self._busy_until_s else _PATIENCE_S
+        free = self._state.lock.acquire(timeout=patience_s)
+        if not free:
+            # Whoever asks about many apps waits for one of them.
+            self._busy_until_s = time.monotonic() + 10 * _PATIENCE_S
+        try:
+            yield free
+        finally:
+            if free:
+                self._state.lock.release()
 
     def _dearest(self, grant: Grant, app: str | None) -> dict[str, Price]:
         prices: dict[str, Price] = {}
@@ -130,7 +151,9 @@ class Prices:
         key = (text, every, state.policy.device.r_deg)
         if key not in self._known:
             try:
-                with state.lock:
+                with self._soon() as free:
+                    if not free:
+                        return None
                     shared, view = state.pool.quoted(made, every)
                     currency, amount = shared.priced(view)
                     self._known[key] = currency, Price.of(shared, amount)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.logs import LOG
@@ -25,16 +26,8 @@ BLOCKS_AHEAD = 32
 
 
 class TrackerInput:
-    """Takes blocks, lost gaze, gestures and changes of the wearer to the core, in their order.
-
-    Parameters
-    ----------
-    keeper : Gatekeeper
-        The core.
-    broadcaster : Broadcaster
-        Sends what the core gives to apps.
-    metrics : Metrics
-        Counts.
+    """Takes blocks, lost gaze, gestures and changes of the wearer to the core, in their order; the
+    broadcaster sends what the core gives to apps.
     """
 
     def __init__(self, keeper: Gatekeeper, broadcaster: Broadcaster, metrics: Metrics) -> None:
@@ -44,10 +37,18 @@ class TrackerInput:
         self.taken = False
         #: Closes the connection of that tracker.
         self.hang_up: Callable[[], object] | None = None
+        #: The tracker that the service runs itself, and why its stream was refused.
+        self._tracker: Tracker | None = None
+        self._refused = ""
         self._blocks: list[Block] = []
         self._pump: asyncio.Task[None] | None = None
         self._switching = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracker")
+
+    @property
+    def trouble(self) -> str:
+        """What keeps gaze away or makes it wrong, and what to do; empty where nothing does."""
+        return self._refused or ("" if self._tracker is None else self._tracker.trouble)
 
     async def push(self, block: Block) -> None:
         """Have a block worked off: here, if that needs no waiting, or else on the core's thread;
@@ -136,15 +137,9 @@ class TrackerInput:
             self._metrics.tracker_connected.set(1)
 
     async def switch(self, work: Callable[[], None], stale: bool) -> None:
-        """Have the wearer switched between the last one's samples and the next one's.
-
-        Parameters
-        ----------
-        work : callable
-            Switches.
-        stale : bool
-            Whether samples that wait are the last wearer's and came late; they are thrown away.
-            Else they are worked off first.
+        """Have the wearer switched by `work` between the last one's samples and the next one's.
+        With `stale`, samples that wait are the last wearer's and came late: they are thrown away,
+        else worked off first.
         """
         # What comes from now on is the next wearer's: it queues behind the switch, however long
         # that waits for a lock.
@@ -168,6 +163,7 @@ class TrackerInput:
             task.add_done_callback(gestures.discard)
 
         tracker.on_confirm = confirm
+        self._tracker = tracker
         try:
             async for block in tracker.samples():
                 if block is None:
@@ -176,6 +172,10 @@ class TrackerInput:
                 self.there()
                 await self.push(block)
             LOG.info("the tracker has ended", extra={"tracker": tracker.name})
+        except DataError as error:
+            # The service goes on without gaze: who runs it must hear why.
+            self._refused = str(error)
+            LOG.error("the tracker was refused, and no gaze comes: %s", self._refused)
         finally:
             if not stopping():
                 await self.lost()

@@ -37,16 +37,8 @@ _BYTES = 32
 
 @dataclass(frozen=True, eq=False)
 class DayKey:
-    """The noise of one wearer's places on one day.
-
-    Parameters
-    ----------
-    day : int
-        Days since 1970.
-    fingerprint : str
-        Tells keys apart and tells nothing of them.
-    noise : PlaceNoise
-        Under the key.
+    """The noise of one wearer's places on one day (days since 1970). The fingerprint tells keys
+    apart and tells nothing of them.
     """
 
     day: int

@@ -36,13 +36,7 @@ _ALL_DAY = 2**62
 
 @dataclass
 class DayLease(Lease):
-    """A day that was asked for.
-
-    Parameters
-    ----------
-    key : DayKey
-        Its key.
-    """
+    """A day that was asked for, with its key."""
 
     key: DayKey = field(kw_only=True)
 

@@ -13,16 +13,9 @@ OnEnd: TypeAlias = Callable[[str, str], None]
 
 
 class Subscription:
-    """Something that goes on until it is closed, or until the Gatekeeper ends it and says why.
-
-    Parameters
-    ----------
-    number : int
-        Counts the subscriptions of the device; read as `id`.
-    app : str
-        Whose it is.
-    leave : callable
-        Takes it off the Gatekeeper's lists; gets the subscription.
+    """Something of an app that goes on until it is closed, or until the Gatekeeper ends it and says
+    why. The number counts the subscriptions of the device; `leave` takes it off the Gatekeeper's
+    lists.
     """
 
     def __init__(self, number: int, app: str, leave: Callable[[Subscription], None]) -> None:

@@ -18,13 +18,7 @@ _SECONDS = 2.0
 
 
 def check_tracker(opener: Callable[[], Tracker]) -> list[CheckResult]:
-    """Run the kit on a tracker.
-
-    Parameters
-    ----------
-    opener : callable
-        `opener() -> Tracker`: opens the source anew.
-    """
+    """Run the kit on a tracker, which `opener() -> Tracker` opens anew."""
     return run_kit(_KIT, opener)
 
 

@@ -57,15 +57,9 @@ class MessageTracker(Tracker):
         self._identity_is_lost = identity == "lost"
 
     def read(self, message: str | bytes, *, line: bool = False) -> Block | str | None:
-        """One message: a block, `"lost"`, `"ping"`, or None for what says nothing about gaze; a
-        gesture is handed on, a malformed one is counted and dropped.
-
-        Parameters
-        ----------
-        message : str or bytes
-            JSON text, or a binary batch.
-        line : bool
-            Whether bytes are a line of JSON.
+        """One message, JSON text or a binary batch: a block, `"lost"`, `"ping"`, or None for what
+        says nothing about gaze; a gesture is handed on, a malformed one is counted and dropped.
+        With `line`, bytes are a line of JSON.
         """
         try:
             if isinstance(message, bytes) and not line:

@@ -154,8 +154,14 @@ class LinesTracker(_PoseTracker):
 
     async def _lines(self, reader: asyncio.StreamReader) -> None:
         self.counts["connected"] += 1
+        first = not self._stdin
         try:
             while line := await reader.readline():
+                if first and not line.lstrip().startswith(b"{"):
+                    # a page of a browser can post lines to any port, but not without a head
+                    self.malformed("the first line is no JSON")
+                    break
+                first = False
                 received = self.read(line.strip(), line=True)
                 if received == "lost":
                     await self._waiting.put(None)

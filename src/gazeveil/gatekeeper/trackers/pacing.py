@@ -25,12 +25,8 @@ def checked_speed(owner: str, speed: float) -> float:
 
 
 class Pace:
-    """Gives samples out when their time has come.
-
-    Parameters
-    ----------
-    speed : float
-        Seconds of the recording per second; infinity for as fast as they are taken.
+    """Gives samples out when their time has come, `speed` seconds of the recording per second;
+    infinity for as fast as they are taken.
     """
 
     def __init__(self, speed: float) -> None:

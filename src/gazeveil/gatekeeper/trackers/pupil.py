@@ -3,7 +3,7 @@ gaze topics.
 
 A Pupil that is started again has another SUB_PORT, so after a silence the whole handshake is made
 anew, with back-off. What the positions mean in degrees is told in
-:mod:`gazeveil.gatekeeper.trackers.pupil_format`. Pupil's binocular mapper sends `gaze.3d.01.` when
+:mod:`gazeveil.gatekeeper.trackers.picture`. Pupil's binocular mapper sends `gaze.3d.01.` when
 it sees both eyes and `gaze.3d.0.` or `gaze.3d.1.` when it sees one; all are one stream here. A pair
 of monocular mappers sends each eye for itself at full rate: name one eye with `topic`, or say the
 rate of both together.
@@ -12,19 +12,21 @@ rate of both together.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import numpy as np
 import zmq
 import zmq.asyncio
 
 from gazeveil import checks
-from gazeveil.errors import DataError
+from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, block
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, screen_of
-from gazeveil.gatekeeper.trackers.pupil_format import MIN_CONFIDENCE, decode, picture_for
-from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker, back_off
+from gazeveil.gatekeeper.trackers.picture import MIN_CONFIDENCE, ImagePlane, picture_for
+from gazeveil.gatekeeper.trackers.pupil_format import PupilSample, decode, decode_surface
+from gazeveil.gatekeeper.trackers.tracker import LOG, ReconnectingTracker
 
 #: Port of Pupil Remote.
 PORT = 50020
@@ -33,7 +35,7 @@ _SLICE_MS = 100
 _MOST_AT_ONCE = 256
 
 
-class PupilTracker(Tracker):
+class PupilTracker(ReconnectingTracker):
     """Gaze of Pupil Capture or Pupil Service.
 
     Parameters
@@ -54,6 +56,9 @@ class PupilTracker(Tracker):
         Samples below it are lost.
     topic : str
         Beginning of the topics to take.
+    surface : str
+        Name of a surface: its gaze is taken instead, as fractions of the screen, which must be
+        named.
     forward : tuple of str
         Beginnings of further topics; their messages are handed to :attr:`on_other` as they are.
     silence_s : float
@@ -61,6 +66,8 @@ class PupilTracker(Tracker):
     answer_s : float
         How long Pupil Remote may take to answer.
     """
+
+    picture: ImagePlane
 
     def __init__(
         self,
@@ -73,6 +80,7 @@ class PupilTracker(Tracker):
         sphere: bool = False,
         min_confidence: float = MIN_CONFIDENCE,
         topic: str = "gaze.",
+        surface: str = "",
         forward: tuple[str, ...] = (),
         silence_s: float = 2.0,
         answer_s: float = 1.0,
@@ -93,11 +101,20 @@ class PupilTracker(Tracker):
             checks.refuse(
                 "pupil tracker", "topic", "the beginning of a gaze topic, e.g. gaze.3d.01.", topic
             )
-        self._topic = topic.encode()
+        self.surface = checked_surface("pupil tracker", surface)
+        #: Whether places are fractions of a real screen, not of the scene camera's picture.
+        self.on_screen = known is not None
+        if self.surface and not self.on_screen:
+            raise ParameterError(
+                "Gaze on a surface is a fraction of it, so its size and distance are needed. Name"
+                " them with --screen, e.g. 1920x1080px,530x300mm,600mm.",
+                name="screen",
+                got=None,
+            )
+        self._topic = f"surfaces.{self.surface}".encode() if self.surface else topic.encode()
         self._forward = tuple(t.encode() for t in forward)
         self._silence_s = checks.positive("pupil tracker", "silence_s", silence_s)
         self._answer_s = checks.positive("pupil tracker", "answer_s", answer_s)
-        self._closing = False
         #: Pupil's time minus this machine's monotonic clock, in seconds; known once connected.
         self.offset_s: float | None = None
         #: What Pupil says its version is; known once connected.
@@ -105,33 +122,14 @@ class PupilTracker(Tracker):
         #: Called with the frames of messages of other topics that `forward` names.
         self.on_other = _drop_frames
 
-    async def close(self) -> None:
-        """End the iterator within a tenth of a second."""
-        self._closing = True
-
-    async def samples(self) -> AsyncIterator[Block | None]:
-        """Gaze as it comes; None after a silence."""
+    async def connection(self) -> AsyncGenerator[Block | None, None]:
+        """Gaze as it comes, until it is silent."""
         context = zmq.asyncio.Context()
         try:
-            pauses = back_off()
-            while not self._closing:
-                socket = await self._connect(context)
-                live = False
-                if socket is not None:
-                    try:
-                        async for part in self._listen(socket):
-                            if not live:
-                                live, pauses = True, back_off()
-                                self.counts["connected"] += 1
-                            yield part
-                    finally:
-                        socket.close(linger=0)
-                if self._closing:
-                    break
-                if live:
-                    self.vanished()
-                    yield None
-                await asyncio.sleep(next(pauses))
+            socket = await self._connect(context)
+            if socket is not None:
+                async for part in self._listen(socket):
+                    yield part
         finally:
             context.destroy(linger=0)
 
@@ -181,20 +179,29 @@ class PupilTracker(Tracker):
         while not self._closing and time.monotonic() - last < self._silence_s:
             if not await socket.poll(_SLICE_MS):
                 continue
-            decoded: list[tuple[int, float, float, float]] = []
+            decoded: list[PupilSample] = []
             for _ in range(_MOST_AT_ONCE):
                 if not await socket.poll(0):
                     break
                 frames: list[bytes] = await socket.recv_multipart()
-                if not frames[0].startswith(self._topic):
-                    self.on_other(frames)
+                # one surface's name may begin another's
+                taken = (
+                    frames[0] == self._topic if self.surface else frames[0].startswith(self._topic)
+                )
+                if not taken:
+                    # a surface whose name begins alike is raw gaze, and nobody asked for it
+                    if frames[0].startswith(self._forward):
+                        self.on_other(frames)
                     continue
                 try:
                     if len(frames) != 2:
                         raise DataError(
                             "a gaze message has two frames; this one has another number of them"
                         )
-                    decoded.append(decode(frames[1]))
+                    if self.surface:
+                        decoded += decode_surface(frames[1])
+                    else:
+                        decoded.append(decode(frames[1]))
                 except DataError as error:
                     self.malformed(str(error))
             if decoded:
@@ -205,6 +212,22 @@ class PupilTracker(Tracker):
                 )
                 x, y = self.picture.degrees(norm_x, norm_y)
                 yield block(t.astype(np.int64), x, y, confidence >= self._least)
+
+
+def checked_surface(owner: str, surface: object) -> str:
+    """A name that a surface of Pupil may have; empty for none.
+
+    Examples
+    --------
+    >>> checked_surface("pupil tracker", "psychopy_iohub_surface")
+    'psychopy_iohub_surface'
+    """
+    text = str(surface)
+    if not re.fullmatch(r"[\w .-]{0,64}", text):
+        checks.refuse(
+            owner, "surface", "up to 64 letters, digits, spaces, '_', '-' and '.'", surface
+        )
+    return text
 
 
 def _drop_frames(frames: list[bytes]) -> None:

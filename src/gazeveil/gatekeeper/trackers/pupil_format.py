@@ -1,140 +1,34 @@
-"""Pupil's messages over ZeroMQ: msgpack maps with `norm_pos`, `confidence` and `timestamp`, and
-what `norm_pos` means in degrees.
+"""Pupil's messages over ZeroMQ: msgpack maps with `norm_pos`, `confidence` and `timestamp`, of gaze
+in the scene camera's picture and of gaze on a surface.
 
-`norm_pos` is a fraction of a picture, (0, 0) at its bottom-left corner and (1, 1) at its top-right.
-By default the picture is that of the scene camera: a pinhole with the nominal focal length of Pupil
-Core's camera at 1280 x 720, or the one you name. A pinhole's picture is a Screen whose distance is
-the focal length (all lengths in pixels; only their ratios matter), so degrees are those of a Screen
-and mechanisms keep to its edges. A real screen of known size and distance that fills the picture is
-named as such. With `sphere` the scene camera's directions are those of a Sphere around the head
-instead, straight ahead at (180, 90); protected directions behind the camera are then lost.
-Positions outside the picture are allowed, as Pupil allows them.
+What `norm_pos` means in degrees is told in :mod:`gazeveil.gatekeeper.trackers.picture`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import msgpack  # type: ignore[import-untyped]
-import numpy as np
-from numpy.typing import ArrayLike
 
-from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import MOST_BYTES
-from gazeveil.gaze.geometry import Screen, Space, Sphere
-
-#: Samples that Pupil is less sure of are lost, as in Pupil Player's own plugins.
-MIN_CONFIDENCE = 0.6
 
 #: Whole nanoseconds of a time in seconds fit in 63 bits below this.
 _MOST_S = 4.0e9
 
+#: Time (ns), norm_x, norm_y and confidence of one sample of Pupil.
+PupilSample: TypeAlias = tuple[int, float, float, float]
 
-class ImagePlane(Protocol):
-    """What a fraction of the picture means in degrees."""
+_NO_PLACE = [math.nan, math.nan]
+_NO_POINT = [math.nan, math.nan, math.nan]
 
-    @property
-    def space(self) -> Space:
-        """What the degrees mean."""
-
-    def degrees(self, norm_x: ArrayLike, norm_y: ArrayLike) -> tuple[Floats, Floats]:
-        """Degrees of fractions of the picture."""
-
-    def norm(self, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[Floats, Floats]:
-        """Fractions of the picture of degrees; NaN where a direction does not meet its plane."""
+#: A surface that is the picture itself.
+_SAME = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
-@dataclass(frozen=True)
-class ScenePicture:
-    """The picture of a scene camera without distortion, as directions on a sphere.
-
-    Parameters
-    ----------
-    width_px, height_px : float
-        Resolution.
-    focal_px : float
-        Focal length.
-
-    Examples
-    --------
-    >>> x, y = ScenePicture().degrees([0.5], [0.5])
-    >>> float(x[0]), float(y[0])
-    (180.0, 90.0)
-    """
-
-    width_px: float = 1280.0
-    height_px: float = 720.0
-    focal_px: float = 829.0
-
-    @property
-    def space(self) -> Space:
-        """A sphere around the head."""
-        return Sphere()
-
-    def degrees(self, norm_x: ArrayLike, norm_y: ArrayLike) -> tuple[Floats, Floats]:
-        """Degrees of fractions of the picture."""
-        x, y = np.asarray(norm_x, dtype=np.float64), np.asarray(norm_y, dtype=np.float64)
-        right, down = (x - 0.5) * self.width_px, (y - 0.5) * self.height_px
-        return Sphere().degrees(np.stack((right, down, np.full(x.shape, self.focal_px)), axis=-1))
-
-    def norm(self, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[Floats, Floats]:
-        """Fractions of the picture of degrees; NaN behind the camera."""
-        v = Sphere().vectors(x_deg, y_deg)
-        ahead = np.where(v[..., 2] > 1e-9, v[..., 2], np.nan)
-        x = 0.5 + v[..., 0] / ahead * (self.focal_px / self.width_px)
-        return x, 0.5 + v[..., 1] / ahead * (self.focal_px / self.height_px)
-
-
-@dataclass(frozen=True)
-class ScreenPicture:
-    """A screen that fills the picture."""
-
-    screen: Screen
-
-    @property
-    def space(self) -> Space:
-        """The screen."""
-        return self.screen
-
-    def degrees(self, norm_x: ArrayLike, norm_y: ArrayLike) -> tuple[Floats, Floats]:
-        """Degrees of fractions of the screen."""
-        x, y = np.asarray(norm_x, dtype=np.float64), np.asarray(norm_y, dtype=np.float64)
-        return self.screen.from_px(x * self.screen.width_px, (1.0 - y) * self.screen.height_px)
-
-    def norm(self, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[Floats, Floats]:
-        """Fractions of the screen of degrees."""
-        x, y = self.screen.to_px(x_deg, y_deg)
-        return x / self.screen.width_px, 1.0 - y / self.screen.height_px
-
-
-def pinhole(width_px: float = 1280.0, height_px: float = 720.0, focal_px: float = 829.0) -> Screen:
-    """The picture of a camera without distortion as a screen; lengths in pixels stand for
-    millimetres.
-
-    Examples
-    --------
-    >>> round(pinhole().width_deg, 1)
-    75.3
-    """
-    return Screen(width_px, height_px, width_px, height_px, focal_px)
-
-
-def picture_of(space: Space) -> ImagePlane:
-    """The picture that belongs to a space: the screen itself, or the nominal scene camera."""
-    return ScreenPicture(space) if isinstance(space, Screen) else ScenePicture()
-
-
-def picture_for(screen: Screen | None, sphere: bool, *camera: float) -> ImagePlane:
-    """The picture of a tracker: a known screen, or that of a camera, on a sphere or as a screen."""
-    if screen is None and sphere:
-        return ScenePicture(*camera)
-    return ScreenPicture(screen or pinhole(*camera))
-
-
-def decode(payload: bytes) -> tuple[int, float, float, float]:
+def decode(payload: bytes) -> PupilSample:
     """Time (ns), norm_x, norm_y and confidence of a gaze message; NaN where the message has no
     number.
 
@@ -143,6 +37,95 @@ def decode(payload: bytes) -> tuple[int, float, float, float]:
     DataError
         For bytes that are no such message. The sentence holds nothing of it.
     """
+    return _sample(_message(payload))
+
+
+def decode_surface(payload: bytes) -> list[PupilSample]:
+    """The samples of a surface message, in the order of their times.
+
+    Raises
+    ------
+    DataError
+        For bytes that are no such message. The sentence holds nothing of it.
+    """
+    places = _message(payload).get("gaze_on_surfaces")
+    if not isinstance(places, list) or not all(isinstance(place, dict) for place in places):
+        raise DataError("A surface message has a list 'gaze_on_surfaces'; this one has none.")
+    return sorted(map(_sample, places), key=lambda sample: sample[0])
+
+
+def encode(topic: str, t_ns: int, norm_x: float, norm_y: float, valid: bool) -> bytes:
+    """A gaze message that holds nothing but what is given: the keys a client of Pupil's expects.
+    Its `base_data` has one entry for each eye, because clients look there for the eyes that were
+    seen; all their numbers are NaN.
+    """
+    t_s, sure = t_ns / 1e9, 1.0 if valid else 0.0
+    return msgpack.packb(
+        {
+            "topic": topic,
+            "norm_pos": [norm_x, norm_y],
+            "confidence": sure,
+            "timestamp": t_s,
+            "base_data": [_eye(eye, t_s, sure) for eye in (0, 1)],
+        },
+        use_bin_type=True,
+    )
+
+
+def encode_surface(
+    surface: str, gaze_topic: str, samples: Sequence[tuple[int, float, float, bool]]
+) -> bytes:
+    """A surface message of samples (time in ns, norm_x, norm_y, whether there is gaze) that went
+    out as gaze messages before. The surface is the picture itself, so its transforms are those
+    that change nothing: the real ones would tell how the head moved.
+    """
+    topic, latest_s = f"surfaces.{surface}", samples[-1][0] / 1e9
+    return msgpack.packb(
+        {
+            "topic": topic,
+            "name": surface,
+            "timestamp": latest_s,
+            "surf_to_img_trans": _SAME,
+            "img_to_surf_trans": _SAME,
+            "surf_to_dist_img_trans": _SAME,
+            "dist_img_to_surf_trans": _SAME,
+            "gaze_on_surfaces": [
+                {
+                    "topic": f"{gaze_topic}_on_surface",
+                    "norm_pos": [x, y],
+                    "confidence": 1.0 if valid else 0.0,
+                    "on_surf": bool(valid and 0.0 <= x <= 1.0 and 0.0 <= y <= 1.0),
+                    "base_data": [gaze_topic, t_ns / 1e9],
+                    "timestamp": t_ns / 1e9,
+                }
+                for t_ns, x, y, valid in samples
+            ],
+            "fixations_on_surfaces": [],
+        },
+        use_bin_type=True,
+    )
+
+
+def _eye(eye: int, t_s: float, sure: float) -> dict[str, object]:
+    """A pupil datum without a number of the eye."""
+    return {
+        "id": eye,
+        "topic": f"pupil.{eye}.3d",
+        "method": "not told",
+        "norm_pos": _NO_PLACE,
+        "diameter": math.nan,
+        "diameter_3d": math.nan,
+        "confidence": sure,
+        "timestamp": t_s,
+        "ellipse": {"center": _NO_PLACE, "axes": _NO_PLACE, "angle": math.nan},
+        "sphere": {"center": _NO_POINT, "radius": math.nan},
+        "circle_3d": {"center": _NO_POINT, "normal": _NO_POINT, "radius": math.nan},
+        "theta": math.nan,
+        "phi": math.nan,
+    }
+
+
+def _message(payload: bytes) -> dict[object, object]:
     if len(payload) > MOST_BYTES:
         raise DataError(f"A message has at most {MOST_BYTES} bytes.")
     try:
@@ -153,6 +136,10 @@ def decode(payload: bytes) -> tuple[int, float, float, float]:
         raise DataError("A gaze message is a msgpack map; this one is not.") from None
     if not isinstance(message, dict):
         raise DataError("A gaze message is a msgpack map; this one is not.")
+    return message
+
+
+def _sample(message: dict[object, object]) -> PupilSample:
     t = _number(message.get("timestamp"))
     if not abs(t) < _MOST_S:
         raise DataError("A gaze message has a 'timestamp' in seconds; this one has none.")
@@ -160,22 +147,6 @@ def decode(payload: bytes) -> tuple[int, float, float, float]:
     if not isinstance(place, list) or len(place) != 2:
         raise DataError("A gaze message has a 'norm_pos' of two numbers; this one has none.")
     return round(t * 1e9), _number(place[0]), _number(place[1]), _number(message.get("confidence"))
-
-
-def encode(topic: str, t_ns: int, norm_x: float, norm_y: float, valid: bool) -> bytes:
-    """A gaze message that holds nothing but what is given: the keys a client of Pupil's expects,
-    without eyes, pupils and 3-d points.
-    """
-    return msgpack.packb(
-        {
-            "topic": topic,
-            "norm_pos": [norm_x, norm_y],
-            "confidence": 1.0 if valid else 0.0,
-            "timestamp": t_ns / 1e9,
-            "base_data": [],
-        },
-        use_bin_type=True,
-    )
 
 
 def _number(value: object) -> float:

@@ -4,12 +4,15 @@ where the tracker vanished.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing
 
 from gazeveil.gatekeeper.blocks import Block
+from gazeveil.gatekeeper.trackers.picture import ImagePlane
 from gazeveil.gaze.geometry import Space
 
 #: Lines about trackers go here: counts and reasons, never gaze.
@@ -35,6 +38,11 @@ class Tracker(ABC):
     counts : Counter of str
         `samples`, `malformed`, `lost` (times the tracker vanished), `connected` and whatever else
         the source counts. No gaze.
+    picture : ImagePlane, optional
+        The picture that its places are parts of, where it has one.
+    trouble : str
+        What keeps gaze away or makes it wrong, and what to do, in one sentence for whoever runs the
+        service; empty where nothing does.
     on_confirm : callable, optional
         Called, on the event loop, when the tracker says that the wearer made the gesture for a
         choice.
@@ -43,9 +51,11 @@ class Tracker(ABC):
     rate_hz: float
     space: Space
     name: str
+    picture: ImagePlane | None = None
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self.trouble = ""
         self.on_confirm: Callable[[], None] | None = None
 
     @abstractmethod
@@ -82,6 +92,43 @@ class Tracker(ABC):
         """Count and log that the tracker is gone."""
         self.counts["lost"] += 1
         LOG.warning("%s: the tracker vanished", self.name)
+
+
+class ReconnectingTracker(Tracker):
+    """A source that is connected to, and connected to again with back-off when it is gone.
+
+    Subclasses have :meth:`connection`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._closing = False
+
+    async def close(self) -> None:
+        """End the iterator at the next sample or silence."""
+        self._closing = True
+
+    @abstractmethod
+    def connection(self) -> AsyncGenerator[Block | None, None]:
+        """The samples of one connection until it ends; nothing where nobody answers."""
+
+    async def samples(self) -> AsyncIterator[Block | None]:
+        """Samples of one connection after another; None when the tracker vanished."""
+        pauses = back_off()
+        while not self._closing:
+            live = False
+            async with aclosing(self.connection()) as blocks:
+                async for block in blocks:
+                    if block is not None and not live:
+                        live, pauses = True, back_off()
+                        self.counts["connected"] += 1
+                    yield block
+            if self._closing:
+                break
+            if live:
+                self.vanished()
+                yield None
+            await asyncio.sleep(next(pauses))
 
 
 def back_off(first_s: float = 0.2, most_s: float = 5.0) -> Iterator[float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from websockets.asyncio.client import connect
@@ -19,9 +19,10 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, parse_json
+from gazeveil.gatekeeper.newcomers import Newcomers
 from gazeveil.gatekeeper.trackers.address import host_and_port, is_local
 from gazeveil.gatekeeper.trackers.messages import MessageTracker
-from gazeveil.gatekeeper.trackers.tracker import LOG, QUIET, back_off
+from gazeveil.gatekeeper.trackers.tracker import LOG, QUIET, ReconnectingTracker
 from gazeveil.gatekeeper.trackers.waiting import Waiting
 from gazeveil.gaze.geometry import Space
 
@@ -75,6 +76,7 @@ class ListeningTracker(MessageTracker):
             )
         self._waiting = Waiting()
         self._taken = False
+        self._newcomers = Newcomers()
         #: Set once the port is open.
         self.listening = asyncio.Event()
 
@@ -84,7 +86,14 @@ class ListeningTracker(MessageTracker):
 
     async def samples(self) -> AsyncIterator[Block | None]:
         """Blocks of whichever tracker is connected; None when it goes."""
-        async with serve(self._serve, self.host, self.port, origins=[None], **_OPTIONS) as server:
+        async with serve(
+            self._serve,
+            self.host,
+            self.port,
+            origins=[None],
+            create_connection=self._newcomers.connection,
+            **_OPTIONS,
+        ) as server:
             self.port = next(iter(server.sockets)).getsockname()[1]
             self.listening.set()
             try:
@@ -95,10 +104,6 @@ class ListeningTracker(MessageTracker):
                 self._waiting.end()
 
     async def _serve(self, connection: ServerConnection) -> None:
-        if self._taken:
-            await connection.close(1013, "a tracker is connected already")
-            return
-        self._taken = True
         live = False
         try:
             reason = await self._greet(connection)
@@ -108,8 +113,14 @@ class ListeningTracker(MessageTracker):
                 )
                 await connection.close(1008, "hello refused")
                 return
-            live = True
+            if self._taken:
+                await connection.close(1013, "a tracker is connected already")
+                return
+            # only now: a stranger who says nothing must not keep the tracker out
+            live = self._taken = True
+            self._newcomers.known(connection)
             self.counts["connected"] += 1
+            await connection.send(json.dumps(self.welcome()))
             async for message in connection:
                 received = self.read(message)
                 if received == "ping":
@@ -121,8 +132,8 @@ class ListeningTracker(MessageTracker):
         except (ConnectionClosed, OSError):
             LOG.info("websocket: the connection broke")
         finally:
-            self._taken = False
             if live:
+                self._taken = False
                 self.vanished()
                 await self._waiting.put(None)
 
@@ -138,12 +149,10 @@ class ListeningTracker(MessageTracker):
         reason = self.admits(hello)
         if reason:
             self.counts["refused"] += 1
-            return reason
-        await connection.send(json.dumps(self.welcome()))
-        return ""
+        return reason
 
 
-class ConnectingTracker(MessageTracker):
+class ConnectingTracker(MessageTracker, ReconnectingTracker):
     """A tracker that serves its gaze; we connect, and connect again with back-off.
 
     Parameters
@@ -172,38 +181,21 @@ class ConnectingTracker(MessageTracker):
         host_and_port(self.scheme, place.partition("/")[0], PORT)
         self.url = f"{self.scheme}://{place}"
         self._silence_s = silence_s
-        self._closing = asyncio.Event()
 
-    async def close(self) -> None:
-        """End the iterator at the next message or silence."""
-        self._closing.set()
-
-    async def samples(self) -> AsyncIterator[Block | None]:
-        """Blocks as they come; None when the tracker goes."""
-        pauses = back_off()
-        while not self._closing.is_set():
-            live = False
-            try:
-                async with connect(self.url, **_OPTIONS) as connection:
-                    if self._token is not None:
-                        await connection.send(json.dumps({"type": "hello", "token": self._token}))
-                    while not self._closing.is_set():
-                        received = self.read(
-                            await asyncio.wait_for(connection.recv(), self._silence_s)
-                        )
-                        if received == "lost":
-                            yield None
-                        elif isinstance(received, Block):
-                            if not live:
-                                live, pauses = True, back_off()
-                                self.counts["connected"] += 1
-                            yield received
-            except (OSError, TimeoutError, ConnectionClosed, InvalidHandshake, InvalidURI) as error:
-                LOG.info("%s: not connected (%s)", self.scheme, type(error).__name__)
-            if live:
-                self.vanished()
-                yield None
-            await asyncio.sleep(next(pauses))
+    async def connection(self) -> AsyncGenerator[Block | None, None]:
+        """Blocks as they come, and None where the tracker says that it lost the eyes."""
+        try:
+            async with connect(self.url, **_OPTIONS) as connection:
+                if self._token is not None:
+                    await connection.send(json.dumps({"type": "hello", "token": self._token}))
+                while not self._closing:
+                    received = self.read(await asyncio.wait_for(connection.recv(), self._silence_s))
+                    if received == "lost":
+                        yield None
+                    elif isinstance(received, Block):
+                        yield received
+        except (OSError, TimeoutError, ConnectionClosed, InvalidHandshake, InvalidURI) as error:
+            LOG.info("%s: not connected (%s)", self.scheme, type(error).__name__)
 
 
 class SecureConnectingTracker(ConnectingTracker):

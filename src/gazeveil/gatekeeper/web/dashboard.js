@@ -125,6 +125,10 @@ function showAsks(asks) {
 function showHead() {
   const { name, resolution_deg, tick_ms } = device.level;
   const seen = device.tracker ? `${device.tracker.name}${device.tracker.connected ? "" : " (not connected)"}, ` : "";
+  const trouble = device.tracker?.trouble ?? "";
+  // The sentence is set only when it changes: a screen reader would say it again at every look.
+  if (byId("tracker-trouble").textContent !== trouble) byId("tracker-trouble").textContent = trouble;
+  byId("tracker-trouble").hidden = trouble === "";
   byId("device").textContent = `${device.device}: ${seen}${Math.round(device.rate_hz)} Hz, level ${name} (${resolution_deg}°, ${tick_ms} ms)`;
   const { name: wearer, known: isNamed } = device.wearer;
   byId("wearer").className = isNamed ? "badge info" : "badge warn";
@@ -201,7 +205,7 @@ function lock(why) {
   byId("locked").hidden = false;
   byId("locked-why").textContent = why;
   showStop();
-  for (const id of ["board", "nav", "device", "wearer", "in-use"]) byId(id).hidden = true;
+  for (const id of ["board", "nav", "device", "wearer", "in-use", "tracker-trouble"]) byId(id).hidden = true;
 }
 
 function unlock() {

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from gazeveil.gatekeeper.core.events.log import PublicEvent
 from gazeveil.gatekeeper.streams.subscription import Subscription
 
+#: What a listener may be told of: ends; for saccades starts too, or starts alone.
+MODES = ("end", "start-stop", "start")
+
 
 @dataclass(frozen=True, slots=True)
 class SaccadeStart:
@@ -27,11 +30,14 @@ class SaccadeStart:
 
 @dataclass(eq=False)
 class Listener:
-    """Somebody who wants to be told of events of one kind."""
+    """Somebody who wants to be told of events of one kind: that one has begun, by its tick alone
+    (`starts`), that one has ended (`ends`), or both.
+    """
 
     subscription: Subscription
     kind: str
     starts: bool
+    ends: bool
     callback: Callable[[PublicEvent | SaccadeStart], None]
 
 

@@ -61,13 +61,7 @@ class LoggedEvent(NamedTuple):
 
 
 class EventLog:
-    """The events of a device, the last :data:`LENGTH` of them.
-
-    Parameters
-    ----------
-    length : int
-        How many are remembered.
-    """
+    """The events of a device, the last `length` of them."""
 
     def __init__(self, length: int = LENGTH) -> None:
         self._entries: deque[LoggedEvent] = deque(maxlen=length)

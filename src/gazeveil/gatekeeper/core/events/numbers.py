@@ -28,12 +28,7 @@ def first_number(seed: int | None, app: str) -> int:
 
 
 class EventNumbers:
-    """Numbers of one app.
-
-    Parameters
-    ----------
-    first : int
-        The number of the first event it is told of.
+    """Numbers of one app, which counts from `first`.
 
     Examples
     --------
@@ -51,15 +46,8 @@ class EventNumbers:
         self._device_number: dict[int, int] = {}
 
     def told(self, entry: LoggedEvent, oldest: int) -> PublicEvent:
-        """The event as this app sees it, from now on one it was told of.
-
-        Parameters
-        ----------
-        entry : LoggedEvent
-            Of the event log.
-        oldest : int
-            The oldest number the event log remembers; what is older is forgotten here too, now and
-            then.
+        """The event as this app sees it, from now on one it was told of. What is older than
+        `oldest`, the oldest number the event log remembers, is forgotten here too, now and then.
         """
         there = entry.event.number
         if there not in self._mine:

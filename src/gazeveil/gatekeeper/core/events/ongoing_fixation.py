@@ -81,16 +81,8 @@ class OngoingFixations:
     def take(
         self, edges: Ints, begin: int, end: int, sums: Floats, times: Ints
     ) -> list[OngoingFixation]:
-        """The ongoing fixations at the ends of ticks.
-
-        Parameters
-        ----------
-        edges : array of int64
-            What the detector decided with these samples.
-        begin, end : int
-            First sample, and the one after the last.
-        sums, times : arrays
-            Running sums of places and the session's times, as rings.
+        """The ongoing fixations at the ends of ticks, from what the detector decided with samples
+        `begin` to `end` (one after the last); running sums of places and times come as rings.
         """
         rows = np.empty((end - begin, 4), dtype=np.int64)
         past = sums, times, self.back, self.tick_ns, self._state, self._first

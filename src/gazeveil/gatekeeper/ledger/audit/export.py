@@ -43,16 +43,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Verified:
-    """What a file holds whose rows are all as they were written.
-
-    Parameters
-    ----------
-    rows : int
-        How many there are.
-    first, last : int
-        Their numbers; 0 where there are none.
-    pruned_by : int, optional
-        The row that says that those before the first were pruned.
+    """What a file holds whose rows are all as they were written: how many, their numbers (0 where
+    there are none), and the row that says that those before the first were pruned.
     """
 
     rows: int
@@ -107,17 +99,9 @@ def export_lines(
 def verify_lines(
     lines: Iterable[str | bytes], key: bytes, head: tuple[int, str] | None = None
 ) -> Verified:
-    """See that a file holds every row as it was written.
-
-    Parameters
-    ----------
-    lines : iterable of str or bytes
-        Of the file.
-    key : bytes
-        The log's own.
-    head : tuple of int and str, optional
-        Number and hash of a row that was noted earlier: the file must hold it, or say that it is
-        the last one that was pruned.
+    """See that a file holds every row as it was written, under the log's own key. `head` is number
+    and hash of a row that was noted earlier: the file must hold it, or say that it is the last one
+    that was pruned.
 
     Raises
     ------

@@ -71,14 +71,8 @@ class AuditRow:
 
 
 class AuditLog:
-    """The log in the ledger's database.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Open.
-    key : bytes, optional
-        At least 16 bytes that hash the ids; made and kept in the database if not given.
+    """The log in the ledger's database. The key, at least 16 bytes, hashes the ids; it is made and
+    kept in the database if not given.
 
     Examples
     --------
@@ -205,13 +199,8 @@ class AuditLog:
         return int(row.rows), str(row.chain)
 
     def verify(self, head: tuple[int, str] | None = None) -> bool:
-        """Whether every row is as it was written and none is missing.
-
-        Parameters
-        ----------
-        head : tuple of int and str, optional
-            What :meth:`head` said earlier: the log must contain it, so it must be younger than what
-            was pruned.
+        """Whether every row is as it was written and none is missing. The log must contain `head`,
+        what :meth:`head` said earlier, so it must be younger than what was pruned.
         """
         rows, last = self.head()
         number, before = self._begin()

@@ -28,20 +28,8 @@ class Caller:
 
 
 class Callers:
-    """Tells callers by what they bring.
-
-    Parameters
-    ----------
-    tokens : Tokens
-        Those that are valid.
-    guesses : Guesses
-        How many wrong ones may be tried.
-    metrics : Metrics
-        Counts the wrong ones.
-    policy : callable
-        The policy now.
-    database_lost : callable
-        What is answered while the database does not.
+    """Tells callers by what they bring: valid tokens, and so many wrong ones. `policy` gives the
+    policy now, `database_lost` what is answered while the database does not.
     """
 
     def __init__(
@@ -56,16 +44,8 @@ class Callers:
         self._policy, self._database_lost = policy, database_lost
 
     def of_token(self, token: str, address: str, origin: str | None = None) -> Caller:
-        """Who a token belongs to; wrong, stale and forged ones are all the same answer.
-
-        Parameters
-        ----------
-        token : str
-            As it came.
-        address : str
-            Of the peer.
-        origin : str, optional
-            The page's origin where it is not the service's own.
+        """Who a token belongs to; wrong, stale and forged ones are all the same answer. `origin` is
+        the page's, where it is not the service's own.
         """
         unknown = Refused(
             401, "token", "A valid token is needed. Ask the owner of the device for one."
@@ -106,12 +86,8 @@ class Callers:
         self, token: str, address: str, origin: str | None = None, local: LocalPeer | None = None
     ) -> Caller:
         """The app of a token, used from an origin it may be used from, or without a token the app
-        that a program of this machine is; parameters as for :meth:`of_token`.
-
-        Parameters
-        ----------
-        local : LocalPeer, optional
-            Who it is, where it came over the Unix socket.
+        that a program of this machine is, where it came over the Unix socket (`local`); parameters
+        as for :meth:`of_token`.
         """
         app = self.local_app(local) if local is not None and not token else None
         if app is not None:

@@ -110,14 +110,8 @@ class NewSession:
 
 
 class Sessions:
-    """The owner's sessions; safe to use from several threads.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Open; its database keeps the hashes.
-    end_all : bool
-        End those of earlier runs first.
+    """The owner's sessions; safe to use from several threads. The ledger's database keeps the
+    hashes; `end_all` ends those of earlier runs first.
 
     Examples
     --------

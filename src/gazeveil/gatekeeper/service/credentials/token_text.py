@@ -17,16 +17,8 @@ _DUMMY_HASH = bytes(32)
 
 
 class TokenText(NamedTuple):
-    """The parts of a token; all empty where it is none.
-
-    Parameters
-    ----------
-    role : str
-        Whom it stands for, or `link` for the key of an owner's link.
-    id : str
-        Public; finds the row.
-    secret : str
-        Known to its holder alone.
+    """The parts of a token; all empty where it is none. The role may be `link`, for the key of an
+    owner's link; the id is public and finds the row; the secret is known to its holder alone.
     """
 
     role: str

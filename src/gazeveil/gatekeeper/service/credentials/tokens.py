@@ -31,11 +31,6 @@ _FIND = Ready(sa.select(TOKENS).where(TOKENS.c.id == sa.bindparam("i")))
 class Tokens:
     """Tokens in the ledger's database.
 
-    Parameters
-    ----------
-    ledger : Ledger
-        Open.
-
     Examples
     --------
     >>> with Ledger.open("sqlite://") as ledger:

@@ -17,15 +17,7 @@ def ending(table: sa.Table, now_ns: int) -> sa.Update:
 
 
 class UnwrittenEnds:
-    """Ends that are in force and have to be written.
-
-    Parameters
-    ----------
-    database : Database
-        Where.
-    table : Table
-        With columns `id` and `ended_ns`.
-    """
+    """Ends that are in force and have to be written to a table with columns `id` and `ended_ns`."""
 
     def __init__(self, database: Database, table: sa.Table) -> None:
         self._database, self._table = database, table

@@ -26,16 +26,8 @@ _MARKS = re.compile(rb'"[^"\\]*+(?:\\.?+[^"\\]*+)*+"?+|[\[\]{}]', re.DOTALL)
 
 
 class Buckets:
-    """Token buckets by key; safe to use from several threads.
-
-    Parameters
-    ----------
-    per_minute : float
-        How fast a bucket fills.
-    burst : int, optional
-        Its size; by default what a minute gives.
-    clock : callable
-        Seconds that never go back.
+    """Token buckets by key; safe to use from several threads. A bucket holds `burst`, by default
+    what a minute gives; the clock gives seconds that never go back.
 
     Examples
     --------
@@ -86,19 +78,12 @@ class Buckets:
 
 
 class Guesses:
-    """Limits wrong tokens by who sends them: where from, which page, and which token they are made
-    to look like.
+    """Limits wrong tokens in a minute by who sends them: where from, which page, and which token
+    they are made to look like.
 
     Whoever sends wrong tokens fills a bucket of their own. Tokens of ours never come here
     (:mod:`gazeveil.gatekeeper.service.credentials.live_tokens`), so wrong ones shut out nobody who
     holds a right one.
-
-    Parameters
-    ----------
-    per_minute : float
-        Wrong tokens of one kind in a minute.
-    clock : callable
-        Seconds that never go back.
     """
 
     def __init__(self, per_minute: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -109,17 +94,9 @@ class Guesses:
         return f"{address} {(origin or '')[:256]} {token_id}"
 
     def may_try(self, address: str, origin: str | None = None, token_id: str = "") -> bool:
-        """Whether another token of this kind is looked at.
-
-        Parameters
-        ----------
-        address : str
-            Of the peer.
-        origin : str, optional
-            The page's origin where it is not the service's own.
-        token_id : str
-            The public part of the token where there is a live one of that id, else nothing:
-            invented ids share one bucket.
+        """Whether another token of this kind is looked at. The origin is the page's, where it is
+        not the service's own; `token_id` is the public part of the token where there is a live one
+        of that id, else nothing: invented ids share one bucket.
         """
         return not self._buckets.empty(self._key(address, origin, token_id))
 

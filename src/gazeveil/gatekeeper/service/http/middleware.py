@@ -18,25 +18,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gazeveil.gatekeeper.page_security import HEADERS, LOCAL_NAMES, host_name
 from gazeveil.gatekeeper.service.http.cookies import keep_ours
 from gazeveil.gatekeeper.service.http.limits import depth
 from gazeveil.gatekeeper.service.settings import Settings
-
-#: Sent with everything. Pages load nothing from elsewhere, run no inline script, and cannot be
-#: framed.
-HEADERS = {
-    "content-security-policy": (
-        "default-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action"
-        " 'self'; frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "permissions-policy": "camera=(), microphone=(), geolocation=()",
-}
-
-_LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
 def problem(
@@ -55,24 +40,9 @@ def address(scope: Scope) -> str:
     return "local" if local is None else f"uid {local.uid}"
 
 
-def host_name(value: str) -> str:
-    """A Host header without its port."""
-    name, colon, port = value.rpartition(":")
-    return (name if colon and port.isdigit() else value).lower()
-
-
 def same_origin(headers: Headers, scheme: str, public: Collection[str] = ()) -> bool:
-    """Whether a request has no origin or its own.
-
-    Parameters
-    ----------
-    headers : Headers
-        Of the request.
-    scheme : str
-        By which it came here.
-    public : collection of str
-        Origins under which a proxy shows the service, from the settings: what a proxy says in
-        headers is not believed.
+    """Whether a request has no origin or its own. A proxy shows the service under the origins of
+    `public`, from the settings: what a proxy says in headers is not believed.
     """
     origin = headers.get("origin")
     own = f"{'https' if scheme in ('https', 'wss') else 'http'}://{headers.get('host', '')}"
@@ -80,20 +50,9 @@ def same_origin(headers: Headers, scheme: str, public: Collection[str] = ()) -> 
 
 
 class RequestMiddleware:
-    """The outermost layer.
-
-    Parameters
-    ----------
-    app : ASGI app
-        What is behind it.
-    settings : Settings
-        The limits.
-    origins : callable
-        Origins of all apps, for browsers.
-    seen : callable
-        Told method, path, status and seconds of each request.
-    admit : callable
-        Whether a request may still come, by its quota.
+    """The outermost layer. `origins` gives those of all apps, for browsers; `seen` is told method,
+    path, status and seconds of each request; `admit` says whether a request may still come, by its
+    quota.
     """
 
     def __init__(
@@ -108,7 +67,7 @@ class RequestMiddleware:
         self.seen, self.admit = seen, admit
         public = (urlsplit(origin).netloc for origin in settings.public_origin)
         self.hosts = {
-            *_LOCAL,
+            *LOCAL_NAMES,
             settings.host.lower(),
             *(h.lower() for h in settings.hosts),
             *(host_name(netloc) for netloc in public),

@@ -28,13 +28,14 @@ _CLOSED = failures(
 
 def _health(request: Request) -> dict[str, Any]:
     service = service_of(request)
+    reason = service.why_not_ready()
     return {
         "live": True,
-        "ready": service.database_up and not service.stopping,
+        "ready": reason is None,
         "database": service.database_up,
         "tracker": service.tracker_input.connected,
         "version": __version__,
-        "reason": service.why_not_ready(),
+        "reason": reason,
     }
 
 

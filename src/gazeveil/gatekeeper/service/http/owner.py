@@ -63,8 +63,7 @@ def _device(service: Service) -> dict[str, Any]:
     with_token = service.tokens.live.apps(time.time_ns())
     asking = (ask.app for ask in service.access_requests.waiting())
     names = sorted({*service.policy.apps, *with_token, *asking})
-    calls = service.keeper.status()["calls"]
-    assert isinstance(calls, dict)
+    calls = service.keeper.calls()
     return {
         "device": service.settings.device,
         "consent": service.policy.consent,
@@ -73,6 +72,7 @@ def _device(service: Service) -> dict[str, Any]:
         "tracker": {
             "name": service.settings.tracker if service.tracker is None else service.tracker.name,
             "connected": service.tracker_input.connected,
+            "trouble": service.tracker_input.trouble,
         },
         "presets": [
             {
@@ -85,9 +85,7 @@ def _device(service: Service) -> dict[str, Any]:
             for p in PRESETS.values()
         ],
         "purposes": [{"code": code, "means": means} for code, means in PURPOSES.items()],
-        "apps": [
-            _app(service, name, name in with_token, int(calls.get(name, 0))) for name in names
-        ],
+        "apps": [_app(service, name, name in with_token, calls.get(name, 0)) for name in names],
         "ledger": service.database_up,
     }
 

@@ -43,20 +43,8 @@ def bearer(headers: Headers) -> str:
 
 
 class RateLimiter:
-    """Counts requests by quota.
-
-    Parameters
-    ----------
-    settings : Settings
-        How many a quota takes.
-    tokens : Tokens
-        Whose tokens are valid.
-    sessions : Sessions
-        The owner's sessions.
-    peers : Peers
-        Where connections are counted.
-    local_app : callable
-        The app that a program of this machine is, which needs no token.
+    """Counts requests by quota. `local_app` gives the app that a program of this machine is, which
+    needs no token.
     """
 
     def __init__(

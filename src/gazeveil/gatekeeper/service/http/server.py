@@ -35,15 +35,7 @@ GRACE_S = 1.5
 
 
 class Server(uvicorn.Server):
-    """A server that lets every subscriber know before it stops.
-
-    Parameters
-    ----------
-    config : uvicorn.Config
-        Its configuration.
-    service : Service
-        What it serves.
-    """
+    """A server that lets every subscriber know before it stops."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)

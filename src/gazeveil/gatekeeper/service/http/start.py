@@ -113,16 +113,8 @@ def warm_up(service: Service) -> None:
 
 
 def serve(settings: Settings, say: Any = print, new_tracker_token: bool = False) -> None:
-    """Run until a signal comes.
-
-    Parameters
-    ----------
-    settings : Settings
-        What to run.
-    say : callable
-        Told the address and the owner's link.
-    new_tracker_token : bool
-        Whether to make a new token for the tracker, so that the last one stops working.
+    """Run until a signal comes. `say` is told the address and the owner's link; with
+    `new_tracker_token` the tracker's last token stops working.
 
     Raises
     ------

@@ -22,14 +22,8 @@ from gazeveil.gatekeeper.service.sockets.protocol import Config, HeadProtocol, a
 
 
 class CertificateFiles:
-    """A certificate and its key, read again when their files change.
-
-    Parameters
-    ----------
-    certificate : Path
-        PEM, with its chain.
-    key : Path
-        PEM, without a password.
+    """A certificate (PEM, with its chain) and its key (PEM, without a password), read again when
+    their files change.
 
     Raises
     ------

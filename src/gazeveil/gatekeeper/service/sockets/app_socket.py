@@ -41,17 +41,7 @@ from gazeveil.gatekeeper.service.sockets.open_connection import carry, connect
 
 
 class AppSession:
-    """One app on one WebSocket.
-
-    Parameters
-    ----------
-    service : Service
-        Everything.
-    caller : Caller
-        Who it is.
-    websocket : WebSocket
-        The connection, accepted.
-    """
+    """One app on one accepted WebSocket."""
 
     def __init__(self, service: Service, caller: Caller, websocket: WebSocket) -> None:
         self.service, self.caller, self.websocket = service, caller, websocket

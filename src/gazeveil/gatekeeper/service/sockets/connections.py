@@ -42,20 +42,8 @@ SendNow = Callable[[bytes, bool], bool]
 
 
 class Connection:
-    """One WebSocket and the messages that wait for it.
-
-    Parameters
-    ----------
-    broadcaster : Broadcaster
-        All connections.
-    app : str
-        Whose it is.
-    send : callable
-        ASGI's send of the WebSocket.
-    most : int
-        Messages of channels that may wait.
-    send_now : callable, optional
-        A shorter way for what can be sent at once.
+    """One WebSocket of an app, with at most so many messages of channels that wait for it. `send`
+    is ASGI's, `send_now` a shorter way for what can be sent at once.
     """
 
     def __init__(

@@ -25,15 +25,7 @@ CLOSING_S = 10.0
 
 
 class Peer:
-    """One open connection.
-
-    Parameters
-    ----------
-    transport : asyncio.Transport
-        How it is closed.
-    address : str
-        Of the other side.
-    """
+    """One open connection: how it is closed, and the address of the other side."""
 
     __slots__ = ("accepted", "address", "closing_since_s", "local", "quota", "transport")
 
@@ -48,13 +40,7 @@ class Peer:
 
 
 class Peers:
-    """All open connections of a service.
-
-    Parameters
-    ----------
-    settings : Settings
-        The limits.
-    """
+    """All open connections of a service."""
 
     def __init__(self, settings: Settings) -> None:
         self.most, self.most_here = settings.strangers, settings.strangers_per_address
@@ -87,14 +73,8 @@ class Peers:
         self._by_transport[transport] = peer
 
     def known(self, scope: Scope, quota: str) -> None:
-        """The connection of a request has shown whose it is.
-
-        Parameters
-        ----------
-        scope : Scope
-            Of the request or WebSocket.
-        quota : str
-            The token's or session's own.
+        """The connection of a request or WebSocket has shown whose it is, by the quota of its token
+        or session.
         """
         peer = scope.get("state", {}).get("peer")
         if (

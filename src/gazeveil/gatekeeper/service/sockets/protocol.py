@@ -42,18 +42,8 @@ _HEADER_BYTES = 4
 
 
 class Config(uvicorn.Config):
-    """uvicorn's configuration, with what the protocols below need.
-
-    Parameters
-    ----------
-    app : ASGI app
-        What is served.
-    settings : Settings
-        The limits.
-    peers : Peers
-        Where connections are counted.
-    **options
-        As :class:`uvicorn.Config` takes them.
+    """uvicorn's configuration, with what the protocols below need: the limits, and where
+    connections are counted.
     """
 
     def __init__(self, app: Any, settings: Settings, peers: Peers, **options: Any) -> None:

@@ -62,7 +62,7 @@ class Subscribe(msgspec.Struct, tag="subscribe", forbid_unknown_fields=True):
 
     id: Id
     what: Literal["fixation", "saccade", "pursuit", "tile", "samples", "select"]
-    mode: Literal["end", "start-stop"] = "end"
+    mode: Literal["end", "start-stop", "start"] = "end"
     mechanism: Word | None = None
     encoding: Literal["json", "binary"] = "json"
     batch: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1

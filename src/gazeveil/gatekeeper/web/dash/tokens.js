@@ -7,7 +7,7 @@ import { byId, copy, el } from "./dom.js";
 import { appName, sentence } from "./words.js";
 
 /** The demo apps and the names they are registered under, least first. */
-export const DEMOS = /** @type {const} */ ({ select: "quiet-room", analytics: "gallery-analytics", button: "gaze-button", foveated: "foveated-gallery" });
+export const DEMOS = /** @type {const} */ ({ select: "quiet-room", analytics: "gallery-analytics", walking: "walking-on", guidance: "led-gallery", button: "gaze-button", foveated: "foveated-gallery" });
 
 const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 const NAME_WORDS = "A name has up to 64 letters, digits, dots, dashes and underscores, and begins with a letter or digit.";
@@ -79,7 +79,7 @@ export async function startDemos(known) {
   }
   const dialog = byId("token-dialog");
   dialog.replaceChildren(el("form", { method: "dialog" },
-    el("h2", { id: "token-title" }, "Four demo apps are registered"),
+    el("h2", { id: "token-title" }, "Six demo apps are registered"),
     el("div", { class: "dialog-body" }, el("p", {}, "They hold a token and no grant: each will ask, and you decide here. Their tokens travel in the part of the link after #, which browsers send to no server.")),
     el("div", { class: "buttons" },
       el("button", { type: "submit" }, "Close"),

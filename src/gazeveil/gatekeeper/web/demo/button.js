@@ -1,5 +1,5 @@
 /**
- * App three: things in a room that a long look switches. It is told when a movement has ended, in cells and ticks.
+ * App five: things in a room that a long look switches. It is told when a movement has ended, in cells and ticks.
  * @module
  */
 import { el } from "/dash/dom.js";

@@ -1,16 +1,18 @@
 /**
- * Puts the four apps on the page. Their tokens come in the fragment of the address, leave it at once, and stay in this tab alone.
+ * Puts the six apps on the page. Their tokens come in the fragment of the address, leave it at once, and stay in this tab alone.
  * @module
  */
 import { byId } from "/dash/dom.js";
 import { analytics } from "./analytics.js";
 import { button } from "./button.js";
 import { foveated } from "./foveated.js";
+import { guidance } from "./guidance.js";
 import { panel } from "./panel.js";
 import { select } from "./select.js";
+import { walking } from "./walking.js";
 
 /** Least first, as the owner decides on them. */
-const APPS = { select, analytics, button, foveated };
+const APPS = { select, analytics, walking, guidance, button, foveated };
 
 /** @returns {Map<string, string>} tokens by the name of the demo app */
 function tokens() {

@@ -1,5 +1,5 @@
 /**
- * App four: the gallery drawn sharp only around protected gaze. It gets samples, each with noise, and pays for them from its budget.
+ * App six: the gallery drawn sharp only around protected gaze. It gets samples, each with noise, and pays for them from its budget.
  * @module
  */
 import { el } from "/dash/dom.js";

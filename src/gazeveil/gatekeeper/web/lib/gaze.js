@@ -148,7 +148,7 @@ export class Gaze {
    * ("ended": code, reason) and on the state of the connection ("statechange").
    * @param {string} kind
    * @param {(event: any) => void} callback
-   * @param {{mode?: "end"|"start-stop", once?: boolean, signal?: AbortSignal}} [options] "start-stop" is for saccades: the start carries its time alone
+   * @param {{mode?: "end"|"start-stop"|"start", once?: boolean, signal?: AbortSignal}} [options] "start-stop" and "start" are for saccades: the start carries its time alone, and "start" leaves out where they land
    * @returns {Promise<any>} resolves when the Gatekeeper has accepted it, rejects with a GazeError when it has not
    */
   addEventListener(kind, callback, { mode = "end", once = false, signal } = {}) {

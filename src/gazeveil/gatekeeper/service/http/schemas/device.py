@@ -32,6 +32,7 @@ class TrackerAnswer(Answer):
 
     name: str
     connected: bool
+    trouble: str = Field("", description="What keeps gaze away or makes it wrong, and what to do.")
 
 
 class WearerBody(Body):

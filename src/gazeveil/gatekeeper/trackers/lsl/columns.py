@@ -1,0 +1,197 @@
+"""Which channels of a stream hold gaze, and in which unit.
+
+Channels go by their labels, whatever their order and capitals:
+
+- `norm_pos_x`, `norm_pos_y`, `confidence`: Pupil Core's relay; fractions of the picture from its
+  bottom-left corner;
+- `left_gaze_point_on_display_area_x` and so on for y and the right eye, with
+  `left_gaze_point_valid` or `left_gaze_point_validity`: Tobii's names; fractions of the screen from
+  its top-left corner;
+- `leftEyeX`, `leftEyeY`, `rightEyeX`, `rightEyeY`: EyeLink's; pixels of the screen;
+- `x_deg`, `y_deg`, `valid`: our own;
+- `x`, `y` and a few other plain names, with the unit that the channel says: Pupil Invisible and
+  Neon say pixels of the scene camera.
+
+Names and unit can be given. The line of sight is the mean of the eyes that are valid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gazeveil.arrays import Bools, Floats
+from gazeveil.errors import DataError
+from gazeveil.gatekeeper.trackers.lsl.description import StreamChannel
+from gazeveil.gatekeeper.trackers.picture import ImagePlane
+
+#: Units by the name that the option `unit` has.
+UNITS = ("fraction", "fraction-up", "px", "deg")
+
+#: How channels write them.
+_WRITTEN = {
+    **dict.fromkeys(("px", "pixel", "pixels"), "px"),
+    **dict.fromkeys(("deg", "degree", "degrees", "°"), "deg"),
+    **dict.fromkeys(("fraction", "norm", "normal", "normalized", "normalised"), "fraction"),
+}
+
+#: EyeLink writes -32768 for a lost eye; no screen has so many pixels.
+_MOST_PX = 32_768.0
+
+
+@dataclass(frozen=True)
+class GazeColumns:
+    """Columns of gaze: those of each eye or one for both, those that say how sure each place is (or
+    none), a unit of :data:`UNITS`, and the value below which a place is lost.
+    """
+
+    x: tuple[int, ...]
+    y: tuple[int, ...]
+    sure: tuple[int, ...]
+    unit: str
+    least: float
+
+    def degrees(self, values: Floats, picture: ImagePlane) -> tuple[Floats, Floats, Bools]:
+        """Degrees of rows of numbers, and where there are any."""
+        x, y = values[:, self.x], values[:, self.y]
+        good = np.isfinite(x) & np.isfinite(y)
+        if self.sure:
+            good &= values[:, self.sure] >= self.least
+        if self.unit == "px":
+            good &= (np.abs(x) < _MOST_PX) & (np.abs(y) < _MOST_PX)
+        count = np.count_nonzero(good, axis=1)
+        with np.errstate(invalid="ignore"):
+            mean_x, mean_y = (
+                np.where(good, place, 0.0).sum(axis=1) / np.where(count, count, np.nan)
+                for place in (x, y)
+            )
+        width, height = picture.size_px
+        if self.unit == "deg":
+            return mean_x, mean_y, count > 0
+        if self.unit == "px":
+            mean_x, mean_y = mean_x / width, 1.0 - mean_y / height
+        elif self.unit == "fraction":
+            mean_y = 1.0 - mean_y
+        x_deg, y_deg = picture.degrees(mean_x, mean_y)
+        return x_deg, y_deg, count > 0
+
+    def rows(
+        self, channels: int, x_deg: Floats, y_deg: Floats, valid: Bools, picture: ImagePlane
+    ) -> Floats:
+        """Rows of numbers of degrees: the place in the columns of every eye, 1 or 0 in those that
+        say how sure it is, NaN in all others.
+        """
+        x, y = x_deg, y_deg
+        if self.unit != "deg":
+            x, y = picture.norm(x_deg, y_deg)
+            width, height = picture.size_px
+            if self.unit == "px":
+                x, y = x * width, (1.0 - y) * height
+            elif self.unit == "fraction":
+                y = 1.0 - y
+        good = valid & np.isfinite(x) & np.isfinite(y)
+        rows = np.full((len(x), channels), np.nan)
+        rows[:, self.x] = np.where(good, x, np.nan)[:, None]
+        rows[:, self.y] = np.where(good, y, np.nan)[:, None]
+        rows[:, self.sure] = good[:, None]
+        return rows
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """Labels to look for, as an option gives them or as a program is known to write them."""
+
+    x: tuple[str, ...]
+    y: tuple[str, ...]
+    #: For each eye the names that its validity may have.
+    sure: tuple[tuple[str, ...], ...] = ()
+    #: Empty where the channel says it.
+    unit: str = ""
+
+
+_TOBII = "gaze_point_on_display_area"
+_KNOWN = (
+    ColumnNames(("norm_pos_x",), ("norm_pos_y",), (("confidence",),), "fraction-up"),
+    ColumnNames(("x_deg",), ("y_deg",), (("valid",),), "deg"),
+    *(
+        ColumnNames(
+            tuple(f"{eye}_{_TOBII}_{a}" for eye in ("left", "right")),
+            tuple(f"{eye}_{_TOBII}_{b}" for eye in ("left", "right")),
+            tuple(
+                (f"{eye}_gaze_point_valid", f"{eye}_gaze_point_validity")
+                for eye in ("left", "right")
+            ),
+            "fraction",
+        )
+        for a, b in (("x", "y"), ("0", "1"))
+    ),
+    ColumnNames(("lefteyex", "righteyex"), ("lefteyey", "righteyey"), (), "px"),
+    *(
+        ColumnNames(x, y, (("valid", "validity", "confidence", "worn"),))
+        for x, y in (
+            (("x",), ("y",)),
+            (("gaze_x",), ("gaze_y",)),
+            (("screenx",), ("screeny",)),
+            (("left_x", "right_x"), ("left_y", "right_y")),
+            (("gaze_left_x", "gaze_right_x"), ("gaze_left_y", "gaze_right_y")),
+        )
+    ),
+)
+
+
+def find_columns(
+    channels: tuple[StreamChannel, ...], chosen: ColumnNames | None, min_confidence: float
+) -> GazeColumns:
+    """The columns of gaze in a stream, from what it says and what the user says; empty fields are
+    looked up. Pupil's samples below `min_confidence` are lost; for others it is one half.
+
+    Raises
+    ------
+    DataError
+        Where there are none, or their unit is not known.
+    """
+    labels = [channel.label.strip().lower() for channel in channels]
+    unit = chosen.unit if chosen else ""
+    for names in (chosen,) if chosen and chosen.x else _KNOWN:
+        found = _find(labels, names)
+        if found is None:
+            continue
+        x, y, sure = found
+        unit = unit or names.unit or _WRITTEN.get(channels[x[0]].unit.strip().lower(), "")
+        if not unit:
+            raise DataError(
+                f"The channels {channels[x[0]].label} and {channels[y[0]].label} say no unit that"
+                " is known. Add ?unit=px, ?unit=fraction (from the top-left corner),"
+                " ?unit=fraction-up (from the bottom-left corner) or ?unit=deg."
+            )
+        pupil = bool(sure) and labels[sure[0]] == "confidence"
+        return GazeColumns(x, y, sure, unit, min_confidence if pupil else 0.5)
+    shown = ", ".join(channel.label or "(no label)" for channel in channels[:12])
+    raise DataError(
+        f"No channels of gaze are known in this stream; it has {shown or 'none'}. Name them with"
+        " ?x=LABEL&y=LABEL&unit=px (or fraction, fraction-up, deg)."
+    )
+
+
+def _find(
+    labels: list[str], names: ColumnNames
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+    """Columns of x, y and validity of the eyes that are there; None where there is none."""
+    eyes = [
+        eye
+        for eye, (x, y) in enumerate(zip(names.x, names.y, strict=True))
+        if x.lower() in labels and y.lower() in labels
+    ]
+    if not eyes:
+        return None
+    # one validity may be that of both eyes
+    sure = [
+        next((labels.index(n.lower()) for n in names.sure[at] if n.lower() in labels), -1)
+        for at in (min(eye, len(names.sure) - 1) for eye in eyes if names.sure)
+    ]
+    return (
+        tuple(labels.index(names.x[eye].lower()) for eye in eyes),
+        tuple(labels.index(names.y[eye].lower()) for eye in eyes),
+        tuple(sure) if sure and min(sure) >= 0 else (),
+    )
