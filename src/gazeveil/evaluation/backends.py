@@ -35,12 +35,15 @@ from gazeveil.errors import DataError, GazeveilError, MissingExtraError
 from gazeveil.evaluation.plan import Cell, CellBatch
 from gazeveil.evaluation.sources import in_memory, scratch_paths
 from gazeveil.evaluation.store import Content, Store
-from gazeveil.evaluation.worker import Worker, compute
+from gazeveil.evaluation.worker import Worker, compute, forget_parts
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.processes import ATTEMPTS, LostTask, WorkerPool, serve_parent
+from gazeveil.processes import ATTEMPTS, LostTask, WorkerPool, return_memory, serve_parent
 
 #: How often it is looked which cells of the batches in hand are finished, in seconds.
 LOOK_S = 0.5
+
+#: How long a scheduler may take to answer, in seconds.
+ANSWER_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -114,9 +117,17 @@ class InProcess(Backend):
         self, worker: Worker, batches: Sequence[CellBatch], folder: Path | None
     ) -> Iterator[tuple[CellBatch, Answer]]:
         """Answers cell by cell."""
-        for batch in batches:
+        # Batches of one repetition share what is known of the raw recordings: one after the other.
+        for batch in sorted(batches, key=lambda b: (_is_about(b), b.events, b.repetition)):
             for cell, content in compute(worker, batch):
                 yield replace(batch, cells=(cell,)), {cell: content}
+        # This process goes on to something else.
+        forget_parts()
+
+
+def _is_about(batch: CellBatch) -> bool:
+    """Whether a batch is of promises and examples, which come last."""
+    return all(cell.kind == "about" for cell in batch.cells)
 
 
 class Processes(Backend):
@@ -147,7 +158,9 @@ class Processes(Backend):
             return
         self._pool = WorkerPool(self.workers, partial(self._beginning, sent))
         given = [partial(_given, batch, folder, i) for i, batch in enumerate(batches)]
-        for answer in self._pool.do(_work_here, given, LOOK_S):
+        # Promises and examples stay last, whatever repetition they are of.
+        material = [_is_about(batch) or (batch.events, batch.repetition) for batch in batches]
+        for answer in self._pool.do(_work_here, given, LOOK_S, material):
             if isinstance(answer, LostTask):
                 yield (
                     batches[answer.number],
@@ -162,6 +175,8 @@ class Processes(Backend):
                 for number, cell in self._finished():
                     cells = batches[number].cells[cell:][:1]
                     yield replace(batches[number], cells=cells), Finished()
+                # Also where nothing is finished: whoever asked may want to stop.
+                yield replace(batches[0], cells=()), Finished()
 
     def _beginning(
         self, sent: bytes, _: int, context: BaseContext
@@ -269,7 +284,7 @@ class Cluster(ExecutorBackend):
             raise MissingExtraError("distributed", "cluster") from error
         connect: Any = Connect  # Dask has no types
         try:
-            self.client: Any = connect(address, timeout="10s", set_as_default=False)
+            self.client: Any = connect(address, timeout=ANSWER_S, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise DataError(
                 f"No Dask scheduler answers at {address} ({first_line(error)}). Start one with"
@@ -331,6 +346,7 @@ def _work_here(batch: CellBatch, folder: Path | None, number: int) -> dict[Cell,
         if store is not None and "failure" not in content:
             store.put(_WORKER.key(cell), content)
         answer[cell] = content
+        return_memory()
         _QUEUE.put((number, batch.cells.index(cell)))
     return answer
 

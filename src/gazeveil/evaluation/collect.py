@@ -5,8 +5,10 @@ cells give the same bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +25,8 @@ from gazeveil.evaluation.plan import Cell, StudyPlan, seed_of
 from gazeveil.evaluation.results import Examples, Results, frame_of, outcomes_of
 from gazeveil.evaluation.store import Content
 from gazeveil.evaluation.study import Study
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.utility.base import Utility
 
 #: What guessing gives for an attack's further figures, where it is known.
 _CHANCE = {"eer": 0.5, "d_prime": 0.0}
@@ -54,17 +58,13 @@ def collect(
     """
     names = {
         NONE: (NONE, "", ""),
-        **{str(m): (m.name, m.reading, _parameters(str(m))) for m in study.mechanisms},
+        **{str(m): (m.name, m.reading, _parameters(m.public_text)) for m in study.mechanisms},
     }
-    groups: dict[Cell, list[tuple[int, Content]]] = {}
-    failures = []
-    for cell in plan.cells:
-        content = cells.get(cell, {"failure": "It was not computed."})
-        if "failure" in content:
-            failures.append({"cell": str(cell), "sentence": str(content["failure"])})
-        elif cell.kind != "about":
-            first = Cell(cell.mechanism, cell.events, cell.scenario, cell.kind, cell.what, 0)
-            groups.setdefault(first, []).append((cell.repetition, content))
+    # Results are sent on: they say what a file is called and not where it lies.
+    shown = {NONE: NONE, **{str(m): m.public_text for m in study.mechanisms}}
+    called = {str(u): u.public_text for u in study.utilities}
+    bare = _without_folders(study)
+    groups, failures = _grouped(plan, cells, shown, bare)
     rows: list[Row] = []
     outcomes: list[Row] = []
     for cell, contents in groups.items():
@@ -76,7 +76,7 @@ def collect(
             "events": cell.events,
             "scenario": cell.scenario,
         }
-        shared[cell.kind] = cell.what
+        shared[cell.kind] = called.get(cell.what, cell.what)
         names_people = "credit" in contents[0][1]
         metric_rows = (_attack if names_people else _utility)(study, cell, contents)
         rows += [
@@ -97,18 +97,62 @@ def collect(
         if c.kind == "about" and "failure" not in cells.get(c, {"failure": ""})
     }
     guarantees = tuple(
-        {"mechanism": text, **content["guarantee"]}
+        {"mechanism": shown[text], **content["guarantee"]}
         for text, content in done.items()
         if "guarantee" in content
     )
     description = {
         **study.describe(),
         **{k: v for k, v in about.items() if k != "cohort_name"},
-        "left_out": list(plan.left_out),
+        "left_out": [bare(sentence) for sentence in plan.left_out],
         "repeats": plan.repeats,
         "failures": failures,
     }
-    return Results(frame_of(rows), outcomes_of(outcomes), guarantees, _examples(done), description)
+    examples = {shown[text]: content for text, content in done.items()}
+    return Results(
+        frame_of(rows), outcomes_of(outcomes), guarantees, _examples(examples), description
+    )
+
+
+def _grouped(
+    plan: StudyPlan,
+    cells: Mapping[Cell, Content],
+    shown: Mapping[str, str],
+    bare: Callable[[str], str],
+) -> tuple[dict[Cell, list[tuple[int, Content]]], list[Row]]:
+    """Contents of the repetitions of each cell, and the cells that broke, with mechanisms as they
+    are shown.
+    """
+    groups: dict[Cell, list[tuple[int, Content]]] = {}
+    failures: list[Row] = []
+    for cell in plan.cells:
+        content = cells.get(cell, {"failure": "It was not computed."})
+        if "failure" in content:
+            public = replace(cell, mechanism=shown[cell.mechanism])
+            failures.append({"cell": bare(str(public)), "sentence": bare(str(content["failure"]))})
+        elif cell.kind != "about":
+            first = Cell(cell.mechanism, cell.events, cell.scenario, cell.kind, cell.what, 0)
+            groups.setdefault(first, []).append((cell.repetition, content))
+    return groups, failures
+
+
+def _without_folders(study: Study) -> Callable[[str], str]:
+    """What writes a sentence without the folders of files that the study names."""
+    parts: tuple[Mechanism[Any] | Utility, ...] = (*study.mechanisms, *study.utilities)
+    named = (
+        str(getattr(part, parameter))
+        for part in parts
+        for parameter in part.files
+        if getattr(part, parameter)
+    )
+    files = sorted({text for text in named if PurePath(text).name != text}, key=len, reverse=True)
+
+    def bare(sentence: str) -> str:
+        for file in files:
+            sentence = sentence.replace(file, PurePath(file).name)
+        return sentence
+
+    return bare
 
 
 def _parameters(text: str) -> str:
@@ -251,6 +295,7 @@ def _examples(done: Mapping[str, Content]) -> Examples:
         "traces": traces,
         "maps": maps,
         "title": first["title"],
+        "viewers": int(first.get("viewers", 0)),
         "space": first["space"],
         "extent": tuple(first["extent"]),
     }

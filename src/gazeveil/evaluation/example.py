@@ -84,6 +84,7 @@ def example(cache: ReleaseCache) -> Content:
     )
     content |= {
         "title": f"{recording.person}, {recording.stimulus}",
+        "viewers": len({r.person for r in seen if r.stimulus == recording.stimulus}),
         "space": "sphere" if isinstance(space, Sphere) else "screen",
         "extent": list(extent),
     }

@@ -4,15 +4,21 @@ copy, and wants the attackers' rates.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from gazeveil import checks
 from gazeveil.attacks import battery
 from gazeveil.attacks.base import Attack
+from gazeveil.attacks.renaming import find_renaming
 from gazeveil.errors import DataError, ParameterError
+from gazeveil.evaluation.columns import RATE
 from gazeveil.evaluation.inference import Inference
+from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.sources import look_at_samples
 from gazeveil.evaluation.study import Study
 from gazeveil.gaze.cohort import Cohort
@@ -22,6 +28,14 @@ from gazeveil.privacy.release import Release
 
 #: What can be asked about one copy: raw recordings against it, and it against itself.
 SCENARIOS = ("raw/private", "release/release")
+
+
+#: Rates that differ by no more than this share are one.
+_SAME_RATE = 0.02
+
+
+class CopyWarning(UserWarning):
+    """Something about a protected copy that changes how its rates are read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +106,9 @@ def study_of_copy(raw: Cohort, copy: Cohort, attacks: tuple[Any, ...], **setting
             "The raw recordings and the copy have no stimulus in common. Stimuli need the same"
             " names in both."
         )
-    released = copy.select(people=people, stimuli=stimuli)
+    known, released = _at_one_rate(
+        raw.select(people=people, stimuli=stimuli), copy.select(people=people, stimuli=stimuli)
+    )
     usable = look_at_samples(released).usable
     if not usable:
         raise DataError(
@@ -104,19 +120,60 @@ def study_of_copy(raw: Cohort, copy: Cohort, attacks: tuple[Any, ...], **setting
             "The copy has valid gaze of one person, and an attacker needs two to tell apart. Look"
             " at it with `gazeveil inspect`."
         )
-    study = Study(
-        raw.select(people=people, stimuli=stimuli),
-        (ExistingRelease(released),),
-        attacks,
-        scenarios=SCENARIOS,
-        **settings,
-    )
+    study = Study(known, (ExistingRelease(released),), attacks, scenarios=SCENARIOS, **settings)
     # A study holds the attackers of batteries first.
     named = len(study.attacks) - sum(not battery.is_battery(a) for a in attacks)
     for attack in study.attacks[named:]:
         _refuse_maker(attack)
     kept = [a for i, a in enumerate(study.attacks) if i >= named or not _makes_releases(a)]
     return replace(study, attacks=tuple(kept))
+
+
+def _at_one_rate(raw: Cohort, copy: Cohort) -> tuple[Cohort, Cohort]:
+    """Raw recordings at the rate of a slower copy, as an attacker would bring them: features of
+    250 samples a second do not describe a copy of 60, though it hides nobody.
+    """
+    rates = {r.rate_hz for r in copy if np.isfinite(r.rate_hz) and r.rate_hz > 0}
+    slowest = min(rates, default=0.0)
+    if not slowest or max(rates) > slowest * (1 + _SAME_RATE):
+        return raw, copy  # rates that differ within the copy are its own matter
+    faster = [r.rate_hz for r in raw if r.rate_hz > slowest * (1 + _SAME_RATE)]
+    if not faster:
+        return raw, copy
+    warnings.warn(
+        f"The copy has {slowest:g} samples a second and raw recordings up to {max(faster):g}: these"
+        " are brought to the copy's rate for the attack, as an attacker would.",
+        CopyWarning,
+        stacklevel=4,
+    )
+    items = [r.resample(slowest) if r.rate_hz > slowest * (1 + _SAME_RATE) else r for r in raw]
+    return Cohort(items, raw.people, raw.skipped, raw.name, raw.read_as), copy
+
+
+def doubt_about_names(results: Results) -> str:
+    """The sentence for a copy whose people attackers take for one and the same other person each;
+    empty where they do not.
+
+    Without it a copy with exchanged names would be called safe, though everybody is recognised.
+    """
+    named = results.outcomes.filter(
+        mechanism=ExistingRelease.name, scenario=SCENARIOS[0], metric=RATE
+    ).drop_nulls("answer")
+    by_repetition = named["repetition"].n_unique() > 1
+    draws = named["repetition" if by_repetition else "attack"]
+    if draws.n_unique() < 2:
+        return ""
+    found = find_renaming(
+        draws.rank("dense").to_list(), named["part"].to_list(), named["answer"].to_list()
+    )
+    if not found.found:
+        return ""
+    return (
+        f"Attackers take {found.renamed} of {found.people} people of the copy for one and the same"
+        " other person each, again and again. So the names in the copy are not those of the raw"
+        " recordings (pseudonyms? give the key with --key-file), and then these people are"
+        " recognised, whatever the rates say; or the mechanism has people move as others do."
+    )
 
 
 def _makes_releases(attack: Attack | Inference) -> bool:

@@ -225,6 +225,9 @@ class ReleaseCache:
         Which split and which noise.
     needs : iterable of str
         Tables that whole recording sets are asked for, so that their parts share them.
+    raw_parts : dict, optional
+        Parts of the raw recordings that another batch of the same repetition made; new ones are
+        added.
     """
 
     def __init__(
@@ -234,10 +237,12 @@ class ReleaseCache:
         mechanism: Mechanism[Any] | None,
         repetition: int,
         needs: Iterable[str] = (),
+        raw_parts: dict[tuple[object, ...], RecordingSet] | None = None,
     ) -> None:
         self.study, self.raw, self.mechanism, self.repetition = study, raw, mechanism, repetition
         self.needs = tuple(dict.fromkeys(needs))
         self._made: dict[tuple[object, ...], RecordingSet] = {}
+        self._raw_parts = {} if raw_parts is None else raw_parts
         self._split: Split | None = None
         self._denoiser: LearnedDenoiser | None = None
 
@@ -300,19 +305,23 @@ class ReleaseCache:
             return self._whole(which)
 
         def make() -> RecordingSet:
-            # The noise of a recording in a stream follows from the seed and its key: where nobody
-            # needs the whole release, only the part is made.
-            alone = (
-                self.mechanism is not None
-                and self.mechanism.kind == "stream"
-                and which != "raw"
-                and ("whole", which) not in self._made
-            )
-            if alone and not self.split.halves:
+            if self._made_alone(which):
                 return self._protect(self._part("raw", part), which)
             return self._cut(self._whole(which), part)
 
-        return self._once(("part", which, part), make)
+        return self._once(("part", which, part), make, which == "raw")
+
+    def _made_alone(self, which: str) -> bool:
+        """Whether a part of a release is made without the whole: the noise of a recording in a
+        stream follows from the seed and its key, and nobody needed the whole so far.
+        """
+        return (
+            self.mechanism is not None
+            and self.mechanism.kind == "stream"
+            and which != "raw"
+            and ("whole", which) not in self._made
+            and not self.split.halves
+        )
 
     def _some_pieces(self, which: str, part: str) -> RecordingSet:
         """A part of a release of pieces, or of raw recordings cut as it is."""
@@ -386,7 +395,7 @@ class ReleaseCache:
             chosen = frozenset(
                 keys[i] for i in rng.permutation(len(keys))[: max(1, round(EXEMPLARS * len(keys)))]
             )
-            known = self._part("exemplars", part).where(lambda key: key in chosen)
+            known = self._exemplars(part, chosen)
             return RecordingSet.together([own, known.prepared(tables)]) if known.keys else own
 
         key = (
@@ -401,6 +410,18 @@ class ReleaseCache:
             *key,
         )
 
+    def _exemplars(self, part: str, chosen: frozenset[Key]) -> RecordingSet:
+        """The recordings of a release that became known."""
+
+        def make() -> RecordingSet:
+            if self._made_alone("exemplars") and not self.has_pieces:
+                # Nobody looks at the others.
+                own = self._part("raw", part).where(chosen.__contains__)
+                return self._protect(own, "exemplars")
+            return self._part("exemplars", part).where(chosen.__contains__)
+
+        return self._once(("exemplars", "known", part), make)
+
     def _behind(self, denoiser: str, recording_set: RecordingSet, *key: object) -> RecordingSet:
         # The denoiser comes last: it remembers the samples it was given, because an attacker holds
         # both.
@@ -413,6 +434,7 @@ class ReleaseCache:
                 if denoiser == "unet"
                 else apply_denoiser(denoiser, recording_set)
             ),
+            key[:2] == ("seen", "raw") and not self.has_pieces,
         )
 
     def _untouched(self, *key: object) -> bool:
@@ -443,10 +465,13 @@ class ReleaseCache:
             self.study.tables,
         )
 
-    def _once(self, key: tuple[object, ...], make: Callable[[], RecordingSet]) -> RecordingSet:
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
+    def _once(
+        self, key: tuple[object, ...], make: Callable[[], RecordingSet], raw: bool = False
+    ) -> RecordingSet:
+        made = self._raw_parts if raw else self._made
+        if key not in made:
+            made[key] = make()
+        return made[key]
 
 
 def told_names(attack: Attack) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -32,6 +32,13 @@ from gazeveil.evaluation.columns import (
     OUTCOMES,
     RATE,
 )
+from gazeveil.gaze.tabular import pandas_of
+from gazeveil.io.adapters.dataframes.columns import as_polars
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gazeveil.plot.tradeoff import FrontSeries
 
 Examples: TypeAlias = dict[str, object]
 
@@ -74,6 +81,11 @@ class Results:
     def __repr__(self) -> str:
         name = str(self.study.get("name", "")) or "study"
         return f"Results({name}: {self.frame.height} figures, {len(self.failures)} failures)"
+
+    def _repr_html_(self) -> str:
+        from gazeveil.evaluation.report.cards import results_html
+
+        return results_html(self)
 
     @property
     def failures(self) -> tuple[dict[str, str], ...]:
@@ -290,13 +302,91 @@ class Results:
             ) from error
         return cls(frame, outcomes, guarantees, examples, study)
 
-    def report(self, path: str | Path) -> Path:
+    def to_polars(self) -> pl.DataFrame:
+        """:attr:`frame`: one row per cell and metric."""
+        return self.frame
+
+    def to_pandas(self) -> pd.DataFrame:
+        """:attr:`frame` as a pandas data frame, which may be changed.
+
+        Raises
+        ------
+        MissingExtraError
+            Without pandas.
+        """
+        return pandas_of(self.frame)
+
+    @classmethod
+    def from_frame(cls, frame: object, outcomes: object | None = None) -> Results:
+        """Results from a data frame of their figures, such as a part of :meth:`to_polars`.
+
+        Parameters
+        ----------
+        frame : polars, pandas or Arrow data frame
+            Columns :data:`~gazeveil.evaluation.columns.FRAME`.
+        outcomes : data frame, optional
+            Columns :data:`~gazeveil.evaluation.columns.OUTCOMES`; without them nothing can be
+            paired by person.
+
+        Raises
+        ------
+        DataError
+            In one sentence, for a missing column or one of another type.
+        """
+        owner = "Results.from_frame"
+        figures = as_polars(owner, frame)
+        if outcomes is None:
+            return cls(figures)
+        return cls(figures, as_polars(owner, outcomes))
+
+    def front(self, utility: str | None = None, metric: str | None = None) -> FrontSeries:
+        """Points of :func:`gazeveil.plot.front`: the strongest attacker of every release over one
+        figure of a utility.
+
+        Parameters
+        ----------
+        utility, metric : str, optional
+            Which figure; default the first that a report draws.
+
+        Raises
+        ------
+        ParameterError
+            For a utility or a metric that these results do not have.
+        DataError
+            If there is none at all.
+        """
+        from gazeveil.evaluation.report.findings import Findings
+        from gazeveil.evaluation.report.tradeoffs import front_series
+
+        findings = Findings(self)
+        known = list(dict.fromkeys((*findings.drawn_metrics, *findings.metrics)))
+        known = [m for m in known if front_series(findings, *m).points]
+        if not known:
+            raise DataError(
+                "These results have no utility and attacker of the same release, so there is no"
+                " front to draw. Give evaluate() attacks and utilities."
+            )
+        chosen = known[0][0] if utility is None else utility
+        checks.one_of("Results.front", "utility", chosen, {u for u, _ in known})
+        metrics = [m for u, m in known if u == chosen]
+        if metric is not None:
+            checks.one_of("Results.front", "metric", metric, metrics)
+        return front_series(findings, chosen, metrics[0] if metric is None else metric)
+
+    def report(self, path: str | Path, with_raw: bool = False) -> Path:
         """Write the report: one HTML file that works offline, and its pictures as PNG; returns the
         HTML file.
+
+        Parameters
+        ----------
+        path : path
+            A folder, or the HTML file itself.
+        with_raw : bool
+            Show a raw trace and the names of people, on a page that is not sent on.
         """
         from gazeveil.evaluation.report.page import write_report
 
-        return write_report(self, path)
+        return write_report(self, path, with_raw)
 
 
 def frame_of(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
@@ -424,6 +514,14 @@ def _as(name: str, frame: pl.DataFrame, schema: dict[str, pl.DataType]) -> pl.Da
     missing = [c for c in schema if c not in frame.columns]
     if missing:
         raise DataError(f"The {name} of Results has no column '{missing[0]}'.")
+    for column, kind in schema.items():
+        try:
+            frame[column].cast(kind)
+        except pl.exceptions.PolarsError as error:
+            raise DataError(
+                f"Column '{column}' of the {name} of Results must be {kind}. Got"
+                f" {frame[column].dtype} instead."
+            ) from error
     return frame.select(
         *(pl.col(c).cast(kind) for c, kind in schema.items()),
         *(c for c in frame.columns if c not in schema),

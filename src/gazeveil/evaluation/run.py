@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from gazeveil.evaluation.store import CELLS, Content, Store
 from gazeveil.evaluation.study import Study
 from gazeveil.evaluation.worker import Worker
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.utility.trained_weights import cautions
 
 #: Called with the number of cells that are done and the number of all.
 Progress = Callable[[int, int], None]
@@ -35,6 +37,7 @@ def run(
     out: str | Path | None = None,
     executor: Executor | str | int | None = None,
     progress: Progress | None = None,
+    limit_s: float | None = None,
 ) -> Results:
     """Compute what is missing of a study, and put everything together.
 
@@ -51,6 +54,9 @@ def run(
         cores.
     progress : callable, optional
         Called with cells done and all cells.
+    limit_s : float, optional
+        Seconds after which no further cell is begun and cells in hand of other processes are
+        stopped; what is not computed then is a failure that says so, and computed the next time.
 
     Raises
     ------
@@ -62,11 +68,11 @@ def run(
     raw = opened(study.source, study.people, study.stimuli, study.preparation)
     planned = plan(study, raw)
     folder = None if out is None else _folder(Path(out))
-    note = ""
+    notes: list[str] = []
     if not isinstance(study.source, Simulated):
         raw = loaded(raw)
-        note = check_samples(study, raw)
-    if note:
+        notes += filter(None, [check_samples(study, raw)])
+    for note in notes:
         warnings.warn(note, stacklevel=2)
     worker = Worker(study, _context(study, raw))
     store = Store(folder)
@@ -83,7 +89,7 @@ def run(
         worker = replace(
             worker, study=replace(study, source=loaded(raw), people=None, stimuli=None)
         )
-    with make_backend(executor, len(batches)) as backend:
+    with _kept_cells(store, keys, folder), make_backend(executor, len(batches)) as backend:
         announced: set[Cell] = set()
         for batch, answer in backend.work(worker, batches, folder):
             if isinstance(answer, Finished):
@@ -93,8 +99,13 @@ def run(
                     cells[cell] = _kept(store, keys[cell], cell, answer)
             if progress is not None:
                 progress(len(announced | cells.keys()), len(keys))
+            if limit_s is not None and time.monotonic() - started > limit_s:
+                _cut(store, keys, cells, limit_s)
+                break
     about = _about(study, raw, worker.context, len(keys))
-    results = collect(study, planned, cells, {**about, "notes": [note] if note else []})
+    for note in (trained_on := cautions(_notes(cells))):
+        warnings.warn(note, stacklevel=2)
+    results = collect(study, planned, cells, {**about, "notes": [*notes, *trained_on]})
     if results.frame.height == 0:
         raise DataError(
             "No cell of the study could be computed."
@@ -108,6 +119,28 @@ def run(
     if folder is not None:
         results.write(folder)
     return results
+
+
+def _notes(cells: Mapping[Cell, Content]) -> Iterator[tuple[str, str]]:
+    """Each utility with the notes of all its figures in one cell."""
+    for cell, content in cells.items():
+        if cell.kind == "utility" and "results" in content:
+            yield cell.what, "; ".join(str(result["note"]) for result in content["results"])
+
+
+@contextmanager
+def _kept_cells(store: Store, keys: Mapping[Cell, str], folder: Path | None) -> Iterator[None]:
+    """Say what is kept when somebody stops the run."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        finished = sum(key in store for key in keys.values())
+        if folder is None or not finished:
+            raise KeyboardInterrupt("Stopped, nothing was kept.") from None
+        raise KeyboardInterrupt(
+            f"Stopped. {finished} of {len(keys)} cells are finished and kept in {folder}: the same"
+            " command goes on from there."
+        ) from None
 
 
 def _context(study: Study, raw: RecordingSet) -> dict[str, object]:
@@ -137,6 +170,27 @@ def _kept(store: Store, key: str, cell: Cell, answer: Answer) -> Content:
         return content
     store.put(key, content)
     return store.get(key) or content
+
+
+def _cut(
+    store: Store, keys: Mapping[Cell, str], cells: dict[Cell, Content], limit_s: float
+) -> None:
+    """Fill in the cells that are not answered when the time is over: a worker may have written
+    some.
+    """
+    for cell in keys.keys() - cells.keys():
+        cells[cell] = store.get(keys[cell]) or {"failure": cut_sentence(limit_s)}
+
+
+def cut_sentence(limit_s: float) -> str:
+    """What is said of a cell that the time limit left out.
+
+    Examples
+    --------
+    >>> cut_sentence(120)
+    'Cut: the time limit of 120 s was over.'
+    """
+    return f"Cut: the time limit of {limit_s:g} s was over."
 
 
 def _about(

@@ -178,6 +178,16 @@ class Study:
                 " for example private/private.",
                 name="scenarios",
             )
+        called: dict[str, str] = {}
+        parts: tuple[Mechanism[Any] | Utility, ...] = (*self.mechanisms, *self.utilities)
+        for part in parts:
+            if called.setdefault(part.public_text, str(part)) != str(part):
+                raise ParameterError(
+                    f"Two files of {part.name} have the same name in different folders, and"
+                    " results give names alone. Rename one of them.",
+                    name="mechanisms" if isinstance(part, Mechanism) else "utilities",
+                    got=str(part),
+                )
         for mechanism in self.mechanisms:
             if mechanism.kind in ("map", "people"):
                 output = "maps" if mechanism.kind == "map" else "attributes of people"
@@ -201,10 +211,10 @@ class Study:
         return {
             "name": self.name,
             "paper": self.paper,
-            "mechanisms": [str(m) for m in self.mechanisms],
+            "mechanisms": [m.public_text for m in self.mechanisms],
             "attacks": [str(a) for a in self.attacks],
             "battery": self.battery,
-            "utilities": [str(u) for u in self.utilities],
+            "utilities": [u.public_text for u in self.utilities],
             "scenarios": list(self.scenarios),
             "repetitions": self.repetitions,
             "seed": self.seed,

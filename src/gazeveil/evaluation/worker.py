@@ -20,11 +20,12 @@ import numpy as np
 
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import identify
+from gazeveil.attacks.learning.remembered import forget_pairs
 from gazeveil.attacks.matching import matching_credit
 from gazeveil.attacks.pieces.controls import piece_controls
 from gazeveil.attacks.pieces.decisions import decide_pieces
 from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro
-from gazeveil.errors import DataError, GazeveilError
+from gazeveil.errors import DataError, GazeveilError, NothingLeftError
 from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.example import example
 from gazeveil.evaluation.inference import InferredResult
@@ -72,6 +73,12 @@ class Worker:
         """The recordings with one way of finding events, made once per process."""
         return _RAW.get(self, events)
 
+    def raw_parts(self, events: str, repetition: int) -> dict[tuple[object, ...], RecordingSet]:
+        """Gallery and probe of the raw recordings as far as they were made, and with them all that
+        was worked out about them: the batches of one repetition share them.
+        """
+        return _RAW.parts(self, events, repetition)
+
 
 def _identity(item: Mechanism[Any] | Attack | Utility) -> str:
     """Which class a text stands for, and what the files hold that its parameters name: other boxes
@@ -97,6 +104,23 @@ class _Raw:
         self._of = ""
         self._held: dict[str, RecordingSet] = {}
 
+        self._repetition: tuple[str, int] | None = None
+        self._parts: dict[tuple[object, ...], RecordingSet] = {}
+
+    def parts(
+        self, worker: Worker, events: str, repetition: int
+    ) -> dict[tuple[object, ...], RecordingSet]:
+        self.get(worker, events)
+        with self._lock:
+            if self._repetition != (events, repetition):
+                # Those of the last repetition alone: all of them would fill the memory.
+                self._repetition, self._parts = (events, repetition), {}
+            return self._parts
+
+    def forget_parts(self) -> None:
+        with self._lock:
+            self._repetition, self._parts = None, {}
+
     def get(self, worker: Worker, events: str) -> RecordingSet:
         study, wanted = (
             worker.study,
@@ -112,6 +136,7 @@ class _Raw:
         with self._lock:
             if wanted != self._of:
                 self._of, self._held = wanted, {}
+                self._repetition, self._parts = None, {}
             if events not in self._held:
                 self._held[events] = with_events(
                     opened(study.source, study.people, study.stimuli, study.preparation), events
@@ -120,6 +145,11 @@ class _Raw:
 
 
 _RAW = _Raw()
+
+
+def forget_parts() -> None:
+    """Let go of the parts of raw recordings that batches share: no further batch comes."""
+    _RAW.forget_parts()
 
 
 def compute(worker: Worker, batch: CellBatch) -> Iterator[tuple[Cell, Content]]:
@@ -148,7 +178,14 @@ def compute(worker: Worker, batch: CellBatch) -> Iterator[tuple[Cell, Content]]:
             if batch.mechanism == NONE
             else next(m for m in study.mechanisms if str(m) == batch.mechanism)
         )
-        cache = ReleaseCache(study, worker.raw(batch.events), mechanism, batch.repetition, needs)
+        cache = ReleaseCache(
+            study,
+            worker.raw(batch.events),
+            mechanism,
+            batch.repetition,
+            needs,
+            worker.raw_parts(batch.events, batch.repetition),
+        )
         # Utilities look at whole releases, attackers at parts of them: the wholes first, so that
         # parts are taken from them.
         for cell in sorted(batch.cells, key=lambda c: c.kind != "utility"):
@@ -173,6 +210,8 @@ def compute(worker: Worker, batch: CellBatch) -> Iterator[tuple[Cell, Content]]:
                         )
                     },
                 )
+        # Raw recordings outlast the batch, and scores of all of them against all are large.
+        forget_pairs()
 
 
 def _cell(cache: ReleaseCache, cell: Cell, who: object) -> Content:
@@ -219,7 +258,15 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
     together = same_stimulus(attack)
     people = cache.raw.persons if together else cache.split.people
     owners = cache.owners(attack, cell.scenario)
-    found = identify(attack, gallery, probe, seed)
+    guessed = ""
+    try:
+        found = identify(attack, gallery, probe, seed)
+    except NothingLeftError:
+        if cell.mechanism == NONE:
+            raise
+        # The release hides everybody by leaving nothing, which is a figure and no failure.
+        found = _guess(gallery.persons, probe.persons)
+        guessed = "; a guess: the release left nothing to learn from"
     content = (
         _people(complete(found, people), seed)
         if owners is None
@@ -230,6 +277,7 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
     )
     if owners is not None or told_names(attack):
         protocol += f"; {getattr(attack, 'protocol', 'each piece by itself')}"
+    protocol += guessed
     return {
         **content,
         "known": len(people),
@@ -237,6 +285,11 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
         "protocol": protocol,
         **({"bound": True} if told_names(attack) else {}),
     }
+
+
+def _guess(known: tuple[str, ...], probes: tuple[str, ...]) -> Scores:
+    """Scores that say nothing."""
+    return Scores(known, probes, np.zeros((len(probes), len(known))))
 
 
 def _people(scores: Scores, seed: int) -> Content:

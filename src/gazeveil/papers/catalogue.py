@@ -19,12 +19,7 @@ def study_names() -> tuple[str, ...]:
 
 
 def study_path(name: str) -> Path:
-    """The file of a study.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`study_names`.
+    """The file of a study of :func:`study_names`.
 
     Raises
     ------

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -29,7 +30,12 @@ from gazeveil.papers.figure import (
     PublishedFigure,
     published_figures,
 )
-from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK
+from gazeveil.papers.protocols import (
+    OUR_NETWORK,
+    PAPERS_NETWORK,
+    PAPERS_PREDICTOR,
+    PAPERS_RECOGNISER,
+)
 from gazeveil.privacy.people.demographics import PUBLISHED, Demographics
 
 SUPPLEMENT = ("Supplement sec 1", "Supplement Table 2", "Supplement counted from Tables 1 and 2")
@@ -151,34 +157,32 @@ def utility(
     lookup: Lookup | None = None,
 ) -> CellQuery:
     """The cell of the dataset's utility: activity accuracy in percent for EHTask, prediction error
-    in degrees for DGaze; on the dataset's arrays where `lookup` has them.
+    in degrees for DGaze; of the paper's network and on the dataset's arrays where `lookup` has
+    them.
     """
     arrays = lookup is not None and lookup.real(f"{dataset}, arrays")
     label, rows = (f"{dataset}, arrays", "-of-rows") if arrays else (dataset, "")
-    scenario = "raw/raw" if mechanism == "none" else "private/raw"
-    setting, reading = dict(parameters or {}), reading or BESIDE.get(mechanism, "")
-    if dataset == "EHTask":
-        return CellQuery(
-            label,
-            "accuracy",
-            mechanism,
-            setting,
-            scenario,
-            reading=reading,
-            utility=f"activity{rows}",
-            scale=100,
-            other_model=_OTHER_MODEL,
-        )
-    return CellQuery(
+    activity = dataset == "EHTask"
+    ours = CellQuery(
         label,
-        "error_deg",
+        "accuracy" if activity else "error_deg",
         mechanism,
-        setting,
-        scenario,
-        reading=reading,
-        utility=f"prediction{rows}",
+        dict(parameters or {}),
+        "raw/raw" if mechanism == "none" else "private/raw",
+        reading=reading or BESIDE.get(mechanism, ""),
+        utility=("activity" if activity else "prediction") + rows,
+        scale=100 if activity else 1,
         other_model=_OTHER_MODEL,
     )
+    if lookup is None:
+        return ours
+    network = replace(
+        ours,
+        utility=f"{ours.utility}:{PAPERS_RECOGNISER if activity else PAPERS_PREDICTOR}",
+        other_model="",
+        tolerance="accuracy" if activity else "prediction",
+    )
+    return lookup.or_else(network, ours)
 
 
 #: Who looks at the gaze of a demographic group, by who attacks elsewhere.

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gazeveil.evaluation.report.theme import SERIES, light
 from gazeveil.papers.figure import Estimate
 from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK
+from gazeveil.plot.inks import SERIES, light
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -39,16 +39,8 @@ _MARKERS = ("o", "s", "^", "v", "P", "X", "D")
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a panel: places on the x axis by name, ours and theirs there.
-
-    Parameters
-    ----------
-    label : str
-        For the legend.
-    ours : mapping of x label to Estimate or None
-        Ours, None where not measured.
-    published : mapping of x label to float
-        Theirs.
+    """One line of a panel: places on the x axis by name, ours (None where not measured) and theirs
+    there.
     """
 
     label: str
@@ -98,20 +90,9 @@ def save(drawn: Picture, folder: str | Path, name: str) -> Path:
 def bars(
     panel: Axes, groups: Sequence[str], series: Sequence[Curve], ylabel: str, spread: str = "sd"
 ) -> None:
-    """Grouped bars with ours, hollow diamonds for theirs and a dotted line for chance.
-
-    Parameters
-    ----------
-    panel : Axes
-        Where.
-    groups : sequence of str
-        Names on the x axis.
-    series : sequence of Curve
-        One bar per group each; x labels are the groups.
-    ylabel : str
-        Unit and meaning.
-    spread : {"sd", "interval"}
-        What the whiskers are: deviation over repetitions, or the 95 % interval.
+    """Grouped bars with ours, hollow diamonds for theirs and a dotted line for chance. Each curve
+    has one bar per group, which is its x label; whiskers are the deviation over repetitions or the
+    95 % interval.
     """
     width = 0.8 / max(1, len(series))
     for s, curve in enumerate(series):
@@ -158,22 +139,8 @@ def curves(
     spread: str = "interval",
 ) -> None:
     """Lines over named places; dashed with hollow diamonds what was published; the baseline solid
-    and chance dotted across.
-
-    Parameters
-    ----------
-    panel : Axes
-        Where.
-    series : sequence of Curve
-        The lines.
-    ylabel : str
-        Unit and meaning.
-    raw : Estimate, optional
-        The baseline, and as published.
-    raw_published, chance : float
-        NaN for none.
-    spread : {"interval", "sd"}
-        A band of the 95 % interval, or whiskers of the deviation over repetitions.
+    and chance dotted across (NaN for none). The spread is a band of the 95 % interval, or whiskers
+    of the deviation over repetitions.
     """
     places = list(dict.fromkeys(x for c in series for x in (*c.ours, *c.published)))
     for s, curve in enumerate(series):

@@ -248,17 +248,7 @@ def row_of(name: str, what: str, published: object, kind: str) -> Row:
 
 @dataclass(frozen=True)
 class Identity:
-    """A claim that needs no recordings.
-
-    Parameters
-    ----------
-    id, what : str
-        A name and the claim in words.
-    published, ours : object
-        The paper's value and the package's.
-    equal : bool
-        Whether they are the same.
-    """
+    """A claim that needs no recordings, in words, with the paper's value and the package's."""
 
     id: str
     what: str
@@ -333,6 +323,18 @@ class Lookup:
             minus = raw.value / cell.scale
         return estimate.scaled(cell.scale, minus)
 
+    def or_else(self, wanted: CellQuery, instead: CellQuery) -> CellQuery:
+        """The cell wanted where the study measured the same of raw recordings, else the other: a
+        study without the paper's network has ours.
+        """
+        return instead if self.find(wanted.baseline) is None else wanted
+
+
+def published_rows(results: Results) -> list[Row]:
+    """The published figures beside ours that a study carries."""
+    listed = results.study.get("published", [])
+    return [dict(r) for r in listed if isinstance(r, Mapping)] if isinstance(listed, list) else []
+
 
 def parts(results: Results) -> dict[str, dict[str, object]]:
     """What each cohort of the results is: `dataset`, `real`, `people`, `stimuli`; empty where the
@@ -344,7 +346,8 @@ def parts(results: Results) -> dict[str, dict[str, object]]:
         if isinstance(listed, list | tuple)
         else {}
     )
-    return {**{str(c): {} for c in results.frame["cohort"].unique().to_list()}, **known}
+    others = (str(c) for c in results.frame["cohort"].unique(maintain_order=True).to_list())
+    return {**known, **{c: {} for c in others if c not in known}}
 
 
 def same_text(wanted: str, got: str, what: str = "attack") -> bool:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from gazeveil.evaluation.report.theme import STYLE
 from gazeveil.evaluation.results import Results
+from gazeveil.papers.comparison.failures import reason_lines
 from gazeveil.papers.comparison.grading import is_absent, summary
-from gazeveil.papers.figure import Row
+from gazeveil.papers.figure import Row, published_rows
 from gazeveil.papers.published import row_texts
 from gazeveil.papers.series import PARTS, draw, folder_name, of_part
 
@@ -49,10 +50,10 @@ def _page(
     links: Sequence[tuple[str, str, Mapping[str, object]]],
 ) -> str:
     name = escape(str(results.study.get("name", "Study")))
-    rows = [r for r in _rows(results) if not is_absent(r)]
+    rows = [r for r in published_rows(results) if not is_absent(r)]
     body = [f"<header><p class=kicker>Gazeveil, a study of several parts</p><h1>{name}</h1>"]
     if rows:
-        body.append(f"<p class=lead>{escape(summary(_rows(results)))}</p>")
+        body.append(f"<p class=lead>{escape(summary(published_rows(results)))}</p>")
     if results.study.get("quick"):
         body.append(
             "<p><strong>Short form</strong>: few people and repetitions, to see that everything"
@@ -77,10 +78,10 @@ def _page(
             + _table([r for r in rows if str(r["id"]).startswith("PF")])
         )
     body.append("<h2 id=parts>Parts</h2><ul>" + "".join(_part(*link) for link in links) + "</ul>")
-    failures = results.failures
+    failures = reason_lines(results)
     if failures:
         body.append("<h2 id=failures>What could not be computed</h2><ul>")
-        body += [f"<li>{escape(f['cell'])}: {escape(f['sentence'])}</li>" for f in failures]
+        body += [f"<li>{escape(line)}</li>" for line in failures]
         body.append("</ul>")
     body.append("</main>")
     head = (
@@ -90,11 +91,6 @@ def _page(
     return (
         f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
     )
-
-
-def _rows(results: Results) -> list[Row]:
-    listed = results.study.get("published", [])
-    return [dict(r) for r in listed if isinstance(r, Mapping)] if isinstance(listed, list) else []
 
 
 def _picture(path: Path) -> str:

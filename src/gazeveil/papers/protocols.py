@@ -20,21 +20,26 @@ from gazeveil.attacks.infer.demographics import demographic_attack
 from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.recording import RecordingKey
 from gazeveil.models.classifiers import CLASSIFIERS, predict
 from gazeveil.privacy.people.demographics import Demographics
 from gazeveil.registry import build, parse
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.classification.classify import Activity
-from gazeveil.utility.classification.rows import HalfSplit, aligned, class_by, rows_of
+from gazeveil.utility.classification.activity import Activity, trained_by
+from gazeveil.utility.classification.rows import HalfSplit, aligned, rows_of
 from gazeveil.utility.classification.scoring import score, voted
-from gazeveil.utility.classification.splits import Classifier, other_rows
-from gazeveil.utility.prediction import Prediction
+from gazeveil.utility.classification.splits import other_rows
+from gazeveil.utility.prediction.task import Prediction
 from gazeveil.utility.registry import utility as utility_by_name
 
 #: The papers' attacker to the letter, and ours of the same kind, which draws events and balances
 #: people. Each paper's weights of fixations and saccades stand in its studies.
 PAPERS_NETWORK = "rbfn:reading=published"
 OUR_NETWORK = "rbfn:reading=corrected"
+
+#: The papers' networks that predict gaze and recognise activities, trained as published.
+PAPERS_PREDICTOR = "model=dgaze,reading=published"
+PAPERS_RECOGNISER = "classifier=ehtask,reading=published"
 
 #: The 2023 paper's weights: fixations 0.4, saccades 0.6.
 WEIGHTS_2023 = "0.4/0.6"
@@ -83,7 +88,7 @@ class PersonByWindow(Utility):
         """Accuracy and macro F1; see :class:`Utility`."""
         halves = HalfSplit(raw, self.gap)
 
-        def person(key: tuple[str, str, str, str], index: Ints) -> str:
+        def person(key: RecordingKey, index: Ints) -> str:
             return key[0]
 
         known, asked = aligned(
@@ -142,6 +147,17 @@ class RowPrediction(Prediction):
         """The rows as published."""
         return _rows_of_split(raw, train, test)
 
+    def split_of_weights(
+        self,
+        raw: RecordingSet,
+        train: RecordingSet,
+        test: RecordingSet,
+        seed: int,
+        trained: frozenset[str],
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The rows as published, whatever the weights were trained on."""
+        return self.split(raw, train, test, seed)
+
 
 @dataclass(frozen=True)
 class RowActivity(Activity):
@@ -156,11 +172,11 @@ class RowActivity(Activity):
     ) -> tuple[UtilityResult, ...]:
         """Accuracy and macro F1 over the rows that are tested."""
         learners, tested = _rows_of_split(train, test)
-        label = class_by(self.label)
-        known = rows_of(train.select(people=learners).windows, label, self.every)
-        asked = rows_of(test.select(people=tested).windows, label, self.every)
-        how = Classifier(self.classifier, self.gamma, self.vote, seed, self.trees)
-        return other_rows(self.name, how, known, asked, "activity, rows split as published")
+        how, known, asked = self.sides(
+            raw, train.select(people=learners), test.select(people=tested), seed
+        )
+        found = other_rows(self.name, how, known, asked, "activity, rows split as published")
+        return self.with_origin(found, raw, how, trained_by(how, raw))
 
 
 _UTILITIES: tuple[type[Utility], ...] = (PersonByWindow, RowPrediction, RowActivity)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,12 +33,25 @@ _PROTOCOL = ("repetitions", "split", "train", "scenarios", "preparation", "batte
 PARTS = "parts"
 
 
+@dataclass(frozen=True)
+class PartRun:
+    """What became of one part, after a look at its files: results, or None and why there are none;
+    and correlation curves, where the part asks for them.
+    """
+
+    part: StudyPart
+    results: Results | None = None
+    curves: Mapping[str, object] = field(default_factory=dict)
+    failure: str = ""
+
+
 def run(
     plan: MultiPartStudy | str | Path,
     out: str | Path | None = None,
     executor: Executor | str | int | None = None,
     progress: Progress | None = None,
     quick: bool = False,
+    limit_s: float | None = None,
 ) -> Results:
     """Run every part and put the results together.
 
@@ -53,6 +66,51 @@ def run(
         As in :func:`gazeveil.evaluation.run.run`, part by part.
     quick : bool
         The short form, where `plan` is a path.
+    limit_s : float, optional
+        Seconds that each part may take; its cells that are not computed then are failures that say
+        so.
+
+    Returns
+    -------
+    Results
+        What :func:`assembled` gives.
+
+    Raises
+    ------
+    ParameterError
+        If no part could be computed.
+    """
+    held = plan if isinstance(plan, MultiPartStudy) else read(plan, quick)
+    runs = [run_part(part, out, executor, progress, limit_s) for part in held.parts]
+    return assembled(held, runs, out)
+
+
+def run_part(
+    said: StudyPart,
+    out: str | Path | None = None,
+    executor: Executor | str | int | None = None,
+    progress: Progress | None = None,
+    limit_s: float | None = None,
+) -> PartRun:
+    """Run one part in its folder below that of the study; parameters as in :func:`run`. A part that
+    cannot be computed says why.
+    """
+    part = said
+    try:
+        part = said.resolved()
+        study = part.study()
+        place = None if out is None else Path(out) / PARTS / folder_name(part.label)
+        results = run_one(study, place, executor, progress, limit_s)
+        curves = _curves(study, str(part.said["curves"])) if "curves" in part.said else {}
+    except GazeveilError as error:
+        return PartRun(part, failure=str(error))
+    return PartRun(part, results, curves)
+
+
+def assembled(
+    plan: MultiPartStudy, runs: Sequence[PartRun], out: str | Path | None = None
+) -> Results:
+    """The results of a study from those of its parts, with the paper's figures beside.
 
     Returns
     -------
@@ -66,33 +124,15 @@ def run(
     ParameterError
         If no part could be computed.
     """
-    held = plan if isinstance(plan, MultiPartStudy) else read(plan, quick)
-    done: list[tuple[StudyPart, Results]] = []
-    curves: dict[str, object] = {}
-    failures: list[dict[str, str]] = []
-    for said in held.parts:
-        part = said
-        try:
-            part = said.resolved()
-            study = part.study()
-            part_results = run_one(
-                study,
-                None if out is None else Path(out) / PARTS / folder_name(part.label),
-                executor,
-                progress,
-            )
-            if "curves" in part.said:
-                curves[part.label] = _curves(study, str(part.said["curves"]))
-        except GazeveilError as error:
-            failures.append({"cell": part.label, "sentence": str(error)})
-            continue
-        done.append((part, part_results))
+    done = [(r.part, r.results) for r in runs if r.results is not None]
+    failures = [{"cell": r.part.label, "sentence": r.failure} for r in runs if r.results is None]
     if not done:
         raise ParameterError(
             f"No part of the study could be computed. {failures[0]['sentence']}", name="part"
         )
-    results = together(held, done, failures, curves)
-    if held.paper:
+    curves = {r.part.label: r.curves for r in runs if r.results is not None and r.curves}
+    results = together(plan, done, failures, curves)
+    if plan.paper:
         results.study["published"] = compare(results)
     if out is not None:
         results.write(out)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gazeveil.evaluation.report.theme import INKS, light
+from gazeveil.plot.inks import INKS, light
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 WIDTH_IN = 5.0
 
 _DPI = 200
-
-#: Guessing looks the same in every chart, and like no mechanism.
-GUESS_DASHES = (0, (2, 2))
 
 
 @dataclass(frozen=True)

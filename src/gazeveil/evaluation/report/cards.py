@@ -1,15 +1,30 @@
 """The card of a release: what was measured and what is promised, in two lines that do not use the
-same words, so that a proof is not taken for a release in which nobody is recognised.
+same words, so that a proof is not taken for a release in which nobody is recognised. And the card
+of all results, which a notebook shows.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 from gazeveil.evaluation.report import summary
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
-from gazeveil.evaluation.report.labels import by_guessing, metric_label, number_text
+from gazeveil.evaluation.report.labels import (
+    by_guessing,
+    mechanism_label,
+    metric_label,
+    number_text,
+    percent,
+)
 from gazeveil.evaluation.report.markup import Markup, badge, join, people, tag
+from gazeveil.gaze.cards import bar_picture, card
+
+if TYPE_CHECKING:
+    from gazeveil.evaluation.results import Results
+
+# Releases on the card of all results.
+_MOST_ROWS = 20
 
 
 def release_card(findings: Findings, release: ReleaseFindings, note: str) -> Markup:
@@ -64,5 +79,41 @@ def _kept(findings: Findings, release: ReleaseFindings) -> str:
                 if raw is not None and not release.baseline
                 else ""
             )
-            phrases.append(f"{metric_label(utility, metric)} {number_text(m.value)}{beside}")
+            figure = "no fixation found" if m.without_fixations else number_text(m.value)
+            phrases.append(f"{metric_label(utility, metric)} {figure}{beside}")
     return "; ".join(phrases)
+
+
+def results_html(results: Results) -> str:
+    """Results in HTML: a bar for each release, and a table with attacker and interval."""
+    worst = results.worst_case().head(_MOST_ROWS).rows(named=True)
+    rows: list[tuple[str, object]] = [
+        ("figures", f"{results.frame.height:,}"),
+        ("could not be computed", len(results.failures)),
+    ]
+    rows += [(_name(row), _words(row)) for row in worst]
+    name = str(results.study.get("name", "")) or "study"
+    if not worst:
+        return card(f"Results of {name}", rows)
+    chances = [row["chance"] for row in worst if row["chance"] is not None]
+    picture = bar_picture(
+        [_name(row) for row in worst],
+        [row["value"] for row in worst],
+        "Share of people whom the strongest attacker recognises in each release; dashed: guessing.",
+        [(_number(row["low"]), _number(row["high"])) for row in worst],
+        chances[0] if chances else math.nan,
+    )
+    return card(f"Results of {name}", rows, picture, "People recognised by the strongest attacker:")
+
+
+def _name(row: dict[str, Any]) -> str:
+    return mechanism_label(row["mechanism"], row["reading"] or "", row["parameters"] or "")
+
+
+def _words(row: dict[str, Any]) -> str:
+    interval = "" if row["low"] is None else f" ({percent(row['low'])} to {percent(row['high'])})"
+    return f"{percent(row['value'])}{interval}, {row['attack']}, {row['scenario']}"
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value

@@ -10,10 +10,10 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from gazeveil.evaluation.report.canvas import GUESS_DASHES, Picture, figure, finish
+from gazeveil.evaluation.report.canvas import Picture, figure, finish
 from gazeveil.evaluation.report.findings import Difference, Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import attack_label, attack_parts, percent, points
-from gazeveil.evaluation.report.theme import light
+from gazeveil.plot.inks import GUESS_DASHES, light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

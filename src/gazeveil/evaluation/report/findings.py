@@ -27,7 +27,8 @@ from gazeveil.evaluation.report.comparison import (
     strongest_of,
 )
 from gazeveil.evaluation.report.labels import attack_parts, mechanism_label, share
-from gazeveil.evaluation.report.theme import SERIES
+from gazeveil.plot.inks import SERIES
+from gazeveil.utility.base import NO_FIXATION
 
 if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
@@ -72,6 +73,13 @@ class Rate:
         """Whether the whole 95 % interval lies above guessing."""
         return self.low > self.chance
 
+    @property
+    def too_few(self) -> bool:
+        """Whether no interval of so few people lies above guessing, also where all are found: its
+        lower end is then 0.025^(1/n) (Clopper and Pearson 1934).
+        """
+        return self.n < 1 or not 0.025 ** (1 / self.n) > self.chance
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -85,6 +93,12 @@ class Measure:
     high: float
     chance: float
     better: str
+    note: str = ""
+
+    @property
+    def without_fixations(self) -> bool:
+        """Whether it compares a map with an even one, because no fixation was found."""
+        return NO_FIXATION in self.note
 
 
 @dataclass(frozen=True)
@@ -413,7 +427,8 @@ def _measures(frame: pl.DataFrame) -> Iterable[tuple[Key, Measure]]:
         names = row["utility"], row["metric"] or "", row["scenario"] or ""
         value, low, high, chance = (number_of(row[c]) for c in _NUMBERS)
         better = row["better"] or "lower"
-        yield release_key(row), Measure(*names, value, low, high, chance, better)
+        note = str(row.get("note") or "")
+        yield release_key(row), Measure(*names, value, low, high, chance, better, note)
 
 
 def release_key(row: Mapping[str, object]) -> Key:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from gazeveil.arrays import Floats
-from gazeveil.evaluation.report.canvas import GUESS_DASHES, Picture, figure, finish
+from gazeveil.evaluation.report.canvas import Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import percent
-from gazeveil.evaluation.report.theme import light
+from gazeveil.plot.inks import GUESS_DASHES, light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

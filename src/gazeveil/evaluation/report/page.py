@@ -52,7 +52,7 @@ def headline(results: Results) -> tuple[str, ...]:
     return summary.headline(Findings(results))
 
 
-def write_report(results: Results, path: str | Path) -> Path:
+def write_report(results: Results, path: str | Path, with_raw: bool = False) -> Path:
     """Write the report of a study.
 
     Parameters
@@ -62,6 +62,10 @@ def write_report(results: Results, path: str | Path) -> Path:
     path : str or Path
         A folder, which gets `report.html` and the pictures as PNG; or the HTML file itself, and the
         pictures go beside it.
+    with_raw : bool
+        Show a raw trace and the names of people. Left out by default, because the page is made to
+        be sent on; nor is a released trace shown then, whose noise follows from the seed that the
+        page names.
 
     Returns
     -------
@@ -79,15 +83,13 @@ def write_report(results: Results, path: str | Path) -> Path:
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     with drawing():
-        target.write_text(_page(Findings(results), target.parent), encoding="utf-8")
+        target.write_text(_page(Findings(results), target.parent, with_raw), encoding="utf-8")
     return target
 
 
-def _page(findings: Findings, folder: Path) -> str:
+def _page(findings: Findings, folder: Path, with_raw: bool) -> str:
     title = str(findings.study.get("title") or findings.study.get("name") or "Study")
-    sections = [
-        (name, heading, body) for name, heading, body in _sections(findings, folder) if body
-    ]
+    sections = [section for section in _sections(findings, folder, with_raw) if section[2]]
     links = tag(
         "ul", *(tag("li", tag("a", heading, href=f"#{name}")) for name, heading, _ in sections)
     )
@@ -141,7 +143,7 @@ def _lead(findings: Findings) -> Markup:
     )
 
 
-def _sections(findings: Findings, folder: Path) -> list[tuple[str, str, Markup]]:
+def _sections(findings: Findings, folder: Path, with_raw: bool) -> list[tuple[str, str, Markup]]:
     return [
         ("summary", "In short", _summary(findings)),
         ("identification", "Who is recognised", _identification(findings, folder)),
@@ -150,13 +152,13 @@ def _sections(findings: Findings, folder: Path) -> list[tuple[str, str, Markup]]
         ("utility", "What an analyst keeps", _utility(findings, folder)),
         ("adaptive", "When the attacker adapts", _adaptive(findings, folder)),
         ("gallery", "Among how many people", _gallery(findings, folder)),
-        ("confusion", "Who is taken for whom", _confusion(findings, folder)),
-        ("data", "The data, before and after", _examples(findings, folder)),
+        ("confusion", "Who is taken for whom", _confusion(findings, folder, with_raw)),
+        ("data", "The data, before and after", _examples(findings, folder, with_raw)),
         ("guarantees", "What is promised", guarantees(findings)),
         ("published", "Beside the published figures", published(findings)),
         ("further", "Further tables", _further(findings)),
-        ("failures", "Failures", failures(findings)),
-        ("method", "How it was measured", method(findings)),
+        ("failures", "Failures", failures(findings, with_raw)),
+        ("method", "How it was measured", method(findings, with_raw)),
     ]
 
 
@@ -291,18 +293,37 @@ def _gallery(findings: Findings, folder: Path) -> Markup:
     return Markup("") if drawn is None else picture(drawn, one=True)
 
 
-def _confusion(findings: Findings, folder: Path) -> Markup:
+def _confusion(findings: Findings, folder: Path, with_raw: bool) -> Markup:
     drawn = pictures.confusion(findings, folder)
-    return join([picture(drawn, one=True), persons(findings)]) if drawn is not None else Markup("")
+    if drawn is None:
+        return Markup("")
+    return join([picture(drawn, one=True), persons(findings, with_raw)])
 
 
-def _examples(findings: Findings, folder: Path) -> Markup:
-    drawn = [
-        p
-        for p in (pictures.traces(findings, folder), pictures.maps(findings, folder))
-        if p is not None
-    ]
-    return tag("div", *(picture(p) for p in drawn), class_="grid") if drawn else Markup("")
+def _examples(findings: Findings, folder: Path, with_raw: bool) -> Markup:
+    shown = [pictures.maps(findings, folder, with_raw)]
+    if with_raw:
+        shown.insert(0, pictures.traces(findings, folder))
+    else:
+        (folder / "traces.png").unlink(missing_ok=True)  # of an earlier report in this folder
+    drawn = [picture(p) for p in shown if p is not None]
+    left_out = (
+        "A recording before and after is left out: this page may be sent on. With --with-raw, or"
+        " report(with_raw=True), it is shown, with the names of people."
+    )
+    traced = bool(findings.results.examples.get("traces"))
+    mapped = bool(findings.results.examples.get("maps"))
+    if mapped and pictures.few_viewers(findings):
+        left_out += (
+            f" So is the map: fewer than {pictures.LEAST_VIEWERS} people saw one stimulus, and a"
+            " map of few is nearly a recording."
+        )
+    return join(
+        [
+            tag("div", *drawn, class_="grid") if drawn else "",
+            tag("p", left_out, class_="small") if (traced or mapped) and not with_raw else "",
+        ]
+    )
 
 
 def _further(findings: Findings) -> Markup:

@@ -16,16 +16,21 @@ from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.report.canvas import WIDTH_IN, Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import mechanism_label, percent
-from gazeveil.evaluation.report.theme import SERIES, light
+from gazeveil.plot.canvas import DrawnPath
+from gazeveil.plot.inks import SERIES, light
+from gazeveil.plot.maps import heat_map
+from gazeveil.plot.paths import before_after
 
 #: At most so many mechanisms in one picture.
 MOST_PANELS = 8
+
+#: A page that may be sent on has maps of a stimulus that so many people saw.
+LEAST_VIEWERS = 5
 
 #: A blue of middle lightness, red, green, blue from 0 to 1.
 _SHADE = np.array([0.11, 0.52, 0.80])
 
 _SHOWN_S = 8.0
-_MOST_POINTS = 1600
 
 
 def traces(findings: Findings, folder: Path) -> Picture | None:
@@ -38,25 +43,19 @@ def traces(findings: Findings, folder: Path) -> Picture | None:
     if not raw or not others:
         return None
     sphere = findings.results.examples.get("space") == "sphere"
-    centre = _centre(raw) if sphere else None
-    before = _trace(raw, centre)
+    before = _path(raw, sphere)
     drawn = figure(0.5 + 1.35 * len(others))
     grid = drawn.subplots(len(others), 2, squeeze=False, sharex="col", width_ratios=[2.1, 1])
     colours = _colours(findings)
     for row, text in enumerate(others):
-        t, x, y = _trace(_mapping(by_mechanism[text]), centre)
+        after = _path(_mapping(by_mechanism[text]), sphere)
         colour = light(colours.get(text, SERIES[row % len(SERIES)]))
-        over_time, path = grid[row]
-        # The recording is a thin line on the broad one of the release: seen where both agree, and
-        # inside the noise where they do not.
-        over_time.plot(t, x, "-", color=colour, lw=2, alpha=0.55, zorder=2)
-        over_time.plot(before[0], before[1], "-", color=light("ink"), lw=0.8, zorder=3)
-        path.plot(x, y, "-", color=colour, lw=1.2, alpha=0.55, zorder=2)
-        path.plot(before[1], before[2], "-", color=light("ink"), lw=0.7, zorder=3)
-        path.invert_yaxis()
-        over_time.set_title(shorten(_label(text, findings), 44, placeholder="..."))
-        over_time.set_ylabel("x (deg)")
-        path.set_ylabel("y (deg)")
+        for axes, view in zip(grid[row], ("x", "path"), strict=True):
+            before_after(
+                before, after, axes, view=view, seconds=_SHOWN_S, colour=colour, legend=False
+            )
+            axes.set_xlabel("")
+        grid[row][0].set_title(shorten(_label(text, findings), 44, placeholder="..."))
     grid[-1][0].set_xlabel("time (s)")
     grid[-1][1].set_xlabel("x (deg)")
     title = str(findings.results.examples.get("title", ""))
@@ -71,11 +70,23 @@ def traces(findings: Findings, folder: Path) -> Picture | None:
     return finish(drawn, folder, "traces", alt, caption)
 
 
-def maps(findings: Findings, folder: Path) -> Picture | None:
+def few_viewers(findings: Findings) -> bool:
+    """Whether too few people saw the stimulus of the maps to show them to others, or that is not
+    known.
+    """
+    viewers = np.asarray(findings.results.examples.get("viewers", 0))
+    return viewers.shape != () or viewers.dtype.kind not in "iu" or int(viewers) < LEAST_VIEWERS
+
+
+def maps(findings: Findings, folder: Path, with_names: bool = False) -> Picture | None:
     """Where people looked on one stimulus, raw and as each mechanism releases it; one colour scale
-    for all.
+    for all. Where few people saw it, only beside their names: a map of one person is nearly a
+    recording.
     """
     by_mechanism = _mapping(findings.results.examples.get("maps"))
+    if not with_names and few_viewers(findings):
+        (folder / "maps.png").unlink(missing_ok=True)  # of an earlier report in this folder
+        return None
     texts = _ordered(by_mechanism, findings)[: MOST_PANELS + 1]
     arrays = [np.asarray(by_mechanism[t], dtype=np.float64) for t in texts]
     if len(texts) < 2 or any(a.ndim != 2 or a.size == 0 for a in arrays):
@@ -90,31 +101,22 @@ def maps(findings: Findings, folder: Path) -> Picture | None:
     ratio = min(max(ratio, 0.4), 1.2)
     drawn = figure(rows * (0.48 + 0.44 * WIDTH_IN * ratio) + 0.35)
     grid = drawn.subplots(rows, 2, squeeze=False, sharex=True, sharey=True)
-    shares = [np.where(np.isfinite(a) & (a > 0), a, 0.0) for a in arrays]
-    # Relative to looking everywhere alike, so that maps of coarse and of fine cells can be
-    # compared.
-    shares = [s / s.mean() if s.sum() > 0 else s for s in shares]
-    top = float(np.quantile(shares[0][shares[0] > 0], 0.995)) if (shares[0] > 0).any() else 1.0
+    top = _brightest(arrays[0])
     for axes in grid.ravel()[len(texts) :]:
         axes.set_visible(False)
-    for axes, text, values in zip(grid.ravel(), texts, shares, strict=False):
-        place = {"extent": (extent[0], extent[1], extent[3], extent[2])} if extent else {}
-        axes.imshow(
-            np.sqrt(values / top),
-            cmap="magma",
-            vmin=0,
-            vmax=1,
-            aspect="auto",
-            interpolation="nearest",
-            **place,
-        )
+    rows_columns = arrays[0].shape
+    place = extent or (0.0, float(rows_columns[1]), 0.0, float(rows_columns[0]))
+    for axes, text, values in zip(grid.ravel(), texts, arrays, strict=False):
+        covered = (place[0], place[1], place[3], place[2])
+        heat_map(values, ax=axes, extent_deg=covered, top=top)
+        axes.set(xlabel="", ylabel="")
         axes.set_title(_wrapped(_label(text, findings)), fontsize=9.5)
-        axes.grid(visible=False)
     drawn.supxlabel("x (deg)", fontsize=10, color=light("ink"))
     drawn.supylabel("y (deg)", fontsize=10, color=light("ink"))
+    title = findings.results.examples.get("title", "") if with_names else ""
     caption = (
         "Where people looked; bright is often. One scale for all, set by the raw map (square"
-        f" root). {findings.results.examples.get('title', '')}".strip()
+        f" root). {title}".strip()
     )
     return finish(
         drawn,
@@ -188,6 +190,15 @@ def confused(findings: Findings, release: ReleaseFindings) -> tuple[tuple[str, .
     return people, table / np.maximum(asked, 1)[:, None]
 
 
+def _brightest(cells: Floats) -> float:
+    """What is brightest in all maps, set by the raw one: a high quantile of how often its cells are
+    looked at, in multiples of looking everywhere alike.
+    """
+    shares = np.where(np.isfinite(cells) & (cells > 0), cells, 0.0)
+    looked_at = shares[shares > 0]
+    return float(np.quantile(looked_at, 0.995) / shares.mean()) if len(looked_at) else 1.0
+
+
 def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
@@ -221,31 +232,12 @@ def _label(text: str, findings: Findings) -> str:
     )
 
 
-def _centre(values: Mapping[str, object]) -> float:
-    """Mean longitude of a trace on the sphere: pictures are cut open opposite to it."""
-    x = np.radians(np.asarray(values.get("x_deg", ()), dtype=np.float64))
-    x = x[np.isfinite(x)]
-    return (
-        float(np.degrees(np.arctan2(np.sin(x).sum(), np.cos(x).sum()))) % 360 if len(x) else 180.0
-    )
-
-
-def _trace(values: Mapping[str, object], centre: float | None) -> tuple[Floats, Floats, Floats]:
-    """Time, x and y of the first seconds, lost samples as NaN, thinned to what
-    a picture can show.
-    """
+def _path(values: Mapping[str, object], sphere: bool) -> DrawnPath:
+    """A trace of the examples, lost samples as NaN."""
     t, x, y = (np.asarray(values.get(k, ()), dtype=np.float64) for k in ("t_s", "x_deg", "y_deg"))
     valid = np.asarray(values.get("valid", np.ones(len(t))), dtype=np.bool_)
-    shown = t - (t[0] if len(t) else 0.0) <= _SHOWN_S
-    t, x, y, valid = t[shown], x[shown], y[shown], valid[shown]
     x, y = np.where(valid, x, np.nan), np.where(valid, y, np.nan)
-    step = max(1, math.ceil(len(t) / _MOST_POINTS))
-    t, x, y = t[::step], x[::step].copy(), y[::step]
-    if centre is not None:
-        x = (x - centre + 180) % 360 - 180 + centre
-        # A step over the cut would draw a line across the picture.
-        x[1:][np.abs(np.diff(x)) > 180] = np.nan
-    return t, x, y
+    return DrawnPath(t - (t[0] if len(t) else 0.0), x, y, sphere)
 
 
 def _extent(value: object) -> tuple[float, float, float, float] | None:

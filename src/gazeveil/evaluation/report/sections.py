@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
@@ -29,6 +30,9 @@ _LONG = 40
 
 #: At most so many releases side by side in the table of people.
 _MOST_COLUMNS = 10
+
+# How messages name a person.
+_PERSON = re.compile(r"\bperson '[^']*'")
 
 _KINDS = {"exact": "exact", "order-only": "order only", "impossible": "cannot be compared here"}
 
@@ -204,6 +208,8 @@ def utilities(findings: Findings) -> Markup:
 def _measure(m: Measure | None) -> str:
     if m is None or not math.isfinite(m.value):
         return "-"
+    if m.without_fixations:
+        return f"no fixation found; an even map has {number_text(m.value)}"
     between = (
         f" ({number_text(m.low)} to {number_text(m.high)})"
         if math.isfinite(m.low) and math.isfinite(m.high)
@@ -212,17 +218,19 @@ def _measure(m: Measure | None) -> str:
     return number_text(m.value) + between
 
 
-def persons(findings: Findings) -> Markup:
-    """Who is recognised how often, person by person, and for whom else they are taken."""
+def persons(findings: Findings, with_names: bool = False) -> Markup:
+    """Who is recognised how often, person by person, and for whom else they are taken; by numbers
+    where names are not asked for.
+    """
     shown = findings.attacked[:_MOST_COLUMNS]
     tables = {r.number: confused(findings, r) for r in shown}
     matrices = [(r, t) for r in shown if (t := tables[r.number]) is not None]
     people = sorted({p for _, (names, _) in matrices for p in names})
+    called = {p: p if with_names else f"person {i}" for i, p in enumerate(people, 1)}
     rows = []
     for i, person in enumerate(people, 1):
-        rows.append(
-            (f"{i}. {person}", *(_person(person, names, table_) for _, (names, table_) in matrices))
-        )
+        figures = (_person(person, names, table_, called) for _, (names, table_) in matrices)
+        rows.append((f"{i}. {person}" if with_names else f"{i}", *figures))
     if not rows:
         return Markup("")
     caption = (
@@ -237,7 +245,7 @@ def persons(findings: Findings) -> Markup:
     )
 
 
-def _person(person: str, names: tuple[str, ...], shares: object) -> str:
+def _person(person: str, names: tuple[str, ...], shares: object, called: Mapping[str, str]) -> str:
     import numpy as np
 
     if person not in names:
@@ -247,7 +255,7 @@ def _person(person: str, names: tuple[str, ...], shares: object) -> str:
         return "-"
     right = float(row[names.index(person)])
     other = int(np.argmax(np.where(np.arange(len(row)) == names.index(person), -1, row)))
-    return percent(right) + (f" ({names[other]})" if row[other] > right else "")
+    return percent(right) + (f" ({called[names[other]]})" if row[other] > right else "")
 
 
 def _verdict(row: Mapping[str, object]) -> str:
@@ -322,14 +330,18 @@ def _figure(value: object, missing: str = "-") -> str:
     )
 
 
-def failures(findings: Findings) -> Markup:
-    """Cells that could not be computed, with the reason."""
+def failures(findings: Findings, with_names: bool = False) -> Markup:
+    """Cells that could not be computed, with the reason; names of people in it are left out where
+    they are not asked for.
+    """
     failed = findings.results.failures
     if not failed:
         return Markup("")
     cells: dict[str, list[str]] = {}
     for f in failed:
-        cells.setdefault(str(f.get("sentence", "")), []).append(_text_of(f.get("cell", "")))
+        sentence = str(f.get("sentence", ""))
+        sentence = sentence if with_names else _PERSON.sub("person", sentence)
+        cells.setdefault(sentence, []).append(_text_of(f.get("cell", "")))
     # The repetitions of one figure mostly fail for one reason.
     rows = [
         (names[0] + (f", and {len(names) - 1} more" if len(names) > 1 else ""), sentence)
@@ -352,8 +364,10 @@ def _text_of(value: object) -> str:
     return ", ".join(str(v) for v in value if v) if isinstance(value, list | tuple) else str(value)
 
 
-def method(findings: Findings) -> Markup:
-    """Protocol, repetitions, seed, chance, scenarios, and what to read with care."""
+def method(findings: Findings, with_names: bool = False) -> Markup:
+    """Protocol, repetitions, seed, chance, scenarios, and what to read with care; people who are
+    named only where that is asked for.
+    """
     study = findings.study
     scenarios = dict.fromkeys(r.scenario for x in findings.attacked for r in x.rates)
     explained = [
@@ -362,12 +376,19 @@ def method(findings: Findings) -> Markup:
     ]
     left_out = study.get("left_out")
     plan = {k: v for k, v in study.items() if k not in _SAID and v not in (None, "", [], {})}
+    notes = _notes(findings)
+    if not with_names:
+        if not isinstance(plan.get("people"), int):
+            plan.pop("people", None)
+        notes = [_PERSON.sub("person", note) for note in notes]
+        if isinstance(left_out, list | tuple):
+            left_out = [_PERSON.sub("person", str(reason)) for reason in left_out]
     times = study.get("times")
     return join(
         [
             _definitions(_protocol(findings)),
             _list("Scenarios", explained),
-            _list("Read with care", _notes(findings)),
+            _list("Read with care", notes),
             _list("Left out", left_out) if isinstance(left_out, list | tuple) else "",
             _plan(plan) if plan else "",
             tag("p", _text_of(times), class_="small") if times else "",

@@ -61,6 +61,11 @@ def verdict(release: ReleaseFindings) -> str:
         return f"With {release.label} {who} still recognises {_how_many(worst)}." + (
             f" {promised_bound(release)}" if promised_bound(release) else ""
         )
+    if worst.too_few:
+        return (
+            f"With {release.label} {who} recognises {_how_many(worst)}. So few people cannot show"
+            " whether that is better than guessing."
+        )
     return (
         f"With {release.label} no attacker tried does better than guessing: {who} recognises"
         f" {_how_many(worst)}."
@@ -74,6 +79,8 @@ def measured(release: ReleaseFindings) -> str:
         return "nobody attacked it."
     between = interval(worst.low, worst.high)
     verdict = "people are recognised" if release.recognised else "no better than guessing"
+    if not release.recognised and worst.too_few:
+        verdict = "too few people to tell"
     return (
         f"{verdict}. The {release.strongest}, {attack_label(worst.attack)} in {worst.scenario},"
         f" recognised {percent(worst.value)}{f' [{between}]' if between else ''}, guessing"
@@ -205,7 +212,13 @@ def overview(findings: Findings) -> list[str]:
     sentences = []
     battery = f" ({findings.battery})" if findings.battery else ""
     broken = [r for r in protected if r.worst is not None and r.worst.above_chance]
-    held = [r for r in protected if r not in broken]
+    unknown = [r for r in protected if r.worst is not None and r.worst.too_few]
+    held = [r for r in protected if r not in broken and r not in unknown]
+    if unknown:
+        sentences.append(
+            f"So few people cannot show whether attackers do better than guessing on {len(unknown)}"
+            f" of {_releases(protected)}: {_listed(unknown)}."
+        )
     if held:
         sentences.append(
             f"No attacker tried{battery} does better than guessing on {len(held)} of"

@@ -52,6 +52,10 @@ TOLERANCES: Mapping[str, tuple[str, Callable[[float, float], bool]]] = MappingPr
             lambda ours, published: abs(ours - published) <= max(0.08, 0.25 * published) + 1e-9,
         ),
         "accuracy": ("5 points", lambda ours, published: abs(ours - published) <= 0.05 + 1e-9),
+        "prediction": (
+            "a quarter",
+            lambda ours, published: abs(ours - published) <= 0.25 * published + 1e-9,
+        ),
         "dwell": ("a factor of 2", _factor(2.0)),
         "kl": ("a factor of 3", _factor(3.0)),
     }

@@ -12,26 +12,15 @@ from pathlib import Path
 from gazeveil.evaluation.report.theme import STYLE
 from gazeveil.evaluation.results import Results
 from gazeveil.papers.citations import CITATIONS
+from gazeveil.papers.comparison.failures import reason_lines, reasons
 from gazeveil.papers.comparison.grading import VERDICTS, summary
-from gazeveil.papers.figure import Row, parts
+from gazeveil.papers.figure import parts, published_rows
 
 
 def write_overview(runs: Mapping[str, Results], failures: Mapping[str, str], folder: Path) -> Path:
-    """Write `index.html` and `record.json`.
-
-    Parameters
-    ----------
-    runs : mapping of study to Results
-        What was computed; the page of study `a/b` is `a/b/report.html` below the folder.
-    failures : mapping of study to str
-        Studies that could not be computed, with the reason.
-    folder : Path
-        Where.
-
-    Returns
-    -------
-    Path
-        The page.
+    """Write `index.html` and `record.json`; returns the page. The page of study `a/b` is
+    `a/b/report.html` below the folder; `failures` are the studies that could not be computed, with
+    the reason.
     """
     folder.mkdir(parents=True, exist_ok=True)
     record = {
@@ -40,7 +29,8 @@ def write_overview(runs: Mapping[str, Results], failures: Mapping[str, str], fol
             "paper": results.study.get("paper"),
             "quick": results.study.get("quick"),
             "parts": results.study.get("parts"),
-            "published": _rows(results),
+            "published": published_rows(results),
+            "not_computed": {why: len(cells) for why, cells in reasons(results).items()},
         }
         for name, results in runs.items()
     }
@@ -51,13 +41,8 @@ def write_overview(runs: Mapping[str, Results], failures: Mapping[str, str], fol
     return page
 
 
-def _rows(results: Results) -> list[Row]:
-    listed = results.study.get("published", [])
-    return [dict(r) for r in listed if isinstance(r, Mapping)] if isinstance(listed, list) else []
-
-
 def _page(runs: Mapping[str, Results], failures: Mapping[str, str]) -> str:
-    everything = [row for results in runs.values() for row in _rows(results)]
+    everything = [row for results in runs.values() for row in published_rows(results)]
     body = [
         "<header><p class=kicker>Gazeveil</p><h1>The papers' figures and ours</h1>"
         f"<p class=lead>{escape(summary(everything))}</p>",
@@ -70,9 +55,11 @@ def _page(runs: Mapping[str, Results], failures: Mapping[str, str]) -> str:
         own = {n: r for n, r in runs.items() if r.study.get("paper") == paper}
         if own:
             body.append(f"<h2>{escape(citation)}</h2>{_table(own)}")
-    if failures:
-        body.append("<h2>What could not be computed</h2><ul>")
-        body += [f"<li>{escape(name)}: {escape(why)}</li>" for name, why in failures.items()]
+    lines = [f"{name}: {why}" for name, why in failures.items()]
+    lines += [f"{name}, {line}" for name, results in runs.items() for line in reason_lines(results)]
+    if lines:
+        body.append("<h2>What was cut or could not be computed</h2><ul>")
+        body += [f"<li>{escape(line)}</li>" for line in lines]
         body.append("</ul>")
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width,'
@@ -85,16 +72,18 @@ def _page(runs: Mapping[str, Results], failures: Mapping[str, str]) -> str:
 
 
 def _table(runs: Mapping[str, Results]) -> str:
-    names = ("study", "recordings of the dataset", *VERDICTS, "not graded")
+    names = ("study", "recordings of the dataset", *VERDICTS, "not graded", "cells not computed")
     head = "".join(f"<th scope=col>{escape(n)}</th>" for n in names)
     lines = []
     for name, results in runs.items():
-        rows = _rows(results)
+        rows = published_rows(results)
         counts = [sum(r["verdict"] == v for r in rows) for v in (*VERDICTS, "")]
         listed = list(parts(results).values())
         real = f"{sum(bool(p.get('real')) for p in listed)} of {len(listed)} parts"
         link = f'<a href="{escape(name)}/report.html">{escape(name)}</a>'
-        cells = "".join(f"<td>{escape(str(c))}</td>" for c in (real, *counts))
+        cells = "".join(
+            f"<td>{escape(str(c))}</td>" for c in (real, *counts, len(results.failures))
+        )
         lines.append(f"<tr><th scope=row>{link}</th>{cells}</tr>")
     return (
         '<div class=box tabindex=0 role=region aria-label="studies"><table>'
