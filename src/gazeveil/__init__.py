@@ -10,12 +10,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gazeveil.gaze import writer
+from gazeveil.gaze import dataframes, writer
 from gazeveil.privacy import release_writer
 
 if TYPE_CHECKING:
-    from gazeveil import errors
-    from gazeveil.evaluation.api import evaluate
+    from gazeveil import errors, plot
+    from gazeveil.evaluation.api import attack, evaluate
     from gazeveil.evaluation.results import Results
     from gazeveil.events import detect
     from gazeveil.features import FeatureTable, event_features, window_features
@@ -50,6 +50,7 @@ _HOME = {
     "Results": "gazeveil.evaluation.results",
     "Screen": "gazeveil.gaze.geometry",
     "Sphere": "gazeveil.gaze.geometry",
+    "attack": "gazeveil.evaluation.api",
     "audit": "gazeveil.privacy.audit.run",
     "check_mechanism": "gazeveil.plugins",
     "detect": "gazeveil.events",
@@ -78,6 +79,7 @@ __all__ = [
     "Screen",
     "Sphere",
     "__version__",
+    "attack",
     "audit",
     "check_mechanism",
     "detect",
@@ -86,6 +88,7 @@ __all__ = [
     "event_features",
     "mechanism",
     "mechanisms",
+    "plot",
     "protect",
     "read",
     "register",
@@ -106,13 +109,27 @@ def _write_release(release: Any, path: Path, choices: Mapping[str, Any]) -> Path
     return write(release, path, choices)
 
 
+def _frame_of(value: Any) -> Any:
+    from gazeveil.io.adapters.dataframes.conversion import frame_of
+
+    return frame_of(value)
+
+
+def _value_of(kind: str, frame: Any, given: Mapping[str, Any]) -> Any:
+    from gazeveil.io.adapters.dataframes.conversion import value_of
+
+    return value_of(kind, frame, given)
+
+
+dataframes.frame_of = _frame_of
+dataframes.value_of = _value_of
 writer.write_cohort = _write_cohort
 release_writer.write_release = _write_release
 
 
 def __getattr__(name: str) -> object:
-    if name == "errors":
-        return import_module("gazeveil.errors")
+    if name in ("errors", "plot"):
+        return import_module(f"gazeveil.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'gazeveil' has no attribute '{name}'")
     value = getattr(import_module(_HOME[name]), name)

@@ -45,6 +45,10 @@ class DataError(GazeveilError, ValueError):
     """Recordings, events or tables that cannot be used as asked."""
 
 
+class NothingLeftError(DataError):
+    """A release that left nothing to learn from: whoever attacks it can only guess."""
+
+
 class FormatError(DataError):
     """A file that cannot be read as its format.
 

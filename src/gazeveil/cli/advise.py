@@ -17,15 +17,14 @@ Example: `gazeveil advise --purpose events --people 24 --kind screen`
 
 Purposes: maps, aoi, events, samples, ml, teaching. The figures were measured on real recordings of
 the same kind (GazeCom for screens, EyeNavGS for headsets): yours differ, so `gazeveil publish`
-attacks your own release. First what keeps the purpose, of that what attackers get least from."""
+attacks your own release. First what keeps the purpose, of that what attackers get least from.
+Pieces (mosaic) need 12 viewers of each stimulus, and nobody can be followed from piece to piece."""
 
 
 def command(
     purpose: Annotated[
         str,
-        typer.Option(
-            "--purpose", "-p", metavar="maps|aoi|events|samples|ml|teaching", help="What for."
-        ),
+        typer.Option("--purpose", metavar="maps|aoi|events|samples|ml|teaching", help="What for."),
     ],
     people: Annotated[int, typer.Option("--people", "-n", min=1, help="How many people.")],
     kind: Annotated[
@@ -35,7 +34,7 @@ def command(
 ) -> None:
     """Give advice."""
     from gazeveil.release.advice import PURPOSES, advise
-    from gazeveil.release.advice.pages import as_dict, attack, kept
+    from gazeveil.release.advice.pages import as_dict, attack, kept, notes
     from gazeveil.release.advice.ranking import command_of
 
     advice = advise(purpose, people, kind)
@@ -52,9 +51,12 @@ def command(
         say("Nothing that was measured keeps this purpose with so few people.")
     for rank, row in enumerate(advice.usable, start=1):
         say(f"{rank}: {command_of(row)}")
+    for name, note in notes(advice.usable).items():
+        say(f"{name}: {note}")
     if advice.useless:
-        names = ", ".join(row.mechanism for row in advice.useless)
-        say(f"Of no use for this, hardly better than no data: {names}.")
+        say(f"Of no use for this, worse or hardly better than {advice.useless[0].reference_words}:")
+    for row in advice.useless:
+        say(f"- {row.mechanism}: {kept(row)}")
     for row in advice.too_few:
         say(f"With at least {row.least_people} people: {row.mechanism}, {kept(row)}.")
     write_json(json_file, as_dict(advice))

@@ -12,6 +12,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gazeveil.cli.tables import TableConsole
+from gazeveil.cli.wording import without_controls
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
@@ -93,12 +95,12 @@ def counted(count: int, word: str) -> str:
 
 def console() -> Console:
     """Where tables are printed: names and paths of any text as they are, square brackets too."""
-    return Console(markup=False, highlight=False)
+    return TableConsole(markup=False, highlight=False)
 
 
 def say(sentence: object) -> None:
-    """Print a sentence as it is, on one line however long."""
-    console().print(str(sentence), soft_wrap=True)
+    """Print a sentence as it is, on one line however long; control characters are written out."""
+    console().print(without_controls(str(sentence)), soft_wrap=True)
 
 
 def options(
@@ -181,4 +183,6 @@ def write_json(path: Path | None, figures: object) -> None:
     if path is None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(figures, indent=2, ensure_ascii=False) + "\n"
+    # Bytes of a path that are no text become escapes, which JSON has too.
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")

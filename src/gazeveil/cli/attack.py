@@ -28,6 +28,7 @@ from gazeveil.cli.arguments import (
 )
 from gazeveil.cli.printing import figures, rate_table, rate_words
 from gazeveil.cli.progress import bar
+from gazeveil.cli.stimulus_table import stimulus_table
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Cohort
 
@@ -38,7 +39,8 @@ NAME = "attack"
 HELP = """Attack a protected copy with raw recordings of the same people.
 
 Kinds: identify (the default; also the copy against itself), attributes, membership, record-linkage,
-demographics, reconstruction, known-looks and relinking (of pieces), each as
+demographics, reconstruction, known-looks and relinking (of pieces), stimulus-risk (which stimulus
+identifies most; give the raw recordings twice to ask about themselves), each as
 `kind:parameter=value,...`.
 
 The strong battery attacks unless somebody else is named.
@@ -96,11 +98,11 @@ def command(
     """Attack a copy."""
     from gazeveil.attacks.battery import named as battery_named
     from gazeveil.attacks.battery import unfold
-    from gazeveil.evaluation.existing_release import study_of_copy
+    from gazeveil.evaluation.existing_release import doubt_about_names, study_of_copy
     from gazeveil.evaluation.run import run
 
     own = read_cohort(raw, format_name, settings, screen)
-    cohorts = own, _copy(protected, copy_format, key_file, own)
+    cohorts = own, own if protected == raw else _copy(protected, copy_format, key_file, own)
     if kind != "identify":
         if attacks or battery:
             raise ParameterError(
@@ -123,7 +125,8 @@ def command(
                 ["Nobody could attack the copy.", *(f["sentence"] for f in results.failures[:1])]
             )
         )
-    _print_rates(results, protected.name, repetitions)
+    doubt = doubt_about_names(results)
+    _print_rates(results, protected.name, repetitions, doubt)
     tried = {str(a) for a in study.attacks}
     made = [t for t in unfold(battery_named(chosen)) if t not in tried]
     if made:
@@ -133,7 +136,7 @@ def command(
         )
     for sentence in dict.fromkeys(f["sentence"] for f in results.failures):
         say(f"Not computed: {sentence}")
-    write_json(json_file, figures(results))
+    write_json(json_file, {**figures(results), "doubt": doubt or None})
 
 
 def _copy(path: Path, format_name: str | None, key_file: Path | None, raw: Cohort) -> Cohort:
@@ -157,8 +160,10 @@ def _copy(path: Path, format_name: str | None, key_file: Path | None, raw: Cohor
     return copy
 
 
-def _print_rates(results: Results, name: str, repetitions: int) -> None:
-    """Print every attacker's rates, the strongest one in words, and what to read with care."""
+def _print_rates(results: Results, name: str, repetitions: int, doubt: str) -> None:
+    """Print every attacker's rates, the strongest one in words (or why they mean nothing), and
+    what to read with care.
+    """
     from gazeveil.evaluation.report.findings import Findings
     from gazeveil.evaluation.report.summary import choice_note, measured
 
@@ -174,7 +179,9 @@ def _print_rates(results: Results, name: str, repetitions: int) -> None:
     ):
         table.add_row(row["attack"], _WORDS[row["scenario"]], *rate_words(row))
     console().print(table)
-    for release in Findings(results).protected:
+    if doubt:
+        say(doubt)
+    for release in () if doubt else Findings(results).protected:
         say(" ".join(filter(None, (f"Measured: {measured(release)}", choice_note(release)))))
     if "release/release" in rates["scenario"].to_list():
         say(
@@ -193,21 +200,21 @@ def _infer(text: str, raw: Cohort, protected: Cohort, seed: int, json_file: Path
     name, parameters = parse(text, "attack")
     checks.one_of("attack", "kind", name, ("identify", *KINDS))
     attack = build("attack", KINDS[name], parameters)
+    known = RecordingSet(raw, people=raw.people)
+    asked = known if protected is raw else RecordingSet(protected, people=protected.people)
     with console().status(f"Attacking: {attack.summary}"):
-        outcome = attack.run(
-            RecordingSet(raw, people=raw.people),
-            RecordingSet(protected, people=protected.people),
-            seed,
-        )
+        outcome = attack.run(known, asked, seed)
     table = Table("metric", "value", "95 % interval", "chance", "n", "how", title=attack.summary)
     for result in outcome.results:
         table.add_row(
             result.metric,
             f"{result.value:.3f}",
-            f"{result.low:.3f} to {result.high:.3f}",
+            "" if math.isnan(result.low) else f"{result.low:.3f} to {result.high:.3f}",
             "" if result.chance is None or math.isnan(result.chance) else f"{result.chance:.3f}",
             str(result.n),
             result.protocol,
         )
     console().print(table)
+    if outcome.kind == "stimulus-risk":
+        stimulus_table(outcome)
     write_json(json_file, outcome.to_dict())

@@ -9,8 +9,9 @@ from gazeveil.cli.arguments import JsonOption, console
 from gazeveil.cli.listing import print_list
 
 NAME = "attacks"
-HELP = """List the attacks that recognise people, and the kinds that infer something else, with one
-line of purpose each; and the batteries, which are attacks that are run together.
+HELP = """List the attacks that recognise people, and the kinds that infer something else.
+
+One line of purpose each; and the batteries, which are attacks that are run together.
 
 Example: `gazeveil attacks --json attacks.json`"""
 

@@ -16,6 +16,7 @@ from gazeveil.privacy.audit.run import audit, judge
 
 NAME = "audit"
 HELP = """Try to prove promises false: neighbouring inputs, many releases, a lower bound on epsilon.
+
 `planted` runs the broken mechanisms that must be caught.
 
 Example: `gazeveil audit lpa:epsilon=1 exponential-dp:epsilon=1,reading=published`"""

@@ -9,6 +9,14 @@ from gazeveil.privacy.publication.certificate import has_certificate, read_certi
 from gazeveil.privacy.publication.page import summary
 
 
+def holds_pieces(path: Path) -> bool:
+    """Whether a release holds pieces, whose names are nobody's."""
+    if not path.is_dir() or not has_certificate(path):
+        return False
+    contents = read_certificate(path).get("contents")
+    return isinstance(contents, dict) and "pieces" in contents
+
+
 def show_certificate(path: Path) -> dict[str, object] | None:
     """Print what the certificate of a release says, and return it; nothing where there is none."""
     if not path.is_dir() or not has_certificate(path):

@@ -10,8 +10,10 @@ import typer
 from gazeveil.cli.arguments import JsonOption, say, write_json
 
 NAME = "check"
-HELP = """Run the conformance kit on a part, yours or ours, and print each check. The exit code is
-1 where a check fails, 2 for bad input.
+HELP = """Run the tests that every mechanism, format, attack, utility or tracker must pass.
+
+On one of yours or ours; each check is printed. The exit code is 1 where a check fails, 2 for bad
+input.
 
 Examples: `gazeveil check lpa:epsilon=1`
 

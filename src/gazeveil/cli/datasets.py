@@ -14,6 +14,7 @@ from gazeveil.io.datasets import listing
 
 NAME = "datasets"
 HELP = """List the public datasets that can be read: publisher, licence, citation, folder layout.
+
 Give a path, with or without a name, to check it; the exit code is 2 where something in it cannot be
 read.
 

@@ -1,5 +1,5 @@
-"""`gazeveil demo`: the whole road on the embedded default: simulate, inspect, protect, attack,
-measure what is left, and write the report.
+"""`gazeveil demo`: all steps on the embedded default: simulate, inspect, protect, attack,
+measure what is left, write the report, and the page on which a parameter is moved.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
 
 NAME = "demo"
-HELP = """Simulate people, protect their recordings in several ways, attack every release, measure
-what is left of it, and write a report: without any data of yours, in under three minutes on two
-cores. The quick battery attacks, with three more; `gazeveil evaluate` uses the strong one.
+HELP = """Simulate people, protect and attack their recordings, write a report: no data needed.
+
+Several mechanisms protect them; every release is attacked, and what is left of it is measured. The
+end is a report and a page to explore. It takes some two minutes on two cores, and the first time
+two more to compile. Few and quick attackers try; `gazeveil evaluate` uses stronger ones.
 
 Example: `gazeveil demo --out demo`"""
 
@@ -72,6 +74,10 @@ _SCENARIOS = ("raw/private", "private/private")
 #: Mechanisms whose releases are no recordings: shown, not attacked.
 _MAP = "heatmap-laplace:epsilon=10,rows=12,columns=20"
 _PEOPLE = "demographics:k=4"
+
+#: What the interactive page moves, on how many of the people.
+_MOVED = ("gaussian:sigma_deg=1|3|10", "temporal:K=3|10|30")
+_EXPLORED = 8
 
 _AUDITS = ("lpa:epsilon=1", "exponential-dp:epsilon=1,reading=published")
 
@@ -128,20 +134,38 @@ def command(
         say(f"{audit(text, trials=20_000)}\n")
     console.rule("releases, attacked and used")
     results = _study(out, people, seconds, repetitions, workers)
-    report = _with_maps_and_people(results, readers).report(out)
+    # Simulated people have no names to hide.
+    report = _with_maps_and_people(results, readers).report(out, with_raw=True)
     from gazeveil.evaluation.report import headline
 
     for sentence in (*headline(results), _NOTE):
         say(f"- {sentence}")
     for failure in results.failures:
         say(f"Not computed: {failure['cell']}: {failure['sentence']}")
+    console.rule("one parameter moved, in the browser")
+    page = _explore(out, readers, seconds)
     console.rule()
     say(f"Report: {report}")
+    say(f"Page to explore: {page}    with all mechanisms: gazeveil explore {out / 'reading'}")
     say("Next: gazeveil evaluate YOUR_RECORDINGS --out study --mechanism gaussian:sigma_deg=10")
     if show:
         import webbrowser
 
         webbrowser.open(report.resolve().as_uri())
+
+
+def _explore(out: Path, readers: Cohort, seconds: float) -> Path:
+    """The interactive page of a few of the people, saved as one file."""
+    from gazeveil.explore.board import Board, Limits, take
+    from gazeveil.explore.saved import save
+    from gazeveil.explore.sliders import sliders
+
+    board = Board(take(readers, Limits(_EXPLORED, _STIMULI, seconds)), sliders(250.0, _MOVED))
+    try:
+        with bar("Releasing and attacking") as progress:
+            return save(board, out / "explore.html", progress=progress)
+    finally:
+        board.close()
 
 
 def _study(

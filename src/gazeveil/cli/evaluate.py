@@ -92,7 +92,13 @@ def command(
         typer.Option("--train", help="Share of stimuli to learn from; 0.75 by default."),
     ] = None,
     events: Annotated[
-        list[str] | None, typer.Option("--events", help="redetected (default), carried, or both.")
+        list[str] | None,
+        typer.Option(
+            "--events",
+            metavar="redetected|carried",
+            help="Events found again in the release (default), or those of the recordings. May be"
+            " repeated.",
+        ),
     ] = None,
     tables: Annotated[
         str | None,
@@ -106,6 +112,14 @@ def command(
     workers: WorkersOption = None,
     cluster: ClusterOption = None,
     report: ReportOption = True,
+    with_raw: Annotated[
+        bool,
+        typer.Option(
+            "--with-raw",
+            help="Show a raw trace and names of people in the report, which is then not to be sent"
+            " on.",
+        ),
+    ] = False,
     quick: QuickOption = False,
     json_file: JsonOption = None,
 ) -> None:
@@ -139,7 +153,7 @@ def command(
         page = write_parts(results, out) if report else None
     else:
         results = _plain(path, out, quick, chosen, counts, executor)
-        page = results.report(out) if report else None
+        page = results.report(out, with_raw) if report else None
     print_places(results, out, page, json_file)
 
 

@@ -35,7 +35,7 @@ from gazeveil.events.comparison import EVENT_WORDS, WORDS, Comparison, Compariso
 from gazeveil.events.quality import Quality, QualityWarning, quality
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import KINDS, Events
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.io.events_file import write_events
 
 NAME = "events"
@@ -57,7 +57,7 @@ def command(
     settings: SetOption = None,
     screen: ScreenOption = None,
     method: Annotated[
-        str, typer.Option("--method", "-m", help="auto, ivt, idt, dorr, is5t or online.")
+        str, typer.Option("--method", help="auto, ivt, idt, dorr, is5t or online.")
     ] = "auto",
     parameters: Annotated[
         list[str] | None,
@@ -86,7 +86,7 @@ def command(
     label_pairs: list[tuple[Texts, Texts, Ints]] = []
     qualities: list[Quality] = []
 
-    def each() -> Iterator[tuple[tuple[str, str, str, str], Events]]:
+    def each() -> Iterator[tuple[RecordingKey, Events]]:
         for recording in track(cohort, len(cohort), "Detecting"):
             with warnings.catch_warnings():
                 # What it warns of is said below, once for all recordings.
@@ -195,6 +195,7 @@ def _comparison_table(rows: list[ComparisonRow], left_out: tuple[str, ...], wide
         box=SIMPLE_HEAD,
         padding=(0, 1 if wide else 0, 0, 0),
         pad_edge=False,
+        show_edge=wide,
     )
     table.add_column("", overflow="fold", min_width=10)
     for head in _heads(wide):

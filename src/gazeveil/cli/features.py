@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -25,11 +26,12 @@ from gazeveil.cli.arguments import (
 from gazeveil.cli.progress import track
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features import FeatureTable, event_features, window_features
+from gazeveil.features.table import EmptyTableWarning
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.features_file import write_table
 
 NAME = "features"
-HELP = """Compute features of fixations, of saccades or of windows, for `gazeveil protect` too.
+HELP = """Compute features of fixations, saccades or windows: tables that `gazeveil protect` takes.
 
 Example: `gazeveil features recordings/ --kind saccade --out saccades.parquet`"""
 
@@ -101,9 +103,12 @@ def _why(table: FeatureTable) -> str:
 
 
 def _features(cohort: Cohort, kind: str, parameters: dict[str, object]) -> FeatureTable:
-    if kind == "window":
-        return window_features(cohort, **parameters)  # type: ignore[arg-type]
-    return event_features(cohort, kind=kind, **parameters)  # type: ignore[arg-type]
+    with warnings.catch_warnings():
+        # Recordings come one by one: that one of them gives no row says nothing of the others.
+        warnings.simplefilter("ignore", EmptyTableWarning)
+        if kind == "window":
+            return window_features(cohort, **parameters)  # type: ignore[arg-type]
+        return event_features(cohort, kind=kind, **parameters)  # type: ignore[arg-type]
 
 
 def _statistics(table: FeatureTable) -> dict[str, dict[str, float | None]]:

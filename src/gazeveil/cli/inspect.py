@@ -25,16 +25,17 @@ from gazeveil.cli.arguments import (
     say,
     write_json,
 )
-from gazeveil.cli.certificate_summary import show_certificate
+from gazeveil.cli.certificate_summary import holds_pieces, show_certificate
 from gazeveil.cli.inventory_table import show_inventory
 from gazeveil.cli.progress import track
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import KEY_NAMES
 from gazeveil.gaze.summary import CohortSummary, RecordingSummary, summarise
 from gazeveil.release.inventory import inventory
 
 NAME = "inspect"
-HELP = """Show what is in a file or folder: people, stimuli, rates, loss, ranges, identifiers.
+HELP = """Show what is in a file or folder: people, stimuli, rates, losses, identifiers.
 
 Example: `gazeveil inspect recordings/ --plot overview.png`"""
 
@@ -79,7 +80,8 @@ def command(
         file = write_dataset_file(path, format_name, **reading_options(settings, screen))
         say(f"Written: {file}. Check it; every verb reads it from now on.")
     cohort = read_cohort(path, format_name, settings, screen)
-    summary = show(cohort, rows=rows)
+    pieces = holds_pieces(path)
+    summary = show(cohort, rows=rows, pieces=pieces)
     certificate = show_certificate(path)
     found = inventory(
         path,
@@ -93,23 +95,23 @@ def command(
 
         draw_overview(cohort, summary, plot)
         say(f"Picture: {plot}")
-    shown = {**figures(summary), "certificate": certificate, "inventory": found.to_dict()}
+    shown = {**figures(summary, pieces), "certificate": certificate, "inventory": found.to_dict()}
     write_json(json_file, shown)
 
 
-def show(cohort: Cohort, rows: int = 10) -> CohortSummary:
-    """Print the summary of a cohort and return it."""
+def show(cohort: Cohort, rows: int = 10, pieces: bool = False) -> CohortSummary:
+    """Print the summary of a cohort and return it; names of pieces are nobody's."""
     summary = summarise(cohort, progress=lambda items: track(items, len(cohort), "Inspecting"))
     out = console()
-    out.print(_overview(summary))
+    out.print(_overview(summary, pieces))
     if rows and summary.recordings:
-        out.print(_rows(summary, rows))
+        out.print(_rows(summary, rows, pieces))
     for note in summary.warnings():
         say(f"Note: {note}")
     return summary
 
 
-def _overview(summary: CohortSummary) -> Table:
+def _overview(summary: CohortSummary, pieces: bool) -> Table:
     table = Table(title="Cohort", show_header=False, title_justify="left")
     seconds = sum(r.duration_s for r in summary.recordings)
     rates = ", ".join(
@@ -127,10 +129,13 @@ def _overview(summary: CohortSummary) -> Table:
         }
     )
     known = sorted({k for a in summary.people.values() for k in a})
+    people = f"{len(summary.people)}" + (f" ({', '.join(known)} known)" if known else "")
     rows = [
-        ("people", f"{len(summary.people)}" + (f" ({', '.join(known)} known)" if known else "")),
+        ("pieces", f"{len(summary.recordings)} (each has a name of its own, which is nobody's)")
+        if pieces
+        else ("people", people),
         ("stimuli", f"{len(summary.stimuli)}"),
-        ("recordings", f"{len(summary.recordings)}"),
+        *([] if pieces else [("recordings", f"{len(summary.recordings)}")]),
         ("samples", f"{summary.samples:,}"),
         ("time", f"{seconds / 3600:.2f} h" if seconds >= 3600 else f"{seconds:.1f} s"),
         ("rates", (rates or "unknown") + (", ..." if len(summary.rates_hz) > 8 else "")),
@@ -142,19 +147,21 @@ def _overview(summary: CohortSummary) -> Table:
     return table
 
 
-def _rows(summary: CohortSummary, rows: int) -> Table:
-    title = f"Recordings ({min(rows, len(summary.recordings))} of {len(summary.recordings)})"
+def _rows(summary: CohortSummary, rows: int, pieces: bool) -> Table:
+    count, noun = len(summary.recordings), "Pieces" if pieces else "Recordings"
+    title = f"{noun} ({min(rows, count)} of {count})"
     table = Table(
         title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
     )
     # What is the same everywhere needs no column; a terminal has 80 of them.
     keys = [
         n
-        for n in ("person", "stimulus", "session", "task")
+        for n in KEY_NAMES
         if n in ("person", "stimulus") or len({getattr(r, n) for r in summary.recordings}) > 1
     ]
     for name in keys:
-        table.add_column(name, overflow="ellipsis", no_wrap=True, max_width=14)
+        shown = "piece" if pieces and name == "person" else name
+        table.add_column(shown, overflow="ellipsis", no_wrap=True, max_width=14)
     for name in ("Hz", "samples", "s", "lost %", "x deg", "y deg"):
         table.add_column(name, justify="right", no_wrap=True, min_width=max(4, len(name)))
     for r in summary.recordings[:rows]:
@@ -175,10 +182,11 @@ def _rows(summary: CohortSummary, rows: int) -> Table:
     return table
 
 
-def figures(summary: CohortSummary) -> dict[str, object]:
-    """The summary as JSON has it."""
+def figures(summary: CohortSummary, pieces: bool = False) -> dict[str, object]:
+    """The summary as JSON has it; a release of pieces names nobody."""
     return {
-        "people": summary.people,
+        **({"pieces": len(summary.recordings)} if pieces else {}),
+        "people": {} if pieces else summary.people,
         "stimuli": list(summary.stimuli),
         "samples": summary.samples,
         "loss": summary.loss,

@@ -18,12 +18,13 @@ def show_inventory(found: Inventory) -> None:
         title_justify="left",
         box=SIMPLE_HEAD,
         pad_edge=False,
+        show_edge=False,
         padding=(0, 1, 0, 0),
     )
     table.add_column("kind", no_wrap=True)
     table.add_column("fields", overflow="fold", min_width=21, max_width=26)
     table.add_column("files", justify="right")
-    table.add_column("example", overflow="ellipsis", no_wrap=True, max_width=14)
+    table.add_column("example", overflow="ellipsis", no_wrap=True, max_width=13)
     for title in ("in a release", "by scrub"):
         table.add_column(title, overflow="fold", max_width=10)
     groups: dict[tuple[str, str, str], list[Finding]] = {}

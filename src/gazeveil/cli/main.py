@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -16,6 +17,8 @@ import typer
 from rich.console import Console
 
 from gazeveil import __version__
+from gazeveil.cli.wording import in_options, without_controls
+from gazeveil.compile_notice import compiling_is_said
 from gazeveil.errors import GazeveilError, ParameterError
 
 #: Modules of the verbs in the order of the help; a verb is called as its module, with dashes.
@@ -41,6 +44,7 @@ VERBS = (
     "evaluate",
     "train",
     "reproduce",
+    "explore",
     "randomize",
     "curate",
     "relay",
@@ -49,17 +53,35 @@ VERBS = (
 )
 
 
-def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
-    """The command line with some of the verbs.
+#: Verbs that write at the end, or remove what they had written.
+_ALL_OR_NOTHING = frozenset(
+    {
+        "advise",
+        "attack",
+        "attacks",
+        "audit",
+        "check",
+        "datasets",
+        "events",
+        "features",
+        "formats",
+        "inspect",
+        "mechanisms",
+        "protect",
+        "randomize",
+        "scrub",
+        "simulate",
+        "utilities",
+        "verify",
+    }
+)
 
-    Parameters
-    ----------
-    verbs : sequence of str
-        Their modules, which are imported now.
-    """
+
+def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
+    """The command line with some of the verbs, whose modules are imported now."""
     app = typer.Typer(
         name="gazeveil",
-        help="Privacy for eye tracking: recordings in, events and features out.",
+        help="Protect eye-tracking data, see what is promised and what an attacker still gets.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
@@ -111,15 +133,19 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Privacy for eye tracking: recordings in, events and features out."""
+    """Protect eye-tracking data, see what is promised and what an attacker still gets."""
 
 
 def _say(message: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(message, markup=False)
+    said = without_controls(message)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(said, markup=False)
 
 
-def _show_warning(message: Warning | str, *_: object) -> None:
-    _say(f"Note: {message}")
+def _options_of(arguments: Sequence[str], command: Any) -> frozenset[str]:
+    """The options of the verb that a command line names."""
+    verbs = getattr(command, "commands", {})
+    verb = next((verbs[a] for a in arguments if a in verbs), None)
+    return frozenset(o for p in getattr(verb, "params", ()) for o in (*p.opts, *p.secondary_opts))
 
 
 def _wanted(arguments: Sequence[str]) -> tuple[str, ...]:
@@ -133,11 +159,35 @@ def _wanted(arguments: Sequence[str]) -> tuple[str, ...]:
     return (module,) if module in VERBS and "_" not in first else VERBS
 
 
+def _stopped(arguments: Sequence[str]) -> str:
+    """What is said when somebody stops a verb that says nothing itself."""
+    verb = next((a for a in arguments if not a.startswith("-")), "")
+    return "Stopped, nothing was written." if verb in _ALL_OR_NOTHING else "Stopped."
+
+
+def _flags_without_value(command: Any) -> None:
+    """Print flags as flags: newer typer writes `<bool>` behind them, as if they took a value."""
+    find = command.get_help_option
+
+    def help_option(context: Any) -> Any:
+        option = find(context)
+        if option is not None:
+            option.metavar = ""
+        return option
+
+    setattr(command, "get_help_option", help_option)  # noqa: B010 - a method of this one object
+    for parameter in command.params:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+
+
 def _command(arguments: Sequence[str]) -> Any:
     """The command line, which passes on what is said when somebody stops it: typer would end with
     nothing but a code.
     """
-    command = typer.main.get_command(build(_wanted(arguments)))
+    command: Any = typer.main.get_command(build(_wanted(arguments)))
+    for each in (command, *getattr(command, "commands", {}).values()):
+        _flags_without_value(each)
     invoke = command.invoke
 
     def told(context: Any) -> Any:
@@ -152,18 +202,28 @@ def _command(arguments: Sequence[str]) -> Any:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every expected failure is one sentence and exit code 2."""
-    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    given = sys.argv[1:] if arguments is None else arguments
+    options: frozenset[str] = frozenset()
+
+    def show_warning(message: Warning | str, *_: object) -> None:
+        _say(f"Note: {in_options(str(message), options)}")
+
+    warnings.showwarning = show_warning  # type: ignore[assignment]
     try:
-        command = _command(sys.argv[1:] if arguments is None else arguments)
-        code = command.main(arguments, prog_name="gazeveil", standalone_mode=False)
+        command = _command(given)
+        options = _options_of(given, command)
+        # Nothing asked for is no mistake: the help goes to standard output.
+        # Who calls this function with arguments is a program, to which nothing is said.
+        with compiling_is_said() if arguments is None else nullcontext():
+            code = command.main(given or ["--help"], prog_name="gazeveil", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except GazeveilError as error:
-        _say(str(error))
+        _say(in_options(str(error), options))
     except _USAGE as error:
         message = error.format_message() if hasattr(error, "format_message") else str(error)
         _say(message.rstrip(".") + ". See --help.")
     except (typer.Abort, KeyboardInterrupt) as error:
-        _say(str(error) or "Stopped.")
+        _say(str(error) or _stopped(given))
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
@@ -171,6 +231,8 @@ def main(arguments: list[str] | None = None) -> None:
         _say(
             "This needs more memory than there is. Read fewer recordings at once, or ask for less."
         )
+    except FileNotFoundError as error:
+        _say(f"{error.filename or error}: there is no such file or folder. Check the path.")
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _say(

@@ -15,8 +15,10 @@ from gazeveil.cli.arguments import JsonOption, write_json
 from gazeveil.privacy import registry
 
 NAME = "mechanisms"
-HELP = """List the mechanisms: purpose, kind, paper, readings, unit and status of each promise. Give
-a name to see its parameters.
+HELP = """List the mechanisms: purpose, kind, paper, and what each promises.
+
+Give a name to see its parameters. A mechanism of a paper has two readings: `published`, to the
+letter, and `corrected`, the smallest change that makes its promise true.
 
 Example: `gazeveil mechanisms lpa`"""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 OutOption = Annotated[
     Path,
-    typer.Option("--out", "-o", help="Folder for the results, the report and the finished cells."),
+    typer.Option("--out", "-o", help="Folder for the results, the report and what is done so far."),
 ]
 RepetitionsOption = Annotated[
     int | None, typer.Option("--repetitions", "-r", help="Draws of split and noise; 10 by default.")
@@ -40,9 +40,7 @@ ReportOption = Annotated[
 ]
 QuickOption = Annotated[
     bool,
-    typer.Option(
-        "--quick", help="The short form of a study with parts: fewer people and repetitions."
-    ),
+    typer.Option("--quick", help="Fewer people and repetitions, where the study has a short form."),
 ]
 
 
@@ -73,32 +71,44 @@ def is_of_parts(path: Path) -> bool:
 
 
 def run_parts(
-    path: Path, out: Path, quick: bool, counts: Mapping[str, int], executor: str | int | None
+    path: Path,
+    out: Path,
+    quick: bool,
+    counts: Mapping[str, int],
+    executor: str | int | None,
+    limit_s: float | None = None,
 ) -> Results:
     """Run a study of parts, part by part, and print what it found beside the published figures."""
-    from gazeveil.papers.published import lines
-    from gazeveil.papers.series import of_part, run, shorter
+    from gazeveil.papers.series import run, shorter
     from gazeveil.papers.study_file import read
 
     plan = shorter(read(path, quick), **counts)
     with bar("Computing cells") as progress:
-        results = run(plan, out, executor, progress)
+        results = run(plan, out, executor, progress, limit_s=limit_s)
+    say_found(results)
+    return results
+
+
+def say_found(results: Results) -> None:
+    """Print what a study of parts found beside the published figures, and what it could not
+    compute.
+    """
+    from gazeveil.papers.comparison.failures import reason_lines
+    from gazeveil.papers.figure import parts
+    from gazeveil.papers.published import lines
+    from gazeveil.papers.series import of_part
+
     for line in lines(results):
         say(line)
-    if not plan.paper:
-        for part in plan.parts:
-            part_results = of_part(results, part.label)
+    if not results.study.get("paper"):
+        for label in parts(results):
+            part_results = of_part(results, label)
             if part_results.frame.height:
-                say(part.label)
+                say(label)
                 show(part_results)
         say_called_safe(results)
-    reasons: dict[str, list[str]] = {}
-    for failure in results.failures:
-        reasons.setdefault(failure["sentence"], []).append(failure["cell"])
-    for sentence, cells in reasons.items():
-        more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
-        say(f"Not computed: {cells[0]}{more}: {sentence}")
-    return results
+    for line in reason_lines(results):
+        say(f"Not computed: {line}")
 
 
 def write_parts(results: Results, out: Path) -> Path:

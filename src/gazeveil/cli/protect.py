@@ -56,7 +56,7 @@ from gazeveil.release.resuming import Running
 from gazeveil.release.run import begun_names, run
 
 NAME = "protect"
-HELP = """Protect what the mechanism takes, write it, and print what that promises.
+HELP = """Protect recordings, features or a table of people, and print what that promises.
 
 Example: `gazeveil protect recordings/ protected/ --mechanism gaussian:sigma_deg=5`
 

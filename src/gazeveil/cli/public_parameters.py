@@ -34,15 +34,7 @@ _REMEDY = (
 
 @dataclass(frozen=True)
 class PublicParameters:
-    """What a file says.
-
-    Parameters
-    ----------
-    mechanism : Synthesis
-        With everything fixed.
-    space : {"screen", "sphere"}, optional
-        What messages may be about.
-    """
+    """What a file says: the mechanism with everything fixed, and what messages may be about."""
 
     mechanism: Synthesis
     space: str | None = None

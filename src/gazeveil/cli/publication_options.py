@@ -60,15 +60,7 @@ def publication_choices(
     key_file: Path | None,
     default: str = "keep",
 ) -> PublicationChoices:
-    """The choices that the options make.
-
-    Parameters
-    ----------
-    keep, to, rate_hz, durations, key_file
-        As they were given.
-    default : str
-        What holds for lengths where nothing is said.
-    """
+    """The choices that the options make; `default` holds for lengths where nothing is said."""
     kept = tuple(keep or ())
     # Where the tracker's own times are kept, so are lengths.
     usual = "keep" if {"times", "t_ns"}.intersection(kept) else default

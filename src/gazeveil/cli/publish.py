@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gazeveil.release.charging import Charging
-    from gazeveil.release.road import Watcher
+    from gazeveil.release.publishing import Watcher
 
 NAME = "publish"
 HELP = """Publish recordings: inventory, plan, scrub, align, protect, attack, certify.
@@ -80,8 +80,8 @@ def command(
         typer.Option(
             "--preset",
             metavar="NAME",
-            help="A mechanism that was measured: public-maps, public-events, public-samples or"
-            " public-features.",
+            help="A mechanism that was measured: public-maps, public-events, public-samples,"
+            " public-pieces or public-features.",
         ),
     ] = None,
     plan_only: Annotated[
@@ -169,9 +169,9 @@ def command(
 ) -> None:
     """Publish recordings."""
     from gazeveil.privacy.publication.signing import read_key
+    from gazeveil.release.publishing import planned, publish
     from gazeveil.release.recipe import Recipe, read_recipe, with_choices
     from gazeveil.release.resuming import interrupted_names
-    from gazeveil.release.road import planned, publish
 
     if recipe_file is not None:
         _refuse_both(recipe_file, mechanism_text, preset, out)
@@ -210,7 +210,7 @@ def command(
     if seed is None and not no_ledger:
         charging = _charging(ledger, new_ledger, budget)
         if left is not None:
-            charging.cancel(left)
+            charging.cancel(target, left)
     done = publish(recipe, cohort, target, watcher, seed, key, charging, running)
     if seed is not None:
         say(f"{SEEDED} Never publish it.")
@@ -263,7 +263,7 @@ def _refuse_both(
 
 
 def _watcher() -> Watcher:
-    from gazeveil.release.road import Watcher
+    from gazeveil.release.publishing import Watcher
 
     def tell(step: str, sentence: str) -> None:
         say(f"{step:>9}  {sentence}")

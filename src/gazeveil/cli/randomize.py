@@ -23,7 +23,7 @@ from gazeveil.cli.progress import track
 from gazeveil.cli.public_parameters import PublicParameters, read_parameters
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 from gazeveil.privacy.synthesis.dpgazesynth.reports.device import message
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
@@ -42,7 +42,6 @@ ParametersOption = Annotated[
     Path,
     typer.Option(
         "--parameters",
-        "-p",
         metavar="FILE",
         exists=True,
         dir_okay=False,
@@ -138,7 +137,7 @@ class _Device:
         chosen = public.mechanism
         self._public, self._parameters, self._text = public, parameters, str(chosen)
         self._scheme, self._streams = chosen.scheme(), Streams(seed, chosen.name, chosen.reading)
-        self._seen: set[tuple[str, str, str, str]] = set()
+        self._seen: set[RecordingKey] = set()
         self.reported: list[tuple[str, WindowLayout, int]] = []
 
     def message(self, recording: Recording) -> bytes:

@@ -31,9 +31,9 @@ Example: `gazeveil relay --in pupil://127.0.0.1:50020 --out pupil://127.0.0.1:50
 --mechanism "kaleido:epsilon=1,w=60,r_deg=2" --rate 120`
 
 Then point the program that reads Pupil on port 50020 to port 50030. Also `websocket://host:port` (a
-tracker connects), `ws://host:port` (a tracker that serves), `lsl`, `openxr://host:port`,
-`replay:PATH` and `simulated` in; `pupil://`, `websocket://` and `lsl:NAME` out. Stops with
-Ctrl-C."""
+tracker connects), `ws://host:port` (a tracker that serves), `neon://host:port`,
+`invisible://host:port`, `lsl`, `openxr://host:port`, `replay:PATH` and `simulated` in; `pupil://`,
+`neon://`, `websocket://` and `lsl:NAME` out. Stops with Ctrl-C."""
 
 #: Sources that take a screen under another name than their own geometry.
 _SPACES = ("websocket", "ws", "wss", "simulated")
@@ -85,6 +85,8 @@ def command(
 
     came_from, goes_to = source.partition("?")[0], out.partition("?")[0]
     _check(came_from, goes_to, seconds)
+    if came_from.partition(":")[0] == "lsl" and rate is None:
+        say("Looking for the LSL stream.")
     tracker = open_tracker(source, **_tracker_options(source, out, rate, screen, forward))
     protector = Protector(mechanism, tracker.rate_hz, tracker.space, seed)
     sink = open_sink(out)
@@ -94,10 +96,12 @@ def command(
     say(promise)
     if seed is not None:
         say(SEEDED)
+    if sink.seen_by:
+        say(sink.seen_by)
 
     async def work() -> None:
         with _stop_on_signals(seconds) as stop:
-            address = await sink.start(tracker, promise)
+            address = await sink.start(tracker, promise, protector.rate_hz)
             say(f"Relaying {came_from} to {address}. Stop with Ctrl-C.")
             try:
                 await relay(tracker, sink, protector, stop)

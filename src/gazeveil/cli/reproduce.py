@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from gazeveil import checks
 from gazeveil.cli.arguments import JsonOption, WorkersOption, console, say, write_json
 from gazeveil.cli.parts import (
     ClusterOption,
@@ -23,12 +24,18 @@ from gazeveil.cli.parts import (
     executor_of,
     print_places,
     run_parts,
+    say_found,
     write_parts,
 )
+from gazeveil.cli.progress import bar
 from gazeveil.errors import GazeveilError, ParameterError
 
 if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
+    from gazeveil.papers.parts import MultiPartStudy
+
+#: Seconds that a part may take in `--all --quick` where nothing else is said.
+QUICK_LIMIT_S = 180.0
 
 NAME = "reproduce"
 HELP = """Repeat a paper's experiment and show ours beside the published figures; without a name,
@@ -66,6 +73,15 @@ def command(
     cluster: ClusterOption = None,
     report: ReportOption = True,
     quick: QuickOption = False,
+    limit_s: Annotated[
+        float | None,
+        typer.Option(
+            "--limit-s",
+            metavar="SECONDS",
+            help="Cut a part of a study after so long, and say what was cut; 180 with --all"
+            " --quick, else none.",
+        ),
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Repeat an experiment or all of them, or list what there is."""
@@ -74,18 +90,23 @@ def command(
             "A study, --list and --all exclude one another. Name one of them.", name="study"
         )
     counts = counts_of(repetitions, seed)
+    if limit_s is not None:
+        checks.positive("reproduce", "--limit-s", limit_s)
     with _data_in(data):
         if listing:
             _print_paper_places(json_file)
         elif everything:
-            _run_all(out, quick, counts, executor_of(workers, cluster), report, json_file)
+            if limit_s is None and quick:
+                limit_s = QUICK_LIMIT_S
+            executor = executor_of(workers, cluster)
+            _run_all(out, quick, counts, executor, report, limit_s, json_file)
         elif study is None:
             _print_studies(json_file)
         else:
             from gazeveil.papers.catalogue import study_path
 
             executor = executor_of(workers, cluster)
-            results = run_parts(study_path(study), out, quick, counts, executor)
+            results = run_parts(study_path(study), out, quick, counts, executor, limit_s)
             print_places(results, out, write_parts(results, out) if report else None, json_file)
 
 
@@ -119,27 +140,64 @@ def _run_all(
     counts: dict[str, int],
     executor: str | int | None,
     report: bool,
+    limit_s: float | None,
     json_file: Path | None,
 ) -> None:
     """Every study of a paper, each in a folder of its own; one that fails stops no other."""
     from gazeveil.papers.catalogue import study_names, study_path
     from gazeveil.papers.comparison.overview import write_overview
+    from gazeveil.papers.series import shorter
     from gazeveil.papers.study_file import read
 
+    plans = {n: shorter(read(study_path(n), quick), **counts) for n in study_names()}
+    plans = {name: plan for name, plan in plans.items() if plan.paper}
     runs: dict[str, Results] = {}
     failures: dict[str, str] = {}
-    for name in (n for n in study_names() if read(study_path(n)).paper):
-        say(name)
-        try:
-            runs[name] = run_parts(study_path(name), out / name, quick, counts, executor)
+    with bar("Computing parts of studies") as progress:
+        for name, found in _found(plans, out, executor, limit_s, progress):
+            say(name)
+            if isinstance(found, str):
+                failures[name] = found
+                say(f"Not computed: {found}")
+                continue
+            runs[name] = found
+            say_found(found)
             if report:
-                write_parts(runs[name], out / name)
-        except GazeveilError as error:
-            failures[name] = str(error)
-            say(f"Not computed: {error}")
+                write_parts(found, out / name)
+    runs = {name: runs[name] for name in plans if name in runs}
     page = write_overview(runs, failures, out)
     say(f"Page: {page}    Record: {out / 'record.json'}")
     write_json(json_file, {n: r.study.get("published") for n, r in runs.items()})
+
+
+def _found(
+    plans: Mapping[str, MultiPartStudy],
+    out: Path,
+    executor: str | int | None,
+    limit_s: float | None,
+    progress: Callable[[int, int], None],
+) -> Iterator[tuple[str, Results | str]]:
+    """What each study found, or why nothing: on this machine part by part side by side, on a
+    cluster one study after the other.
+    """
+    from gazeveil.papers.comparison.all_studies import run_all
+    from gazeveil.papers.series import run
+    from gazeveil.processes import cores
+
+    if not isinstance(executor, str):
+        try:
+            yield from run_all(plans, out, executor or cores(), limit_s, progress)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"Stopped. Cells that are finished are kept in {out}: the same command goes on from"
+                " there."
+            ) from None
+        return
+    for name, plan in plans.items():
+        try:
+            yield name, run(plan, out / name, executor, progress, limit_s=limit_s)
+        except GazeveilError as error:
+            yield name, str(error)
 
 
 def _print_paper_places(json_file: Path | None) -> None:

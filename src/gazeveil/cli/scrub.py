@@ -17,11 +17,12 @@ HELP = """Copy vendors' files with identifiers removed or replaced. This does no
 
 Example: `gazeveil scrub recordings/ scrubbed/`
 
-Takes EyeLink ASC, Tobii (Pro Lab, TX300, Glasses 3), Pupil Labs (Core, Invisible, Neon), SMI, BIDS
-and tables of people. Dates, clocks, serial numbers, names, paths, messages, attributes and file
-names are removed or become random labels; gaze stays as it is, and the files still load where they
-loaded before. Files of other kinds are not copied and are named. For a release that protects gaze
-use `gazeveil publish`."""
+Takes every text format that `gazeveil formats` lists (EyeLink ASC, Tobii, Pupil Labs exports, SMI,
+Gazepoint, headset logs, ARFF, plain CSV, BIDS, public datasets), tables whose columns a
+dataset.toml says, and tables of people. Dates, clocks, serial numbers, names, paths, messages,
+attributes, positions of the head and file names are removed or become random labels; gaze stays as
+it is, and the files still load where they loaded before. Binary files and files of other kinds are
+not copied and are named. For a release that protects gaze use `gazeveil publish`."""
 
 _SHOWN = 20
 

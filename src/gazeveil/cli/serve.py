@@ -48,8 +48,8 @@ def command(
             "--tracker",
             metavar="TRACKER",
             help=(
-                "simulated, replay:PATH, pupil://host:port, lsl[:name], websocket or openxr."
-                " [default: simulated]"
+                "simulated, replay:PATH, pupil://host:port, neon://host:port, lsl[:name],"
+                " websocket or openxr. [default: simulated]"
             ),
         ),
     ] = None,
@@ -74,12 +74,17 @@ def command(
         typer.Option("--policy", metavar="FILE", help="Policy to start from and to write to."),
     ] = None,
     level: Annotated[
-        str | None, typer.Option("--level", help="coarse or fine. [default: coarse]")
+        str | None,
+        typer.Option(
+            "--level",
+            metavar="coarse|fine",
+            help="How fine places and times are that any app ever sees. [default: coarse]",
+        ),
     ] = None,
     rate_hz: Annotated[
         float | None,
         typer.Option(
-            "--rate", metavar="HZ", help="Rate of a simulated, websocket or openxr tracker."
+            "--rate", metavar="HZ", help="Nominal rate of the tracker, where it does not say it."
         ),
     ] = None,
     new_tracker_token: Annotated[

@@ -1,17 +1,16 @@
-"""`gazeveil train`: the network of the attacker `ekyt`, trained on recordings or on simulated
-people, and judged on people it was not trained on.
+"""`gazeveil train`: the network of the attacker `ekyt`, of the gaze predictor `dgaze` or of the
+recogniser of activities `ehtask`, trained on recordings or on simulated people, and judged on
+people it was not trained on.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from gazeveil import __version__
 from gazeveil.cli.arguments import (
     FormatOption,
     JsonOption,
@@ -19,36 +18,55 @@ from gazeveil.cli.arguments import (
     SetOption,
     counted,
     read_cohort,
-    say,
     write_json,
 )
-from gazeveil.cli.progress import bar, track
-from gazeveil.errors import DataError, ParameterError
+from gazeveil.cli.ekyt_training import train_person_network
+from gazeveil.cli.headset_training import (
+    SIMULATED_TASKS,
+    HeadsetOptions,
+    simulated_activities,
+    train_headset,
+)
+from gazeveil.cli.network_folder import WEIGHTS
+from gazeveil.cli.progress import track
+from gazeveil.errors import ParameterError
 from gazeveil.gaze.cohort import Cohort
 
-if TYPE_CHECKING:
-    from gazeveil.attacks.identify.deep.card import ModelCard
-    from gazeveil.attacks.identify.deep.verification import Verification
-    from gazeveil.models.ekyt.weights import EkytModel
-    from gazeveil.models.ekyt.windows import WindowSet
-    from gazeveil.models.resumable import StepPlan
-
 NAME = "train"
-HELP = """Train the network of the attacker `ekyt` on some people and judge it on others.
+HELP = """Train a network on some people and judge it on others: `ekyt` recognises people (an
+attacker), `dgaze` predicts gaze, `ehtask` recognises activities (utilities).
 
 Writes weights.npz, card.md and card.json. After a kill or Ctrl-C the same command goes on from the
 last checkpoint. Needs the extra `deep`.
 
-Example: `gazeveil train recordings/ --out network/ --hold-out 0.25`
+Example: `gazeveil train recordings/ --out network/ --hold-out 0.25`, then
+`gazeveil evaluate ... -a ekyt:weights=network/weights.npz`
 
-Example: `gazeveil train --simulate 200 --out network/`, then
-`gazeveil evaluate ... -a ekyt:weights=network/weights.npz`"""
+Example: `gazeveil train recordings/ --network dgaze --out network/`, then
+`gazeveil evaluate ... -u prediction:model=dgaze,weights=network/weights.npz`
 
-#: Seconds of gaze that held-out people are judged with.
-DURATIONS_S = (5.0, 10.0, 20.0, 60.0)
+Example: `gazeveil train --simulate 24 --network ehtask --out network/`, then
+`gazeveil evaluate ... -u activity:classifier=ehtask,weights=network/weights.npz`"""
 
-#: Sizes of galleries.
-GALLERIES = (5, 10, 20, 50, 100, 200, 500, 1000)
+#: What each network takes where nothing is said: batches, batches between two checkpoints, seconds
+#: of a window.
+NETWORKS: Mapping[str, tuple[int, int, float]] = {
+    "ekyt": (400, 20, 5.0),
+    "dgaze": (1500, 100, 10.0),
+    "ehtask": (600, 20, 10.0),
+}
+
+#: Options that only some networks have.
+_ONLY = {
+    "--channels": ("ekyt",),
+    "--windows": ("ekyt",),
+    "--window": ("ekyt", "ehtask"),
+    "--horizon": ("dgaze",),
+    "--past": ("dgaze",),
+    "--head": ("dgaze", "ehtask"),
+    "--reading": ("dgaze", "ehtask"),
+    "--label": ("ehtask",),
+}
 
 
 # Long: one option of the command line a line.
@@ -66,14 +84,47 @@ def command(
     hold_out: Annotated[
         float, typer.Option("--hold-out", help="Share of the people to judge it on, 0 for nobody.")
     ] = 0.25,
-    channels: Annotated[str, typer.Option(help="gaze, head or gaze+head.")] = "gaze",
+    network: Annotated[str, typer.Option("--network", help="ekyt, dgaze or ehtask.")] = "ekyt",
+    channels: Annotated[
+        str | None, typer.Option(help="ekyt: gaze (default), head or gaze+head.")
+    ] = None,
     rate: Annotated[
-        float, typer.Option("--rate", help="Highest rate of velocities in Hz; the lowest counts.")
-    ] = 125.0,
-    window: Annotated[float, typer.Option("--window", help="Seconds of one window.")] = 5.0,
-    steps: Annotated[int, typer.Option(help="Batches to train for.")] = 400,
-    windows: Annotated[int, typer.Option(help="Windows of each of 16 people in a batch.")] = 8,
-    every: Annotated[int, typer.Option(help="Steps between two checkpoints.")] = 20,
+        float | None,
+        typer.Option(
+            "--rate",
+            help="Rate of simulated people in Hz; ekyt: highest rate of velocities, the lowest"
+            " counts. 125 if not given.",
+        ),
+    ] = None,
+    window: Annotated[
+        float | None,
+        typer.Option("--window", help="Seconds of one window; ekyt 5, ehtask 10 if not given."),
+    ] = None,
+    horizon: Annotated[
+        float | None, typer.Option(help="dgaze: seconds ahead, 0.1 if not given.")
+    ] = None,
+    past: Annotated[
+        float | None, typer.Option(help="dgaze: seconds of the past, 0.5 if not given.")
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option(help="dgaze, ehtask: recorded (default) or none.")
+    ] = None,
+    reading: Annotated[
+        str | None, typer.Option(help="dgaze, ehtask: corrected (default) or published.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="ehtask: task (default) or stimulus names the activity.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Batches; ekyt 400, dgaze 1500, ehtask 600 if not given.")
+    ] = None,
+    windows: Annotated[
+        int | None,
+        typer.Option(help="ekyt: windows of each of 16 people in a batch, 8 if not given."),
+    ] = None,
+    every: Annotated[
+        int | None, typer.Option(help="Steps between two checkpoints; 20, dgaze 100 if not given.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Makes training repeatable.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda.")] = "auto",
     format_name: FormatOption = None,
@@ -82,46 +133,64 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Train a network."""
-    from gazeveil.models.ekyt.training import BatchPlan
-    from gazeveil.models.ekyt.velocity import VelocityInput, common_rate_hz
-    from gazeveil.models.ekyt.windows import WindowSet
-    from gazeveil.models.resumable import StepPlan
     from gazeveil.models.train import best_device
 
     _refuse(path, people, hold_out, out)
+    own: dict[str, object] = {
+        "--channels": channels,
+        "--windows": windows,
+        "--window": window,
+        "--horizon": horizon,
+        "--past": past,
+        "--head": head,
+        "--reading": reading,
+        "--label": label,
+    }
+    _refuse_others(network, own, rate is not None and people is None)
     where = best_device(device)
+    rate_hz = 125.0 if rate is None else rate
     if people is not None:
-        cohort, data = _simulated(people, stimuli, seconds, sessions, rate, seed)
+        cohort, data = _simulated(network, people, stimuli, seconds, sessions, rate_hz, seed)
     else:
         assert path is not None
         cohort, data = read_cohort(path, format_name, settings, screen), path.name
-    recordings = list(track(cohort, len(cohort), "Reading"))
-    setting = VelocityInput(common_rate_hz(recordings, rate), window, channels)
-    made = WindowSet.of(recordings, setting)
-    trained, held_out = _by_people(made, hold_out, seed)
-    batch = BatchPlan(windows=windows)
-    out.mkdir(parents=True, exist_ok=True)
-    plan = StepPlan(
-        steps, seed=seed, checkpoint=out / "checkpoint.pt", every=every, of=_digest(trained, batch)
-    )
-    model, losses = _train(trained, plan, batch, where)
-    verified = () if held_out is None else _verified(model, held_out)
-    names = {
-        name: len(set(w.persons)) for name, w in (("trained", trained), ("held", held_out)) if w
-    }
-    from gazeveil.attacks.identify.deep.card import ModelCard
-
-    tail = losses[-max(1, steps // 10) :]
-    card = ModelCard(
-        data, len(made.keys), names["trained"], names.get("held", 0), channels, setting.rate_hz,
-        window, steps, seed, sum(tail) / len(tail), __version__, verified,
-    )  # fmt: skip
-    _write(out, model, card)
-    _say(out, card)
-    write_json(json_file, card.to_dict())
+    in_memory = Cohort(list(track(cohort, len(cohort), "Reading")), cohort.people)
+    batches, between, window_s = NETWORKS[network]
+    batches = batches if steps is None else steps
+    between = between if every is None else every
+    window_s = window_s if window is None else window
+    if network == "ekyt":
+        chosen = channels or "gaze", rate_hz, window_s, 8 if windows is None else windows
+        card: Mapping[str, object] = train_person_network(
+            in_memory, data, out, hold_out, chosen, (batches, between, seed), where
+        )
+    else:
+        options = HeadsetOptions(
+            network,
+            out,
+            hold_out,
+            batches,
+            between,
+            seed,
+            where,
+            "recorded" if head is None else head,
+            "corrected" if reading is None else reading,
+            0.1 if horizon is None else horizon,
+            0.5 if past is None else past,
+            window_s,
+            "task" if label is None else label,
+        )
+        card = train_headset(options, in_memory, data).to_dict()
+    write_json(json_file, card)
 
 
 def _refuse(path: Path | None, people: int | None, hold_out: float, out: Path) -> None:
+    if path is not None and path.name in NETWORKS and not path.exists():
+        raise ParameterError(
+            f"{path} is no folder of recordings. The network is chosen with --network {path}.",
+            name="path",
+            got=path,
+        )
     if (path is None) == (people is None):
         raise ParameterError(
             "`gazeveil train` needs either recordings or --simulate with a number of people, not"
@@ -135,7 +204,7 @@ def _refuse(path: Path | None, people: int | None, hold_out: float, out: Path) -
             name="--hold-out",
             got=hold_out,
         )
-    if (out / "weights.npz").exists():
+    if (out / WEIGHTS).exists():
         raise ParameterError(
             f"{out} holds weights already. Give another folder with --out, or delete it.",
             name="--out",
@@ -143,104 +212,51 @@ def _refuse(path: Path | None, people: int | None, hold_out: float, out: Path) -
         )
 
 
+def _refuse_others(network: str, given: Mapping[str, object], rate_of_files: bool) -> None:
+    """Refuse an unknown network, and options that the network does not have."""
+    if network not in NETWORKS:
+        raise ParameterError(
+            f"The '--network' option must be one of {', '.join(NETWORKS)}. Got '{network}'"
+            " instead.",
+            name="--network",
+            got=network,
+        )
+    for option, networks in _ONLY.items():
+        if given[option] is not None and network not in networks:
+            raise ParameterError(
+                f"The '{option}' option belongs to {' and '.join(networks)}, and the network"
+                f" {network} does not take it. Leave it out.",
+                name=option,
+                got=given[option],
+            )
+    if rate_of_files and network != "ekyt":
+        raise ParameterError(
+            f"The '--rate' option is the rate of simulated people, and {network} takes recordings"
+            " at their own rate. Leave it out.",
+            name="--rate",
+            got=None,
+        )
+
+
 def _simulated(
-    people: int, stimuli: int, seconds: float, sessions: int, rate_hz: float, seed: int
+    network: str,
+    people: int,
+    stimuli: int,
+    seconds: float,
+    sessions: int,
+    rate_hz: float,
+    seed: int,
 ) -> tuple[Cohort, str]:
     from gazeveil.gaze.simulate import simulate
 
-    cohort = simulate(people, stimuli, seconds, rate_hz, seed=seed, sessions=sessions)
+    size = (people, stimuli, seconds)
+    if network == "ehtask":
+        cohort = simulated_activities(*size, sessions, rate_hz, seed)
+    else:
+        cohort = simulate(*size, rate_hz, seed=seed, sessions=sessions)
     words = f"{stimuli:,} {'stimulus' if stimuli == 1 else 'stimuli'}"
+    activities = f", {', '.join(SIMULATED_TASKS)}" if network == "ehtask" else ""
     return cohort, (
         f"simulated people (seed {seed}): {words} of {seconds:g} s each, "
-        f"{counted(sessions, 'session')}"
-    )
-
-
-def _by_people(made: WindowSet, hold_out: float, seed: int) -> tuple[WindowSet, WindowSet | None]:
-    """Windows to train on and, of other people, to judge with."""
-    from gazeveil.attacks.identify.deep.verification import enrolled_and_asked
-    from gazeveil.models.train import split_by_person
-
-    if hold_out == 0:
-        return made, None
-    persons = [key[0] for key in made.keys]
-    kept = split_by_person(persons, 1 - hold_out, seed)
-    training = {p for p, keep in zip(persons, kept, strict=True) if keep}
-    held_out = made.where(lambda key: key[0] not in training)
-    try:
-        # Asked before training, because hours later would be too late.
-        enrolled_and_asked(held_out)
-    except DataError as error:
-        raise DataError(f"{error} Use --hold-out 0 to train without judging.") from error
-    return made.where(lambda key: key[0] in training), held_out
-
-
-def _digest(windows: WindowSet, batch: object) -> str:
-    """What is trained on what: another digest is another training."""
-    digest = hashlib.sha256(repr((windows.setting, batch, windows.keys)).encode())
-    digest.update(windows.values.tobytes())
-    digest.update(windows.starts.tobytes())
-    return digest.hexdigest()
-
-
-def _train(
-    windows: WindowSet, plan: StepPlan, batch: object, device: str
-) -> tuple[EkytModel, tuple[float, ...]]:
-    from gazeveil.models.ekyt.training import BatchPlan, train_ekyt
-
-    assert isinstance(batch, BatchPlan)
-    assert plan.checkpoint is not None
-    if plan.checkpoint.exists():
-        say(f"Going on from {plan.checkpoint}.")
-    try:
-        with bar("Training") as progress:
-            return train_ekyt(windows, plan, batch, device, progress)
-    except KeyboardInterrupt:
-        kept = (
-            f"{plan.checkpoint} holds the state of the last checkpoint: the same command goes on"
-            " from there."
-            if plan.checkpoint.exists()
-            else f"There is no checkpoint yet: the first is written after {plan.every} steps."
-        )
-        say(f"Stopped. {kept}")
-        raise typer.Exit(130) from None
-
-
-def _verified(model: EkytModel, held_out: WindowSet) -> tuple[Verification, ...]:
-    from gazeveil.attacks.identify.deep.verification import (
-        by_age,
-        by_duration,
-        by_gallery,
-        enrolled_and_asked,
-        verification_scores,
-    )
-
-    durations = [d for d in DURATIONS_S if d >= model.setting.window_s]
-    found = by_duration(model, held_out, durations or [model.setting.window_s])
-    if not found:
-        return ()
-    longest = found[-1].value
-    scores = verification_scores(model, *enrolled_and_asked(held_out), longest)
-    return (*found, *by_gallery(scores, GALLERIES, 0), *by_age(model, held_out, longest))
-
-
-def _write(out: Path, model: EkytModel, card: ModelCard) -> None:
-    from dataclasses import replace
-
-    replace(model, about=card.to_dict()).save(out / "weights.npz")
-    (out / "card.md").write_text(card.markdown(), encoding="utf-8")
-    text = json.dumps(card.to_dict(), indent=2, ensure_ascii=False)
-    (out / "card.json").write_text(text + "\n", encoding="utf-8")
-    (out / "checkpoint.pt").unlink(missing_ok=True)
-
-
-def _say(out: Path, card: ModelCard) -> None:
-    say(f"{out / 'weights.npz'}: trained on {counted(card.people_trained, 'person')}.")
-    if card.verified:
-        first = [v for v in card.verified if v.condition == "duration_s"]
-        rates = ", ".join(f"{100 * v.eer:.1f} % with {v.value:g} s" for v in first)
-        say(f"Equal error rate of {counted(card.people_held_out, 'person')} held out: {rates}.")
-    say(
-        "The weights remember the people they were trained on: handle the file as raw recordings."
-        f" {out / 'card.md'} says more."
+        f"{counted(sessions, 'session')}{activities}"
     )

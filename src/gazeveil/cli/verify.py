@@ -20,7 +20,7 @@ from gazeveil.cli.arguments import (
     write_json,
 )
 from gazeveil.cli.progress import track
-from gazeveil.errors import ParameterError
+from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.recording import Recording
 
 NAME = "verify"
@@ -58,6 +58,14 @@ def command(
             help="Make a signing key: the secret half in FILE, the public half in FILE.pub.",
         ),
     ] = None,
+    regions: Annotated[
+        Path | None,
+        typer.Option(
+            "--regions",
+            metavar="FILE",
+            help="The file of regions that the certificate names, to work out its promise again.",
+        ),
+    ] = None,
     format_name: FormatOption = None,
     settings: SetOption = None,
     screen: ScreenOption = None,
@@ -75,11 +83,14 @@ def command(
         if new_key is None:
             raise ParameterError("Name the folder to verify: `gazeveil verify published/`.")
         return
+    if not folder.exists():
+        raise DataError(f"{folder}: there is no such file or folder. Check the path.")
     pinned = None if key is None else read_public_key(key)
     raw = None if against is None else read_cohort(against, format_name, settings, screen)
-    result = verify(folder, raw, pinned, _progress, source=against)
+    result = verify(folder, raw, pinned, _progress, source=against, regions=regions)
     for check in result.checks:
-        lines = check.failures or (f"{check.note}.",)
+        # A name of a file may hold a new line; each failure is one line.
+        lines = [" ".join(f.split()) for f in check.failures or (f"{check.note}.",)]
         say(f"{'ok    ' if check.passed else 'FAILED'} {check.name}: {lines[0]}")
         for failure in lines[1:]:
             say(f"       {failure}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -41,7 +42,13 @@ class Charging:
         self.people[recording.person] = self.people.get(recording.person, frozenset()) | prints
 
     def charge(
-        self, names: PublicNames, guarantee: Guarantee, table: bool, pieces: bool = False
+        self,
+        names: PublicNames,
+        out: Path,
+        guarantee: Guarantee,
+        table: bool,
+        pieces: bool = False,
+        resumed: bool = False,
     ) -> str:
         """Charge the release that has these names; what the ledger says.
 
@@ -49,6 +56,8 @@ class Charging:
         ----------
         names : PublicNames
             Of its recordings.
+        out : Path
+            Where it goes.
         guarantee : Guarantee
             Of its gaze.
         table : bool
@@ -56,6 +65,8 @@ class Charging:
         pieces : bool
             Whether its names are those of pieces, and so nobody's: then all people who were looked
             at are in it.
+        resumed : bool
+            Whether it goes on with a run that was interrupted, and so with its charge.
 
         Raises
         ------
@@ -65,10 +76,10 @@ class Charging:
         named = {} if pieces else {p: self.people[p] for p in names.people if p in self.people}
         people = named or self.people
         charge = charge_of(guarantee, table, pieces)
-        release = release_id(names)
-        # Where all names are kept, another release of the same recordings has them too; maps have
-        # no person to name anew.
-        if any(r["id"] == release and r["state"] == "finished" for r in self.ledger.releases):
+        release = release_id(names, out)
+        if not resumed and self.ledger.keep(release):
+            # The same names at the same place, and yet not the same release: the other one may
+            # have been killed after it stood, and moved away. Both count.
             release = uuid4().hex
         answer = self.ledger.charge(release, charge, people, self.budget)
         self._open = release
@@ -79,21 +90,26 @@ class Charging:
         with (out / JSON_NAME).open("rb") as file:
             self.ledger.finish(self._open, hashlib.file_digest(file, "sha256").hexdigest())
 
-    def cancel(self, names: PublicNames | None = None) -> None:
+    def cancel(self, out: Path, names: PublicNames | None = None) -> None:
         """Take a charge back whose release never left its work folder.
 
         Parameters
         ----------
+        out : Path
+            Where the release was to go. One that stands there is counted, whatever happened after.
         names : PublicNames, optional
             Of an earlier run; left out, this one.
         """
-        release = self._open if names is None else release_id(names)
-        if release:
+        release = self._open if names is None else release_id(names, out)
+        if release and not (out / JSON_NAME).exists():
             with suppress(DataError):  # it was never charged
                 self.ledger.cancel(release)
 
 
-def release_id(names: PublicNames) -> str:
-    """What names a release in a ledger: fresh names make another one, a resumed run the same."""
-    text = json.dumps(names.to_list(), sort_keys=True)
+def release_id(names: PublicNames, out: Path) -> str:
+    """What names a release in a ledger: fresh names or another place make another one, a resumed
+    run has the same. Kept names alone would not do: every release of the same recordings has them,
+    and maps name nobody.
+    """
+    text = json.dumps([names.to_list(), os.path.abspath(out)], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

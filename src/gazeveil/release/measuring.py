@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gazeveil.arrays import Floats
 from gazeveil.attacks.battery import NOBODY
 from gazeveil.errors import GazeveilError
 from gazeveil.evaluation.api import evaluate
@@ -136,16 +137,37 @@ def _attack(
 def middle_rmse_deg(cohort: Cohort) -> float:
     """How far gaze is from the middle, as a root of the mean of squares per recording, then over
     people, in degrees: the error of an analyst who has no data and says "the middle".
+
+    On a sphere no direction is the middle, and another zero of the headset would give another
+    figure: there it is the mean direction of everybody's gaze at the stimulus, which does not turn
+    with the zero and is about as good as a constant can be.
     """
+    means = _mean_directions(cohort)
     own: dict[str, list[float]] = {}
     for recording in cohort:
         x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
         if not len(x):
             continue
-        at = (180.0, 90.0) if isinstance(recording.space, Sphere) else (0.0, 0.0)
+        sphere = isinstance(recording.space, Sphere)
+        at = means[recording.stimulus] if sphere else (0.0, 0.0)
         angles = distance_deg(recording.space, x, y, np.full(len(x), at[0]), np.full(len(x), at[1]))
         own.setdefault(recording.person, []).append(float(np.sqrt(np.mean(angles**2))))
     return float(np.mean([np.mean(v) for v in own.values()])) if own else math.nan
+
+
+def _mean_directions(cohort: Cohort) -> dict[str, tuple[float, float]]:
+    """Stimulus on a sphere -> the mean of its recordings' mean directions, in degrees."""
+    sums: dict[str, Floats] = {}
+    for recording in cohort:
+        if isinstance(recording.space, Sphere) and recording.valid.any():
+            x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
+            mean = recording.space.vectors(x, y).mean(axis=0)
+            sums[recording.stimulus] = sums.get(recording.stimulus, np.zeros(3)) + mean
+    found = {}
+    for stimulus, vector in sums.items():
+        x, y = Sphere().degrees(vector[np.newaxis])
+        found[stimulus] = (float(x[0]), float(y[0]))
+    return found
 
 
 def _utility(measures: Sequence[Measure], middle_deg: float) -> dict[str, object] | None:

@@ -5,20 +5,16 @@ takes, which fields are dropped and who is left out.
 from __future__ import annotations
 
 import math
-import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gazeveil.attacks.battery import NOBODY
-from gazeveil.errors import DataError, GazeveilError, ParameterError
+from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
-from gazeveil.privacy.publication.alignment import Alignment, aligned
+from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import per_person
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.identities.people_table import people_table
@@ -27,28 +23,14 @@ from gazeveil.privacy.publication.plain_words import person_in_words, promise_in
 from gazeveil.privacy.publication.protecting import channels_of
 from gazeveil.privacy.publication.survey import Look, public_alignment
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-
-#: Seconds per recording that batteries took for three draws on two cores (GazeCom, 20 s at 250 Hz):
-#: a size to plan by.
-_ATTACK_S = {"quick": 0.1, "strong": 0.7}
+from gazeveil.release.timing import time_in_words
 
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """What will be released.
-
-    Parameters
-    ----------
-    cohort : Cohort
-        The recordings that take part.
-    looks : tuple of Look
-        What was seen of them.
-    alignment : Alignment
-        What they will have in common.
-    left_out : tuple of str
-        Sentences about who and what is left out.
-    lines : tuple of (str, str)
-        The plan in words: a heading and a sentence each.
+    """What will be released: the recordings that take part, what was seen of them and what they
+    will have in common, sentences about who and what is left out, and the plan as headings with a
+    sentence each.
     """
 
     cohort: Cohort = field(repr=False)
@@ -64,21 +46,10 @@ def plan_of(
     mechanism: Mechanism[Any],
     choices: PublicationChoices,
     battery: str,
+    repetitions: int = 3,
 ) -> ReleasePlan:
-    """Plan a publication.
-
-    Parameters
-    ----------
-    cohort : Cohort
-        Raw recordings.
-    looks : sequence of Look
-        At all of them.
-    mechanism : Mechanism
-        Of the kind stream, cohort, map or table.
-    choices : PublicationChoices
-        How they are published.
-    battery : str
-        Who attacks.
+    """Plan a publication of raw recordings, all of which were looked at, by a mechanism of the kind
+    stream, cohort, map or table, and an attack by a battery with so many draws.
 
     Raises
     ------
@@ -111,7 +82,7 @@ def plan_of(
         ("people", _people(kept, mechanism, choices)),
         ("left out", " ".join(left_out) or "nobody and nothing."),
         *([] if mechanism.kind == "map" or pieces else [("lengths", _lengths(seen, alignment))]),
-        ("time", _time(kept, seen, mechanism, alignment, battery)),
+        ("time", time_in_words(kept, seen, mechanism, alignment, battery, repetitions)),
     ]
     return ReleasePlan(kept, seen, alignment, left_out, tuple(lines))
 
@@ -281,68 +252,3 @@ def _lengths(looks: Sequence[Look], alignment: Alignment) -> str:
     lengths = sorted(float(d) for d in set(alignment.lengths_s.values()))
     span = f"{lengths[0]:g} s" if len(lengths) == 1 else f"{lengths[0]:g} to {lengths[-1]:g} s"
     return f"one for each stimulus, {span}: {_counted(cut, 'recording')} cut, {filled} filled up"
-
-
-def _time(
-    cohort: Cohort,
-    looks: Sequence[Look],
-    mechanism: Mechanism[Any],
-    alignment: Alignment,
-    battery: str,
-) -> str:
-    attack = "nobody attacks" if battery == NOBODY else f"then the {battery} battery attacks"
-    if battery in _ATTACK_S:
-        attack += f", some {_duration(_ATTACK_S[battery] * len(looks))} on two cores"
-    total_s = (
-        _stream_s(cohort, looks, mechanism, alignment)
-        if isinstance(mechanism, StreamMechanism)
-        else _cohort_s(cohort, looks, mechanism, alignment)
-    )
-    if total_s is None:
-        return f"not known before a first run for {mechanism.name}; {attack}"
-    return f"about {_duration(total_s)} to protect with one process; {attack}"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
-
-
-def _stream_s(
-    cohort: Cohort, looks: Sequence[Look], mechanism: StreamMechanism, alignment: Alignment
-) -> float:
-    """Seconds that one recording takes, for all of them by their samples."""
-    middle = sorted(looks, key=lambda look: look.samples)[len(looks) // 2]
-    places: dict[RecordingKey, int] = {key: i for i, key in enumerate(cohort.keys)}
-    for _ in range(2):  # the first run compiles
-        began = time.perf_counter()
-        mechanism.release(alignment.applied(cohort[places[middle.key]]))
-        took_s = time.perf_counter() - began
-    return took_s * sum(look.samples for look in looks) / max(1, middle.samples)
-
-
-def _cohort_s(
-    cohort: Cohort, looks: Sequence[Look], mechanism: Mechanism[Any], alignment: Alignment
-) -> float | None:
-    """Seconds that the shortest of the stimuli that most people saw takes, for all of them by their
-    samples; None where the mechanism does not take one stimulus.
-    """
-    if mechanism.kind != "cohort":
-        return None
-    samples: Counter[str] = Counter()
-    viewers: dict[str, set[str]] = {}
-    for look in looks:
-        person, stimulus = look.key[:2]
-        samples[stimulus] += look.samples
-        viewers.setdefault(stimulus, set()).add(person)
-    chosen = min(samples, key=lambda name: (-len(viewers[name]), samples[name]))
-    part = aligned(cohort.select(stimuli=[chosen]), alignment).load()
-    try:
-        for _ in range(2):  # the first run compiles
-            began = time.perf_counter()
-            made = mechanism.release(part).data
-            for _ in made:  # recordings of a release of files are made when they are asked for
-                pass
-            took_s = time.perf_counter() - began
-    except GazeveilError:
-        return None
-    return took_s * samples.total() / max(1, samples[chosen])

@@ -1,6 +1,7 @@
 """Presets of `gazeveil publish`: one mechanism with its parameters for each thing that a lab
-publishes: the first row for screens of the measured table behind `gazeveil advise`. In headsets
-others come first, so `gazeveil advise --kind vr` is to be asked there.
+publishes: the first row for screens of the measured table behind `gazeveil advise`, and for samples
+the first with lasting names too. In headsets others come first, so `gazeveil advise --kind vr` is
+to be asked there.
 """
 
 from __future__ import annotations
@@ -58,6 +59,14 @@ _ALL = (
         "samples",
         1,
         "drawn recordings that look every half second near where the person looked",
+    ),
+    ReleasePreset(
+        "public-pieces",
+        "mosaic:epsilon=10,r_deg=2,piece_s=5/2,paths=exchange,segment_s=1/2",
+        "samples",
+        12,
+        "pieces of 2.5 s near where people looked, each under a name of its own; every stimulus"
+        " needs 12 viewers",
     ),
     ReleasePreset(
         "public-features",

@@ -38,6 +38,7 @@ from gazeveil import checks
 from gazeveil.attacks.battery import BATTERIES, DEFAULT
 from gazeveil.errors import FormatError
 from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.registry import mechanism
 
 _FORMAT, _VERSION = "gazeveil-publish", 1
 
@@ -128,7 +129,10 @@ class Recipe:
                 "set": list(self.settings) or None,
                 "screen": self.screen,
             }
-        sections["protect"] = {"mechanism": self.mechanism, "table": self.table}
+        sections["protect"] = {
+            "mechanism": _public_text(self.mechanism) if inside else self.mechanism,
+            "table": self.table,
+        }
         sections["publication"] = publication
         sections["attack"] = {
             "battery": self.battery,
@@ -136,6 +140,12 @@ class Recipe:
             "utilities": None if self.utilities is None else list(self.utilities),
         }
         return _toml(sections)
+
+
+def _public_text(text: str) -> str:
+    """A mechanism as it was written, with the names of files instead of where they lie."""
+    made = mechanism(text)
+    return text if made.public_text == str(made) else made.public_text
 
 
 def _toml(sections: Mapping[str, Mapping[str, object]]) -> str:

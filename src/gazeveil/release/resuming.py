@@ -50,7 +50,7 @@ def begun(out: Path, resume: bool, charging: Charging | None) -> PublicNames | N
         return None
     names, earlier = begun_names(out), interrupted_names(out)
     if names is None and earlier is not None and charging is not None:
-        charging.cancel(earlier)
+        charging.cancel(out, earlier)
     return names
 
 

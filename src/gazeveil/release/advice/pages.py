@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from gazeveil.privacy.publication.piece_files import makes_pieces
 from gazeveil.release.advice.ranking import Advice, advise, command_of
 from gazeveil.release.advice.rows import KINDS, PURPOSES, AdviceRow, advice_rows
 
@@ -38,7 +37,7 @@ def kept(row: AdviceRow) -> str:
     """What the analyst gets wrong, beside one without the data."""
     unit = f" {row.unit}" if row.unit else ""
     return (
-        f"{row.metric} {row.value:.2g}{unit}, without the data {row.reference:.2g}{unit}"
+        f"{row.metric} {row.value:.2g}{unit}, {row.reference_words} {row.reference:.2g}{unit}"
         f" ({100 * row.share:.0f} %)"
     )
 
@@ -51,10 +50,16 @@ def attack(row: AdviceRow) -> str:
             if "everything of one person" in row.promise and "adds up" not in row.promise
             else "the promise is all there is"
         )
-    pieces = makes_pieces(row.mechanism.partition(":")[0])
-    whom = "the person of {} % of pieces found" if pieces else "{} % of people found"
+    whom = "{} % of people found" if row.names_last else "the person of {} % of pieces found"
     words = f"{whom.format(f'{row.found:g}')} ({row.attacker}), guessing {row.guessing:g} %"
+    if row.tried and not row.fully_attacked:
+        words += f"; attackers: {row.tried}"
     return words + ("; hides hardly anybody" if row.found >= _HARDLY_HIDDEN else "")
+
+
+def notes(rows: Iterable[AdviceRow]) -> dict[str, str]:
+    """What must be known beside the figures, of each mechanism that has such a note."""
+    return {row.mechanism: row.note for row in rows if row.note}
 
 
 def as_dict(advice: Advice) -> dict[str, object]:
@@ -96,6 +101,10 @@ def markdown() -> str:
                 *told, command = line
                 parts.append(_row((*told, f"`{command}`" if command else "")))
             parts.append("")
+        parts.append(f"### Read with it, {kind}\n")
+        said = notes(row for row in advice_rows() if row.kind == kind)
+        parts += [f"- `{name}`: {note}" for name, note in said.items()]
+        parts.append("")
     return "\n".join(parts)
 
 

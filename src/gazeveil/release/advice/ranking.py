@@ -2,7 +2,8 @@
 
 The order is that of a data holder who wants to publish: first what is of use at all, and among it
 what attackers get least from, and then what keeps most. A mechanism that nobody attacked counts as
-found by nobody where its promise is about whole people, and stands last otherwise.
+found by nobody where its promise is about whole people, and stands last otherwise. Where only some
+of the battery attacked, the others may find more, and the row says so.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gazeveil.errors import FormatError
+from gazeveil.privacy.publication.piece_files import makes_pieces
 
 #: Purpose -> what somebody does with the release.
 PURPOSES: Mapping[str, str] = MappingProxyType(
@@ -51,7 +52,9 @@ class AdviceRow:
     metric : str
         What was measured; smaller is better.
     value, reference : float
-        The error of an analyst who has the release, and of one who has nothing.
+        The error of an analyst who has the release, and of one who has nothing. Of samples in
+        headsets: of one who has the direction of the head and says that gaze is there, because on
+        a sphere no direction is the middle and every constant one is far off.
     unit : str
         Of both.
     attacker : str
@@ -62,6 +65,10 @@ class AdviceRow:
         The recordings.
     source : str
         Where the figures come from.
+    tried : str
+        Who attacked, and in how many splits; "strong battery, ..." where the whole battery did.
+    note : str
+        What must be known beside the figures: whom it needs, what it does not keep or hide.
     """
 
     purpose: str
@@ -79,6 +86,8 @@ class AdviceRow:
     guessing: float | None
     data: str
     source: str
+    tried: str = ""
+    note: str = ""
 
     @property
     def share(self) -> float:
@@ -86,9 +95,25 @@ class AdviceRow:
         return self.value / self.reference
 
     @property
+    def reference_words(self) -> str:
+        """Whose error the reference is."""
+        headset = (self.purpose, self.kind) == ("samples", "vr")
+        return "with the head's direction alone" if headset else "without the data"
+
+    @property
     def usable(self) -> bool:
         """Whether the release is clearly better than nothing."""
         return self.share <= LARGEST_SHARE
+
+    @property
+    def fully_attacked(self) -> bool:
+        """Whether the whole strong battery attacked, in ten splits as all that is compared."""
+        return self.tried == "strong battery, 10 splits"
+
+    @property
+    def names_last(self) -> bool:
+        """Whether everything of a person has one name; pieces have names of their own."""
+        return not makes_pieces(self.mechanism.partition(":")[0])
 
 
 #: A release whose analyst has more than this share of the error of one without it is of no use.

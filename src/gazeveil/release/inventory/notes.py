@@ -21,13 +21,7 @@ PLAIN = frozenset(
 
 
 class FileNotes:
-    """What was found in one file.
-
-    Parameters
-    ----------
-    file : str
-        Path below the folder that was asked for.
-    """
+    """What was found in one file, named by its path below the folder that was asked for."""
 
     def __init__(self, file: str) -> None:
         self.file = file

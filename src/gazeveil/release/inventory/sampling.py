@@ -24,18 +24,9 @@ _GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class Sampled:
-    """Lines of a file with their one-based numbers; 0 where the number is not known.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    lines : iterable of (int, str)
-        Number and text; can be gone through more than once.
-    whole : bool
-        Whether these are all lines.
-    text : str
-        The beginning of the file as one text.
+    """Lines of a file with their one-based numbers, 0 where the number is not known; they can be
+    gone through more than once. `whole` says that these are all lines; `text` is the beginning of
+    the file.
     """
 
     path: Path

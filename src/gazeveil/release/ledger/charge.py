@@ -90,16 +90,8 @@ class ReleaseCharge:
 
 
 def charge_of(guarantee: Guarantee, table: bool = False, pieces: bool = False) -> ReleaseCharge:
-    """The charge of a release with this guarantee.
-
-    Parameters
-    ----------
-    guarantee : Guarantee
-        Of the released gaze.
-    table : bool
-        Whether a table of people's attributes goes with it.
-    pieces : bool
-        Whether it holds pieces under names that do not last.
+    """The charge of a release with this guarantee: whether a table of people's attributes goes with
+    it, and whether it holds pieces under names that do not last.
     """
     name = guarantee.mechanism or guarantee.definition
     if guarantee.definition in OF_PEOPLE:

@@ -13,7 +13,7 @@ the ledger guards against oversight, not against its holder.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -77,6 +77,19 @@ def people_prints(recordings: Iterable[Recording], key: bytes) -> dict[str, Pers
         prints = prints_of(recording, key)
         found[recording.person] = found.get(recording.person, frozenset()) | prints
     return found
+
+
+def under_two_names(people: Mapping[str, PersonPrint]) -> tuple[str, str] | None:
+    """Two names whose gaze is that of one person; None where there are none."""
+    having: dict[int, list[str]] = {}
+    for name, prints in people.items():
+        met = {other for h in prints for other in having.get(h, ())}
+        for other in sorted(met):
+            if same_person(prints, people[other]):
+                return other, name
+        for h in prints:
+            having.setdefault(h, []).append(name)
+    return None
 
 
 def same_person(one: PersonPrint, other: PersonPrint) -> bool:

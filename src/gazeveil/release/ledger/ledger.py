@@ -2,7 +2,8 @@
 
 A release is charged before anything of it is written, under an id of its own. A crash between the
 charge and the end leaves the charge: `--resume` finds it under the same id and pays nothing again.
-So a release is never counted twice, and never left out.
+So a release is never left out. One that is begun anew instead of resumed is counted anew; the
+charge of the first is taken back only where it is certain that nothing of it was published.
 
 Rules, for every person who is in two releases (:mod:`gazeveil.privacy.composition`):
 
@@ -10,7 +11,8 @@ Rules, for every person who is in two releases (:mod:`gazeveil.privacy.compositi
 2. Promises about groups (k-anonymity, plausible deniability) do not add up with anything.
 3. What has no bound for a whole person has no sum.
 4. Two tables of attributes must be of the same people: what differs between them singles out.
-5. Pieces under names that do not last are released once: a second release of the same people, of
+5. Nobody is in one release under two names: a promise about a person counts names.
+6. Pieces under names that do not last are released once: a second release of the same people, of
    whatever kind, shows which pieces belong together.
 """
 
@@ -32,7 +34,7 @@ from gazeveil.privacy.promise.sentence import amounts
 from gazeveil.privacy.rational import Number, exact, format_exact
 from gazeveil.release.ledger import ledger_file
 from gazeveil.release.ledger.charge import ReleaseCharge
-from gazeveil.release.ledger.fingerprint import PersonPrint, same_person
+from gazeveil.release.ledger.fingerprint import PersonPrint, same_person, under_two_names
 
 
 def default_ledger() -> Path:
@@ -121,12 +123,17 @@ class ReleaseLedger:
 
     @classmethod
     def at(cls, path: Path | None = None) -> ReleaseLedger:
-        """The ledger at a path, or the holder's own, which begins with its first release."""
+        """The ledger at a path, or the holder's own, which begins with its first release.
+
+        Raises
+        ------
+        DataError
+            If the holder's own was there and is gone.
+        """
         if path is not None:
             return cls(path)
         own = default_ledger()
-        if not own.exists():
-            return cls.create(own)
+        ledger_file.find_or_create(own)
         return cls(own)
 
     @property
@@ -212,6 +219,15 @@ class ReleaseLedger:
         """Take a charge back; only where nothing of the release ever left the work folder."""
         self._set(release_id, "cancelled", None)
 
+    def keep(self, release_id: str) -> bool:
+        """Let a charge stand for good, because nobody can tell any more whether its release was
+        published; whether there is one that counts.
+        """
+        states = [r["state"] for r in self.releases if r["id"] == release_id]
+        if "charged" in states:
+            self._set(release_id, "finished", None)
+        return "charged" in states or "finished" in states
+
     def _set(self, release_id: str, state: str, certificate: str | None) -> None:
         with ledger_file.locked(self.path):
             stored = ledger_file.load(self.path)
@@ -231,6 +247,7 @@ def _answer(
     earlier: list[dict[str, Any]],
     budget: Number | None,
 ) -> LedgerAnswer:
+    _check_names(charge, people)
     before = [(ReleaseCharge.from_dict(r["charge"]), _prints(r)) for r in earlier]
     worst, met, shared = charge.loss, set(), 0
     for person in people.values():
@@ -293,6 +310,18 @@ def _larger(a: Loss, b: Loss) -> Loss:
         return max(a, b, key=lambda loss: (loss.amount, loss.delta))
     # A sum of pure losses with a rho is a rho; the pure one is part of it.
     return b if b.measure == "concentrated" else a
+
+
+def _check_names(charge: ReleaseCharge, people: Mapping[str, PersonPrint]) -> None:
+    if charge.loss is None and not charge.groups:
+        return  # nothing is said of a person
+    if (same := under_two_names(people)) is not None:
+        one, other = same
+        raise BudgetError(
+            f"Refused: '{one}' and '{other}' share recorded gaze, so one person has two names, and"
+            " what the release promises to a person would be promised to half of one. Give both"
+            " one name, or leave one out."
+        )
 
 
 def _check_tables(

@@ -32,8 +32,36 @@ def create(path: Path) -> None:
                 f"{path} exists already, and what it knows would be lost. Use it, or name another"
                 " file."
             )
-        key = os.urandom(32).hex()
-        store(path, {"format": FORMAT, "version": VERSION, "key": key, "releases": []})
+        _begin(path)
+
+
+def find_or_create(path: Path) -> None:
+    """See that there is a ledger; a new one begins where there never was one.
+
+    Raises
+    ------
+    DataError
+        If there was one, and it is gone: earlier releases would not count any more.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with locked(path):
+        if path.exists():
+            return
+        if _lock_of(path).stat().st_size:
+            raise DataError(
+                f"The ledger {path} is gone, and with it what was released before of whom. Restore"
+                f" it from a copy, or begin anew with --new-ledger {path}: then earlier releases"
+                " count no more."
+            )
+        _begin(path)
+
+
+def _begin(path: Path) -> None:
+    key = os.urandom(32).hex()
+    store(path, {"format": FORMAT, "version": VERSION, "key": key, "releases": []})
+    # The lock stays when the ledger goes: it says that there was one.
+    with contextlib.suppress(OSError):
+        _lock_of(path).write_text("There is a ledger of releases beside this file.\n")
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -61,7 +89,23 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def store(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a ledger; a crash leaves the old one or the new one."""
+    """Write a ledger; a crash leaves the old one or the new one.
+
+    Raises
+    ------
+    DataError
+        If the disk refuses it.
+    """
+    try:
+        _store(path, content)
+    except OSError as error:
+        raise DataError(
+            f"The ledger {path} cannot be written ({(error.strerror or str(error)).lower()}), and"
+            " without it nothing more is released. Look at the permissions and the free space."
+        ) from error
+
+
+def _store(path: Path, content: Mapping[str, Any]) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -80,10 +124,14 @@ def store(path: Path, content: Mapping[str, Any]) -> None:
         raise
 
 
+def _lock_of(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Nobody else changes the ledger meanwhile."""
-    handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    handle = os.open(_lock_of(path), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

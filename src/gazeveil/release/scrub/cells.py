@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from gazeveil.release.inventory.notes import NUMBER, PLAIN
 
 _LONG = re.compile(r"^\s*[-+]?\d{10,}")
+_POINT = re.compile(r"^\s*[(\[]([^()\[\]]{1,120})[)\]]\s*$")
 #: How trackers write an eye that they did not see.
 _LOST = (Decimal(0), Decimal(-1))
 
@@ -22,6 +23,22 @@ def decimal(cell: str) -> Decimal | None:
         return None
 
 
+def numbers_in(cell: str) -> list[str] | None:
+    """The numbers of a point that stands in one cell, as `(0.5, 0.25)`; None for anything else.
+
+    Examples
+    --------
+    >>> numbers_in("(0.5, 0.25)"), numbers_in("0.5"), numbers_in("(0.5, Anna)")
+    (['0.5', '0.25'], None, None)
+    """
+    point = _POINT.match(cell)
+    parts = [] if point is None else [part.strip() for part in point[1].split(",")]
+    whole = 2 <= len(parts) <= 3 and all(
+        p.lower() == "nan" or (NUMBER.match(p) and not _LONG.match(p)) for p in parts
+    )
+    return parts if whole else None
+
+
 def checked(cell: str, words: frozenset[str] = frozenset()) -> str | None:
     """A measured number or a word of the tracker; None for anything else.
 
@@ -30,7 +47,17 @@ def checked(cell: str, words: frozenset[str] = frozenset()) -> str | None:
     plain = cell.strip()
     if not plain or plain.lower() in PLAIN or plain.lower() in words:
         return cell
-    return cell if NUMBER.match(plain) and not _LONG.match(plain) else None
+    if NUMBER.match(plain) and not _LONG.match(plain):
+        return cell
+    return cell if numbers_in(plain) is not None else None
+
+
+def presence(cell: str) -> str | None:
+    """0 for a number that is zero, 1 for every other one; None for what is no number."""
+    if not cell.strip():
+        return cell
+    number = decimal(cell)
+    return None if number is None else str(int(number != 0))
 
 
 def shifted(cell: str, offset: Decimal) -> str | None:
@@ -56,6 +83,11 @@ def midpoint(left: str, right: str) -> tuple[str, str]:
     Where one eye was not seen, the other's own place would give half the distance away when the
     first comes back: then both count as not seen.
     """
+    one, other = numbers_in(left), numbers_in(right)
+    if one is not None and other is not None and len(one) == len(other):
+        middle = [midpoint(a, b)[0] or "nan" for a, b in zip(one, other, strict=True)]
+        text = f"({', '.join(middle)})"
+        return text, text
     values = decimal(left), decimal(right)
     if values[0] is None or values[1] is None:
         return "", ""

@@ -72,6 +72,17 @@ class ScrubJob:
         self.done["texts replaced by labels"] += 1
         return self._labels[plain]
 
+    def number(self, text: str) -> str:
+        """A label of digits alone, for formats whose file names count people."""
+        name = f"number of {text.strip()}"
+        if name not in self._labels:
+            while (label := str(10**5 + secrets.randbelow(9 * 10**5))) in self._used:
+                pass
+            self._used.add(label)
+            self._labels[name] = label
+        self.done["texts replaced by labels"] += 1
+        return self._labels[name]
+
     def _fresh(self) -> str:
         """A label that no other text has."""
         while (label := f"id{secrets.token_hex(_LABEL_BYTES)}") in self._used:

@@ -57,7 +57,8 @@ def page(formats: Mapping[str, int], done: Mapping[str, int], not_copied: int) -
         "- Dates are 1 January 2000, clocks begin at 0, serial numbers, paths and addresses are"
         " gone, and so is everything in a field that is not known to be harmless.",
         "- Where a file had the places of both eyes, both have the place between them, so that the"
-        " distance between the eyes is gone.",
+        " distance between the eyes is gone; positions of the head, which hold height, are left"
+        " out.",
         "- All files have the same time of change.",
         "",
         "## What a person should still check",

@@ -15,16 +15,23 @@ from pathlib import Path, PurePosixPath
 
 from gazeveil.errors import FormatError
 from gazeveil.io.bids.layout import Name
-from gazeveil.io.registry import get
+from gazeveil.io.csv_layout import Layout
+from gazeveil.io.registry import in_sniffing_order
 from gazeveil.io.source import Head
 from gazeveil.io.vendors.pupil import cloud
 from gazeveil.io.vendors.pupil.core import sniff_folder as is_core
+from gazeveil.io.vendors.pupil.neon_native import is_native
 from gazeveil.io.vendors.tobii.glasses3 import sniff_folder as is_glasses3
 from gazeveil.release.inventory.sampling import lines_of
-from gazeveil.release.scrub import bids, glasses3, people, pupil, tobii
-from gazeveil.release.scrub.eyelink import scrubbed_asc
+from gazeveil.release.scrub import people
+from gazeveil.release.scrub.described import DescribedTables, is_description, same_units
 from gazeveil.release.scrub.job import ScrubJob
-from gazeveil.release.scrub.smi import scrubbed_smi
+from gazeveil.release.scrub.kinds import bids, glasses3, pupil, tobii
+from gazeveil.release.scrub.kinds.binary import NOT_TEXT, why_not_text
+from gazeveil.release.scrub.kinds.eyelink import scrubbed_asc
+from gazeveil.release.scrub.kinds.published import is_event_list
+from gazeveil.release.scrub.kinds.smi import scrubbed_smi
+from gazeveil.release.scrub.recipes import COMPANIONS, RECIPES, ScrubRecipe
 from gazeveil.release.scrub.tables import (
     Beginnings,
     TableRules,
@@ -33,7 +40,7 @@ from gazeveil.release.scrub.tables import (
     scrubbed_table,
 )
 
-_SUFFIX = re.compile(r"(?:\.(?:asc|txt|tsv|csv|json))?(?:\.gz)?$", re.IGNORECASE)
+_SUFFIX = re.compile(r"(?:\.(?:asc|txt|tsv|csv|json|arff))?(?:\.gz)?$", re.IGNORECASE)
 _FOLDERS = frozenset({"exports", "meta", "surfaces", "beh", "eeg", "meg", "func", "ieeg", "nirs"})
 _VIDEO = re.compile(r"\.(?:mp4|avi|mov|mkv|wmv|mjpeg|jpe?g|png|bmp|tiff?)$", re.IGNORECASE)
 _TOBII = {"tobii-tsv": tobii.PRO_LAB, "tobii-tx300": tobii.TX300}
@@ -74,9 +81,11 @@ class Recogniser:
         self.root = root
         self.files = list(files)
         self.job = job
+        self._described = DescribedTables.of(root)
         self._kinds: dict[Path, str] = {}
         self._clocks: dict[object, Beginnings | None] = {}
         self._offsets_s: dict[Path, Decimal] = {}
+        self._layout: Layout | None = None
 
     def recognise(self, file: Path) -> FileCopy | LeftOut:
         """What a file is."""
@@ -86,6 +95,8 @@ class Recogniser:
         try:
             if dataset is not None:
                 return self._of_bids(file, dataset)
+            if any(self._kind(f) == "pupil-neon-native" for f in self._above(file)):
+                return LeftOut(file, NOT_TEXT["pupil-neon-native"])
             return self._of_folder(file) or self._alone(file)
         except FormatError as error:
             return LeftOut(file, error.problem)
@@ -100,6 +111,7 @@ class Recogniser:
         if folder not in self._kinds:
             kinds = (
                 ("bids", bids.is_dataset),
+                ("pupil-neon-native", is_native),
                 ("tobii-glasses3", is_glasses3),
                 ("pupil-core", is_core),
                 ("pupil", cloud.is_folder),
@@ -199,23 +211,73 @@ class Recogniser:
         lines = partial(lines_of, file)
         if _VIDEO.search(file.name):
             return LeftOut(file, "pictures and videos may show people")
+        if self._described is not None:
+            described = self._of_description(file, self._described)
+            if described is not None:
+                return described
         head = Head.of(file)
         stem = head.name.rsplit(".", 1)[0]
-        if get("eyelink-asc").sniff(head):
+        format_name = self._sniffed(head)
+        if format_name in NOT_TEXT:
+            return LeftOut(file, NOT_TEXT[format_name])
+        if format_name == "eyelink-asc":
             make = partial(scrubbed_asc, lines, self.job)
             return FileCopy(file, self._named(file), "eyelink-asc", make)
-        if get("smi").sniff(head):
+        if format_name == "smi":
             return FileCopy(file, self._named(file), "smi", partial(scrubbed_smi, lines, self.job))
-        for kind, rules in _TOBII.items():
-            if get(kind).sniff(head):
-                make_rows = partial(scrubbed_table, lines, rules, self.job)
-                return FileCopy(file, self._named(file), kind, make_rows)
+        if format_name in _TOBII:
+            make_rows = partial(scrubbed_table, lines, _TOBII[format_name], self.job)
+            return FileCopy(file, self._named(file), format_name, make_rows)
+        if head.name in COMPANIONS:
+            return self._cooked(file, *COMPANIONS[head.name])
         if head.name.endswith((".csv", ".tsv")) and people.is_people_table(lines, stem):
             make_people = partial(people.scrubbed_people, lines, self.job)
             named = people.is_people_file(stem)
             target = self._target(file, file.name) if named else self._named(file)
             return FileCopy(file, target, "people", make_people)
-        return LeftOut(file, "scrub does not know this kind of file; `publish` reads more")
+        if format_name in RECIPES:
+            return self._cooked(file, format_name, RECIPES[format_name])
+        why = why_not_text(file.name)
+        return LeftOut(
+            file,
+            why
+            or "scrub does not know this kind of file, or not the names of its columns, which a"
+            " dataset.toml may say",
+        )
+
+    def _of_description(self, file: Path, tables: DescribedTables) -> FileCopy | LeftOut | None:
+        """A table that a `dataset.toml` describes, or that file itself."""
+        suffix = _SUFFIX.search(file.name)
+        mine = is_description(file) and file.parent == self.root
+        layout = None if mine or not (suffix and suffix[0]) else tables.layout(file)
+        if layout is None and not mine:
+            return None
+        if self._layout is None:
+            self._layout = tables.first([f for f in self.files if _SUFFIX.search(f.name)])
+        if self._layout is None:
+            return LeftOut(file, "it describes tables, and none of them is here")
+        if layout is None:
+            make_lines = partial(tables.description, self._layout, self.job)
+            return FileCopy(file, PurePosixPath(file.name), file.name, make_lines)
+        if not same_units(layout, self._layout):
+            return LeftOut(file, "its units differ from those of the first table")
+        assert suffix is not None
+        target = tables.target(file, suffix[0].lower(), self.job)
+        return FileCopy(file, target, "csv", partial(tables.table, file, layout, self.job))
+
+    def _sniffed(self, head: Head) -> str:
+        """The format that `read` would take a file for, or an empty text."""
+        if is_event_list(head):
+            return "cateyes"
+        formats = (f for f in in_sniffing_order() if f.sniff(head))
+        return next((f.name for f in formats), "")
+
+    def _cooked(self, file: Path, kind: str, recipe: ScrubRecipe) -> FileCopy:
+        """A file of a format that has a recipe."""
+        suffix = _SUFFIX.search(file.name)
+        folders, name = recipe.naming(file.parent.relative_to(self.root).parts, file, self.job)
+        target = PurePosixPath(*folders, name + (suffix[0].lower() if suffix else ""))
+        return FileCopy(file, target, kind, partial(recipe.make, file, self.job))
 
     def _of_bids(self, file: Path, dataset: Path) -> FileCopy | LeftOut:
         inside = file.relative_to(dataset).parts

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gazeveil.errors import DataError, FormatError
+from gazeveil.io.description.toml_file import FILE_NAME, beside
 from gazeveil.io.staging import free, staged
 from gazeveil.release.inventory import Inventory, inventory
 from gazeveil.release.inventory.collect import files_below
 from gazeveil.release.inventory.notes import PLAIN
 from gazeveil.release.inventory.sampling import lines_of
-from gazeveil.release.scrub import eyelink, smi
-from gazeveil.release.scrub.bids import is_dataset
 from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.scrub.kinds import eyelink, smi
+from gazeveil.release.scrub.kinds.bids import is_dataset
+from gazeveil.release.scrub.kinds.binary import WAYS_OUT
 from gazeveil.release.scrub.page import PAGE, page
 from gazeveil.release.scrub.places import FileCopy, LeftOut, Recogniser
 from gazeveil.release.scrub.source_text import forget_times, write_lines
@@ -106,6 +108,9 @@ def scrub(
     job = ScrubJob(keep_text, keep, _identifiers(found))
     root = place if place.is_dir() else place.parent
     files = files_below(place)
+    described = beside(place)
+    if place.is_file() and described is not None and described not in files:
+        files.append(described)
     recogniser = Recogniser(root, files, job)
     formats: Counter[str] = Counter()
     left: dict[str, str] = {}
@@ -120,12 +125,7 @@ def scrub(
             formats[copy.format] += 1
             _refuse_leaks(staging, copy, job)
         if not formats:
-            raise FormatError(
-                place,
-                "no file here is of a format that scrub knows",
-                "It takes EyeLink ASC, Tobii, Pupil Labs, SMI and BIDS; `gazeveil publish` reads"
-                " every format.",
-            )
+            raise _nothing(place, left)
         (staging / PAGE).write_text(page(formats, job.done, len(left)), encoding="utf-8")
         if is_dataset(staging):
             (staging / ".bidsignore").write_text(f"{PAGE}\n", encoding="utf-8")
@@ -133,6 +133,19 @@ def scrub(
             _write_key(Path(key_file), job)
         forget_times(staging)
     return ScrubReport(dict(formats), dict(job.done), left, tuple(sorted(job.kept)))
+
+
+def _nothing(place: Path, left: Mapping[str, str]) -> FormatError:
+    """What to say where nothing was copied: the way out, where there is one for all files."""
+    reasons = set(left.values())
+    reason = next(iter(reasons)) if len(reasons) == 1 else ""
+    remedy = (
+        f"{reason[:1].upper()}{reason[1:]}."
+        if reason in WAYS_OUT
+        else "It takes every text format that `gazeveil formats` lists, and tables whose columns a"
+        " dataset.toml beside them says; `gazeveil publish` reads binary ones too."
+    )
+    return FormatError(place, "no file here is of a format that scrub can copy", remedy)
 
 
 def _check_places(place: Path, folder: Path, key_file: str | os.PathLike[str] | None) -> None:
@@ -161,7 +174,8 @@ def _identifiers(found: Inventory) -> set[str]:
     values = {
         value
         for f in found.of("name", "serial", "e-mail", "path", "date")
-        if f.field != "file name"
+        # That file is written anew, of numbers and words of its format alone.
+        if f.field != "file name" and Path(f.file).name != FILE_NAME
         for value in f.values
     }
     return {

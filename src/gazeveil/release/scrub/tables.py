@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from gazeveil.errors import FormatError
 from gazeveil.io.parsing.delimited import find_separator, key
-from gazeveil.release.scrub.cells import checked, decimal, midpoint, shifted
+from gazeveil.release.scrub.cells import checked, decimal, midpoint, presence, shifted
+from gazeveil.release.scrub.column_names import public_name, readable_rest
 from gazeveil.release.scrub.job import ScrubJob
 
 Lines = Callable[[], Iterable[str]]
@@ -40,6 +42,8 @@ class TableRules:
         Texts that stay where they are among `words`, and else get a label.
     midpoint : str
         Places of the left and of the right eye.
+    presence : str
+        Numbers of which only whether they are zero stays.
     empty : str
         Columns that stay in place without their values.
     group : str
@@ -48,6 +52,8 @@ class TableRules:
         Words that may stay, in lower case.
     missing : str
         What stands for a value that is taken out.
+    quoted : bool
+        Whether cells may be quoted where the separator is not a comma.
     """
 
     keep: str
@@ -55,17 +61,20 @@ class TableRules:
     label: str = NEVER
     event: str = NEVER
     midpoint: str = NEVER
+    presence: str = NEVER
     empty: str = NEVER
     group: str = NEVER
     words: frozenset[str] = field(default=frozenset())
     missing: str = ""
+    quoted: bool = False
 
     def action(self, name: str) -> str | None:
         """What happens to a column, or None where it is left out."""
         plain = key(name)
-        for action in ("empty", "shift", "label", "event", "midpoint", "keep"):
-            if re.match(getattr(self, action), plain):
-                return action
+        for action in ("empty", "shift", "label", "event", "midpoint", "presence", "keep"):
+            match = re.match(getattr(self, action), plain)
+            if match is not None:
+                return action if readable_rest(plain[match.end() :], name) else None
         return None
 
 
@@ -94,7 +103,8 @@ class _Sheet:
         first = next((line for line in lines() if line.strip()), "")
         self._lines, self._named = lines, names is None
         self.separator = find_separator(first)
-        own = list(names) if names is not None else _cells(first, self.separator)
+        self.quoted = rules.quoted or self.separator == ","
+        own = list(names) if names is not None else _cells(first, self.separator, self.quoted)
         self.columns = _planned(own, rules)
         self.times = [c.index for c in self.columns if c.action == "shift"]
         self._groups = [i for i, n in enumerate(own) if re.match(rules.group, key(n))]
@@ -104,7 +114,7 @@ class _Sheet:
         source = (line for line in self._lines() if line.strip())
         if self._named:
             next(source, None)
-        for cells in _parsed(source, self.separator):
+        for cells in _parsed(source, self.separator, self.quoted):
             yield tuple(cells[i] for i in self._groups if i < len(cells)), cells
 
     def beginnings(self) -> dict[tuple[tuple[str, ...], int], Decimal]:
@@ -145,16 +155,16 @@ def scrubbed_table(
     own = sheet.beginnings() if shared is None else {}
     first = min(shared.values(), default=Decimal(0)) if shared is not None else Decimal(0)
     if names is None:
-        # The rules know these names; only one that also holds an identifier becomes a label.
-        known = [c.name if job.is_harmless(c.name) else job.label(c.name) for c in sheet.columns]
-        yield _line(known, sheet.separator)
+        known = [public_name(c.name, job) for c in sheet.columns]
+        yield _line(known, sheet.separator, sheet.quoted)
     for group, cells in sheet.rows():
         if shared is not None:
             begin = shared.get(group, first) if group else first
             offsets = dict.fromkeys(sheet.times, begin)
         else:
             offsets = {i: own.get((group, i), Decimal(0)) for i in sheet.times}
-        yield _line(_row(cells, sheet.columns, rules, offsets, job), sheet.separator)
+        shown = _row(cells, sheet.columns, rules, offsets, job)
+        yield _line(shown, sheet.separator, sheet.quoted)
 
 
 def beginnings(
@@ -176,10 +186,15 @@ def earliest(clocks: Iterable[Beginnings]) -> dict[tuple[str, ...], Decimal] | N
     return merged or None
 
 
-def column_names(lines: Lines) -> list[str]:
+def column_names(lines: Lines, quoted: bool = False) -> list[str]:
     """The names in the first line that is not empty."""
     first = next((line for line in lines() if line.strip()), "")
-    return _cells(first, find_separator(first))
+    return _cells(first, find_separator(first), quoted)
+
+
+def joined(cells: Sequence[str], separator: str) -> str:
+    """Cells as one line, quoted where one holds the separator."""
+    return _line(cells, separator, True)
 
 
 def _planned(names: Sequence[str], rules: TableRules) -> list[_Column]:
@@ -225,6 +240,8 @@ def _row(
         elif column.action == "midpoint":
             other = cells[column.partner] if column.partner < len(cells) else ""
             value = midpoint(cell, other)[0]
+        elif column.action == "presence":
+            value = presence(cell)
         else:
             value = None
         if value is None:
@@ -234,23 +251,26 @@ def _row(
     return result
 
 
-def _parsed(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
-    if separator == ",":
-        yield from csv.reader(lines)
+def _parsed(lines: Iterable[str], separator: str, quoted: bool) -> Iterator[list[str]]:
+    if quoted and separator:
+        try:
+            yield from csv.reader(lines, delimiter=separator)
+        except csv.Error as error:
+            raise FormatError("table", f"it cannot be parsed ({error})", "Mend it.") from error
     else:
         for line in lines:
             yield _cells(line, separator)
 
 
-def _cells(line: str, separator: str) -> list[str]:
-    if separator == ",":
-        return [c.strip() for c in next(csv.reader([line]))]
+def _cells(line: str, separator: str, quoted: bool = False) -> list[str]:
+    if separator == "," or (quoted and separator):
+        return [c.strip() for c in next(_parsed([line], separator, True), [])]
     return line.split(separator) if separator else [line]
 
 
-def _line(cells: Sequence[str], separator: str) -> str:
-    if separator != ",":
+def _line(cells: Sequence[str], separator: str, quoted: bool) -> str:
+    if not quoted or not separator:
         return separator.join(cells)
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow(cells)
+    csv.writer(buffer, lineterminator="", delimiter=separator).writerow(cells)
     return buffer.getvalue()

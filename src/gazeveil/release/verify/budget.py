@@ -13,13 +13,15 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from gazeveil.errors import GazeveilError
+from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.publication.certificate import per_person
-from gazeveil.privacy.registry import mechanism
+from gazeveil.privacy.rational import exact, format_exact
+from gazeveil.privacy.stream.kaleido.regions import by_radius, radius_in
 from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.release.verify.certified import FilesOfRelease, certified_mechanism
 from gazeveil.release.verify.outcome import VerifyCheck
 
 _NAME = "promise"
@@ -28,25 +30,12 @@ _NAME = "promise"
 _OF_MECHANISM = ("definition", "unit", "neighbours", "numbers", "status")
 _OF_RECORDINGS = (*_OF_MECHANISM, "user", "losses", "also")
 
-_UNSET = "None"
-
-
-def certified_mechanism(certificate: Mapping[str, Any]) -> Mechanism[Any]:
-    """The mechanism that a certificate names, with its parameters.
-
-    Raises
-    ------
-    GazeveilError
-        If there is none of that name, or a parameter is not allowed.
-    """
-    made = certificate["mechanism"]
-    given = {k: v for k, v in made["parameters"].items() if v != _UNSET}
-    text = ",".join(f"{k}={v}" for k, v in {**given, "reading": made["reading"]}.items())
-    return mechanism(f"{made['name']}:{text}")
-
 
 def check_budget(
-    certificate: Mapping[str, Any], released: Cohort | None, raw: Cohort | None = None
+    certificate: Mapping[str, Any],
+    files: FilesOfRelease,
+    released: Cohort | None,
+    raw: Cohort | None = None,
 ) -> VerifyCheck:
     """Work the promise out again and compare.
 
@@ -54,6 +43,8 @@ def check_budget(
     ----------
     certificate : mapping
         Of the release.
+    files : FilesOfRelease
+        Where files lie that it names.
     released : Cohort, optional
         Its recordings; None where they cannot be read.
     raw : Cohort, optional
@@ -61,7 +52,7 @@ def check_budget(
         what a person adds up to follows from them.
     """
     try:
-        chosen = certified_mechanism(certificate)
+        chosen = certified_mechanism(certificate, files)
     except GazeveilError as error:
         return VerifyCheck(_NAME, (f"The certificate's mechanism cannot be made: {error}",))
     except (KeyError, TypeError, AttributeError):
@@ -73,12 +64,51 @@ def check_budget(
     shapes = released if protected is None else protected
     if shapes is None:
         return VerifyCheck(_NAME, note="not worked out again: the recordings cannot be read")
-    expected = _expected(chosen, certificate, shapes)
+    try:
+        expected = _expected(chosen, certificate, shapes)
+    except FormatError as error:
+        # A certificate says what its files are called and not where they lie.
+        return _with_stated_r(certificate, chosen, shapes, protected is not None, error)
     failures = _differences(certificate, expected, whole=protected is not None)
     note = "worked out again from mechanism and recordings"
     if protected is None:
         note += "; what a person adds up to follows from those behind the release (--against)"
     return VerifyCheck(_NAME, tuple(failures), note)
+
+
+def _with_stated_r(
+    certificate: Mapping[str, Any],
+    chosen: StreamMechanism,
+    shapes: Cohort,
+    whole: bool,
+    missing: FormatError,
+) -> VerifyCheck:
+    """Everything but r, which follows from a file that is not there: the certificate's own r is
+    taken, and all the rest must be what a mechanism with that r promises.
+    """
+    claimed = certificate["guarantee"]
+    try:
+        r_deg = exact("certificate", "r_deg", str(claimed["numbers"]["r_deg"]))
+        expected = _expected(chosen.without_files(r_deg), certificate, shapes)
+        radii_deg = [radius_in(str(line["condition"])) for line in claimed["also"]]
+    except (KeyError, TypeError, ValueError):
+        return VerifyCheck(_NAME, ("The certificate's r is not a number of degrees.",))
+    each = [r for r in radii_deg if r is not None]
+    if each and min(each) != r_deg:
+        return VerifyCheck(
+            _NAME, (f"The certificate promises r = {r_deg}, and not the least r of a stimulus.",)
+        )
+    if each and expected.losses is not None and expected.change is not None:
+        window = expected.losses.loss(expected.change)
+        lines = by_radius(int(expected.numbers["w_samples"]), each, window)
+        expected = replace(expected, also=(*lines, *expected.also))
+    return VerifyCheck(
+        _NAME,
+        tuple(_differences(certificate, expected, whole)),
+        f"worked out again from mechanism and recordings with r = {format_exact(r_deg, down=True)}"
+        " degrees as the certificate has it. That r was not compared, which takes the file of"
+        f" regions (--regions): {missing}",
+    )
 
 
 def _differences(certificate: Mapping[str, Any], expected: Guarantee, whole: bool) -> Iterator[str]:
@@ -132,12 +162,12 @@ def _by_parameters(certificate: Mapping[str, Any], chosen: Mechanism[Any]) -> Ve
         if claimed.get(name) != value and claim.definition != "none"
     ]
     parameters, numbers = chosen.parameters(), claimed.get("numbers", {})
-    for name in ("k", "epsilon"):
-        wanted = parameters.get(name)
+    for name, parameter in (("k", "k"), ("epsilon", "epsilon"), ("w_samples", "w")):
+        wanted = parameters.get(parameter)
         if name in numbers and wanted is not None and not _equal(numbers[name], wanted):
             failures.append(
                 f"The certificate promises {name} = {numbers[name]}, and its mechanism was made"
-                f" with {name} = {wanted}."
+                f" with {parameter} = {wanted}."
             )
     note = "definition, status and parameters fit; the rest follows from recordings behind it"
     return VerifyCheck(_NAME, tuple(failures), note)
@@ -145,8 +175,8 @@ def _by_parameters(certificate: Mapping[str, Any], chosen: Mechanism[Any]) -> Ve
 
 def _equal(text: object, wanted: object) -> bool:
     try:
-        return Fraction(str(text)) == Fraction(str(wanted))
-    except (ValueError, ZeroDivisionError):
+        return exact("certificate", "number", str(text)) == Fraction(str(wanted))
+    except ValueError:
         return False
 
 

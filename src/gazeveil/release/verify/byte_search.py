@@ -1,12 +1,19 @@
 """Texts looked for in every byte of a folder: names of files, contents, packed contents and the
 columns and metadata of Parquet files.
+
+Packed bytes are as good as random, and hold any short word where there are enough of them: "anna"
+is in every gigabyte. There a find must lie in readable text, so long that chance does not make it;
+contents that are unpacked have no such rule.
 """
 
 from __future__ import annotations
 
 import gzip
+import lzma
+import math
 import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +25,20 @@ _CHUNK = 1 << 23
 #: Longest text that is looked for, in bytes; pieces of a file overlap by as much.
 LONGEST = 800
 
+#: Files whose bytes are packed, and whose contents are looked at unpacked.
+_PACKED = (".gz", ".zip", ".parquet")
+_BYTES = "the bytes of"
+
+#: Packed contents of more than both, in bytes and as a multiple of the file, are not read on: a
+#: file of a megabyte can hold a week of reading.
+_MOST_BYTES, _MOST_TIMES = 1 << 30, 200
+
+#: How often chance may make a find in packed bytes.
+_FALSE_ALARM = 1e-9
+
+_READABLE = re.compile(r"[\t\n\r -~]*")
+_READABLE_SHARE = 98 / 256
+
 
 class _Bytes(Protocol):
     """What bytes are read from."""
@@ -25,22 +46,34 @@ class _Bytes(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def finds(folder: Path, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+class _PackedError(Exception):
+    """Why packed contents cannot be looked at."""
+
+
+def finds(
+    folder: Path, texts: Iterable[str], unread: list[str] | None = None
+) -> Iterator[tuple[str, str]]:
     """Texts that are in a folder as words of their own, whatever their case, each with the first
-    place where it is found.
+    place where it is found. Files whose packed contents cannot be looked at are added to `unread`,
+    with the reason: a text could hide there.
     """
-    wanted = {_plain(t.strip().lower().encode("utf-8")): t for t in texts}
+    wanted = {_plain(t.strip().lower().encode("utf-8", "surrogateescape")): t for t in texts}
     wanted = {k: t for k, t in wanted.items() if len(k) <= LONGEST}
     root = folder.parent if folder.is_file() else folder
     # Beside one file lie its certificate and page, which begin with its name.
     pattern = f"{folder.name}*" if folder.is_file() else "**/*"
     for path in sorted(root.glob(pattern)) if wanted else ():
         name = path.relative_to(root).as_posix()
-        for place, piece in _pieces(path, name):
-            for key in _hits(piece, list(wanted)):
-                yield wanted.pop(key), f"{place} {name}"
-            if not wanted:
-                return
+        packed = path.stat().st_size if path.suffix in _PACKED else 0
+        try:
+            for place, piece in _pieces(path, name):
+                for key in _hits(piece, list(wanted), packed if place == _BYTES else 0):
+                    yield wanted.pop(key), f"{place} {name}"
+                if not wanted:
+                    return
+        except _PackedError as error:
+            if unread is not None:
+                unread.append(f"{name} ({error})")
 
 
 def _plain(data: bytes) -> str:
@@ -48,39 +81,92 @@ def _plain(data: bytes) -> str:
     return data.decode("latin-1")
 
 
-def _hits(piece: bytes, wanted: list[str]) -> Iterator[str]:
+def by_chance(word: str, readable: int, size: int) -> float:
+    """How often random bytes hold a word, whatever its case, within readable text.
+
+    Parameters
+    ----------
+    word : str
+        With no letter or digit before and after it.
+    readable : int
+        Length of the readable text around it, with the word itself.
+    size : int
+        How many random bytes there are.
+
+    Examples
+    --------
+    >>> by_chance("anna", 4, 10**9) > 0.5, by_chance("anna", 40, 10**9) < 1e-9
+    (True, True)
+    """
+    same = math.prod((2 if c.lower() != c.upper() else 1) / 256 for c in word)
+    around = readable - len(word)
+    # Half of all bytes part words; the word may lie anywhere in the text.
+    return size * same / 4 * (around + 1) * _READABLE_SHARE**around
+
+
+def _readable(text: str, begin: int, end: int) -> int:
+    """Length of the readable text around a part of a text."""
+    before = _READABLE.match(text[max(0, begin - LONGEST) : begin][::-1])
+    after = _READABLE.match(text, end, end + LONGEST)
+    return sum(len(m.group()) for m in (before, after) if m is not None) + end - begin
+
+
+def _hits(piece: bytes, wanted: list[str], packed: int) -> Iterator[str]:
+    """Words that are in a piece; `packed` is the size of a file whose bytes are packed, else 0."""
     text = _plain(piece)
     found = pl.Series([text]).str.extract_many(
         wanted, ascii_case_insensitive=True, overlapping=True
     )
-    lowered = {w.lower(): w for w in wanted}
+    lowered, lower = {w.lower(): w for w in wanted}, text.lower()
     for hit in {h.lower() for h in found[0]}:
         # "anna" is no find in "joanna1"; "_" and "-" part words.
         whole = rf"(?<![^\W_]){re.escape(hit)}(?![^\W_])"
-        if hit in lowered and re.search(whole, text, re.IGNORECASE):
+        if hit in lowered and any(
+            (readable := _readable(lower, *m.span())) == len(lower)
+            or by_chance(hit, readable, packed) < _FALSE_ALARM
+            for m in re.finditer(whole, lower)
+        ):
             yield lowered[hit]
 
 
 def _pieces(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
-    yield "the name of", name.encode("utf-8")
+    yield "the name of", name.encode("utf-8", "surrogateescape")
     if not path.is_file():
         return
     with path.open("rb") as file:
-        yield from (("the bytes of", p) for p in _overlapping(file))
-    if path.suffix == ".gz":
+        yield from ((_BYTES, p) for p in _overlapping(file))
+    if path.suffix == ".gz" and _begins(path, b"\x1f\x8b"):  # else it is no gzip file
         with gzip.open(path) as unpacked:
-            try:
-                yield from (("the packed bytes of", p) for p in _overlapping(unpacked))
-            except (OSError, EOFError):  # not gzip; its bytes were looked at
-                return
+            yield from _unpacked("the packed bytes of", unpacked, path)
     elif path.suffix == ".zip" and zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                yield "a member's name in", member.filename.encode("utf-8")
-                with archive.open(member) as unpacked_member:
-                    yield from (("a member of", p) for p in _overlapping(unpacked_member))
+        try:
+            with zipfile.ZipFile(path) as archive:
+                for member in archive.infolist():
+                    yield "a member's name in", member.filename.encode("utf-8", "surrogateescape")
+                    with archive.open(member) as unpacked_member:
+                        yield from _unpacked("a member of", unpacked_member, path)
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, ValueError) as error:
+            raise _PackedError("damaged, encrypted or packed in an unusual way") from error
     elif path.suffix == ".parquet":
         yield from (("the columns of", p) for p in _columns(path))
+
+
+def _begins(path: Path, mark: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(mark)) == mark
+
+
+def _unpacked(place: str, file: _Bytes, path: Path) -> Iterator[tuple[str, bytes]]:
+    """The pieces of packed contents."""
+    most, size = max(_MOST_BYTES, _MOST_TIMES * path.stat().st_size), 0
+    try:
+        for piece in _overlapping(file):
+            yield place, piece
+            size += len(piece)
+            if size > most:
+                raise _PackedError(f"it unpacks to more than {_MOST_TIMES} times its size")
+    except (zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError, EOFError) as error:
+        raise _PackedError("its packed contents are damaged") from error
 
 
 def _overlapping(file: _Bytes) -> Iterator[bytes]:

@@ -9,14 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gazeveil import __version__
-from gazeveil.errors import DataError
-from gazeveil.privacy.publication.certificate import (
-    JSON_NAME,
-    PAGE_NAME,
-    SIGNATURE_NAME,
-    beside,
-    hashes,
-)
+from gazeveil.privacy.publication.certificate import JSON_NAME, PAGE_NAME, SIGNATURE_NAME, beside
 from gazeveil.privacy.publication.page import digest, page
 from gazeveil.privacy.publication.signing import signer
 from gazeveil.release.verify.outcome import VerifyCheck
@@ -24,15 +17,13 @@ from gazeveil.release.verify.outcome import VerifyCheck
 Certificate = Mapping[str, object]
 
 
-def check_files(folder: Path, certificate: Certificate) -> VerifyCheck:
-    """Every listed file is there, unchanged, and no other is."""
+def check_files(found: Mapping[str, Mapping[str, object]], certificate: Certificate) -> VerifyCheck:
+    """Every listed file is there, unchanged, and no other is; `found` are the hashes of those that
+    are there.
+    """
     listed = certificate.get("files")
     if not isinstance(listed, Mapping):
         return VerifyCheck("files", (f"{JSON_NAME} lists no files.",))
-    try:
-        found = hashes(folder)
-    except DataError as error:
-        return VerifyCheck("files", (str(error),))
     failures = [f"{name} is missing." for name in sorted(listed.keys() - found.keys())]
     failures += [f"{name} is not in the certificate." for name in sorted(found.keys() - listed)]
     failures += [

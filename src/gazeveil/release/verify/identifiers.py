@@ -48,16 +48,9 @@ _OUR_NAMES = re.compile(
 def identifiers(
     raw: Cohort, path: Path | None, findings: Iterable[tuple[str, str]] = ()
 ) -> dict[str, str]:
-    """Texts of the recordings that nobody may find in a release -> what each is.
-
-    Parameters
-    ----------
-    raw : Cohort
-        The recordings; each is loaded once.
-    path : Path
-        Where they lie; names of files and folders below it count.
-    findings : iterable of (kind, value)
-        Of an inventory.
+    """Texts of the recordings that nobody may find in a release -> what each is. Names of files and
+    folders below `path` count, and the (kind, value) findings of an inventory; each recording is
+    loaded once.
     """
     found: dict[str, str] = {}
     for kind, value in findings:
@@ -145,10 +138,12 @@ def check_identifiers(
     common = set(re.findall(r"\w+", public.lower()))
     asked = {t: k for t, k in wanted.items() if k not in excused}
     looked = {t: k for t, k in asked.items() if searchable(t) and t.lower() not in common}
+    unread: list[str] = []
     failures = [
         f"The {looked[text]} '{text}' of the recordings is in {place}."
-        for text, place in finds(folder, looked)
+        for text, place in finds(folder, looked, unread)
     ]
+    failures += [f"What is in {file} cannot be looked at." for file in unread]
     if "person" not in kept:
         same = sorted({t for t, k in asked.items() if k == "name"} & set(released_names))
         failures += [

@@ -7,16 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class VerifyCheck:
-    """One question about a release, and the answer.
-
-    Parameters
-    ----------
-    name : str
-        What was looked at.
-    failures : tuple of str
-        What is wrong, one sentence each; empty where nothing is.
-    note : str
-        What was seen where nothing is wrong, or why the question could not be asked.
+    """One question about a release, and the answer: what is wrong, one sentence each, or a note on
+    what was seen, or why the question could not be asked.
     """
 
     name: str
@@ -31,13 +23,7 @@ class VerifyCheck:
 
 @dataclass(frozen=True)
 class VerifiedRelease:
-    """All answers.
-
-    Parameters
-    ----------
-    checks : tuple of VerifyCheck
-        In the order they were asked.
-    """
+    """All answers, in the order they were asked."""
 
     checks: tuple[VerifyCheck, ...]
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 from gazeveil.gaze.cohort import Attributes
 from gazeveil.privacy.publication.piece_files import viewers_of
+from gazeveil.privacy.rational import exact
 from gazeveil.release.verify.outcome import VerifyCheck
 from gazeveil.release.verify.released import ReleasedRecording
 
@@ -33,7 +33,7 @@ def check_table(certificate: Mapping[str, Any], people: Mapping[str, Attributes]
         failure = f"Attributes of people are released ({', '.join(names)}) without any promise."
         return VerifyCheck("people's table", (failure,))
     rows = {p: tuple(cell for cell in row if cell[0] not in kept) for p, row in rows.items()}
-    k = int(Fraction(str(stated["guarantee"]["numbers"]["k"])))
+    k = _whole("k", stated["guarantee"]["numbers"]["k"])
     small = {row: n for row, n in Counter(rows.values()).items() if n < k and row}
     failures = tuple(
         f"Only {n} of the people have the attributes {dict(row)}, and {k} are promised."
@@ -49,7 +49,7 @@ def check_groups(
     guarantee = certificate["guarantee"]
     if guarantee["definition"] != "k-anonymity":
         return VerifyCheck("groups", note="none are promised")
-    k, names = int(Fraction(str(guarantee["numbers"]["k"]))), {r.person for r in recordings}
+    k, names = _whole("k", guarantee["numbers"]["k"]), {r.person for r in recordings}
     if len(names) < k:
         failure = f"{len(names)} people are released, and groups of {k} are promised."
         return VerifyCheck("groups", (failure,))
@@ -99,7 +99,7 @@ def check_contents(
         late = sum(r.start_ns != 0 for r in recordings)
         failures += [f"{late} recordings do not begin at time 0."] if late else []
     if alignment.get("rate_hz") is not None and "rate" not in kept:
-        public = float(Fraction(str(alignment["rate_hz"])))
+        public = float(exact("certificate", "rate_hz", str(alignment["rate_hz"])))
         other = sum(abs(r.rate_hz - public) > 1e-9 * public for r in recordings)
         failures += [f"{other} recordings have another rate than {public:g} Hz."] if other else []
     extras = Counter(name for r in recordings for name in r.extras if name not in kept)
@@ -108,6 +108,11 @@ def check_contents(
         for name, n in extras.items()
     ]
     return VerifyCheck("contents", tuple(failures), "counts, times, rates and channels fit")
+
+
+def _whole(name: str, value: object) -> int:
+    """A number of the certificate, unless writing it out would fill the memory."""
+    return int(exact("certificate", name, str(value)))
 
 
 def _kept(certificate: Mapping[str, Any]) -> set[str]:

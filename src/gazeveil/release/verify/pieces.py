@@ -12,11 +12,6 @@ from gazeveil.release.verify.released import ReleasedRecording
 def check_pieces(recordings: Sequence[ReleasedRecording]) -> VerifyCheck:
     """Every name has one piece; pieces of one stimulus and time have the same session, length and
     rate; and each time of a stimulus has the same number of them.
-
-    Parameters
-    ----------
-    recordings : sequence of ReleasedRecording
-        All pieces of a release.
     """
     names = Counter(r.person for r in recordings)
     lasting = sum(n > 1 for n in names.values())

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gazeveil.errors import DataError, GazeveilError
+from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.reading import read
-from gazeveil.privacy.publication.certificate import read_certificate
+from gazeveil.privacy.publication.certificate import hashes, read_certificate
 from gazeveil.privacy.publication.part import CHANNELS
 from gazeveil.privacy.publication.piece_files import makes_pieces
 from gazeveil.release.inventory import inventory
-from gazeveil.release.verify.budget import certified_mechanism, check_budget
+from gazeveil.release.verify.budget import check_budget
+from gazeveil.release.verify.certified import FilesOfRelease, certified_mechanism
 from gazeveil.release.verify.files import check_files, check_page, check_signature
 from gazeveil.release.verify.identifiers import (
     check_file_times,
@@ -38,6 +39,7 @@ def verify(
     key: str | None = None,
     progress: Progress = lambda recordings, count, what: recordings,
     source: str | Path | None = None,
+    regions: str | Path | None = None,
 ) -> VerifiedRelease:
     """Check a release.
 
@@ -54,6 +56,9 @@ def verify(
     source : path, optional
         Where the recordings of a Cohort lie: names, dates and serial numbers in files that are not
         part of recordings are looked for too. A path in `against` says it already.
+    regions : path, optional
+        The file of regions that the certificate names. Without it such a file is looked for in the
+        release alone: a certificate says what others open, so it may name no other place.
 
     Raises
     ------
@@ -71,20 +76,28 @@ def verify(
     """
     place = Path(folder)
     certificate = read_certificate(place)
+    try:
+        hashed = hashes(place)
+    except DataError as error:
+        # A link leads out of the release and a pipe is waited for: nothing more is opened.
+        return VerifiedRelease((VerifyCheck("files", (str(error),)),))
+    files = FilesOfRelease(place, None if regions is None else Path(regions))
     found = [
-        check_files(place, certificate),
+        check_files(hashed, certificate),
         check_page(place, certificate),
         check_signature(place, key),
     ]
-    of_recordings = _of_recordings(certificate)
+    of_recordings = _of_recordings(certificate, files)
     released, problem = _released(place) if of_recordings else (None, "")
     raw = _raw(against)
     try:
-        found += _inside(certificate, released, problem, raw, progress)
+        found += _inside(certificate, files, released, problem, raw, progress)
         if raw is not None:
             where = source if isinstance(against, Cohort) else against
-            files = None if where is None else Path(where)
-            found += _against(place, certificate, released, raw, files, progress)
+            raw_files = None if where is None else Path(where)
+            found += _against(files, certificate, released, raw, raw_files, progress)
+    except ParameterError as error:
+        found.append(VerifyCheck("certificate", (f"PRIVACY.json is not whole: {error}",)))
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         if isinstance(error, GazeveilError):
             raise
@@ -92,10 +105,10 @@ def verify(
     return VerifiedRelease(tuple(found))
 
 
-def _of_recordings(certificate: Mapping[str, Any]) -> bool:
+def _of_recordings(certificate: Mapping[str, Any], files: FilesOfRelease) -> bool:
     """Whether the release is made of recordings, and not of maps or a table."""
     try:
-        return certified_mechanism(certificate).kind in ("stream", "cohort")
+        return certified_mechanism(certificate, files).kind in ("stream", "cohort")
     except (GazeveilError, KeyError, TypeError, AttributeError):
         return True
 
@@ -123,6 +136,7 @@ def _raw(against: str | Path | Cohort | None) -> Cohort | None:
 
 def _inside(
     certificate: Mapping[str, Any],
+    files: FilesOfRelease,
     released: Cohort | None,
     problem: str,
     raw: Cohort | None,
@@ -131,14 +145,14 @@ def _inside(
     """What the release itself shows."""
     if released is None:
         unread = [VerifyCheck("recordings", (problem,))] if problem else []
-        return [*unread, check_budget(certificate, None)]
+        return [*unread, check_budget(certificate, files, None)]
     try:
         recordings = look(released, lambda r: progress(r, len(released), "Reading the release"))
     except DataError as error:
-        return [VerifyCheck("recordings", (str(error),)), check_budget(certificate, None)]
+        return [VerifyCheck("recordings", (str(error),)), check_budget(certificate, files, None)]
     return [
         check_contents(certificate, recordings),
-        check_budget(certificate, released, raw),
+        check_budget(certificate, files, released, raw),
         check_groups(certificate, recordings),
         *([check_pieces(recordings)] if _of_pieces(certificate) else []),
         check_table(certificate, released.people),
@@ -146,7 +160,7 @@ def _inside(
 
 
 def _against(
-    place: Path,
+    files: FilesOfRelease,
     certificate: Mapping[str, Any],
     released: Cohort | None,
     raw: Cohort,
@@ -180,15 +194,16 @@ def _against(
     wanted = {t: k for t, k in wanted.items() if t not in stimuli}
     names = {item.person for item in released.items} if released is not None else set()
     kept = certificate.get("kept", ())
-    found.append(check_identifiers(place, wanted, kept, _vocabulary(certificate), names))
+    words = _vocabulary(certificate, files)
+    found.append(check_identifiers(files.place, wanted, kept, words, names))
     if source is not None:
-        found.append(check_file_times(place, source))
+        found.append(check_file_times(files.place, source))
     return found
 
 
-def _vocabulary(certificate: Mapping[str, Any]) -> str:
+def _vocabulary(certificate: Mapping[str, Any], files: FilesOfRelease) -> str:
     """Words that are in every release of this mechanism, whoever was recorded."""
-    chosen = certified_mechanism(certificate)
+    chosen = certified_mechanism(certificate, files)
     words = [chosen.summary, chosen.label, chosen.name, *chosen.parameters(), *CHANNELS]
     guarantee = certificate["guarantee"]
     return " ".join([*words, str(certificate["sentence"]), str(guarantee["neighbours"])])

@@ -32,13 +32,7 @@ except ImportError:  # no such locks on this system
 
 
 class WorkFolder:
-    """The work folder of a release.
-
-    Parameters
-    ----------
-    out : Path
-        Where the release goes.
-    """
+    """The work folder of a release that goes to `out`."""
 
     def __init__(self, out: Path) -> None:
         target = Path(os.path.abspath(out))

@@ -37,18 +37,8 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class RunResult:
-    """A release that is complete.
-
-    Parameters
-    ----------
-    run : str
-        Names it in ledgers.
-    summaries : tuple of PartSummary
-        What its parts say, by number.
-    resumed : int
-        How many parts were there from a run that was interrupted.
-    notes : tuple of str
-        Sentences for whoever made it.
+    """A release that is complete: the name of its run in ledgers, what its parts say by number, how
+    many of them an interrupted run had made, and sentences for whoever made it.
     """
 
     run: str
@@ -58,18 +48,8 @@ class RunResult:
 
 
 class ReleaseJob:
-    """One run.
-
-    Parameters
-    ----------
-    publication : Publication
-        What to write.
-    folder : WorkFolder
-        Locked.
-    raw : Cohort, optional
-        The raw recordings, whose files must not have changed.
-    resume : bool
-        Whether to go on with what is there.
+    """One run in a locked folder. The files of the raw recordings must not have changed; `resume`
+    goes on with what is there.
     """
 
     def __init__(

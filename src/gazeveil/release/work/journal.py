@@ -16,15 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from gazeveil.errors import DataError, GazeveilError
-from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.geometry import SCREEN_SIZES, Screen, Space, Sphere
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.publication.identities.names import PublicNames
 from gazeveil.privacy.publication.part import PartSummary
 from gazeveil.release.work.task import Shapes, WrittenPart
 
 _FORMAT, _VERSION = "gazeveil-work", 1
-
-_SCREEN = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
 
 
 @dataclass(frozen=True)
@@ -66,16 +64,8 @@ class JournalPart:
 
 @dataclass(frozen=True)
 class Journal:
-    """What a journal says.
-
-    Parameters
-    ----------
-    head : JournalHead
-        About the whole release.
-    parts : tuple of JournalPart
-        Finished ones.
-    finished : bool
-        Whether all files of the release are in place.
+    """What a journal says: about the whole release, its finished parts, and whether all its files
+    are in place.
     """
 
     head: JournalHead
@@ -126,10 +116,11 @@ def read_journal(path: Path) -> Journal:
     DataError
         If it is none, or of another version.
     """
-    text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1].splitlines()
+    stored = path.read_bytes()
+    # Not splitlines, which also breaks at characters that a name may hold.
+    whole = stored[: stored.rfind(b"\n") + 1].split(b"\n")[:-1]
     try:
-        head, *lines = (json.loads(line) for line in whole)
+        head, *lines = (json.loads(line.decode("utf-8", "surrogatepass")) for line in whole)
         if head["format"] != _FORMAT or head["version"] != _VERSION:
             raise KeyError("format")
         return Journal(
@@ -170,8 +161,8 @@ def _append(path: Path, line: Mapping[str, object]) -> None:
 
 
 def _space_out(space: Space) -> list[float]:
-    return [] if isinstance(space, Sphere) else [getattr(space, name) for name in _SCREEN]
+    return [] if isinstance(space, Sphere) else [getattr(space, name) for name in SCREEN_SIZES]
 
 
 def _space_in(stored: Sequence[float]) -> Space:
-    return Screen(**dict(zip(_SCREEN, stored, strict=True))) if stored else Sphere()
+    return Screen(**dict(zip(SCREEN_SIZES, stored, strict=True))) if stored else Sphere()

@@ -14,7 +14,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
 from multiprocessing.context import BaseContext
 from pathlib import Path
-from types import TracebackType
 from uuid import uuid4
 
 from gazeveil.errors import DataError, GazeveilError
@@ -31,25 +30,12 @@ class Workers(ABC):
 
     @abstractmethod
     def work(self, tasks: Sequence[Parts], attempts: Path) -> Iterator[WrittenTask]:
-        """Do tasks, in any order.
-
-        Parameters
-        ----------
-        tasks : sequence of sequences of Part
-            What to write.
-        attempts : Path
-            Where each task makes a folder of its own.
-        """
+        """Do tasks, in any order; each makes a folder of its own in `attempts`."""
 
     def __enter__(self) -> Workers:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         return None
 
 
@@ -63,13 +49,7 @@ class ThisProcess(Workers):
 
 
 class OwnProcesses(Workers):
-    """New processes on this machine, each with one recording in memory.
-
-    Parameters
-    ----------
-    count : int
-        How many.
-    """
+    """New processes on this machine, each with one recording in memory."""
 
     def __init__(self, count: int) -> None:
         # One more task than processes: a process that is finished need not wait for the next.
@@ -88,12 +68,7 @@ class OwnProcesses(Workers):
             if answer is not None:
                 yield answer.value
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._pool.stop()
 
 
@@ -113,12 +88,8 @@ def _begin(threads: str) -> None:
 
 
 class OnCluster(Workers):
-    """A Dask cluster whose workers see the disk that the release is written to.
-
-    Parameters
-    ----------
-    address : str
-        Of its scheduler, for example `tcp://10.0.0.1:8786`.
+    """A Dask cluster whose workers see the disk that the release is written to; `address` is its
+    scheduler's, for example `tcp://10.0.0.1:8786`.
     """
 
     def __init__(self, address: str) -> None:
@@ -167,13 +138,8 @@ class OnCluster(Workers):
             )
         mark.unlink()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.cluster.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self.cluster.client.close()
 
 
 def _sees(path: str) -> bool:

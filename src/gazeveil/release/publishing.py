@@ -112,7 +112,7 @@ def planned(
         lambda numbers: watcher.track(numbers, "Looking at recordings"),
         charging.note if charging is not None else lambda recording: None,
     )
-    plan = plan_of(cohort, looks, chosen, recipe.choices, recipe.battery)
+    plan = plan_of(cohort, looks, chosen, recipe.choices, recipe.battery, recipe.repetitions)
     for heading, sentence in plan.lines:
         watcher.say("plan", f"{heading}: {sentence}")
     return plan
@@ -233,11 +233,13 @@ class _Job:
             self.told.say("attack", sentence)
         return found
 
-    def charge(self, names: PublicNames, promise: Guarantee, table: bool) -> None:
+    def charge(
+        self, names: PublicNames, promise: Guarantee, table: bool, resumed: bool = False
+    ) -> None:
         """Charge the ledger, before anything is written."""
         if self.charging is not None:
             pieces = isinstance(self.chosen, PieceMechanism)
-            answer = self.charging.charge(names, promise, table, pieces)
+            answer = self.charging.charge(names, self.out, promise, table, pieces, resumed)
             self.told.say("protect", f"ledger: {answer}")
 
     def recordings(self, running: Running) -> Published:
@@ -249,7 +251,8 @@ class _Job:
         )
         promise = planned_promise(self.chosen, plan.looks, plan.alignment, recipe.choices)
         table = bool(publication.table.rows)
-        self.charge(publication.names, promise or publication.release.guarantee, table)
+        promise = promise or publication.release.guarantee
+        self.charge(publication.names, promise, table, resumed=names is not None)
         measured: dict[str, Any] = {}
 
         def after() -> Mapping[str, Any]:
@@ -286,8 +289,9 @@ class _Job:
                     signing_key=self.signing_key,
                 )
         except BaseException:
-            if self.charging is not None and interrupted_names(self.out) is None:
-                self.charging.cancel()
+            # What lies there under other names is another run's, which holds the place.
+            if self.charging is not None and interrupted_names(self.out) != publication.names:
+                self.charging.cancel(self.out)
             raise
 
     def file(self) -> Published:
@@ -316,7 +320,7 @@ class _Job:
                 write_certificate(folder, description, self.signing_key)
         except BaseException:
             if self.charging is not None:
-                self.charging.cancel()
+                self.charging.cancel(self.out)
             raise
         if recipe.choices.key_file is not None:
             write_key(recipe.choices.key_file, names)

@@ -1,0 +1,247 @@
+"""The people on the page, what is released of them, and who attacks it meanwhile.
+
+Releases are made when they are looked at and kept, so that a second look shows the same draw.
+Attacks take seconds: one thread computes them one after the other, and what was asked for last goes
+first.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from gazeveil.checks import refuse
+from gazeveil.errors import DataError, GazeveilError
+from gazeveil.explore import attacking
+from gazeveil.explore.sliders import Slider
+from gazeveil.explore.view import extent, map_shades, trace_line
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.pieces import PieceMechanism
+from gazeveil.privacy.registry import mechanism
+
+#: Looks that are kept; each holds one stimulus of a few people.
+_KEPT = 64
+
+# Seconds for which an attack that runs may still end by itself.
+_WAIT_S = 2.0
+
+#: What is attacked: the people on the page, as numbers, and the mechanism (None: as recorded).
+Job = tuple[tuple[int, ...], str | None]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of a folder is taken, so that an attack takes seconds: so many people and stimuli,
+    and so many seconds of each recording, at most.
+    """
+
+    people: int = 12
+    stimuli: int = 6
+    seconds: float = 20.0
+
+
+@dataclass(frozen=True)
+class StimulusRelease:
+    """A release of one stimulus: the recordings in it by whose they are, and its promise."""
+
+    recordings: tuple[Recording, ...]
+    owners: tuple[str, ...]
+    guarantee: Guarantee | None
+
+
+def take(cohort: Cohort, limits: Limits) -> Cohort:
+    """The part of a cohort that is explored: the stimuli that most people saw, the people who saw
+    most of them, and the beginning of each recording, loaded.
+
+    Raises
+    ------
+    DataError
+        If there is nothing to explore.
+    """
+    viewers: dict[str, set[str]] = {}
+    for person, stimulus, *_ in cohort.keys:
+        viewers.setdefault(stimulus, set()).add(person)
+    order = sorted(cohort.stimuli, key=lambda s: -len(viewers[s]))
+    stimuli = [s for s in cohort.stimuli if s in order[: limits.stimuli]]
+    seen = {p: sum(p in viewers[s] for s in stimuli) for p in cohort.people}
+    first = sorted(cohort.people, key=lambda p: -seen[p])[: limits.people]
+    people = [p for p in cohort.people if p in first and seen[p]]
+    taken = [_beginning(r, limits.seconds) for r in cohort.select(people, stimuli)]
+    if not any(len(r) for r in taken):
+        raise DataError("There are no samples to explore in these recordings.")
+    return Cohort([r for r in taken if len(r)], cohort.people, name=cohort.name)
+
+
+class Board:
+    """Everything the page asks for: loaded recordings (:func:`take`), and mechanisms with the
+    values of their parameter.
+    """
+
+    def __init__(self, cohort: Cohort, sliders: Sequence[Slider]) -> None:
+        self.cohort, self.sliders = cohort, tuple(sliders)
+        self.people = tuple(dict.fromkeys(person for person, *_ in sorted(cohort.keys)))
+        self.stimuli = cohort.stimuli
+        self.look = lru_cache(_KEPT)(self._look)
+        self._scratch = tempfile.TemporaryDirectory(
+            prefix="gazeveil-explore-", ignore_cleanup_errors=True
+        )
+        self._found: dict[Job, dict[str, object]] = {}
+        self._wanted: list[Job] = []
+        self._progress = (0, 0)
+        self._change = threading.Condition()
+        self._open = True
+        self._thread: threading.Thread | None = None
+
+    def close(self) -> None:
+        """Begin no further attack. One that runs ends with the process at the latest."""
+        with self._change:
+            self._open = False
+            self._change.notify_all()
+        if self._thread is not None:
+            self._thread.join(_WAIT_S)
+        self._scratch.cleanup()
+
+    def describe(self) -> dict[str, object]:
+        """People, stimuli and mechanisms, for the page's controls."""
+        return {
+            "people": list(self.people),
+            "stimuli": list(self.stimuli),
+            "recordings": len(self.cohort),
+            "battery": attacking.BATTERY,
+            "attackers": list(attacking.attackers()),
+            "mechanisms": [
+                {
+                    "name": (made := slider.mechanism).name,
+                    "summary": made.summary,
+                    "parameter": slider.parameter,
+                    "values": list(slider.values),
+                    "texts": list(slider.public_texts),
+                }
+                for slider in self.sliders
+            ],
+        }
+
+    def picture(
+        self, group: Sequence[int], person: int, stimulus: int, text: str | None
+    ) -> dict[str, object]:
+        """Trace and map of a release, or of the recordings as they are where `text` is None.
+        `group` and `person` are numbers of :attr:`people`.
+
+        Returns
+        -------
+        dict
+            `trace`, `map`, `extent`, `promise` and `status`; or `refusal`, a sentence.
+        """
+        who, what = self.people[person], self.stimuli[stimulus]
+        try:
+            raw = self._recording(who, what)
+            look = self.look(tuple(sorted(group)), stimulus, text)
+        except GazeveilError as error:
+            return {"refusal": str(error)}
+        own = [r for r, owner in zip(look.recordings, look.owners, strict=True) if owner == who]
+        pieces = text is not None and isinstance(mechanism(text), PieceMechanism)
+        line = trace_line(own if pieces else own[:1], 0 if pieces else None)
+        return {
+            "trace": line.to_dict(),
+            "map": map_shades(look.recordings, raw),
+            "extent": extent(raw),
+            "promise": "" if look.guarantee is None else str(look.guarantee),
+            "status": "" if look.guarantee is None else look.guarantee.status,
+        }
+
+    def attacked(self, group: Sequence[int], slider: int, value: int) -> dict[str, object]:
+        """What attackers found so far at every value of a slider; what is missing is computed from
+        now on, the value named first.
+
+        Returns
+        -------
+        dict
+            `baseline` and `values`, each a figure, `{"refusal": sentence}` or None where it is not
+            known yet; `left`, how many are missing; `done` and `cells` of the one that runs.
+        """
+        people = tuple(sorted(group))
+        texts = self.sliders[slider].texts
+        jobs: list[Job] = [(people, None), *((people, text) for text in texts)]
+        first: list[Job] = [(people, None), (people, texts[value])]
+        with self._change:
+            self._wanted = [job for job in dict.fromkeys((*first, *jobs)) if job not in self._found]
+            if self._thread is None and self._open:
+                self._thread = threading.Thread(target=self._work, daemon=True)
+                self._thread.start()
+            self._change.notify_all()
+            done, cells = self._progress
+            return {
+                "baseline": self._found.get(jobs[0]),
+                "values": [self._found.get(job) for job in jobs[1:]],
+                "left": len(self._wanted),
+                "done": done,
+                "cells": cells,
+            }
+
+    def attack(self, group: Sequence[int], text: str | None) -> dict[str, object]:
+        """What attackers find, computed now; a refusal is a sentence."""
+        job = (tuple(sorted(group)), text)
+        if job not in self._found:
+            self._found[job] = self._compute(job)
+        return self._found[job]
+
+    def _work(self) -> None:
+        while True:
+            with self._change:
+                while self._open and not self._wanted:
+                    self._change.wait()
+                if not self._open:
+                    return
+                job = self._wanted[0]
+                self._progress = (0, 0)
+            found = self._compute(job)
+            with self._change:
+                self._found[job] = found
+                self._wanted = [other for other in self._wanted if other != job]
+
+    def _compute(self, job: Job) -> dict[str, object]:
+        people, text = job
+        chosen = self.cohort.select([self.people[i] for i in people])
+        try:
+            folder = Path(self._scratch.name) / "-".join(map(str, people))
+            return attacking.attack_release(chosen, text, folder, self._tell).to_dict()
+        except GazeveilError as error:
+            return {"refusal": str(error)}
+
+    def _tell(self, done: int, cells: int) -> None:
+        self._progress = (done, cells)
+
+    def _recording(self, person: str, stimulus: str) -> Recording:
+        for recording in self.cohort.select([person], [stimulus]):
+            return recording
+        raise DataError(f"{person} has no recording of {stimulus}. Choose another stimulus.")
+
+    def _look(self, group: tuple[int, ...], stimulus: int, text: str | None) -> StimulusRelease:
+        if not group:
+            refuse("explore", "people", "at least one person", "nobody")
+        chosen = self.cohort.select([self.people[i] for i in group], [self.stimuli[stimulus]])
+        if text is None:
+            return StimulusRelease(tuple(chosen), tuple(r.person for r in chosen), None)
+        made: Any = mechanism(text)
+        if isinstance(made, PieceMechanism):
+            release = made.release_with_origins(chosen)
+            pieces = tuple(release.release.data)
+            owners = tuple(release.origins[r.person][0] for r in pieces)
+            return StimulusRelease(pieces, owners, release.release.guarantee)
+        released = made.release(chosen)
+        recordings = tuple(released.data)
+        return StimulusRelease(recordings, tuple(r.person for r in recordings), released.guarantee)
+
+
+def _beginning(recording: Recording, seconds: float) -> Recording:
+    if not len(recording):
+        return recording
+    stop = int((recording.t_ns - recording.t_ns[0] < seconds * 1e9).sum())
+    return recording.slice(0, max(1, stop)) if stop < len(recording) else recording

@@ -1,0 +1,103 @@
+"""What the page draws of recordings: a trace and a map, as plain numbers.
+
+Pictures are thinned for the screen; nothing here is a release of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gazeveil.arrays import Floats
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.smoothing import smooth_map
+from gazeveil.privacy.maps.weights import viewer_weights
+
+#: Longest trace, in seconds, and most points of it.
+TRACE_S, POINTS = 10.0, 500
+
+#: Cells of a map from top to bottom, and steps of its shades.
+MAP_ROWS, SHADES = 36, 99
+
+_BLUR_DEG = 1.0
+
+
+@dataclass(frozen=True)
+class TraceLine:
+    """Gaze of one recording over time, thinned.
+
+    Parameters
+    ----------
+    t_s : list of float
+        Seconds since the recording's (or its stimulus') beginning.
+    x_deg, y_deg : list of float or None
+        Degrees; None where the sample is lost.
+    """
+
+    t_s: list[float]
+    x_deg: list[float | None]
+    y_deg: list[float | None]
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {"t": self.t_s, "x": self.x_deg, "y": self.y_deg}
+
+
+def trace_line(recordings: Iterable[Recording], begin_ns: int | None = None) -> TraceLine:
+    """The first seconds of a recording, or of the pieces that were made for it one after the other.
+
+    Parameters
+    ----------
+    recordings : iterable of Recording
+        One, or pieces of one, whose times count from one beginning.
+    begin_ns : int, optional
+        Time zero; the first sample where it is not given.
+    """
+    parts = sorted((r for r in recordings if len(r)), key=lambda r: int(r.t_ns[0]))
+    if not parts:
+        return TraceLine([], [], [])
+    zero = int(parts[0].t_ns[0]) if begin_ns is None else begin_ns
+    t = np.concatenate([(r.t_ns - zero) / 1e9 for r in parts])
+    x, y = (
+        np.concatenate([np.where(r.valid, getattr(r, name), np.nan) for r in parts])
+        for name in ("x_deg", "y_deg")
+    )
+    rows = np.flatnonzero(t <= TRACE_S)
+    rows = rows[:: max(1, -(-len(rows) // POINTS))]
+    return TraceLine(np.round(t[rows], 3).tolist(), _numbers(x[rows]), _numbers(y[rows]))
+
+
+def map_shades(recordings: Iterable[Recording], like: Recording) -> list[list[int]]:
+    """Where all viewers of a stimulus looked, each of the same weight: shades from 0 to
+    :data:`SHADES` of the darkest cell. The map covers the space of `like`.
+    """
+    space = like.space
+    columns = max(1, round(MAP_ROWS * space.width_deg / space.height_deg))
+    total = np.zeros((MAP_ROWS, columns))
+    for recording in recordings:
+        total += viewer_weights(recording, MAP_ROWS, columns)
+    blur = 2 * _BLUR_DEG if isinstance(space, Sphere) else _BLUR_DEG
+    blurred = smooth_map(total, space, blur)
+    top = float(blurred.max())
+    shades: list[list[int]] = (
+        np.round(SHADES * blurred / top if top else blurred).astype(int).tolist()
+    )
+    return shades
+
+
+def extent(recording: Recording) -> list[float]:
+    """x0, x1, y0, y1 of the recording's space, in degrees; y grows downwards."""
+    wide, high = recording.space.width_deg, recording.space.height_deg
+    sides = (
+        (0.0, wide, 0.0, high)
+        if isinstance(recording.space, Sphere)
+        else (-wide / 2, wide / 2, -high / 2, high / 2)
+    )
+    return [round(side, 3) for side in sides]
+
+
+def _numbers(values: Floats) -> list[float | None]:
+    return [None if v != v else round(v, 2) for v in values.tolist()]

@@ -1,0 +1,57 @@
+"""Pictures of gaze: each function takes matplotlib axes, or makes some, and gives them back.
+
+>>> import gazeveil
+>>> gaze = gazeveil.simulate(1, 1, seconds=5, rate_hz=120, seed=1)[0]
+>>> axes = gazeveil.plot.trace(gaze, events=gazeveil.detect(gaze))
+>>> axes.get_xlabel()
+'time (s)'
+
+Everything loads on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gazeveil.plot.kinds import events_ribbon
+    from gazeveil.plot.looks import scanpath
+    from gazeveil.plot.maps import heat_map
+    from gazeveil.plot.paths import before_after, trace
+    from gazeveil.plot.saccades import main_sequence
+    from gazeveil.plot.tradeoff import FrontPoint, front
+
+_HOME = {
+    "FrontPoint": "gazeveil.plot.tradeoff",
+    "before_after": "gazeveil.plot.paths",
+    "events_ribbon": "gazeveil.plot.kinds",
+    "front": "gazeveil.plot.tradeoff",
+    "heat_map": "gazeveil.plot.maps",
+    "main_sequence": "gazeveil.plot.saccades",
+    "scanpath": "gazeveil.plot.looks",
+    "trace": "gazeveil.plot.paths",
+}
+
+__all__ = [
+    "FrontPoint",
+    "before_after",
+    "events_ribbon",
+    "front",
+    "heat_map",
+    "main_sequence",
+    "scanpath",
+    "trace",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'gazeveil.plot' has no attribute '{name}'")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,122 @@
+"""Trackers below a screen: Gazepoint, the Tobii Pro SDK, and Tobii Studio 1 and 2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+
+from gazeveil.errors import FormatError
+from gazeveil.io.parsing.delimited import find_separator
+from gazeveil.io.vendors.tobii.studio2 import header_line
+from gazeveil.release.scrub.cells import decimal
+from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.scrub.tables import Lines, TableRules, scrubbed_table
+
+#: Gazepoint Analysis. Places of pupils in the camera's picture and in space are left out.
+GAZEPOINT = TableRules(
+    keep=(
+        r"[fblr]pog[xyv]$|fpog(d|id)$|[lr]pmmv?$|bkid$|bkdur$|bkpmin$|saccade(mag|dir)$|mediaid$"
+        r"|cnt$"
+    ),
+    shift=r"time$|timetickf10000000$",
+    label=r"medianame$",
+    quoted=True,
+)
+#: Ticks per second in the copy: how fast a computer's own clock ticks tells computers apart.
+_TICKS_HZ = 10_000_000
+_TICKS = re.compile(r'^\s*"?TIMETICK\s*\(\s*f\s*=\s*(\d+)\s*\)"?\s*$', re.IGNORECASE)
+_SECONDS = re.compile(r'^\s*"?TIME\s*(?:\(.*\))?"?\s*$', re.IGNORECASE)
+
+#: Tobii Pro SDK. Both eyes get the place between them.
+TOBII_SDK = TableRules(
+    keep=(
+        r"(left|right)gazepoint(ondisplayarea[xy]?|inusercoordinatesystem[xyz]?|valid(ity)?)$"
+        r"|(left|right)pupil(diameter|valid(ity)?)$|(left|right)gazeoriginvalid(ity)?$"
+    ),
+    shift=r"(device|system)timestamp$",
+    midpoint=r"(left|right)gazeorigininusercoordinatesystem[xyz]?$",
+    quoted=True,
+)
+
+#: Tobii Studio 1 and 2.
+STUDIO2 = TableRules(
+    keep=(
+        r"gazepoint[xy](left|right)?$|validity(left|right)$|pupil(left|right)$"
+        r"|distance(left|right)$|(fixation|gaze)(index|duration)$|mappedgazedatapoint[xy]$"
+        r"|mappedfixationpoint[xy]$|fixationpoint[xy]$|number$|eventkey$|stimuliid$"
+    ),
+    shift=r"timestamp$",
+    label=r"stimuliname$|medianame$|data[12]$|descriptor$",
+    event=r"event$",
+    words=frozenset(
+        """lmouseclick rmouseclick mmouseclick keyboard logdata moviestart movieend imagestart
+        imageend scenestart sceneend slideshowstart slideshowend urlstart urlend webstart webend
+        instructionstart instructionend""".split()  # noqa: SIM905 - a list of words
+    ),
+)
+_SAID = re.compile(r"^(Participant(?: name)?|Recording name)(\s*:?\s*)([\t,;])(.*)$", re.IGNORECASE)
+_RESOLUTION = re.compile(r"^Recording resolution\s*:?\s*\d{1,5}\s*x\s*\d{1,5}\s*$", re.IGNORECASE)
+
+
+def scrubbed_gazepoint(lines: Lines, job: ScrubJob) -> Iterator[str]:
+    """An export; the date in the name of its time column goes."""
+    first = next((line for line in lines() if line.strip()), "")
+    separator = find_separator(first) or ","
+    names = first.split(separator)
+    seconds = next((i for i, n in enumerate(names) if _SECONDS.match(n)), None)
+    # Dates in quotes may hold the separator, which would move every column after them.
+    if seconds is None and re.search(r'"TIME\s*\([^"]*' + re.escape(separator), first):
+        raise FormatError("export", "the name of its time column is in two cells", "Mend it.")
+    ticks = next(((i, int(m[1])) for i, n in enumerate(names) if (m := _TICKS.match(n))), None)
+    for i, name in enumerate(names):
+        if i == seconds:
+            names[i] = "TIME"
+        elif _TICKS.match(name):
+            # One clock is enough.
+            names[i] = f"TIMETICK(f={_TICKS_HZ})" if seconds is None else "left_out"
+
+    def rows() -> Iterator[str]:
+        source = (line for line in lines() if line.strip())
+        next(source, None)
+        yield separator.join(names)
+        for line in source:
+            yield line if ticks is None else _in_ticks(line, separator, *ticks)
+
+    return scrubbed_table(rows, GAZEPOINT, job)
+
+
+def _in_ticks(line: str, separator: str, at: int, per_second: int) -> str:
+    """A row with its ticks counted at the speed that every copy has."""
+    cells = line.split(separator)
+    time = decimal(cells[at]) if at < len(cells) else None
+    if time is not None and per_second > 0:
+        cells[at] = str(int((time * _TICKS_HZ / Decimal(per_second)).to_integral_value()))
+    return separator.join(cells)
+
+
+def scrubbed_studio2(lines: Lines, job: ScrubJob) -> Iterator[str]:
+    """An export: of the lines before the table the person, the recording and the resolution."""
+    start = header_line(_first(lines(), 200))
+    if start is None:
+        raise FormatError("export", "no line names its columns", "Export it again.")
+    for number, line in enumerate(lines()):
+        if number >= start:
+            break
+        said = _SAID.match(line)
+        if said is not None:
+            yield f"{said[1]}{said[2]}{said[3]}{job.label(said[4])}"
+        elif _RESOLUTION.match(line):
+            yield line
+        else:
+            job.done["header lines replaced"] += bool(line.strip())
+            yield ""
+
+    def table() -> Iterator[str]:
+        yield from (line for number, line in enumerate(lines()) if number >= start)
+
+    yield from scrubbed_table(table, STUDIO2, job)
+
+
+def _first(lines: Iterable[str], count: int) -> list[str]:
+    return [line for line, _ in zip(lines, range(count), strict=False)]
