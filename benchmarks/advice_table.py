@@ -3,17 +3,19 @@
     gazeveil evaluate $GAZEVEIL_DATA/gazecom ... --out results/advice-screen
     gazeveil evaluate $GAZEVEIL_DATA/eyenavgs_nthu ... --out results/advice-vr
     gazeveil evaluate benchmarks/advice_features.toml --out results/advice-features
-    python benchmarks/advice_table.py --screen results/advice-screen --vr results/advice-vr
+    python -m benchmarks.advice_table --screen results/advice-screen --vr results/advice-vr
 
 with `--features results/advice-features` in the last line; `--commands` prints the first two whole.
-What attackers find
-comes from `docs/results/attackers.md` (the strong battery; `gazeveil reproduce gazecom`), errors of
-feature tables from `docs/results/fourier-comparison.md`, errors of heat maps from this script. It
-writes `src/gazeveil/release/advice/advice.csv` and the table of `docs/howto/choose.md`.
+What attackers find comes from `docs/results/attackers.md` (the strong battery; `gazeveil reproduce
+gazecom`), for `mosaic` from `docs/results/front.md` and `docs/howto/vr.md`, for `style` from its
+page (`advice_newest.py`); `--newest` makes the rows of these two alone and keeps all others. Errors
+of feature tables come from `docs/results/fourier-comparison.md`, errors of heat maps from this
+script. It writes `src/gazeveil/release/advice/advice.csv` and the table of `docs/howto/choose.md`.
 
 An analyst without the data is the reference of every figure: an even map, no looks at an area, a
-textbook's fixation of 250 ms and saccade of 5 degrees, gaze at the middle, the middle of a
-feature's public range.
+textbook's fixation of 250 ms and saccade of 5 degrees, gaze at the middle of the view
+(`advice_references.py`; `--references` takes this one anew), the middle of a feature's public
+range.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from benchmarks.advice_newest import newest
+from benchmarks.advice_references import away_deg, middle_of_view, references
 
 import gazeveil
-from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.geometry import distance_deg
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import PromiseError
@@ -41,6 +43,7 @@ from gazeveil.privacy.promise.sentence import amounts, claim
 from gazeveil.privacy.registry import mechanism
 from gazeveil.release.advice.pages import write_page
 from gazeveil.release.advice.rows import AdviceRow, advice_rows
+from gazeveil.release.measuring import middle_rmse_deg
 from gazeveil.utility.density import jensen_shannon
 
 ROOT = Path(__file__).parent.parent
@@ -59,8 +62,6 @@ METRICS = {
     "samples": ("rmse_deg", "distance from the recorded gaze", "degrees"),
     "teaching": ("saccade_amplitude_wasserstein_deg", "error of saccade amplitudes", "degrees"),
 }
-
-TEXTBOOK_FIXATION_S, TEXTBOOK_SACCADE_DEG = 0.25, 5.0
 
 #: Viewers that a heat map with a promise about whole people is tried with: those of the recordings,
 #: each counted several times.
@@ -115,6 +116,7 @@ def command(source: Source) -> str:
     """The study of one kind of recordings."""
     words = ["gazeveil evaluate", f"$GAZEVEIL_DATA/{source.folder}"]
     words += [f"-m {text}" for text, _ in source.candidates]
+    words += [f"-m {text}" for text in newest(source.kind, source.section)]
     words += [f"-u {name}" for name in UTILITIES]
     words += ["--attacks none --no-report --repetitions 2", f"--out results/advice-{source.kind}"]
     return " ".join(words)
@@ -139,53 +141,23 @@ def attacked(section: str) -> dict[str, tuple[str, float]]:
 def measured(folder: Path, text: str, metric: str) -> tuple[float, float | None]:
     """Value and chance of a mechanism in the results of a study."""
     wanted = mechanism(text)
-    given = dict(part.split("=") for part in text.partition(":")[2].split(","))
+    # Defaults count too: another setting of the same mechanism may be in the same results.
+    given = dict(part.split("=") for part in str(wanted).partition(":")[2].split(","))
     rows = pl.read_parquet(folder / "results.parquet").filter(
         (pl.col("mechanism") == wanted.name) & (pl.col("metric") == metric)
     )
     for row in rows.iter_rows(named=True):
         stored = dict(p.split("=", 1) for p in row["parameters"].split(",") if "=" in p)
-        if all(_same(stored.get(k), v) for k, v in given.items()):
+        if stored and all(_same(v, given[k]) for k, v in stored.items() if k in given):
             return row["value"], row["chance"]
     raise SystemExit(f"{folder} has no {metric} of {text}")
 
 
-def _same(stored: str | None, given: str) -> bool:
+def _same(stored: str, given: str) -> bool:
     try:
-        return stored is not None and Fraction(stored) == Fraction(given)
+        return Fraction(stored) == Fraction(given)
     except ValueError:
         return stored == given
-
-
-def references(cohort: gazeveil.Cohort) -> dict[str, float]:
-    """What an analyst without the data gets wrong."""
-    material = RecordingSet(cohort)
-    wrong: dict[str, list[float]] = {"fixation": [], "saccade": []}
-    for kind, column, usual in (
-        ("fixation", "duration", TEXTBOOK_FIXATION_S),
-        ("saccade", "amplitude", TEXTBOOK_SACCADE_DEG),
-    ):
-        table = material.table(kind)
-        values = table.values[:, table.columns.index(column)]
-        people: dict[str, list[np.ndarray]] = {}
-        for key, rows in table.recordings().items():
-            people.setdefault(key[0], []).append(values[rows])
-        for parts in people.values():
-            every = np.concatenate(parts)
-            wrong[kind].append(float(np.nanmean(np.abs(every - usual))))
-    away: dict[str, list[float]] = {}
-    for r in cohort:
-        sphere = isinstance(r.space, gazeveil.Sphere)
-        x, y = r.x_deg[r.valid], r.y_deg[r.valid]
-        middle = (np.full_like(x, 180.0 if sphere else 0.0), np.full_like(y, 90.0 if sphere else 0))
-        error = distance_deg(r.space, x, y, *middle)
-        if len(error):
-            away.setdefault(r.person, []).append(float(np.sqrt(np.mean(error**2))))
-    return {
-        "events": float(np.mean(wrong["fixation"])),
-        "teaching": float(np.mean(wrong["saccade"])),
-        "samples": float(np.mean([np.mean(a) for a in away.values()])),
-    }
 
 
 def promise(guarantee: Guarantee) -> str:
@@ -211,20 +183,24 @@ def words(text: str, rate_hz: int) -> str:
         key, _, value = part.partition("=")
         if key == "w":
             parts.append(f"w = {int(value) / rate_hz:g} s ({value} samples at {rate_hz} Hz)")
-        elif key == "slot_s":
-            parts.append(f"slots of {float(Fraction(value)):g} s")
+        elif key in ("slot_s", "piece_s", "segment_s"):
+            parts.append(f"{key[:-2]}s of {float(Fraction(value)):g} s")
         elif key in ("r_deg", "sigma_deg"):
             parts.append(f"{key[:-4]} = {value} deg")
         else:
             parts.append(f"{key} = {value}")
-    if name == "clock-render":
+    if name == "mosaic" and "piece_s" not in given:
+        parts.append("pieces of 5 s")
+    if name in ("clock-render", "mosaic", "style"):
         parts.append("w = 0.5 s")
     return ", ".join(parts)
 
 
-def of_recordings(source: Source, folder: Path, cohort: gazeveil.Cohort) -> Iterator[AdviceRow]:
+def of_recordings(
+    source: Source, folder: Path, cohort: gazeveil.Cohort, without: Mapping[str, float]
+) -> Iterator[AdviceRow]:
     """Rows of mechanisms that release recordings."""
-    attacks, without = attacked(source.section), references(cohort)
+    attacks = attacked(source.section)
     for text, least in source.candidates:
         stated = promise(gazeveil.protect(cohort, text).guarantee)
         attacker, found = attacks[text]
@@ -248,7 +224,53 @@ def of_recordings(source: Source, folder: Path, cohort: gazeveil.Cohort) -> Iter
                 round(100 / source.people, 1),
                 source.data,
                 "docs/results/attackers.md",
+                "strong battery, 10 splits",
             )
+
+
+def of_newest(
+    source: Source, folder: Path, cohort: gazeveil.Cohort, without: Mapping[str, float]
+) -> Iterator[AdviceRow]:
+    """Rows of pieces and of another's way of moving."""
+    for text, about_it in newest(source.kind, source.section).items():
+        stated = promise(gazeveil.protect(cohort, text).guarantee)
+        for purpose, (metric, about, unit) in METRICS.items():
+            value, chance = measured(folder, text, metric)
+            reference = without.get(purpose, chance)
+            assert reference is not None
+            # Time on an area is that of a piece by itself, and so is the reference.
+            within = " within a piece" * (purpose == "aoi" and text.startswith("mosaic"))
+            yield AdviceRow(
+                purpose,
+                source.kind,
+                text,
+                words(text, source.rate_hz),
+                about_it.least_people,
+                stated,
+                about + within,
+                round(value, 4),
+                round(reference, 4),
+                unit,
+                about_it.attacker,
+                about_it.found,
+                round(100 / source.people, 1),
+                source.data,
+                about_it.source,
+                about_it.tried,
+                about_it.note,
+            )
+
+
+def with_newest(folders: Mapping[str, Path]) -> list[AdviceRow]:
+    """The table as it is with the rows of the newest mechanisms made anew."""
+    rows: list[AdviceRow] = []
+    for source in SOURCES:
+        old = [r for r in advice_rows() if r.kind == source.kind]
+        old = [r for r in old if r.mechanism not in newest(source.kind, source.section)]
+        same = ("events", "samples", "teaching")
+        without = {r.purpose: r.reference for r in old if r.purpose in same}
+        rows += [*old, *of_newest(source, folders[source.kind], source.cohort(), without)]
+    return rows
 
 
 def of_maps(source: Source, cohort: gazeveil.Cohort) -> Iterator[AdviceRow]:
@@ -329,15 +351,35 @@ def of_features(source: Source, attacks: Path | None = None) -> Iterator[AdviceR
                 None if rate is None else round(100 / source.people, 1),
                 source.data,
                 "docs/results/fourier-comparison.md, benchmarks/advice_features.toml",
+                "" if rate is None else "four classifiers of windows, 3 splits",
             )
 
 
-def refreshed(row: AdviceRow, rates: Mapping[str, tuple[str, float]]) -> AdviceRow:
-    """A row with what the page of attackers says today."""
+def refreshed(row: AdviceRow) -> AdviceRow:
+    """A row with what the page of attackers, or the notes on the newest, say today."""
+    section = next(s.section for s in SOURCES if s.kind == row.kind)
+    if (said := newest(row.kind, section).get(row.mechanism)) is not None:
+        return replace(row, note=said.note)
+    rates = attacked(section)
     if row.mechanism not in rates:
         return row
     attacker, found = rates[row.mechanism]
-    return replace(row, attacker=attacker, found=found)
+    return replace(row, attacker=attacker, found=found, tried="strong battery, 10 splits")
+
+
+def with_references() -> list[AdviceRow]:
+    """The table as it is with the references of samples taken anew."""
+    rows = list(advice_rows())
+    for source in SOURCES:
+        cohort = source.cohort()
+        found = round(away_deg(cohort, middle_of_view), 4)
+        print(f"{source.title}: {found:.1f} degrees from the middle of the view")
+        if source.kind == "vr":
+            constant = middle_rmse_deg(cohort)
+            print(f"{source.title}: {constant:.1f} degrees from the mean direction of a stimulus")
+        these = (source.kind, "samples")
+        rows = [replace(r, reference=found) if (r.kind, r.purpose) == these else r for r in rows]
+    return rows
 
 
 def main() -> None:
@@ -346,20 +388,27 @@ def main() -> None:
     parser.add_argument("--vr", type=Path)
     parser.add_argument("--features", type=Path, help="results of advice_features.toml")
     parser.add_argument("--commands", action="store_true", help="print the studies and stop")
-    parser.add_argument("--refresh", action="store_true", help="take attack rates anew")
+    parser.add_argument("--refresh", action="store_true", help="take attack rates and notes anew")
+    parser.add_argument("--newest", action="store_true", help="make rows of mosaic and style alone")
+    parser.add_argument("--references", action="store_true", help="take references of samples anew")
     options = parser.parse_args()
     if options.commands:
         for source in SOURCES:
             print(command(source))
         return
     if options.refresh:
-        rates = {source.kind: attacked(source.section) for source in SOURCES}
-        rows = [refreshed(row, rates[row.kind]) for row in advice_rows()]
+        rows = [refreshed(row) for row in advice_rows()]
+    elif options.references:
+        rows = with_references()
+    elif options.newest:
+        rows = with_newest({source.kind: getattr(options, source.kind) for source in SOURCES})
     else:
         rows = []
         for source in SOURCES:
             folder, cohort = getattr(options, source.kind), source.cohort()
-            rows += of_recordings(source, folder, cohort)
+            without = references(cohort)
+            rows += of_recordings(source, folder, cohort, without)
+            rows += of_newest(source, folder, cohort, without)
             rows += of_maps(source, cohort)
             rows += of_features(source, options.features if source.kind == "screen" else None)
     with TABLE.open("w", encoding="utf-8", newline="") as file:

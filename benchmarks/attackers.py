@@ -32,7 +32,7 @@ from gazeveil.attacks.base import Attack
 from gazeveil.attacks.registry import attack
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from lines import Lines
+from lines import Lines, slower
 
 REPETITIONS = 10
 EVERY = 8
@@ -306,13 +306,14 @@ def bench_strong(lines: Lines, data: Path) -> None:
         for who in attackers:
             who.identify(gallery, probe, 0)
         took_s.append(perf_counter() - begin)
+    limit_s = 60.0 * slower()
     lines.keep(
         {
             "figure": "steps, rocket and fusion together on 24 people of gazecom",
             "value": round(took_s[-1], 1),
             "unit": "s",
-            "limit": 60.0,
-            "met": took_s[-1] < 60.0,
+            "limit": round(limit_s, 1),
+            "met": took_s[-1] < limit_s,
         }
     )
 

@@ -14,7 +14,8 @@ rate is 10 kHz, so that a lease is what it is in real use: one a second.
 bytes); from before the tracker's send to the receipt at each stream. The echo: 100 connections,
 each sends such a message 120 times a second; from before its own send to its receipt. Where other
 work keeps the echo's client from sending that often, the streams are measured at the rate it
-reached, which is told.
+reached, which is told, and the latencies are not judged: what is measured then is the queue for the
+processor.
 
 *Soak.* 200 private streams of 10 apps at 120 samples a second, for so many seconds: samples that
 were dropped, whether each stream got every sample the tracker sent, and the server's memory, whose
@@ -54,6 +55,10 @@ MECHANISM = "gaussian:sigma_deg=3"
 STREAMS, RATE_HZ, APPS = 100, 120.0, 10
 SOAK_STREAMS, SOAK_BATCH = 200, 4
 CONNECTIONS, BATCH = 8, 12
+
+#: How many times the echo's latency ours may be, and which share of the rate the echo must reach
+#: for that to be judged.
+MOST_TIMES, LEAST_REACHED = 3.0, 0.95
 
 GRANT: dict[str, Any] = {
     "scopes": ["samples"],
@@ -488,20 +493,29 @@ async def measure(
                 ]
             )
         )
-        figure = (
-            f"{name} latency of {STREAMS} streams at {RATE_HZ:g} Hz: 3 over its ratio to a bare"
-            " echo"
+        lines.keep(
+            {
+                "figure": (
+                    f"{name} latency of {STREAMS} streams at {RATE_HZ:g} Hz, over that of a bare"
+                    " echo"
+                ),
+                "value": round(times, 3),
+                "unit": "times",
+                "limit": MOST_TIMES,
+                **judged(times, float(more["reached_hz"])),
+                "milliseconds": round(ours_ms, 3),
+                "echo_milliseconds": round(bare_ms, 3),
+                **more,
+            }
         )
-        lines.add(
-            figure,
-            1.0,
-            3 / times,
-            "times",
-            ratio=round(times, 3),
-            milliseconds=round(ours_ms, 3),
-            echo_milliseconds=round(bare_ms, 3),
-            **more,
-        )
+
+
+def judged(times: float, reached_hz: float) -> dict[str, object]:
+    """Whether a latency is low enough, where the machine let the echo's client send in time."""
+    if reached_hz < LEAST_REACHED * RATE_HZ:
+        why = f"the machine is busy: the echo reached {reached_hz:g} of {RATE_HZ:g} Hz"
+        return {"met": None, "why": why}
+    return {"met": times <= MOST_TIMES}
 
 
 def main() -> None:

@@ -7,8 +7,8 @@
 Simulated people, 6 clips of 20 s at 120 Hz each, `gaussian` with 2 deg, 2 repetitions, the
 scenarios raw/private and private/private beside the baseline, two worker processes. Each size runs
 in a process of its own, from simulating the recordings to the finished results. Memory is the
-largest sum of resident memory over the process and all it started, looked at five times a second;
-pages that processes share count more than once, so it is an upper bound. Processor time is that of
+largest sum of memory over the process and all it started, looked at five times a second; pages that
+several processes share (libraries, for one) count as shares, once in all. Processor time is that of
 all these processes: it does not depend on what else a machine does, as far as caches do not.
 
 `--full` adds 1,000 people. `--cluster` runs each size up to 100 people a second time on a Dask
@@ -34,7 +34,7 @@ import numpy as np
 import psutil  # type: ignore[import-untyped]
 
 import gazeveil
-from gazeveil.attacks.identify import rbf_network
+from gazeveil.attacks.identify import radial_network
 from gazeveil.attacks.identify.rbfn import RBFN
 from gazeveil.evaluation.run import run
 from gazeveil.evaluation.sources import Simulated
@@ -63,7 +63,7 @@ def study(people: int, attacks: tuple[str, ...] = ATTACKS) -> Study:
 
 
 class Watch(threading.Thread):
-    """The largest resident memory, in MiB, and the processor time, in seconds, of this process and
+    """The largest memory, in MiB, and the processor time, in seconds, of this process and
     all it started.
     """
 
@@ -80,7 +80,7 @@ class Watch(threading.Thread):
             held = []
             for process in (own, *own.children(recursive=True)):
                 try:
-                    held.append(process.memory_info().rss / _MIB)
+                    held.append(process.memory_full_info().pss / _MIB)
                     times = process.cpu_times()
                     self._cpu_s[process.pid] = times.user + times.system
                 except psutil.Error:  # it ended between the two looks
@@ -157,7 +157,7 @@ def agreement(path: Path) -> list[list[str]]:
             sides = whole.select(stimuli=order[:learnt]), whole.select(stimuli=order[learnt:])
             exact = RBFN(solver="pinv").identify(*sides, seed=1)
             for k, figures in row.items():
-                rbf_network.MOST_UNITS = k * people
+                radial_network.MOST_UNITS = k * people
                 solver = "pinv" if k == 32 else "reduced"
                 scores = exact if k == 32 else RBFN(solver=solver).identify(*sides, seed=1)
                 same = scores.values.argmax(axis=1) == exact.values.argmax(axis=1)
@@ -214,11 +214,12 @@ def page(kept: dict[str, object]) -> str:
         " workers, from simulating the recordings to the results. Attackers: "
         + ", ".join(f"`{name}`" for name in ATTACKS)
         + ".",
-        "`MiB in all` is the largest sum of resident memory of all processes. `other load` is the"
-        " load of the machine before the run began: where it is not near 0 other work ran beside on"
-        " the same two cores, and seconds are longer than on a free machine; processor seconds are"
-        " what the processes themselves used. `before` is the version with one network of 32"
-        " prototypes per person and the cohort in every worker, where it was measured.",
+        "`MiB in all` is the largest sum of the memory of all processes, shared pages counted once."
+        " `other load` is the load of the machine before the run began: where it is not near 0"
+        " other work ran beside on the same two cores, and seconds are longer than on a free"
+        " machine; processor seconds are what the processes themselves used. `before` is the"
+        " version with one network of 32 prototypes per person and the cohort in every worker,"
+        " where it was measured.",
         "",
         markdown(columns, [row_of(now, before.get(n)) for n, now in sorted(sizes.items())]),
         "",
@@ -252,7 +253,7 @@ def page(kept: dict[str, object]) -> str:
             "",
             f"GazeCom, 24 people, mean of {SPLITS} splits of 8 clips against 2, fixations and"
             " saccades, decisions and scores of people. `rbfn` has 32 prototypes per person up to"
-            f" {rbf_network.MOST_UNITS:,} in all, and shares out so many above.",
+            f" {radial_network.MOST_UNITS:,} in all, and shares out so many above.",
             "",
             markdown(
                 [
@@ -335,9 +336,9 @@ def main() -> None:
             if asked.json is not None:
                 asked.json.write_text(json.dumps(kept) + "\n", encoding="utf-8")
     if asked.agreement:
-        most = rbf_network.MOST_UNITS
+        most = radial_network.MOST_UNITS
         kept["agreement"] = agreement(Path(os.environ["GAZEVEIL_DATA"]) / "gazecom")
-        rbf_network.MOST_UNITS = most
+        radial_network.MOST_UNITS = most
     if asked.json is not None:
         asked.json.write_text(json.dumps(kept) + "\n", encoding="utf-8")
     if asked.section is not None:

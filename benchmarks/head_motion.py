@@ -25,7 +25,8 @@ from gazeveil.attacks.result import identification
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording, increasing
+from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.times import increasing
 from lines import Lines
 
 MECHANISMS = (

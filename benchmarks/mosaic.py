@@ -3,7 +3,7 @@
     python benchmarks/mosaic.py [--json FILE] [--people 100 200 400 800] [--section PAGE]
 
 **speed.** The recordings of GazeCom under GAZEVEIL_DATA (24 people, 10 clips), read before: seconds
-of the fastest of three releases. It must stay below 10.
+of the fastest of three releases. It must stay below 10 on a quiet aarch64 core.
 
 **growth.** Simulated people who watch one video of 20 s at 60 Hz, recordings that are made when
 they are looked at, each size in a process of its own: seconds, and the peak of its memory. Memory
@@ -22,7 +22,7 @@ from pathlib import Path
 from time import perf_counter
 
 from gazeveil import Cohort, Screen, mechanism, read, simulate
-from lines import Lines, best_s, markdown, put_into
+from lines import Lines, best_s, markdown, put_into, slower
 
 TEXT = "mosaic:epsilon=10,r_deg=2"
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -38,14 +38,15 @@ def speed(lines: Lines) -> None:
     cohort = Cohort(list(read(Path(data) / "gazecom", format="gazecom")))
     made = mechanism(TEXT)
     made.release(cohort)  # compiles
-    seconds = best_s(lambda: made.release(cohort))
+    seconds, times = best_s(lambda: made.release(cohort)), slower()
     lines.keep(
         {
             "figure": f"{len(cohort.people)} people, {len(cohort)} recordings",
             "value": round(seconds, 2),
             "unit": "s",
-            "ceiling": 10,
-            "met": seconds <= 10,
+            "ceiling": round(10 * times, 1),
+            "met": seconds <= 10 * times,
+            "slower": round(times, 2),
         }
     )
 

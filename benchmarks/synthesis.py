@@ -56,7 +56,7 @@ from gazeveil.privacy.synthesis.dpgazesynth.reports.packing import pack, tally, 
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
 from gazeveil.privacy.synthesis.ksame.mechanism import KSameSynth
 from gazeveil.privacy.synthesis.motion import Motion, motion
-from lines import Lines, markdown, put_into
+from lines import Lines, markdown, put_into, slower
 
 PEOPLE, VIDEOS, SECONDS, RATE_HZ = 30, 15, 120, 100
 
@@ -255,6 +255,7 @@ def speed(lines: Lines, _: int) -> None:
             begin, spent = perf_counter(), process_time()
             chosen.release(cohort)
             wall, work = min(wall, perf_counter() - begin), min(work, process_time() - spent)
+        most_s = limit * slower(process_time)
         beside = next((s for name, s in plain.items() if text.startswith(name)), None)
         lines.keep(
             {
@@ -263,7 +264,8 @@ def speed(lines: Lines, _: int) -> None:
                 "unit": "s",
                 "floor": limit,
                 "wanted": "at most",
-                "met": work <= limit,
+                "met": work <= most_s,
+                "limit_here": round(most_s, 1),
                 "processor_s": round(work, 2),
                 "samples": samples,
                 "published_s": published,
