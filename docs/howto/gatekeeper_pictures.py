@@ -76,19 +76,44 @@ def main() -> None:
         picture(page, "dialog")
         page.keyboard.press("Escape")
         page.click("#consent")
-        for _ in range(4):
+        for _ in range(6):
             page.locator(".ask button.primary").first.click()
             page.click("#grant-dialog button[type=submit]")
             page.wait_for_selector("#grant-dialog", state="hidden")
             page.wait_for_timeout(500)
         demo.bring_to_front()
-        picture(demo, "demo", 1200, settle_ms=20_000)
+        picture(demo, "demo", 1960, settle_ms=20_000)
         picture(page, "dashboard", 1240)
         page.emulate_media(color_scheme="dark")
         picture(page, "dark", 800)
         page.emulate_media(color_scheme="light")
         page.set_viewport_size({"width": 360, "height": 740})
         picture(page, "phone", 1480)
+        browser.close()
+    moves(chromium)
+
+
+def moves(chromium: str) -> None:
+    """The two apps that live by saccades, on a device of the fine level."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Process(Path(folder) / "home", free_port(), GAZEVEIL_LEVEL="fine") as service,
+        sync_playwright() as playwright,
+    ):
+        owner = service.owner()
+        tokens = {}
+        for part, name in (("walking", "walking-on"), ("guidance", "led-gallery")):
+            tokens[part] = owner.post("/v1/apps", json={"name": name, "origins": []}).json()[
+                "token"
+            ]
+            owner.post(f"/v1/apps/{name}/grant", json={"grant": {"scopes": ["events"]}})
+        owner.post("/v1/consent", json={"on": True})
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_context(viewport={"width": 1240, "height": 860}).new_page()
+        fragment = "&".join(f"{part}={token}" for part, token in tokens.items())
+        page.goto(f"{service.address}/demo/#{fragment}")
+        page.locator("input[name=show]").check()
+        picture(page, "moves", 880, settle_ms=30_000)
         browser.close()
 
 

@@ -1,0 +1,94 @@
+"""Write docs/results/reproduction.md's tables and reproduction.json from a run of all studies.
+
+`gazeveil reproduce --all --out DIR`, then `python docs/results/reproduction.py DIR`. The prose of
+the page is written by hand; what stands between its `<!-- NAME -->` and `<!-- end -->` lines comes
+from here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from gazeveil.papers.catalogue import study_names
+from gazeveil.papers.published import row_texts
+
+HERE = Path(__file__).parent
+KEPT = ("id", "published", "ours", "low", "high", "kind", "verdict", "reason")
+
+
+def read(folder: Path) -> dict[str, dict[str, Any]]:
+    """The studies of a run, by name, as their `study.json` says them."""
+    found = {}
+    for name in study_names():
+        place = folder / name / "study.json"
+        if place.is_file():
+            found[name] = json.loads(place.read_text(encoding="utf-8"))["study"]
+    return found
+
+
+def answered(study: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows with a figure of ours."""
+    return [row for row in study["published"] if row["ours"] is not None]
+
+
+def overview(studies: dict[str, dict[str, Any]]) -> str:
+    """One line for each study."""
+    lines = [
+        "| study | parts computed | draws | figures with ours beside | cells not computed |",
+        "|---|---|---|---|---|",
+    ]
+    for name, study in studies.items():
+        whole = {part["cohort"] for part in study["parts"]}
+        missing = [f["cell"] for f in study["failures"] if f["cell"].partition(":")[0] == f["cell"]]
+        parts = f"{len(whole)}" + (f", not {'; '.join(missing)}" if missing else "")
+        rows = f"{len(answered(study))} of {len(study['published'])}"
+        cells = f"{len(study['failures']) - len(missing):,}"
+        lines.append(f"| `{name}` | {parts} | {study['repetitions']} | {rows} | {cells} |")
+    return "\n".join(lines)
+
+
+def claims(studies: dict[str, dict[str, Any]]) -> str:
+    """What the papers claim of orders, and formulas; study by study."""
+    blocks = []
+    for name, study in studies.items():
+        rows = [r for r in answered(study) if not str(r["id"]).startswith("PF")]
+        if not rows:
+            continue
+        lines = [f"### `{name}`", "", "| claim | published | ours | what it says |"]
+        lines.append("|---|---|---|---|")
+        for what, published, ours, _, kind, verdict in row_texts(rows):
+            said = verdict or kind
+            lines.append("| " + " | ".join(_cell(c) for c in (what, published, ours, said)) + " |")
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def _cell(text: str) -> str:
+    return str(text).replace("|", "\\|").replace("<", "&lt;")
+
+
+def fill(page: str, name: str, text: str) -> str:
+    """The page with what stands between two marks replaced."""
+    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+    return pattern.sub(lambda m: f"{m[1]}{text}\n{m[2]}", page)
+
+
+def main() -> None:
+    """Write both files."""
+    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
+        sys.exit("Give the folder that `gazeveil reproduce --all --out DIR` wrote.")
+    studies = read(Path(sys.argv[1]))
+    page = HERE / "reproduction.md"
+    text = fill(page.read_text(encoding="utf-8"), "OVERVIEW", overview(studies))
+    page.write_text(fill(text, "CLAIMS", claims(studies)), encoding="utf-8")
+    record = {n: [{k: r[k] for k in KEPT} for r in answered(s)] for n, s in studies.items()}
+    lines = [f"{json.dumps(n)}: {json.dumps(rows)}" for n, rows in record.items()]
+    (HERE / "reproduction.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
