@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
+import sys
+from collections.abc import Generator
 
 import pytest
 from hypothesis import Phase, settings
 
 from tests.support.expected import expected, marks_of, missed
+from tests.support.one_compiler import compile_in_one_process
+
+# A shell starts what runs behind it deaf to Ctrl-C, and processes hand that on: those that tests
+# stop with it would go on.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test goes out to the world. To read its list of certificates for every client took a quarter of
 # the time of the tests that speak to a service; this folder has none. Processes inherit it.
@@ -33,6 +43,39 @@ if os.environ.get("GAZEVEIL_PLANT"):
 
 #: Skips for want of something that GAZEVEIL_EXPECTS names: (test, what is missing).
 UNWANTED_SKIPS: list[tuple[str, str]] = []
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes that are no plain text by their parameter.
+
+    A compressed file holds the second it was made in. As part of a test's name it makes two
+    processes collect different tests, and the whole run ends there.
+    """
+    if isinstance(val, bytes) and not (val.isascii() and val.decode("ascii").isprintable()):
+        return argname
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for doctests in src alone: every file of tests would be looked through a second time."""
+    return [c for c in (yield) if type(c).__name__ != "DoctestModule"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without looking for garbage, and never look through what was collected again: it
+    stays, with all that was imported for it, to the end of the process and of every fork.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+        if "numba" in sys.modules:
+            compile_in_one_process()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

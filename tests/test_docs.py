@@ -81,3 +81,22 @@ def test_the_glossary_has_every_public_class_and_every_column_of_results() -> No
     measured = {f.name for cls in values for f in fields(cls) if f.name.endswith(units)}
     assert measured - words == set()
     assert "`Room`" not in text
+
+
+@pytest.mark.parametrize(
+    ("plain", "raised", "set_"),
+    [
+        ("(dx)^2 + R'^2 <= r^2.", ["2", "2", "2"], "(dx)2 + R'2 ≤ r2."),
+        ("e^epsilon0, 2^-4,800 and 2^(p-N)", ["epsilon0", "-4,800", "p-N"], None),
+        ("s)^(-3/2), g^-(i+1), 2^2k", ["-3/2", "-(i+1)", "2k"], None),
+        ("|y^| of y^_j, R^ and a^|x|: hats", [], "|y^| of y^_j, R^ and a^|x|: hats"),
+        ("read -> write, a <== b, <=>", [], "read -> write, a <== b, <=>"),
+    ],
+)
+def test_the_manual_raises_exponents_and_leaves_hats(
+    plain: str, raised: list[str], set_: str | None
+) -> None:
+    pytest.importorskip("docutils", reason="docutils is not installed: the manual is not built")
+    made = runpy.run_path(str(ROOT / "docs" / "formulas.py"))["pieces"](plain)
+    assert [text for text, up in made if up] == raised
+    assert set_ is None or "".join(text for text, _ in made) == set_

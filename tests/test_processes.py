@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
+import sys
 import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from gazeveil.processes import ATTEMPTS, LostTask, TaskResult, WorkerPool, serve_parent
+from gazeveil.processes import (
+    ATTEMPTS,
+    LostTask,
+    TaskResult,
+    WorkerPool,
+    return_memory,
+    serve_parent,
+)
 
 
 def begin(count, context):
@@ -45,6 +54,14 @@ def test_the_task_that_kills_its_process_is_found_and_all_others_are_done(ahead,
     assert log.read_text().split().count("3") == ATTEMPTS
 
 
+def test_a_process_goes_on_with_what_it_has_worked_on(tmp_path: Path) -> None:
+    pool = WorkerPool(1, begin)
+    tasks = arguments([1, 2, 4, 5, 6], tmp_path / "log")
+    got = list(pool.do(square, tasks, material=["a", "b", "a", "c", "b"]))
+    assert [r.number for r in got if isinstance(r, TaskResult)] == [0, 2, 1, 4, 3]
+    pool.stop()
+
+
 def test_a_look_comes_before_every_result_and_while_nothing_is_ready(tmp_path):
     pool = WorkerPool(1, begin)
     got = list(pool.do(square, arguments([1, 2], tmp_path / "log"), look_s=0.05))
@@ -62,3 +79,22 @@ def test_an_error_of_a_task_is_raised_and_the_processes_are_ended(tmp_path):
     pool.stop()
     assert processes
     assert not any(p.is_alive() for p in processes)
+
+
+def resident_mib() -> float:
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / (1 << 20)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="asks glibc for it"
+)
+def test_freed_memory_between_blocks_in_use_goes_back_to_the_system():
+    # Blocks of 40 kB come from the heap; every fiftieth stays in use, so the heap cannot shrink.
+    blocks = [bytearray(b"x") * 40_000 for _ in range(4_000)]
+    kept = blocks[::50]
+    del blocks
+    before = resident_mib()
+    return_memory()
+    assert len(kept) == 80
+    assert before - resident_mib() > 50

@@ -15,7 +15,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.models.scaler import Scaler
 from tests.support.attack_tables import recording_set, shuffled, sides, table, without
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 #: Every attacker, small.
 SMALL = ("forest:trees=20", "svm", "knn:k=5", "tree", "lda:level=event", "boosting:rounds=5")
@@ -257,7 +257,7 @@ def test_wrong_parameters_are_refused_in_one_sentence(text: str, words: str) -> 
 
 
 def test_lda_and_neighbours_find_real_people() -> None:
-    cohort = gazeveil.read(real("gazecom"))
+    cohort = real_cohort("gazecom")
     whole = RecordingSet(
         cohort.select(
             people=sorted({k[0] for k in cohort.keys})[:12], stimuli=cohort.stimuli[:6]

@@ -16,6 +16,7 @@ from gazeveil.attacks.views import average_views
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze import scratch
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere, distance_deg
 from gazeveil.gaze.recording import Recording
@@ -221,6 +222,18 @@ def test_a_release_behind_a_front_end_remembers_what_was_released():
         == len(first.cohort[0])
         == len(after.cohort[0]) - len(second.cohort[0])
     )
+
+
+def test_filtered_recordings_are_set_aside_and_clean_ones_stay_where_they_lie(monkeypatch):
+    loud, clean = noisy(made(SCREEN, person="a"), 3.0), made(SCREEN, person="b")
+    wanted = filtered(loud, "lowpass")
+    monkeypatch.setattr(scratch, "IN_MEMORY", 0)
+    released = RecordingSet(scratch.set_aside(Cohort([loud, clean])))
+    after = apply_denoiser("lowpass", released)
+    assert all(scratch.is_set_aside(item) for item in after.cohort.items)
+    assert np.array_equal(after.cohort[0].x_deg, wanted.x_deg)
+    assert after.cohort.items[0] is not released.cohort.items[0]
+    assert after.cohort.items[1] is released.cohort.items[1]
 
 
 def test_tables_are_found_again_on_filtered_samples():

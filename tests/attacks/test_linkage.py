@@ -12,6 +12,7 @@ import gazeveil
 from gazeveil.attacks.denoiser import apply_denoiser
 from gazeveil.attacks.identify.linkage import Linkage, match
 from gazeveil.attacks.identify.trace import Trace, distances
+from gazeveil.attacks.learning.covariance import shrunk_covariance, whitened
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.vectors.kinds import recording_vectors
 from gazeveil.errors import DataError, ParameterError
@@ -21,7 +22,7 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 
@@ -74,6 +75,30 @@ def test_noise_that_people_share_the_shape_of_is_whitened_away():
     # One direction across all features has thirty times the noise of the others.
     mixing = np.eye(10) + 30.0 * np.full((10, 10), 0.1)
     assert rate(people(mixing=mixing)) > 0.9
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(40, 1), (3, 7), (60, 25), (30, 60), (1, 4)])
+def test_covariances_are_scikit_learns_and_angles_those_of_the_eigenvectors(rows, columns):
+    from sklearn.covariance import ledoit_wolf
+
+    rng = np.random.default_rng(rows)
+    x = rng.normal(size=(rows, columns)) @ rng.normal(size=(columns, columns))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn speaks up about one row
+        wanted, share = ledoit_wolf(x, assume_centered=True)
+    found = shrunk_covariance(x)
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
+    assert found[1] == pytest.approx(share, abs=1e-12)
+
+    def cosines(a, b):
+        return (a @ b.T) / np.outer(np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1))
+
+    values, axes = np.linalg.eigh(wanted)
+    white = axes / np.sqrt(np.maximum(values, values.max() * 1e-8))
+    a, b = rng.normal(size=(2, 9, columns))
+    np.testing.assert_allclose(
+        cosines(*whitened(x, a, b)), cosines(a @ white, b @ white), atol=1e-7
+    )
 
 
 def test_features_that_tell_nothing_do_not_drown_the_others():
@@ -484,7 +509,7 @@ def test_traces_need_samples_of_the_same_stimuli():
 
 @pytest.fixture(scope="module")
 def gazecom():
-    return RecordingSet(gazeveil.read(real("gazecom")).load())
+    return RecordingSet(real_cohort("gazecom").load())
 
 
 def split(recording_set, k):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import gazeveil
-from gazeveil.attacks.identify import rbf_network
+from gazeveil.attacks.identify import radial_network
 from gazeveil.attacks.identify.event_attack import fuse_scores, parse_weights, subsample
 from gazeveil.attacks.identify.prototypes import find_prototypes, radial
 from gazeveil.attacks.identify.rbf_network import RBFNetwork
@@ -17,7 +16,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from tests.support.attack_tables import recording_set, shuffled, sides, table, without
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 
 def blobs(
@@ -136,12 +135,12 @@ def test_solvers_and_blocks_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         gram + 1e-8 * np.trace(gram) / len(gram) * np.eye(len(gram)), phi.T @ target
     )
     np.testing.assert_allclose(ridge.weights_, wanted, atol=1e-6)
-    monkeypatch.setattr(rbf_network, "_BLOCK_BYTES", 8 * len(phi[0]) * 50)
-    monkeypatch.setattr(rbf_network, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(radial_network, "_BLOCK_BYTES", 8 * len(phi[0]) * 50)
+    monkeypatch.setattr(radial_network, "_KEPT_BYTES", 0)
     np.testing.assert_allclose(
         RBFNetwork(8, random_state=3).fit(x, y).scores(asked), whole.scores(asked), atol=1e-9
     )
-    monkeypatch.setattr(rbf_network, "_LARGEST_CONDITION", 1.0)
+    monkeypatch.setattr(radial_network, "_LARGEST_CONDITION", 1.0)
     careful = RBFNetwork(8, random_state=3).fit(x, y)
     assert careful.solved_by_ == "svd"
     np.testing.assert_allclose(careful.scores(asked), whole.scores(asked), atol=1e-9)
@@ -484,7 +483,7 @@ def test_weights_are_fixations_then_saccades() -> None:
 
 
 def test_the_network_scores_real_events_as_the_plain_one_does() -> None:
-    some = RecordingSet(gazeveil.read(real("gazecom")).select(stimuli=("golf", "beach")))
+    some = RecordingSet(real_cohort("gazecom").select(stimuli=("golf", "beach")))
     events = some.saccades
     train = events.keys.stimulus == "golf"
     few = np.isin(events.keys.person, np.unique(events.keys.person)[:6])
@@ -498,7 +497,7 @@ def test_the_network_scores_real_events_as_the_plain_one_does() -> None:
 
 
 def test_real_people_are_found_and_shuffled_ones_are_not() -> None:
-    cohort = gazeveil.read(real("gazecom"))
+    cohort = real_cohort("gazecom")
     whole = RecordingSet(cohort.select(people=sorted({k[0] for k in cohort.keys})[:12])).prepared(
         ("fixation", "saccade")
     )
@@ -533,7 +532,7 @@ def test_real_people_are_found_and_shuffled_ones_are_not() -> None:
 def test_attackers_find_real_people_as_often_as_a_reference_does(
     text: str, reference: float
 ) -> None:
-    whole = RecordingSet(gazeveil.read(real("gazecom")).load()).prepared(("fixation", "saccade"))
+    whole = RecordingSet(real_cohort("gazecom").load()).prepared(("fixation", "saccade"))
     rng = np.random.default_rng(3)
     found = []
     for repetition in range(10):

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import gazeveil
-from gazeveil.attacks.identify import event_attack, rbf_network
+from gazeveil.attacks.identify import event_attack, radial_network
 from gazeveil.attacks.identify.event_attack import NamedRows, person_scores
 from gazeveil.attacks.identify.prototypes import radial, radial_single
 from gazeveil.attacks.identify.rbf_network import RBFNetwork
 from gazeveil.attacks.identify.rbfn import RBFN
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 PEOPLE = 40
 
@@ -41,7 +40,7 @@ def test_the_switch_is_at_the_stated_number_and_changes_little(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x, y = crowd()
-    monkeypatch.setattr(rbf_network, "MOST_UNITS", 8 * PEOPLE)
+    monkeypatch.setattr(radial_network, "MOST_UNITS", 8 * PEOPLE)
     exact = RBFNetwork(8, random_state=0).fit(x, y)
     assert exact.solved_by_ == "cholesky"
     assert len(exact.centres_) == 8 * PEOPLE
@@ -61,16 +60,16 @@ def test_the_switch_is_at_the_stated_number_and_changes_little(
 
 def test_units_are_bounded_and_everybody_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = crowd(rows=10)
-    monkeypatch.setattr(rbf_network, "MOST_UNITS", 100)
+    monkeypatch.setattr(radial_network, "MOST_UNITS", 100)
     network = RBFNetwork(32, random_state=0).fit(x, y)
     assert np.bincount(network.centre_class_).tolist() == [2] * PEOPLE
-    monkeypatch.setattr(rbf_network, "MOST_UNITS", 10)
+    monkeypatch.setattr(radial_network, "MOST_UNITS", 10)
     assert np.bincount(RBFNetwork(32).fit(x, y).centre_class_).tolist() == [1] * PEOPLE
 
 
 def test_an_exact_network_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = crowd(rows=10)
-    monkeypatch.setattr(rbf_network, "LARGEST_UNITS", 100)
+    monkeypatch.setattr(radial_network, "LARGEST_UNITS", 100)
     for solver in ("pinv", "ridge"):
         with pytest.raises(DataError, match=r"at most 100 units .* there are 320.*solver=reduced"):
             RBFNetwork(8, solver=solver).fit(x, y)
@@ -92,7 +91,7 @@ def test_mean_scores_are_the_means_of_scores(solver: str, monkeypatch: pytest.Mo
     asked, people = crowd(seed=2, rows=7)
     order = np.random.default_rng(0).permutation(len(people))
     wanted = network.scores(asked).reshape(PEOPLE, 7, PEOPLE).mean(axis=1)
-    monkeypatch.setattr(rbf_network, "_BLOCK_BYTES", 8 * len(network.centres_) * 11)
+    monkeypatch.setattr(radial_network, "_BLOCK_BYTES", 8 * len(network.centres_) * 11)
     found = network.mean_scores(asked[order], people[order], PEOPLE + 1)
     np.testing.assert_allclose(found[:PEOPLE], wanted, atol=1e-5 if solver == "reduced" else 1e-9)
     assert np.isnan(found[PEOPLE]).all()
@@ -135,8 +134,8 @@ def test_people_are_scored_in_blocks_as_at_once(vote: str, monkeypatch: pytest.M
 def test_the_reduced_network_agrees_with_the_exact_one_on_24_real_people(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = RecordingSet(gazeveil.read(real("gazecom")).load()).prepared(["fixation", "saccade"])
-    monkeypatch.setattr(rbf_network, "MOST_UNITS", 384)  # half of the 24 x 32
+    whole = RecordingSet(real_cohort("gazecom").load()).prepared(["fixation", "saccade"])
+    monkeypatch.setattr(radial_network, "MOST_UNITS", 384)  # half of the 24 x 32
     order = np.random.default_rng(7).permutation(whole.stimuli).tolist()
     sides = whole.select(stimuli=order[:8]), whole.select(stimuli=order[8:])
     exact, reduced = (RBFN(solver=solver).identify(*sides, seed=1) for solver in ("pinv", "auto"))

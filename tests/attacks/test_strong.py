@@ -2,7 +2,9 @@
 be, what is chosen where, and whatever else comes.
 """
 
+import gc
 import re
+import weakref
 
 import numpy as np
 import pytest
@@ -11,11 +13,11 @@ import gazeveil
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.identify import steps
 from gazeveil.attacks.identify.steps import LEARNERS, match_steps
-from gazeveil.attacks.learning import kernel_ridge, score_fusion
+from gazeveil.attacks.learning import kernel_ridge, remembered, score_fusion
 from gazeveil.attacks.learning.held_out import held_out_scores
 from gazeveil.attacks.matching import matching_credit
 from gazeveil.attacks.registry import attack
-from gazeveil.attacks.vectors import missing, movement, places
+from gazeveil.attacks.vectors import deviations, missing, movement, places
 from gazeveil.attacks.vectors.convolutions import convolution_vectors
 from gazeveil.attacks.vectors.deviations import person_means, places_of
 from gazeveil.attacks.vectors.paths import Path, crowds, paths
@@ -27,7 +29,7 @@ from gazeveil.features.recordings import RecordingVectors
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 STRONG = ("steps", "rocket", "fusion")
@@ -102,7 +104,7 @@ def test_every_learner_of_steps_finds_people(learner, sides):
 
 
 def test_gaussian_noise_on_real_people_hides_less_than_the_rbf_network_says():
-    cohort = gazeveil.read(real("gazecom"))
+    cohort = real_cohort("gazecom")
     stimuli = sorted(cohort.stimuli)
     kept = set(stimuli[:7])
     mechanism = gazeveil.mechanism("gaussian:sigma_deg=10,losses=keep")
@@ -206,11 +208,29 @@ def test_power_lies_in_the_band_of_the_movement():
     assert np.argmax(power[:10]) == np.searchsorted(edges, 2.0) - 1
 
 
+def test_convolutions_are_kept_for_the_last_pair_alone(sides, monkeypatch):
+    from gazeveil.attacks.vectors import convolutions
+
+    gallery, probe = sides
+    known = convolution_vectors(gallery, probe, "fine")[0]
+    with monkeypatch.context() as watched:
+        watched.setattr(convolutions, "_channels", lambda *_: pytest.fail("looked at again"))
+        assert set(convolution_vectors(gallery, probe, "coarse")[1].blocks) == {"coarse"}
+    held = weakref.ref(convolutions._OF_GALLERY[gallery])
+    other = convolution_vectors(probe, gallery, "fine")[0]
+    gc.collect()
+    assert held() is None
+    assert len(other) == len(probe.keys)
+    again = convolution_vectors(gallery, probe, "fine")[0]
+    np.testing.assert_array_equal(again.values, known.values)
+
+
 def test_convolutions_of_a_recording_do_not_depend_on_the_others_of_the_probe(sides):
     gallery, probe = sides
-    whole = convolution_vectors(gallery, probe)[1]
+    whole = convolution_vectors(gallery, probe, "fine")[1]
     one = probe.where(lambda k: k == probe.keys[0])
-    np.testing.assert_array_equal(convolution_vectors(gallery, one)[1].values[0], whole.values[0])
+    alone = convolution_vectors(gallery, one, "fine")[1]
+    np.testing.assert_array_equal(alone.values[0], whole.values[0])
     shares = whole.values[np.isfinite(whole.values)]
     assert shares.min() >= 0.0
     assert shares.max() <= 1.0
@@ -218,7 +238,7 @@ def test_convolutions_of_a_recording_do_not_depend_on_the_others_of_the_probe(si
 
 
 def test_filters_are_those_of_the_definition(sides):
-    """Nine taps of weight -1, three of them with 3 more, at a dilation; share above a threshold."""
+    """Nine taps of weight -1, three of them with 3 more, at a dilation; times above a threshold."""
     from gazeveil.attacks.vectors import convolutions
 
     rng = np.random.default_rng(2)
@@ -226,10 +246,31 @@ def test_filters_are_those_of_the_definition(sides):
     kernel = -np.ones(9)
     kernel[[0, 4, 7]] += 3.0
     plain = np.array([kernel @ series[0, t : t + 17 : 2] for t in range(60 - 16)])
-    out = np.empty((1, 1, 3))
+    out = np.empty((1, 1, 3), dtype=np.int32)
     levels = np.array([[[-1.0, 0.3, 2.0]]], dtype=np.float32)
-    convolutions._above(series.astype(np.float32), 2, heavy, levels, out)
-    assert out[0, 0].tolist() == pytest.approx([(plain > level).mean() for level in (-1, 0.3, 2)])
+    convolutions._count_above(series.astype(np.float32), 2, heavy, levels, out)
+    assert out[0, 0].tolist() == [(plain > level).sum() for level in (-1, 0.3, 2)]
+
+
+def test_counts_of_long_recordings_do_not_overflow_and_short_ones_are_unknown():
+    """Counts are kept in two bytes where they fit; the shares are the same where they do not."""
+    from gazeveil.attacks.vectors import convolutions
+
+    rng = np.random.default_rng(4)
+    levels = {
+        (kind, dilation): np.full((convolutions._CHANNELS[kind], 84, 3), -1e9, dtype=np.float32)
+        for kind in convolutions.KINDS
+        for dilation in convolutions._DILATIONS[kind]
+    }
+    keys = tuple((person, "clip", "1", "") for person in "abc")
+    every = [
+        {k: rng.normal(size=(c, n)).astype(np.float32) for k, c in convolutions._CHANNELS.items()}
+        for n in (200, 66_000, 20)
+    ]
+    found = convolutions._count(keys, every, levels).vectors("fine").values
+    assert (found[:2] == 1.0).all()
+    assert (found[2][: 3 * 84 * 3] == 1.0).all()
+    assert np.isnan(found[2][3 * 84 * 3 * 2 :]).all()
 
 
 # --- learning
@@ -247,6 +288,48 @@ def test_ridge_is_the_textbook_solution_in_both_forms():
             for c in kernel_ridge.PENALTIES
         ]
         assert min(np.abs(got - scores).max() for scores in textbook) < 1e-9
+
+
+def test_sums_of_people_are_the_products_with_their_targets(monkeypatch):
+    rng = np.random.default_rng(8)
+    of = rng.integers(0, 5, 40)
+    rows = rng.normal(size=(40, 6))
+    labels = kernel_ridge.TrainingLabels(of, 7, np.zeros(40, dtype=np.int64))
+    people = person_means(rows, of.astype(str), tuple("01234"))
+    whole = deviations.between_share_of_rows(rows, people, of)
+    # Blocks that end in the midst of a person and of the columns change nothing.
+    monkeypatch.setattr(kernel_ridge, "_BLOCK_ROWS", 7)
+    monkeypatch.setattr(deviations, "_BLOCK_COLUMNS", 4)
+    np.testing.assert_allclose(labels.products(rows), rows.T @ labels.targets, atol=1e-12)
+    np.testing.assert_allclose(kernel_ridge._square_lengths(rows), (rows**2).sum(axis=1))
+    np.testing.assert_allclose(deviations.between_share_of_rows(rows, people, of), whole)
+    np.testing.assert_allclose(deviations.between_share(people, rows - people[of]), whole)
+
+
+def test_kernels_of_kinds_are_the_sum_of_each_also_by_landmarks(monkeypatch):
+    rng = np.random.default_rng(9)
+    x, z = rng.normal(size=(30, 6)), rng.normal(size=(5, 6))
+    labels = kernel_ridge.TrainingLabels(np.arange(30) % 3, 3, np.arange(30) % 5)
+    kinds = [np.arange(6) < 2, np.arange(6) >= 2]
+    first, second = (kernel_ridge.kernel_products(x[:, k], z[:, k]) for k in kinds)
+    exact = kernel_ridge.gram_scores(first[0] + second[0], first[1] + second[1], labels)
+    np.testing.assert_allclose(kernel_ridge.kernel_scores(x, z, labels, kinds), exact, atol=1e-12)
+    monkeypatch.setattr(kernel_ridge, "LANDMARKS", 20)
+    both = [kernel_ridge.kernel_features(x[:, k], z[:, k], 2) for k in kinds]
+    joined = (np.concatenate(side, axis=1) for side in zip(*both, strict=True))
+    wanted = kernel_ridge.ridge_scores(*joined, labels)
+    found = kernel_ridge.kernel_scores(x, z, labels, kinds)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+def test_what_is_about_a_pair_is_forgotten_and_what_is_about_a_gallery_is_not(sides):
+    gallery, probe = sides
+    for name, other in (("pair", probe), ("alone", gallery)):
+        remembered.remembered(gallery, other, name, lambda: 1)
+    remembered.forget_pairs()
+    assert remembered.remembered(gallery, probe, "pair", lambda: 2) == 2
+    assert remembered.remembered(gallery, gallery, "alone", lambda: 2) == 1
+    remembered.forget_pairs()
 
 
 def test_what_held_out_rows_are_told_is_what_a_regression_without_them_says():
@@ -299,13 +382,13 @@ def test_the_kernel_is_that_of_the_definition_and_landmarks_come_near_it(monkeyp
     np.testing.assert_allclose(g @ g.T, among, atol=1e-6)
     np.testing.assert_allclose(p @ g.T, asked, atol=1e-6)
     labels = kernel_ridge.TrainingLabels(np.arange(30) % 3, 3, np.arange(30) % 5)
-    exact = kernel_ridge.kernel_scores([(x, x[:5])], labels)
+    exact = kernel_ridge.kernel_scores(x, x[:5], labels)
     np.testing.assert_allclose(kernel_ridge.ridge_scores(g, p, labels), exact, atol=1e-5)
     monkeypatch.setattr(kernel_ridge, "LANDMARKS", 20)
     few, _ = kernel_ridge.kernel_features(x, x[:5])
     assert few.shape == (30, 20)
     assert np.abs(few @ few.T - among).mean() < 0.05
-    near = kernel_ridge.kernel_scores([(x, x[:5])], labels)
+    near = kernel_ridge.kernel_scores(x, x[:5], labels)
     assert np.corrcoef(near.ravel(), exact.ravel())[0, 1] > 0.8
 
 

@@ -78,7 +78,9 @@ def test_vectors_of_sets_put_together_are_taken_from_the_sets(
     whole: RecordingSet, features: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole.prepared(("fixation", "saccade"))
-    parts = [whole, whole.select(stimuli=whole.stimuli[1:3])]
+    parts = [whole.select(stimuli=whole.stimuli[:2]), whole.select(stimuli=whole.stimuli[1:3])]
+    for part in parts:
+        part.part_of = whole
     both = RecordingSet.together(parts)
     fresh = RecordingSet.together(parts)
     fresh.made_of = None

@@ -34,6 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("record-linkage", "identification_rate"),
         ("demographics:k=2", "identification_rate"),
         ("reconstruction:finest_deg=0.5", "median_error_deg"),
+        ("stimulus-risk:attacks=linkage,draws=99", "across_rate"),
     ],
 )
 def test_a_kind_is_run_and_written(folder: Path, tmp_path: Path, kind: str, metric: str) -> None:
@@ -44,6 +45,16 @@ def test_a_kind_is_run_and_written(folder: Path, tmp_path: Path, kind: str, metr
     assert found["kind"] == kind.partition(":")[0]
     assert found["results"][0]["metric"] == metric
     assert found["results"][0]["n"] > 0
+
+
+def test_stimuli_are_compared_and_how_far_to_read_it_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = folder / "raw"
+    assert run("attack", raw, raw, "--kind", "stimulus-risk:attacks=linkage,draws=99") == 0
+    said = capsys.readouterr().out
+    assert "free-viewing-1" in said
+    assert "of 3 stimuli differ from the mean; a difference below" in said
 
 
 def test_membership_needs_people_who_are_not_in_the_release(

@@ -1,8 +1,9 @@
-"""The demonstration: the whole road on simulated people, small here and run twice."""
+"""The demonstration: all steps on simulated people, small here and run twice."""
 
 from __future__ import annotations
 
 import json
+import re
 import webbrowser
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(webbrowser, "open", opened.append)
         patch.setattr(canvas, "_DPI", 60)
+        patch.setattr(demo, "_MOVED", ("gaussian:sigma_deg=3", "temporal:K=3"))
         patch.setattr(demo, "audit", lambda text, trials: f"{text}: not audited")
         out = tmp_path_factory.mktemp("demo") / "demo"
         assert run("demo", "--out", out, *SMALL) == 0
@@ -62,6 +64,15 @@ def test_the_demo_ends_with_a_report_and_pictures(folder: Path) -> None:
         "attacks with the quick battery and three more attackers, to be short",
     ):
         assert words in page, words
+
+
+def test_the_demo_ends_with_the_page_to_explore(folder: Path) -> None:
+    page = (folder / "explore.html").read_text(encoding="utf-8")
+    held = re.search(r'id="figures">(.*?)</script>', page)
+    assert held is not None
+    figures = json.loads(held[1])
+    assert [m["name"] for m in figures["board"]["mechanisms"]] == ["gaussian", "temporal"]
+    assert all(found["n"] == 5 for row in figures["attacks"] for found in row["values"])
 
 
 def test_the_demo_shows_one_mechanism_of_each_kind_and_all_its_attackers(folder: Path) -> None:
@@ -99,9 +110,10 @@ def test_the_demo_runs_again_computes_nothing_twice_and_says_what_it_found(
     monkeypatch.setattr(webbrowser, "open", opened.append)
     # What costs time and is the same every time.
     monkeypatch.setattr(demo, "audit", lambda text, trials: f"{text}: not audited")
+    monkeypatch.setattr(demo, "_explore", lambda out, *_: out / "explore.html")
     monkeypatch.setattr(demo, "draw_overview", lambda *_: None)
     monkeypatch.setattr(
-        "gazeveil.evaluation.report.page.write_report", lambda _, path: path / "report.html"
+        "gazeveil.evaluation.report.page.write_report", lambda _, path, __: path / "report.html"
     )
     before = (folder / "study" / "results.parquet").read_bytes()
     assert run("demo", "--out", folder, "--open", *SMALL) == 0

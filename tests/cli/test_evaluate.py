@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.study import Study
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.parquet import write
+from tests.support import command_line
 
 
 def run(*arguments: object) -> int:
@@ -402,11 +401,6 @@ def test_people_with_one_stimulus_and_stimuli_of_one_person_are_one_sentence(
 
 @pytest.mark.parametrize("verb", ["evaluate", "attack"])
 def test_help_shows_an_example(verb: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "gazeveil.cli.main", verb, "--help"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0
-    assert "Example" in done.stdout
+    done = command_line.gazeveil(verb, "--help")
+    assert done.code == 0
+    assert "Example" in done.out

@@ -13,7 +13,9 @@ import gazeveil
 from gazeveil.cli.main import main
 from gazeveil.privacy.publication.identities.key_file import read_key
 from gazeveil.privacy.publication.part import Part, PartSummary
+from gazeveil.release.charging import Charging
 from gazeveil.release.ledger import ReleaseLedger
+from gazeveil.release.work.folder import WorkFolder
 
 STREAM = "gaussian:sigma_deg=2"
 
@@ -100,7 +102,7 @@ def test_the_plan_says_everything_and_writes_nothing(
     headings = [line[0] for line in json.loads((tmp_path / "plan.json").read_text())["plan"]]
     assert headings[0] == "release"
     code, said, _ = run(capsys, "publish", raw, "-m", "k-same-synth:k=6,match=crowd", "--plan")
-    assert "to protect with one process; then the strong battery attacks, some" in said
+    assert "to protect with one process; then the strong battery attacks: " in said
     assert "1 stimulus that fewer than k = 6 people saw" in said
 
 
@@ -233,6 +235,83 @@ def test_a_run_that_is_given_up_is_taken_off_the_ledger(
     assert "None of these people is in an earlier release" in said
     states = [r["state"] for r in ReleaseLedger(home / "releases.json").releases]
     assert sorted(states) == ["cancelled", "finished"]
+
+
+def counted(home: Path) -> list[str]:
+    """States of what counts in the ledger."""
+    stored = ReleaseLedger(home / "releases.json").releases
+    return [r["state"] for r in stored if r["state"] != "cancelled"]
+
+
+def test_a_release_that_was_killed_before_it_was_noted_is_no_free_second_one(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(self: Charging, out: Path) -> None:
+        raise KeyboardInterrupt
+
+    raw = gazeveil.simulate(4, 1, 2.0, 60.0, seed=2).write(tmp_path / "raw")
+    kept = ("--keep", "person", "--keep", "session", "--keep", "stimulus")
+    asked = ("-m", "heatmap-gaussian:rho=1", "--no-attack", *kept)
+    with monkeypatch.context() as patched:
+        patched.setattr(Charging, "finish", killed)
+        run(capsys, "publish", raw, tmp_path / "first", *asked)
+    assert (tmp_path / "first" / "PRIVACY.json").exists()
+    assert counted(home) == ["charged"]
+    # somewhere else, then where the first one was
+    code, said, err = run(capsys, "publish", raw, tmp_path / "second", *asked)
+    assert (code, err) == (0, "")
+    assert "are in 1 earlier release" in said
+    (tmp_path / "first").rename(tmp_path / "moved")
+    code, said, err = run(capsys, "publish", raw, tmp_path / "first", *asked)
+    assert (code, err) == (0, "")
+    assert "are in 2 earlier releases" in said
+    assert counted(home) == ["finished"] * 3
+
+
+def test_what_breaks_once_a_release_stands_does_not_take_its_charge_back(
+    raw: Path,
+    home: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stopped(self: WorkFolder) -> None:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(WorkFolder, "remove", stopped)  # the first step after it has its name
+        code, _, _ = run(capsys, "publish", raw, out, "-m", STREAM, "--no-attack")
+    assert code != 0
+    assert (out / "PRIVACY.json").exists()
+    assert counted(home) == ["charged"]
+    code, _, err = run(capsys, "publish", raw, out, "-m", STREAM, "--no-attack", "--resume")
+    assert (code, err) == (0, "")
+    assert counted(home) == ["finished"]
+
+
+def test_regions_name_neither_a_folder_nor_a_stimulus_that_is_withheld(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, folder = tmp_path / "out", tmp_path / "of_somebody"
+    folder.mkdir()
+    boxes = "stimulus,name,left_deg,top_deg,right_deg,bottom_deg\n*,whole,100,60,160,100\n"
+    for stimulus in ("free-viewing-1", "free-viewing-2"):
+        boxes += f"{stimulus},her_face,100,60,120,80\n{stimulus},book,140,60,142,62\n"
+    (folder / "boxes.csv").write_text(boxes)
+    chosen = f"kaleido:epsilon=1,w=50,r_deg=median,regions={folder / 'boxes.csv'}"
+    words = ("-m", chosen, "--stimulus", "free-viewing-2", "--no-attack")
+    code, _, err = run(capsys, "publish", raw, out, *words)
+    assert (code, err) == (0, "")
+    for file in out.rglob("*"):
+        held = file.read_bytes() if file.is_file() else b""
+        for secret in (b"of_somebody", b"free-viewing-1", b"her_face"):
+            assert secret not in held, file
+    code, said, _ = run(capsys, "verify", out)  # by somebody without the file
+    assert (code, "That r was not compared" in said) == (0, True)
+    code, said, _ = run(capsys, "verify", out, "--regions", folder / "boxes.csv")
+    assert (code, "worked out again from mechanism and recordings" in said) == (0, True)
+    assert str(folder) in (tmp_path / "out.publish.toml").read_text()  # for its holder
 
 
 def test_a_signed_release_is_verified_with_its_key(

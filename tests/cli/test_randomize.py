@@ -20,6 +20,9 @@ PUBLIC = {
     "one-report": 'mechanism = "dpgazesynth-one-report"\nepsilon = "4"\nG = 8\nzones = 2\n',
 }
 
+#: The option that names the public parameters.
+BY = "--parameters"
+
 
 def run(*arguments: object) -> int:
     with pytest.raises(SystemExit) as stopped:
@@ -49,7 +52,7 @@ def test_separate_processes_report_and_curate(place: Path, tmp_path: Path) -> No
         "gazeveil.cli.main",
         "randomize",
         place / "p1",
-        "--parameters",
+        BY,
         public,
         "--out",
         tmp_path / "p1.gvr",
@@ -59,15 +62,7 @@ def test_separate_processes_report_and_curate(place: Path, tmp_path: Path) -> No
     assert "promises (epsilon, w, r, t)-differential privacy with epsilon = 4" in done.stdout
     for person in ("p2", "p3"):
         assert (
-            run(
-                "randomize",
-                place / person,
-                "--parameters",
-                public,
-                "--out",
-                tmp_path / f"{person}.gvr",
-            )
-            == 0
+            run("randomize", place / person, BY, public, "--out", tmp_path / f"{person}.gvr") == 0
         )
     files = sorted(tmp_path.glob("*.gvr"))
     assert len({f.stat().st_size for f in files}) == 1
@@ -78,7 +73,7 @@ def test_separate_processes_report_and_curate(place: Path, tmp_path: Path) -> No
         "gazeveil.cli.main",
         "curate",
         *reversed(files),
-        "-p",
+        BY,
         public,
         "-o",
         tmp_path / "out",
@@ -119,7 +114,7 @@ def test_the_order_of_files_does_not_matter_and_every_bad_one_is_counted(
             run(
                 "randomize",
                 place / person,
-                "-p",
+                BY,
                 public,
                 "-o",
                 tmp_path / "in" / person,
@@ -142,7 +137,7 @@ def test_the_order_of_files_does_not_matter_and_every_bad_one_is_counted(
         run(
             "curate",
             tmp_path / "in",
-            "-p",
+            BY,
             public,
             "-o",
             tmp_path / "a",
@@ -165,7 +160,7 @@ def test_the_order_of_files_does_not_matter_and_every_bad_one_is_counted(
             "curate",
             tmp_path / "in" / "p2",
             tmp_path / "in" / "p1",
-            "-p",
+            BY,
             public,
             "-o",
             tmp_path / "b",
@@ -185,7 +180,7 @@ def test_a_person_may_report_under_another_name(place: Path, tmp_path: Path) -> 
         run(
             "randomize",
             place / "p1",
-            "-p",
+            BY,
             place / "one-report.toml",
             "-o",
             tmp_path / "m",
@@ -214,7 +209,7 @@ def test_a_bad_parameter_file_is_one_sentence_and_exit_code_2(
     text: str, words: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "p.toml").write_text(text)
-    assert run("randomize", place / "p1", "-p", tmp_path / "p.toml", "-o", tmp_path / "m") == 2
+    assert run("randomize", place / "p1", BY, tmp_path / "p.toml", "-o", tmp_path / "m") == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "m").exists()
 
@@ -223,11 +218,11 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     public = place / "one-report.toml"
-    assert run("randomize", place / "p1", "-p", public, "-o", tmp_path / "m") == 0
+    assert run("randomize", place / "p1", BY, public, "-o", tmp_path / "m") == 0
     cases = [
-        (("randomize", place / "p1", "-p", public, "-o", tmp_path / "m"), "exists already"),
+        (("randomize", place / "p1", BY, public, "-o", tmp_path / "m"), "exists already"),
         (
-            ("randomize", place / "p1", place / "p1", "-p", public, "-o", tmp_path / "n"),
+            ("randomize", place / "p1", place / "p1", BY, public, "-o", tmp_path / "n"),
             "given twice",
         ),
         (
@@ -235,7 +230,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
                 "randomize",
                 place / "p1",
                 place / "p2",
-                "-p",
+                BY,
                 public,
                 "-o",
                 tmp_path / "n",
@@ -244,17 +239,14 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
             ),
             "one person",
         ),
-        (("randomize", place / "nowhere", "-p", public, "-o", tmp_path / "n"), "nowhere"),
-        (("curate", tmp_path / "nowhere", "-p", public, "-o", tmp_path / "o"), "does not exist"),
+        (("randomize", place / "nowhere", BY, public, "-o", tmp_path / "n"), "nowhere"),
+        (("curate", tmp_path / "nowhere", BY, public, "-o", tmp_path / "o"), "does not exist"),
         (
-            ("curate", tmp_path / "m", "-p", place / "corrected.toml", "-o", tmp_path / "o"),
+            ("curate", tmp_path / "m", BY, place / "corrected.toml", "-o", tmp_path / "o"),
             "No message could be taken",
         ),
-        (("curate", tmp_path / "m", "-p", public, "-o", place), "not an empty folder"),
-        (
-            ("curate", tmp_path / "m", "-p", tmp_path / "none.toml", "-o", tmp_path / "o"),
-            "none.toml",
-        ),
+        (("curate", tmp_path / "m", BY, public, "-o", place), "not an empty folder"),
+        (("curate", tmp_path / "m", BY, tmp_path / "none.toml", "-o", tmp_path / "o"), "none.toml"),
     ]
     for arguments, words in cases:
         capsys.readouterr()
@@ -297,7 +289,7 @@ def test_a_hostile_sender_who_knows_the_format_is_refused_and_stops_nobody(
     name: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     public = place / f"{name}.toml"
-    assert run("randomize", place / "p1", place / "p2", "-p", public, "-o", tmp_path / "good") == 0
+    assert run("randomize", place / "p1", place / "p2", BY, public, "-o", tmp_path / "good") == 0
     good = tmp_path / "good"
     first = next(iter(envelopes(good.read_bytes())))
     assert isinstance(first, Envelope)
@@ -329,7 +321,7 @@ def test_a_hostile_sender_who_knows_the_format_is_refused_and_stops_nobody(
     capsys.readouterr()
     files = (tmp_path / "bad", tmp_path / "nothing", good)
     assert (
-        run("curate", *files, "-p", public, "-o", tmp_path / "out", "--json", tmp_path / "c.json")
+        run("curate", *files, BY, public, "-o", tmp_path / "out", "--json", tmp_path / "c.json")
         == 0
     )
     figures = json.loads((tmp_path / "c.json").read_text())
@@ -340,7 +332,7 @@ def test_a_hostile_sender_who_knows_the_format_is_refused_and_stops_nobody(
     )
     for why, (_, words) in hostile.items():
         assert any(words in said for said in figures["refused"]), (why, figures["refused"])
-    assert run("curate", tmp_path / "nothing", "-p", public, "-o", tmp_path / "none") == 2
+    assert run("curate", tmp_path / "nothing", BY, public, "-o", tmp_path / "none") == 2
     assert "No window was reported" in capsys.readouterr().err
 
 
@@ -352,7 +344,7 @@ def test_the_parameter_file_says_which_kind_of_space_counts(
     public.write_text(PUBLIC["one-report"])
     for people, (kind, task) in enumerate(kinds.items(), start=1):  # twice as many about spheres
         gazeveil.simulate(people, 1, 6.0, 60.0, task=task, seed=people).write(tmp_path / kind)
-        assert run("randomize", tmp_path / kind, "-p", public, "-o", tmp_path / f"{kind}.gvr") == 0
+        assert run("randomize", tmp_path / kind, BY, public, "-o", tmp_path / f"{kind}.gvr") == 0
     for kind in kinds:
         said = tmp_path / f"{kind}.toml"
         said.write_text(f'{PUBLIC["one-report"]}space = "{kind}"\n')
@@ -363,7 +355,7 @@ def test_the_parameter_file_says_which_kind_of_space_counts(
                 "curate",
                 tmp_path / "screen.gvr",
                 tmp_path / "sphere.gvr",
-                "-p",
+                BY,
                 said,
                 "-o",
                 tmp_path / f"out-{kind}",
@@ -378,15 +370,12 @@ def test_the_parameter_file_says_which_kind_of_space_counts(
             == {"screen": 1, "sphere": 2}[kind]
         )
         assert (
-            run("randomize", tmp_path / other, "-p", said, "-o", tmp_path / f"never-{kind}.gvr")
-            == 2
+            run("randomize", tmp_path / other, BY, said, "-o", tmp_path / f"never-{kind}.gvr") == 2
         )
         assert f"is not about a {kind}" in " ".join(capsys.readouterr().err.split())
         assert not (tmp_path / f"never-{kind}.gvr").exists()
     (tmp_path / "bad.toml").write_text(PUBLIC["one-report"] + 'space = "cube"\n')
     assert (
-        run(
-            "curate", tmp_path / "screen.gvr", "-p", tmp_path / "bad.toml", "-o", tmp_path / "never"
-        )
+        run("curate", tmp_path / "screen.gvr", BY, tmp_path / "bad.toml", "-o", tmp_path / "never")
         == 2
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gazeveil.attacks.registry import attack
-from gazeveil.cli import train
+from gazeveil.cli import ekyt_training
 from gazeveil.cli.main import main
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
@@ -68,14 +68,14 @@ def test_the_weights_serve_the_attacker(folder: Path) -> None:
 
 def test_nobody_is_trained_on_and_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen: dict[str, set[str]] = {}
-    original = train._by_people
+    original = ekyt_training._by_people
 
     def watch(*arguments):
         trained, held_out = original(*arguments)
         seen.update(trained=set(trained.persons), held_out=set(held_out.persons))
         return trained, held_out
 
-    monkeypatch.setattr(train, "_by_people", watch)
+    monkeypatch.setattr(ekyt_training, "_by_people", watch)
     options = ("--steps", 1, "--hold-out", 0.5)
     assert run("train", *QUICK, "--out", tmp_path / "n", *options) == 0
     assert not seen["trained"] & seen["held_out"]
@@ -88,7 +88,7 @@ def test_the_same_command_after_a_kill_ends_with_the_same_weights(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out, original = tmp_path / "network", train.bar
+    out, original = tmp_path / "network", ekyt_training.bar
 
     class Stop:
         def __enter__(self):
@@ -101,11 +101,11 @@ def test_the_same_command_after_a_kill_ends_with_the_same_weights(
             if done == 3:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(train, "bar", lambda _: Stop())
+    monkeypatch.setattr(ekyt_training, "bar", lambda _: Stop())
     assert run("train", *QUICK, "--out", out, "--steps", 4) == 130
     assert "the same command goes on from there" in " ".join(capsys.readouterr().out.split())
     assert [p.name for p in out.iterdir()] == ["checkpoint.pt"]
-    monkeypatch.setattr(train, "bar", original)
+    monkeypatch.setattr(ekyt_training, "bar", original)
     assert run("train", *QUICK, "--out", out, "--steps", 4) == 0
     assert "Going on from" in capsys.readouterr().out
     ours, theirs = (load_ekyt(f / "weights.npz").network.parts for f in (out, folder))
@@ -136,7 +136,7 @@ def test_a_process_that_is_killed_leaves_a_checkpoint(tmp_path: Path) -> None:
         (("--simulate", 4, "--stimuli", 1, "--sessions", 1, "--seconds", 6), "--hold-out 0 to"),
         (("--simulate", 8, "--seconds", 1, "--stimuli", 2), "two usable recordings each"),
         (("--simulate", 8, "--seconds", 6, "--channels", "eye"), "must be one of gaze, gaze+head"),
-        (("--simulate", 8, "--device", "moon"), "'device' parameter of training"),
+        (("--simulate", 8, "--device", "moon"), "'--device' option must be"),
     ],
 )
 def test_bad_input_is_one_sentence(

@@ -14,6 +14,7 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import DataError, MissingExtraError
+from gazeveil.evaluation import backends
 from gazeveil.evaluation.api import evaluate
 from tests.support.small_attacks import Place
 
@@ -63,7 +64,8 @@ def test_a_worker_killed_midway_changes_not_one_byte(cluster: Any, tmp_path: Pat
     }
 
 
-def test_nobody_at_the_address_is_one_sentence() -> None:
+def test_nobody_at_the_address_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "ANSWER_S", 0.5)
     with pytest.raises(DataError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9 "):
         evaluate(
             gazeveil.simulate(2, 2, 1.0, 60.0, seed=1),

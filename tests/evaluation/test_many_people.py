@@ -18,10 +18,11 @@ import gazeveil
 from gazeveil.errors import DataError
 from gazeveil.evaluation import backends
 from gazeveil.evaluation.api import evaluate
-from gazeveil.evaluation.plan import plan
+from gazeveil.evaluation.plan import plan, seed_of
+from gazeveil.evaluation.releases import ReleaseCache, protect
 from gazeveil.evaluation.sources import in_memory, loaded, scratch_paths
 from gazeveil.evaluation.study import Study
-from gazeveil.evaluation.worker import Worker
+from gazeveil.evaluation.worker import Worker, forget_parts
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet, carry
 from gazeveil.gaze import scratch
 from gazeveil.gaze.cohort import Cohort, Handle
@@ -141,10 +142,9 @@ def test_parts_halves_and_carried_events_are_the_same_where_set_aside(
 ) -> None:
     def made() -> list[Cohort]:
         whole = RecordingSet(cohort)
-        parts = [*whole.halves(), RecordingSet.together([whole, whole])]
         return [
             carry(cohort, FeaturePipeline()),
-            *(p.cohort for p in parts if p.cohort is not None),
+            *(p.cohort for p in whole.halves() if p.cohort is not None),
         ]
 
     before = made()
@@ -154,6 +154,77 @@ def test_parts_halves_and_carried_events_are_the_same_where_set_aside(
     for a, b in zip(before, after, strict=True):
         assert all(same(x, y) for x, y in zip(a, b, strict=True))
         assert all(x.labels.keys() == y.labels.keys() for x, y in zip(a, b, strict=True))
+
+
+def test_sets_are_put_together_without_reading_them(
+    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = RecordingSet(set_aside(cohort, most_bytes=0))
+    with monkeypatch.context() as watched:
+        watched.setattr(scratch.SetAside, "__call__", lambda _: pytest.fail("it was read"))
+        both = RecordingSet.together([whole, whole])
+        assert len(both.keys) == 2 * len(cohort)
+    assert both.cohort is not None
+    again = pickle.loads(pickle.dumps(both.cohort))
+    for made in (both.cohort, again):
+        assert all(same(a, b) for a, b in zip(list(made)[:16], cohort, strict=True))
+        assert all(
+            same(a, b.with_(session=f"{b.session}~1"))
+            for a, b in zip(list(made)[16:], cohort, strict=True)
+        )
+
+
+def test_rate_and_duration_are_known_without_reading(
+    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = set_aside(cohort, most_bytes=size_of(cohort[0]))
+    again = pickle.loads(pickle.dumps(kept))
+    monkeypatch.setattr(scratch.SetAside, "__call__", lambda _: pytest.fail("it was read"))
+    for made in (kept, again):
+        assert scratch.rates_hz(made) == [r.rate_hz for r in cohort]
+        assert scratch.durations_s(made) == [r.duration_s for r in cohort]
+
+
+def test_batches_of_one_repetition_share_the_raw_parts(cohort: Cohort) -> None:
+    mechanisms: Any = ("gaussian:sigma_deg=0.2", "temporal:K=3")
+    study = Study(cohort, mechanisms, ("linkage",), repetitions=2, seed=4)  # type: ignore[arg-type]
+    worker = Worker(study, {"test": "raw parts"})
+
+    def raw_sides(mechanism: int | None, repetition: int) -> tuple[RecordingSet, RecordingSet]:
+        protects = None if mechanism is None else study.mechanisms[mechanism]
+        parts = worker.raw_parts("redetected", repetition)
+        raw = worker.raw("redetected")
+        cache = ReleaseCache(study, raw, protects, repetition, raw_parts=parts)
+        attack: Any = study.attacks[0]
+        gallery = cache.sides(attack, "raw/raw" if protects is None else "raw/private")[0]
+        return gallery, cache.sides(attack, "raw/raw" if protects is None else "private/raw")[1]
+
+    first = raw_sides(None, 0)
+    assert all(a is b for a, b in zip(raw_sides(0, 0), first, strict=True))
+    assert all(a is b for a, b in zip(raw_sides(1, 0), first, strict=True))
+    # Of another repetition they are other recordings, and only the last ones are kept.
+    other = raw_sides(0, 1)
+    assert other[0].keys != first[0].keys
+    assert raw_sides(0, 0)[0] is not first[0]
+    forget_parts()
+    assert not worker.raw_parts("redetected", 0)
+
+
+def test_exemplars_are_those_of_the_whole_release(cohort: Cohort) -> None:
+    mechanisms: Any = ("gaussian:sigma_deg=0.2",)
+    attacks: Any = ("steps:knowledge=exemplars",)
+    study = Study(cohort, mechanisms, attacks, seed=4)
+    raw, mechanism = RecordingSet(cohort), study.mechanisms[0]
+    attack: Any = study.attacks[0]
+    gallery = ReleaseCache(study, raw, mechanism, 0).sides(attack, "raw/private")[0]
+    whole = protect(raw, mechanism, seed_of(4, "release", mechanism, 0, "exemplars"))
+    assert gallery.cohort is not None
+    assert whole.cohort is not None
+    release = {r.key: r for r in whole.cohort}
+    known = [r for r in gallery.cohort if "~" in r.session]
+    assert len(known) == round(0.25 * (len(gallery.keys) - len(known)))
+    for r in known:
+        assert same(r.with_(session="1"), release[r.person, r.stimulus, "1", r.task])
 
 
 def test_what_a_simulator_knows_is_not_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:

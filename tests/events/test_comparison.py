@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from gazeveil import Cohort, Recording, Sphere, detect, read, simulate
 from gazeveil.errors import DataError, MissingExtraError, ParameterError
 from gazeveil.events import peers
 from gazeveil.events.agreement import pool
-from gazeveil.events.comparison import Comparison, ComparisonRow, compare, label_columns
+from gazeveil.events.comparison import Comparison, ComparisonRow, label_columns
 from tests.support.event_signals import SCREEN, on_screen, on_sphere, step_path
 from tests.support.recordings import real
 
@@ -36,6 +37,17 @@ def cohort() -> Cohort:
     return Cohort(
         [labelled(r, ann=by_speed(r), ben=late(by_speed(r))) for r in made], name="two labellers"
     )
+
+
+def compare(
+    cohort: Iterable[Recording],
+    method: str = "auto",
+    parameters: Mapping[str, object] | None = None,
+) -> list[ComparisonRow]:
+    comparison = Comparison(method, parameters)
+    for recording in cohort:
+        comparison.add(recording)
+    return comparison.rows()
 
 
 @pytest.fixture(scope="module")

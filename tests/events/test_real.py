@@ -13,7 +13,7 @@ import gazeveil
 from gazeveil.events.agreement import Agreement, pool
 from gazeveil.events.auto.network import Network
 from gazeveil.gaze.recording import Recording
-from tests.support.recordings import real
+from tests.support.recordings import real, real_cohort
 
 NETWORKS = Path(__file__).parents[2] / "benchmarks" / "event_networks"
 
@@ -32,7 +32,7 @@ def judged(recordings: list[Recording], labels: tuple[str, ...], network: Networ
 @pytest.fixture(scope="module")
 def gazecom() -> Agreement:
     """All recordings of the people with even numbers: the network saw the others."""
-    cohort = gazeveil.read(real("gazecom"), format="gazecom")
+    cohort = real_cohort("gazecom")
     held_out = cohort.select(
         people=[p for p in cohort.people if int(p.removeprefix("obs")) % 2 == 0]
     )
@@ -83,7 +83,7 @@ def test_settling_is_kept_apart_from_saccades_at_1000_hz(
 
 @pytest.mark.parametrize(("step", "noise_deg"), [(2, 0.0), (4, 0.0), (1, 0.3), (4, 0.5)])
 def test_a_lower_rate_and_noise_cost_little(step: int, noise_deg: float) -> None:
-    cohort = gazeveil.read(real("gazecom"), format="gazecom")
+    cohort = real_cohort("gazecom")
     worse, rng = [], np.random.default_rng(1)
     for r in cohort.select(people=["obs04", "obs10"]):
         keep = np.arange(0, len(r), step)

@@ -92,16 +92,11 @@ def test_unwrapping_bridges_lost_samples() -> None:
     np.testing.assert_allclose(g.unwrap_x([358.0, np.nan, 1.0, 3.0]), [358, np.nan, 361, 363])
 
 
-def test_quaternions_rotate_compose_and_invert() -> None:
+def test_quaternions_rotate_and_compose() -> None:
     turn = np.array([0.0, np.sin(np.pi / 4), 0.0, np.cos(np.pi / 4)])  # 90 degrees about y
     np.testing.assert_allclose(g.rotate(turn, [0.0, 0.0, 1.0]), [1, 0, 0], atol=1e-12)
     np.testing.assert_allclose(
         g.rotate(g.quaternion_multiply(turn, turn), [0.0, 0.0, 1.0]), [0, 0, -1], atol=1e-12
-    )
-    np.testing.assert_allclose(
-        g.rotate(g.quaternion_inverse(turn), g.rotate(turn, [0.3, 0.4, 0.5])),
-        [0.3, 0.4, 0.5],
-        atol=1e-12,
     )
     assert np.isnan(g.rotate([0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0])).all()
 
@@ -119,13 +114,6 @@ def test_a_head_that_leans_right_sees_the_world_lean_left() -> None:
     # Gaze straight up in a head leaning 90 degrees to the right points to the right in the world.
     up = g.gaze_in_world([0.0], [-45.0], np.array([[180.0, 90.0, 90.0]]))
     np.testing.assert_allclose(up[0], np.array([1, 0, 1]) / np.sqrt(2), atol=1e-12)
-
-
-def test_mean_direction_ignores_lost_vectors_and_knows_when_there_is_none() -> None:
-    np.testing.assert_allclose(
-        g.mean_direction([[1, 0, 0], [0, 1, 0], [np.nan] * 3]), np.array([1, 1, 0]) / np.sqrt(2)
-    )
-    assert np.isnan(g.mean_direction([[1, 0, 0], [-1, 0, 0]])).all()
 
 
 @pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), "wide", True])

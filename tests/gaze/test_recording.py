@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from gazeveil import Cohort, Events, Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Handle, natural
-from gazeveil.gaze.recording import combine_eyes, estimate_rate_hz, increasing
+from gazeveil.gaze.geometry import combine_eyes
+from gazeveil.gaze.times import estimate_rate_hz, increasing
 from tests.support.strategies import SCREEN, recordings
 
 
@@ -95,6 +96,8 @@ def test_empty_and_single_sample_recordings_are_recordings() -> None:
         ([33, 33, 34] * 30, 30),
         ([4, 4, 1, 2, 4, 14] * 40, 250),
         ([27, 28, 28] * 30, 36.14),
+        ([4, 4, 4, 8] * 40, 200),
+        ([4, 4, 4, 8, 4, 4, 8] * 40, 194.44),
     ],
 )
 def test_rates_are_recognised_from_rounded_and_jittering_stamps(
@@ -102,6 +105,12 @@ def test_rates_are_recognised_from_rounded_and_jittering_stamps(
 ) -> None:
     t = np.concatenate(([0], np.cumsum(steps_ms))) * 1_000_000
     assert estimate_rate_hz(t) == pytest.approx(rate, rel=1e-3)
+
+
+def test_samples_lost_at_random_do_not_lower_the_rate() -> None:
+    rng = np.random.default_rng(7)
+    t = np.arange(5000) * 4_000_000
+    assert estimate_rate_hz(t[rng.random(5000) > 0.2]) == 250
 
 
 @given(st.lists(st.integers(0, 50), max_size=40))

@@ -13,11 +13,11 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import ParameterError
-from gazeveil.gaze.geometry import angle_deg, gaze_in_world, unwrap_x
-from gazeveil.gaze.recording import combine_eyes
+from gazeveil.gaze.geometry import angle_deg, combine_eyes, gaze_in_world, unwrap_x
 from gazeveil.gaze.simulate import DOCUMENTS, TASKS, TrackerModel, Traits
 from gazeveil.gaze.simulate.conditions import condition
 from gazeveil.gaze.simulate.head import follow
+from gazeveil.gaze.simulate.measurement import MeasurementStep, TrackerState, hold
 from gazeveil.gaze.simulate.people import person, traits
 from gazeveil.gaze.simulate.saccade import duration, peak_speed, share
 
@@ -122,6 +122,16 @@ def test_lazy_recordings_travel_to_other_processes():
     handle = pickle.loads(pickle.dumps(cohort.items[0]))
     assert same(handle.load(), cohort[0])
     assert same(pickle.loads(pickle.dumps(cohort[0])), cohort[0])
+
+
+def test_a_late_frame_holds_the_sample_before_and_not_the_late_frame_before():
+    state, ahead, aside = TrackerState(0.0, 0.0, (1.0, 0.0, 0.0)), (0.0, 0.0, 1.0), (0.0, 1.0, 0.0)
+    in_time, late = (MeasurementStep(0.0, 0.0, held, 0.0, 0.0, 0.0, 0.0) for held in (0.0, 0.25))
+    shown, state = hold(state, in_time, ahead)
+    assert shown == state.before == ahead
+    shown, state = hold(state, late, aside)
+    assert shown[0] == 0.0  # nothing of two samples ago
+    assert shown[1] > shown[2] > 0.0
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -15,7 +15,7 @@ import pytest
 
 import gazeveil
 from gazeveil.gaze.geometry import angle_deg
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 TOLERANCE = 0.25
 
@@ -65,7 +65,7 @@ def differences(ours, theirs, rate_hz):
 
 @cache
 def movies():
-    return list(gazeveil.read(real("gazecom"), format="gazecom")[::8])
+    return list(real_cohort("gazecom")[::8])
 
 
 @cache
@@ -73,11 +73,7 @@ def walks():
     """Recordings at a steady 36 Hz: others have late frames, which look like speed to a detector
     that trusts the rate.
     """
-    some = (
-        r
-        for r in gazeveil.read(real("eyenavgs_nthu"), format="eyenavgs")[::2]
-        if 34 < r.rate_hz < 38
-    )
+    some = (r for r in real_cohort("eyenavgs_nthu")[::2] if 34 < r.rate_hz < 38)
     return [r for r in some if len(r) / r.duration_s == pytest.approx(36, rel=0.05)]
 
 

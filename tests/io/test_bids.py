@@ -23,6 +23,7 @@ from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.bids.read import write
+from tests.support.bids_validator import errors
 
 SCREEN = Screen(1024, 768, 386.0, 290.0, 600.0)
 
@@ -491,3 +492,28 @@ def test_a_folder_without_gaze_is_not_taken(tmp_path: Path) -> None:
     )
     with pytest.raises(FormatError, match="no file here looks like bids"):
         gazeveil.read(tmp_path, format="bids")
+
+
+def test_the_validator_finds_no_error_in_texts_with_tabs_quotes_and_line_ends(
+    tmp_path: Path,
+) -> None:
+    t = np.arange(50) * 4_000_000
+    recording = Recording(
+        "a b\tc",
+        'picture\t"1"',
+        t,
+        np.linspace(-5, 5, 50),
+        np.zeros(50),
+        space=Screen(1280, 1024, 380.0, 300.0, 680.0),
+        rate_hz=250.0,
+        messages=(Message(0, 'TRIAL\t1 "x" \n y\\t'), Message(8_000_000, " lead")),
+        labels={"hand\tand eye": np.where(t < t[25], "fixation", "saccade")},
+        task="read\taloud",
+    )
+    people = {"a b\tc": {"age": 30, "note\tof hers": 'q\tz"s'}}
+    folder = write(Cohort([recording], people), tmp_path / "set")
+    assert errors(folder) == []
+    (again,) = gazeveil.read(folder, format="bids")
+    assert again.messages == recording.messages
+    assert again.key == recording.key
+    assert list(again.labels) == ["hand\tand eye"]

@@ -286,3 +286,50 @@ def test_comments_blank_lines_crlf_and_utf16_change_nothing(tmp_path: Path) -> N
 )
 def test_sniffing_says_yes_only_to_time_x_and_y(tmp_path: Path, text: str, known: bool) -> None:
     assert FORMAT.sniff(Head.of(write(tmp_path / "a.csv", text))) is known
+
+
+# --- directions as vectors
+
+
+def vectors(tmp_path: Path, head: str = "t_s,x,y,z") -> Path:
+    rows = "0.00,0,0,2\n0.01,1,0,1\n0.02,0,1,1\n0.03,0,0,0\n0.04,,,\n0.05,0,0,-1\n"
+    return write(tmp_path / "a.csv", f"{head}\n{rows}")
+
+
+def test_a_direction_needs_no_length_of_one(tmp_path: Path) -> None:
+    (recording,) = gazeveil.read(vectors(tmp_path), unit="vector")
+    assert isinstance(recording.space, Sphere)
+    assert recording.valid.tolist() == [True, True, True, False, False, True]
+    assert recording.x_deg[[0, 1, 2]] == pytest.approx([180, 225, 180])
+    assert recording.y_deg[[0, 1, 2]] == pytest.approx([90, 90, 45])
+    assert recording.x_deg[5] in (0.0, pytest.approx(360))
+
+
+def test_directions_of_openxr_look_along_minus_z(tmp_path: Path) -> None:
+    (recording,) = gazeveil.read(vectors(tmp_path), unit="vector-openxr")
+    assert recording.x_deg[5] == pytest.approx(180)
+    (down,) = gazeveil.read(vectors(tmp_path), unit="vector", y_axis="down")
+    assert down.y_deg[2] == pytest.approx(135)
+
+
+def test_directions_of_both_eyes_and_by_other_names(tmp_path: Path) -> None:
+    text = "t_ms,lx,ly,lz,dir_rx,dir_ry,dir_rz\n0,0,0,1,1,0,1\n8,0,0,0,1,0,1\n16,0,0,1,1,0,1\n"
+    columns = {"right_x": "dir_rx", "right_y": "dir_ry", "right_z": "dir_rz"}
+    columns |= {"left_x": "lx", "left_y": "ly", "left_z": "lz"}
+    path = write(tmp_path / "a.csv", text)
+    (recording,) = gazeveil.read(path, format="csv", unit="vector", columns=columns)
+    assert recording.left_deg is not None
+    assert recording.right_deg is not None
+    assert recording.right_deg[:, 0] == pytest.approx([225, 225, 225])
+    assert np.isnan(recording.left_deg[1]).all()
+    assert recording.x_deg == pytest.approx([202.5, 225, 202.5])
+
+
+def test_a_direction_without_its_third_component_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(
+        FormatError, match=r"no column is recognised as 'z'.*columns=\{'z': \.\.\.\}"
+    ):
+        gazeveil.read(vectors(tmp_path, "t_s,x,y,depth"), unit="vector")
+    degrees = write(tmp_path / "b.csv", "t_ms,x_deg,y_deg,z\n0,-1,1,7\n10,-2,2,7\n")
+    (plain,) = gazeveil.read(degrees)
+    assert plain.x_deg.tolist() == [-1.0, -2.0]

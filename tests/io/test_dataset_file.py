@@ -4,8 +4,6 @@ files.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from gazeveil.gaze.summary import summarise
 from gazeveil.io.description.toml_file import dataset_toml, read_dataset_file
 from gazeveil.io.description.writing import write_dataset_file
 from gazeveil.io.reading import ReadingWarning
+from tests.support import command_line
 from tests.support.recordings import real
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -438,22 +437,12 @@ def test_numbers_that_mean_lost_are_pointed_out(tmp_path: Path, number: float) -
 def test_every_verb_reads_it_and_names_what_it_leaves_out(tmp_path: Path) -> None:
     own_columns(tmp_path)
     (tmp_path / "void.csv").write_text("Uhr,Blick_X,Blick_Y,Lux\n", "utf-8")
-    program = [sys.executable, "-m", "gazeveil.cli.main"]
-    done = subprocess.run(
-        [*program, "inspect", str(tmp_path), "--write-dataset"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = command_line.gazeveil("inspect", tmp_path, "--write-dataset")
+    assert done.code == 0, done.err
     assert (tmp_path / "dataset.toml").is_file()
-    assert done.stderr.count("void.csv (no rows below its header)") == 1
+    assert done.err.count("void.csv (no rows below its header)") == 1
     out = tmp_path.parent / "table.parquet"
-    done = subprocess.run(
-        [*program, "features", str(tmp_path), "--out", str(out), "--json", f"{out}.json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("void.csv (no rows below its header)") == 1
-    assert "Guessed" not in done.stderr
+    done = command_line.gazeveil("features", tmp_path, "--out", out, "--json", f"{out}.json")
+    assert done.code == 0, done.err
+    assert done.err.count("void.csv (no rows below its header)") == 1
+    assert "Guessed" not in done.err

@@ -18,7 +18,7 @@ import pytest
 from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.io.parsing.unpickle import read_pickle
 from gazeveil.io.reading import read
-from tests.io.test_datasets import SNIFFED, run
+from tests.support.dataset_files import SNIFFED, run
 
 NAV = (
     "ViewIndex,QuaternionX,QuaternionY,QuaternionZ,QuaternionW,GazeQX,GazeQY,GazeQZ,GazeQW,"

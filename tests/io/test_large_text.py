@@ -1,5 +1,5 @@
-"""Large CSV files are read in blocks: the same recordings and the same errors as read whole, in
-memory that grows with a recording and not with the text.
+"""Large CSV files and Tobii exports are read in blocks: the same recordings and the same errors as
+read whole, in memory that grows with a recording and not with the text.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -196,3 +197,75 @@ def test_memory_grows_with_one_recording_not_with_the_text(tmp_path: Path) -> No
     most_mib = 64
     assert _peak_mib(path, tmp_path / "small.csv", 0) < most_mib
     assert _peak_mib(path, tmp_path / "small.csv", 1 << 40) > 2 * most_mib
+
+
+def _tobii(unit: str, sensor: bool, wrong: str = "") -> str:
+    """An export of three people with lost samples, events and a recording that comes again."""
+    rng = np.random.default_rng(3)
+    names = ["Recording timestamp" + unit, "Participant name", "Recording name"]
+    names += ["Recording resolution width", "Recording resolution height"]
+    names += [f"Gaze point {s}{a} [DACS px]" for s in ("", "left ", "right ") for a in "XY"]
+    names += ["Pupil diameter left [mm]", "Validity left", "Validity right"]
+    names += ["Presented Stimulus name", "Eye movement type", "Event"]
+    lines = ["\t".join([*names, "Sensor"][: len(names) + sensor])]
+    for i in range(240):
+        person, event, lost = f"P{(i // 40) % 3}", i % 17 == 0, i % 11 == 0
+        gaze = ["" if lost else f"{v:.2f}" for v in rng.uniform(100, 900, 6)]
+        gaze = [wrong if wrong and i == 150 and not lost else gaze[0], *gaze[1:]]
+        cells = [str(4000 * i), person, "r1", "1920", "1080", *gaze, "" if lost else "3.1"]
+        cells += ["Invalid" if lost else "Valid"] * 2 + ["clip"[: 4 * (i % 3 > 0)], "Fixation", ""]
+        if event:
+            cells = [str(4000 * i), person, "r1", "1920", "1080", *[""] * 9, "clip", "", "Key"]
+        lines.append("\t".join([*cells, "" if event else "Eye Tracker"][: len(cells) + sensor]))
+    return "\n".join(lines) + "\n"
+
+
+def test_people_of_one_file_are_not_taken_for_files(tmp_path: Path) -> None:
+    path = tmp_path / "export.tsv"
+    # One recording of each, so that there are as many people as recordings.
+    first = _tobii(" [μs]", True).splitlines()[:121]
+    path.write_text("\n".join(line.replace("clip", "") for line in first), encoding="utf-8")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert [r.person for r in gazeveil.read(tmp_path)] == ["P0", "P1", "P2"]
+    assert not any("person of its own" in str(w.message) for w in said)
+
+
+@pytest.mark.parametrize("unit", [" [μs]", ""])
+@pytest.mark.parametrize("sensor", [True, False])
+def test_a_tobii_export_in_blocks_gives_the_same_bits(
+    unit: str, sensor: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "whole.tsv").write_text(_tobii(unit, sensor), "utf-8")
+    whole = list(gazeveil.read(tmp_path / "whole.tsv", "tobii-tsv"))
+    assert len(whole) == 6
+    for name, size in (("LARGE_BYTES", 0), ("BLOCK_BYTES", 256)):
+        monkeypatch.setattr(blocks, name, size)
+    (tmp_path / "cut.tsv").write_text(_tobii(unit, sensor), "utf-8")
+    cut = list(gazeveil.read(tmp_path / "cut.tsv", "tobii-tsv"))
+    assert [r.key for r in cut] == [r.key for r in whole]
+    for a, b in zip(whole, cut, strict=True):
+        assert a.messages == b.messages
+        assert {**a.metadata, "source": ""} == {**b.metadata, "source": ""}
+        assert a.space == b.space
+        for channel in ("t_ns", "x_deg", "y_deg", "valid", "left_deg", "right_deg", "pupil"):
+            assert getattr(a, channel).tobytes() == getattr(b, channel).tobytes(), channel
+        assert a.labels["tobii"].tolist() == b.labels["tobii"].tolist()
+
+
+def test_a_wrong_cell_of_a_tobii_export_is_named_by_the_same_line_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    for size in (1 << 40, 0):
+        monkeypatch.setattr(blocks, "LARGE_BYTES", size)
+        monkeypatch.setattr(blocks, "BLOCK_BYTES", 256)
+        path = tmp_path / f"{size}" / "a.tsv"
+        path.parent.mkdir()
+        path.write_text(_tobii(" [μs]", True, "12,x"), "utf-8")
+        with pytest.raises(FormatError) as refused:
+            list(gazeveil.read(path, "tobii-tsv"))
+        said.append(str(refused.value).replace(str(path), "FILE"))
+    assert said[0] == said[1]
+    assert "line 152" in said[0]
+    assert "'12,x' in column 'Gaze point X [DACS px]' is not a number" in said[0]

@@ -65,13 +65,41 @@ def test_intervals_of_frames_lie_beside_the_files_or_one_note_says_what_is_assum
     for place in (folder, folder / "Gaze_txt_files"):  # the file lies in it, or beside it
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)
-            warnings.filterwarnings("ignore", message=".*left out")
             assert {r.rate_hz for r in read(place, "vr-eyetracking")} == {25.0}
     (folder / "frame_interval_s.json").unlink()
     with pytest.warns(UserWarning, match="1/30 s per frame is assumed for every video") as caught:
         cohort = read(folder, "vr-eyetracking")
     assert len(caught) == 1
     assert {round(r.rate_hz) for r in cohort} == {30}
+
+
+def test_files_that_are_read_with_recordings_are_not_called_left_out(tmp_path: Path) -> None:
+    paper_files.et_dk2(tmp_path, people=2, images=2, seconds=1)
+    folder = tmp_path / "et-dk2"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        cohort = read(folder, "et-dk2")
+    assert cohort[0].metadata["aoi_file"]
+    reasons = {Path(s.path).name: s.reason for s in cohort.skipped}
+    assert set(reasons.values()) == {"read with the recordings"}
+    assert "img_index.csv" in reasons
+    (folder / "weather.csv").write_text("day,rain\n1,2\n")
+    with pytest.warns(UserWarning, match="1 file was left out: weather.csv"):
+        read(folder, "et-dk2")
+
+
+def test_salient360_keeps_the_eyes_and_the_head_of_an_observer_apart(tmp_path: Path) -> None:
+    lines = "0, 0.5, 0.5, 0.0\n1, 0.6, 0.5, 0.4\n0, 0.1, 0.4, 0.0\n1, 0.2, 0.4, 0.5\n"
+    for place in ("HE/Scanpaths/L", "HE/Scanpaths/R", "H/Scanpaths"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "HEscanpath_1.txt").write_text(lines)
+    cohort = read(tmp_path, "salient360")
+    assert len(set(cohort.keys)) == len(cohort) == 6
+    assert {key[2] for key in cohort.keys} == {"left", "right", "head"}
+    assert {r.metadata["tracked"] for r in cohort if r.session == "head"} == {"head"}
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "P1.txt").write_text(lines)
+    assert {key[2] for key in read(tmp_path / "alone", "salient360").keys} == {"1"}
 
 
 def test_gazebase_vr_is_on_the_sphere_or_on_its_screen(tmp_path: Path) -> None:

@@ -14,12 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gazeveil
 from gazeveil.errors import DataError, MissingExtraError, ParameterError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.adapters.pymovements import from_pymovements, to_dataset, to_pymovements
+from tests.support.recordings import real
 
 pm: Any = pytest.importorskip("pymovements")
 
@@ -154,6 +156,34 @@ def test_binocular_positions_become_two_eyes_and_their_mean() -> None:
     assert one.left_deg[0].tolist() == [1.0, 2.0]
     np.testing.assert_allclose(one.x_deg, [2.0, 5.0], atol=0.01)
     assert one.key == ("p", "s", "1", "")
+
+
+def test_pupils_of_both_eyes_become_their_mean() -> None:
+    frame = pl.DataFrame(
+        {
+            "time": [0, 4, 8],
+            "pixel": [[640.0, 512.0, 650.0, 512.0], [1.0, 2.0, 3.0, 4.0], None],
+            "pupil": [[288.0, 306.0], [288.0, None], None],
+        }
+    )
+    gaze = pm.Gaze(frame, experiment(left=True, right=True), time_column="time")
+    one = from_pymovements(gaze)
+    assert isinstance(one, Recording)
+    assert one.pupil is not None
+    np.testing.assert_array_equal(one.pupil, [297.0, 288.0, np.nan])
+    assert one.valid.tolist() == [True, True, False]
+    assert one.left_deg is not None
+    assert one.right_deg is not None
+
+
+def test_a_binocular_eyelink_file_that_pymovements_read(tmp_path: Path) -> None:
+    path = real("vendor_samples", "eyelink_asc", "pymovements_eyelink_binocular_example.asc")
+    gaze = pm.gaze.from_asc(path)
+    one = from_pymovements(gaze, space=Screen(1920, 1080, 531.0, 299.0, 650.0))
+    assert isinstance(one, Recording)
+    ours = gazeveil.read(path, format="eyelink-asc")
+    assert one.valid.sum() == sum(int(r.valid.sum()) for r in ours)
+    assert one.right_deg is not None
 
 
 def test_one_eye_is_known_from_the_tracker() -> None:

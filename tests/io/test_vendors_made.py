@@ -436,14 +436,15 @@ def test_asc_blocks_are_trials_where_no_message_says_otherwise(tmp_path: Path) -
             f" between\nEND\t{t + 4} \tSAMPLES\tEVENTS\n"
         )
     with pytest.warns(UserWarning, match="screen"):
-        cohort = gazeveil.read(asc(tmp_path, body), format="eyelink-asc")
+        gazeveil.read(asc(tmp_path, body.replace("VEL\tRES\t", "")), format="eyelink-asc")
+    cohort = gazeveil.read(asc(tmp_path, body), format="eyelink-asc")
     assert [(r.person, r.stimulus, len(r)) for r in cohort] == [("p1", "1", 2), ("p1", "2", 2)]
     assert cohort[0].right_deg is not None
     assert cohort[0].left_deg is None
     assert cohort[0].valid.tolist() == [True, False]
     assert cohort[0].rate_hz == 500
     assert [m.text for m in cohort[0].messages] == ["DISPLAY_COORDS 0 0 1919 1079", "between"]
-    assert cohort[0].metadata["assumed_geometry"] is True
+    assert cohort[0].metadata["geometry"] == "resolution"
     assert "date" not in cohort[0].metadata
 
 

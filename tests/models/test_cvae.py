@@ -20,7 +20,7 @@ from gazeveil.privacy.synthesis.events_pd.mechanism import EventSynthPD
 from gazeveil.privacy.synthesis.events_pd.saccade_models import conditions
 from gazeveil.privacy.synthesis.motion import motion
 from tests.support.places import ROOT
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 torch = pytest.importorskip("torch", reason="the extra 'deep' is not installed")
 
@@ -299,9 +299,8 @@ def test_the_study_file_is_the_grid_of_the_supplement(monkeypatch: pytest.Monkey
 
 @pytest.mark.heavy
 def test_real_saccades_of_held_out_people() -> None:
-    import gazeveil
 
-    recordings = gazeveil.read(real("gazecom"))
+    recordings = real_cohort("gazecom")
     parts = {"p": [], "a": [], "t": [], "w": []}
     for r in recordings:
         m = motion(r)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.planted import PLANTS
-from tests.planted.plant import Plant
+from tests.planted.plant import SURE, Plant
 
 #: The variable that names the plant for `tests/conftest.py`.
 VARIABLE = "GAZEVEIL_PLANT"
@@ -109,7 +109,7 @@ def _audit(name: str) -> None:
         with PLANTS[os.environ[VARIABLE]].planted():
             refuted = plant.refuted()
     else:
-        refuted = plant.refuted()
+        refuted = plant.refuted(SURE)
     print("refuted" if refuted else "not refuted")
 
 

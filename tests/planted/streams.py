@@ -19,7 +19,10 @@ CLOCK_RENDER = "tests/privacy/synthesis/test_clock_render.py"
 COMPOSITION_REGRESSIONS = "tests/privacy/test_composition_regressions.py"
 KALEIDO = "tests/privacy/stream/test_kaleido.py"
 KALEIDO_NOISE = "tests/privacy/stream/test_kaleido_noise.py"
+LIVE = "tests/privacy/synthesis/test_dpgazesynth_live.py"
+LIVE_DEVICE = "privacy.synthesis.dpgazesynth.live.device"
 MECHANISMS = "tests/privacy/stream/test_mechanisms.py"
+REGIONS = "tests/privacy/stream/test_kaleido_regions.py"
 RNG = "tests/privacy/randomness/test_rng.py"
 SESSIONS = "tests/privacy/stream/test_sessions.py"
 STREAM, NOISE, RANDOM = "privacy.stream", "privacy.noise", "privacy.randomness"
@@ -201,6 +204,31 @@ def _any_cells(old: Any) -> Any:
 PLACES = "tests/privacy/stream/test_place.py"
 
 PLANTS = (
+    Plant(
+        "live windows beyond the budget",
+        "A device goes on asking windows when its budget is spent.",
+        lambda p: method(p, LIVE_DEVICE, "LiveDevice", "spent", lambda _: False),
+        (f"{LIVE}::test_when_the_budget_is_spent_nothing_is_shown_and_gaze_is_not_looked_at",),
+    ),
+    Plant(
+        "one noise for all live windows",
+        "All windows of a live stream draw the noise of the first.",
+        lambda p: method(p, LIVE_DEVICE, "StreamBits", "of", lambda _: lambda self, *names: self),
+        (f"{LIVE}::test_the_noise_of_every_window_is_its_own",),
+    ),
+    Plant(
+        "r of the narrowest region",
+        "Regions give the narrowest of them as the r of a stimulus, so moves inside wider ones are"
+        " said to be covered and are not.",
+        lambda p: method(
+            p,
+            f"{STREAM}.kaleido.regions",
+            "StimulusRegions",
+            "r_deg",
+            lambda _: lambda self, rule: min(self.widths_deg),
+        ),
+        (f"{REGIONS}::test_r_is_as_wide_as_a_region_of_the_stimulus",),
+    ),
     Plant(
         "places per recording",
         "Each recording of a person has noisy places of its own, while the promise counts a place"

@@ -23,6 +23,7 @@ from gazeveil.privacy.promise.stream_map import StreamMap, WindowBudget
 from gazeveil.privacy.stream.chain import Chain
 from gazeveil.privacy.stream.gaussian import GaussianLattice, GaussianMap
 from gazeveil.privacy.synthesis.dpgazesynth.windows_map import WindowsMap
+from tests.support.gaussian_epsilon import epsilon_of_gaussian
 
 SCREEN = Screen(1920, 1080, 520.0, 290.0, 600.0)
 
@@ -118,8 +119,6 @@ def test_a_group_of_steps_costs_its_square_in_zcdp(loss: Loss, steps: int) -> No
 def test_an_epsilon_of_rho_is_never_below_the_one_of_gaussian_noise(
     rho: Fraction, delta: Fraction
 ) -> None:
-    from gazeveil.privacy.promise.conversions import epsilon_of_gaussian
-
     assert Loss.concentrated(rho).epsilon_at(delta) >= epsilon_of_gaussian(rho, delta) * (
         1 - Fraction(1, 10**9)
     )

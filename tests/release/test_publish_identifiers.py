@@ -12,8 +12,8 @@ import pytest
 import gazeveil
 from gazeveil import Cohort, Recording
 from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.release.publishing import publish
 from gazeveil.release.recipe import Recipe
-from gazeveil.release.road import publish
 from tests.support.identifiers import FORMATS, plant, traces_in
 from tests.support.recordings import real
 

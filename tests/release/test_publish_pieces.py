@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import gazeveil
+from gazeveil.cli.main import app
 from gazeveil.privacy.composition import BudgetError
 from gazeveil.privacy.publication.certificate import read_certificate
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.release.charging import Charging
 from gazeveil.release.ledger import ReleaseLedger
+from gazeveil.release.publishing import Watcher, publish
 from gazeveil.release.recipe import Recipe
-from gazeveil.release.road import Watcher, publish
 from gazeveil.release.verify import verify
 
 PIECES = "mosaic:epsilon=10,r_deg=2,piece_s=2,gap_s=1,crowd=3"
@@ -57,6 +60,16 @@ def test_pieces_are_published_once(source: Path, tmp_path: Path) -> None:
     assert isinstance(alignment, dict)
     assert alignment["before_protection"]
     assert alignment["rate_hz"] == "60"
+
+    done = CliRunner().invoke(
+        app, ["inspect", str(tmp_path / "out"), "--json", str(tmp_path / "i.json")]
+    )
+    assert done.exit_code == 0, done.output
+    assert "24 (each has a name of its own" in done.output
+    assert "Pieces (10 of 24)" in done.output
+    assert "person" not in done.output.split("Certificate")[0]
+    figures = json.loads((tmp_path / "i.json").read_text("utf-8"))
+    assert (figures["pieces"], figures["people"]) == (24, {})
 
     for again in (PIECES, "kaleido:epsilon=1,w=30,r_deg=2"):
         second = Recipe(source, again, PublicationChoices(durations="common"), battery="none")

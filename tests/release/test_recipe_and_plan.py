@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import gazeveil
+from gazeveil.compiled import compiled, is_kept
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.survey import look_at
 from gazeveil.release.plan import plan_of, planned_promise
 from gazeveil.release.recipe import Recipe, read_recipe
+from gazeveil.release.timing import BATTERY_COSTS, Span, attack_in_words, attack_span
+from tests.support.places import ROOT
 
 
 def test_every_choice_survives_the_file(tmp_path: Path) -> None:
@@ -115,3 +119,82 @@ def test_fixations_alone_are_published_as_maps_and_refused_as_samples() -> None:
             PublicationChoices(),
             "none",
         )
+
+
+@pytest.mark.parametrize("battery", sorted(BATTERY_COSTS))
+def test_the_time_of_an_attack_is_a_range_that_grows_with_what_is_attacked(battery: str) -> None:
+    one = attack_span(battery, 2_000_000, 3, 10.0)
+    assert 0 < one.least_s < one.most_s
+    fixed = attack_span(battery, 0, 3, 0.0)
+    for times in (2, 5):
+        more = attack_span(battery, 2_000_000 * times, 3, 10.0 * times)
+        for end in ("least_s", "most_s"):
+            grown = getattr(more, end) - getattr(fixed, end)
+            assert grown == pytest.approx(times * (getattr(one, end) - getattr(fixed, end)))
+        draws = attack_span(battery, 2_000_000, 3 * times, 10.0)
+        assert draws.least_s == pytest.approx(times * one.least_s)
+    slow = attack_span(battery, 2_000_000, 3, 1000.0)
+    assert slow.least_s - one.least_s >= 3 * 2 * 990.0, "each draw makes at least two releases"
+
+
+@pytest.mark.parametrize(
+    ("people", "processor_s"), [(200, 177), (1000, 898)], ids=["200 people", "1,000 people"]
+)
+def test_the_range_holds_what_the_strong_battery_took(people: int, processor_s: float) -> None:
+    row = f"| {people:,} | {people * 6:,} |"
+    page = (ROOT / "docs" / "results" / "growth.md").read_text("utf-8")
+    table = page.split("<!-- begin strong battery -->")[1]
+    line = next(line for line in table.splitlines() if line.startswith(row))
+    assert float(line.split("|")[4]) == processor_s
+    span = attack_span("strong", people * 6 * 20 * 120, 2, 0.0)
+    assert span.least_s <= processor_s <= span.most_s
+
+
+@pytest.mark.parametrize(
+    ("span", "words"),
+    [
+        (Span(3.2, 3.2), "3 s"),
+        (Span(0.0, 0.2), "1 s"),
+        (Span(20, 99), "20 to 99 s"),
+        (Span(20, 240), "1 to 4 minutes"),
+        (Span(3000, 9000), "1 to 2 hours"),
+    ],
+)
+def test_times_are_said_in_the_unit_of_their_longer_end(span: Span, words: str) -> None:
+    assert str(span) == words
+
+
+def test_a_plan_says_when_nobody_attacks_and_how_long_others_take() -> None:
+    cohort = gazeveil.simulate(3, 2, 3.0, 100.0, seed=1)
+    looks = look_at(cohort, True)
+
+    def time(text: str, battery: str, repetitions: int = 3) -> str:
+        chosen = gazeveil.mechanism(text)
+        plan = plan_of(cohort, looks, chosen, PublicationChoices(), battery, repetitions)
+        return dict(plan.lines)["time"]
+
+    assert "nobody attacks" in time("gaussian:sigma_deg=1", "none")
+    assert "nobody attacks maps" in time("heatmap-laplace:epsilon=1", "strong")
+    strong = time("gaussian:sigma_deg=1", "strong")
+    assert re.search(r"the strong battery attacks: \d+ to \d+ s of processor time, ", strong)
+    assert "longer than the strong one" in time("gaussian:sigma_deg=1", "all")
+    assert " minutes of processor time" in time("gaussian:sigma_deg=1", "strong", 66)
+
+
+def test_a_plan_counts_compiling_where_no_machine_code_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def twice(x: float) -> float:
+        return 2 * x
+
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    fresh = compiled(twice)
+    assert not is_kept(fresh)
+    chosen = gazeveil.mechanism("gaussian:sigma_deg=1")
+    monkeypatch.setattr("gazeveil.release.timing.measure_events", fresh)
+    more = "; the first time on this machine half a minute to two more, for compiling"
+    assert attack_in_words(chosen, "quick", 1000, 3, 1.0).endswith(more)
+    assert fresh(1.0) == 2.0
+    assert is_kept(fresh)
+    assert more not in attack_in_words(chosen, "quick", 1000, 3, 1.0)
+    assert more not in attack_in_words(chosen, "none", 1000, 3, 1.0)

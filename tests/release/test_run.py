@@ -4,6 +4,7 @@ complete and the same bytes, or one sentence and nothing.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,15 +26,23 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import DataError, ParameterError
+from gazeveil.io.reading import ReadingWarning
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.identities.key_file import read_key
+from gazeveil.privacy.publication.identities.names import PublicNames
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.randomness.keys import MasterKey, drawn_anew
 from gazeveil.privacy.registry import mechanism
+from gazeveil.release.charging import Charging
+from gazeveil.release.ledger import ReleaseLedger
+from gazeveil.release.publishing import Watcher, publish
+from gazeveil.release.recipe import Recipe
 from gazeveil.release.run import begun_names, check_out, clean
 from gazeveil.release.work.folder import WorkFolder
+from gazeveil.release.work.journal import JournalHead, begin_journal, read_journal
 from gazeveil.release.work.task import packed
 from tests.release.running import written
+from tests.support import command_line
 
 GAUSSIAN = "gaussian:sigma_deg=3"
 PLACE = "gaussian-place:sigma_deg=2"
@@ -222,7 +232,9 @@ def test_noise_that_a_person_shares_is_shared_across_recordings(raw: Path, tmp_p
     people = list(shown.values())
     others = [len(a[0] & b[0]) for a, b in pairwise(people)]
     assert sum(c > 0 for c in common) >= 4
-    assert sum(others) == 0
+    # 31 where all people share one noise; two of all these places are equal by chance once in 10**7
+    # runs, and one in some 10,000.
+    assert sum(others) <= 1
 
 
 # --- killed
@@ -281,9 +293,27 @@ def interrupted(raw: Path, out: Path, name: str = GAUSSIAN) -> None:
     assert lines(out) == 3
 
 
-def test_what_is_finished_is_not_done_again(raw: Path, tmp_path: Path) -> None:
+#: Puts what a killed run has left where a run to another place would have left it.
+Killed = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def killed(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    """One run by mechanism is killed; nothing that it leaves names its place."""
+    folder = tmp_path_factory.mktemp("killed")
+
+    def put(out: Path, name: str = GAUSSIAN) -> None:
+        first = folder / mechanism(name).name
+        if not WorkFolder(first).exists:
+            interrupted(raw, first, name)
+        shutil.copytree(WorkFolder(first).path, WorkFolder(out).path)
+
+    return put
+
+
+def test_what_is_finished_is_not_done_again(raw: Path, tmp_path: Path, killed: Killed) -> None:
     out = tmp_path / "out"
-    interrupted(raw, out)
+    killed(out)
     done = lines(out)
     before = {p: p.stat().st_mtime_ns for p in WorkFolder(out).release.rglob("*.parquet")}
     result = written(raw, out, GAUSSIAN, 1, resume=True)
@@ -299,10 +329,10 @@ def test_what_is_finished_is_not_done_again(raw: Path, tmp_path: Path) -> None:
 
 
 def test_a_finished_part_that_is_damaged_is_done_again(
-    raw: Path, whole: dict[str, Any], tmp_path: Path
+    raw: Path, whole: dict[str, Any], tmp_path: Path, killed: Killed
 ) -> None:
     out = tmp_path / "out"
-    interrupted(raw, out)
+    killed(out)
     journal = WorkFolder(out).journal()
     assert journal is not None
     victim = WorkFolder(out).release / journal.parts[0].written.summary.files[0]
@@ -312,9 +342,11 @@ def test_a_finished_part_that_is_damaged_is_done_again(
     assert files(out) == whole[GAUSSIAN]
 
 
-def test_a_draw_for_all_recordings_starts_anew_and_says_so(raw: Path, tmp_path: Path) -> None:
+def test_a_draw_for_all_recordings_starts_anew_and_says_so(
+    raw: Path, tmp_path: Path, killed: Killed
+) -> None:
     out = tmp_path / "out"
-    interrupted(raw, out, KSAME)
+    killed(out, KSAME)
     assert begun_names(out) is None
     result = written(raw, out, KSAME, 1, None, resume=True)
     assert result.resumed == 0
@@ -322,10 +354,12 @@ def test_a_draw_for_all_recordings_starts_anew_and_says_so(raw: Path, tmp_path: 
     assert certified(out)
 
 
-def test_a_run_killed_after_the_release_stands_is_over(raw: Path, tmp_path: Path) -> None:
+def test_a_run_killed_after_the_release_stands_is_over(
+    raw: Path, tmp_path: Path, killed: Killed
+) -> None:
     # Between giving the release its name and removing the work folder.
     out = tmp_path / "out"
-    interrupted(raw, out)
+    killed(out)
     folder = WorkFolder(out)
     kept = tmp_path / "kept"
     shutil.copytree(folder.path, kept)
@@ -342,10 +376,10 @@ def test_a_run_killed_after_the_release_stands_is_over(raw: Path, tmp_path: Path
     assert not folder.exists
 
 
-def test_the_key_file_of_a_killed_run_is_its_own(raw: Path, tmp_path: Path) -> None:
+def test_the_key_file_of_a_killed_run_is_its_own(raw: Path, tmp_path: Path, killed: Killed) -> None:
     out, key = tmp_path / "out", tmp_path / "who.json"
     choices = PublicationChoices(key_file=key)
-    interrupted(raw, out)
+    killed(out)
     written(raw, tmp_path / "other", GAUSSIAN, 1, choices=choices)  # the same seed, the same names
     written(raw, out, GAUSSIAN, 1, resume=True, choices=choices)
     assert {p for p, *_ in read_key(key).recordings.values()} == {
@@ -354,13 +388,35 @@ def test_the_key_file_of_a_killed_run_is_its_own(raw: Path, tmp_path: Path) -> N
     assert key.stat().st_mode & 0o777 == 0o600
 
 
+def test_names_of_any_bytes_are_released(raw: Path, tmp_path: Path) -> None:
+    # Archives of other systems hold names that are no UTF-8; U+0085 and U+2028 break lines.
+    folder, key = tmp_path / "in", tmp_path / "key.json"
+    folder.mkdir()
+    names = (b"M\xfcller", b"\xfe", "x\x85y\u2028z".encode())
+    recording = next(iter(gazeveil.read(raw)))
+    rows = zip(recording.t_ns / 1e9, recording.x_deg, recording.y_deg, strict=True)
+    text = "t_s,x_deg,y_deg\n" + "".join(f"{t},{x},{y}\n" for t, x, y in rows if x == x)
+    for name in names:
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name + b".csv")).write_text(text)
+    people = {"M\\udcfcller", "\\udcfe", "x\x85y\u2028z"}
+    with pytest.warns(ReadingWarning, match="a person of its own") as told:
+        assert {r.person for r in gazeveil.read(folder)} == people
+    assert all(str(w.message).isprintable() for w in told)
+    written(folder, tmp_path / "out", GAUSSIAN, choices=PublicationChoices(key_file=key))
+    assert certified(tmp_path / "out")
+    who = read_key(key)
+    assert {person for person, *_ in who.recordings} == people
+    begin_journal(tmp_path / "journal", JournalHead("run", "recording", {"in": "\udcfe"}, who))
+    assert read_journal(tmp_path / "journal").head.names == who
+
+
 # --- refused
 # --------------------------------------------------------------------------------------------------
 
 
-def test_another_choice_is_not_mixed_in(raw: Path, tmp_path: Path) -> None:
+def test_another_choice_is_not_mixed_in(raw: Path, tmp_path: Path, killed: Killed) -> None:
     out = tmp_path / "out"
-    interrupted(raw, out)
+    killed(out)
     with pytest.raises(DataError, match=r"cannot go on.*its parameters.*--clean"):
         written(raw, out, "gaussian:sigma_deg=4", 1, resume=True)
     assert lines(out) >= 3, "what is finished stays"
@@ -399,6 +455,22 @@ def test_two_runs_do_not_write_one_release(raw: Path, tmp_path: Path) -> None:
     for resume in (True, False):
         with folder.locked(), pytest.raises(DataError, match="Another run is writing"):
             written(raw, tmp_path / "out", GAUSSIAN, resume=resume)
+
+
+def test_a_run_that_finds_its_place_taken_is_not_charged(raw: Path, tmp_path: Path) -> None:
+    out, ledger = tmp_path / "out", ReleaseLedger.create(tmp_path / "ledger.json")
+    cohort, folder, another = gazeveil.read(raw)[:2], WorkFolder(out), contextlib.ExitStack()
+
+    def say(step: str, sentence: str) -> None:
+        if sentence.startswith("ledger:"):  # charged; now another run is quicker
+            folder.make()
+            another.enter_context(folder.locked())
+            begin_journal(folder.journal_file, JournalHead("r", "recording", {}, PublicNames({})))
+
+    recipe = Recipe(raw, GAUSSIAN, PublicationChoices(), battery="none")
+    with another, pytest.raises(DataError, match="Another run is writing"):
+        publish(recipe, cohort, out, Watcher(say), charging=Charging(ledger))
+    assert [entry["state"] for entry in ledger.releases] == ["cancelled"]
 
 
 def test_the_work_folder_is_for_its_owner_alone(raw: Path, tmp_path: Path) -> None:
@@ -505,54 +577,50 @@ def counted(home: Path) -> list[str]:
     return [r["state"] for r in ledger["releases"] if r["state"] != "cancelled"]
 
 
-@pytest.mark.parametrize("name", [GAUSSIAN, KSAME])
+@pytest.mark.parametrize("name", [GAUSSIAN, pytest.param(KSAME, marks=pytest.mark.heavy)])
 def test_a_killed_publication_is_completed_verified_and_counted_once(
-    raw: Path, tmp_path: Path, name: str
+    raw: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, home = tmp_path / "out", tmp_path / "home"
     asked = (str(raw), str(out), "-m", name, "--workers", "1")
     killed_publication(home, out, *asked)
-    refused = published(home, *asked)
-    _, wrong = refused.communicate()
-    assert refused.returncode == 2
-    assert "Go on with --resume, or remove it with --clean." in wrong
-    resumed = published(home, *asked, "--resume")
-    said, wrong = resumed.communicate()
-    assert resumed.returncode == 0, wrong
-    assert ("were finished before the interruption" in said) is (name == GAUSSIAN)
-    assert ("all recordings are drawn anew" in said) is (name == KSAME)
+    monkeypatch.setenv("GAZEVEIL_HOME", str(home))
+    refused = command_line.gazeveil("publish", *asked, "--no-attack")
+    assert refused.code == 2
+    assert "Go on with --resume, or remove it with --clean." in refused.err
+    resumed = command_line.gazeveil("publish", *asked, "--no-attack", "--resume")
+    assert resumed.code == 0, resumed.err
+    assert ("were finished before the interruption" in resumed.out) is (name == GAUSSIAN)
+    assert ("all recordings are drawn anew" in resumed.out) is (name == KSAME)
     assert counted(home) == ["finished"]
-    checked = subprocess.run(
-        [sys.executable, "-m", "gazeveil.cli.main", "verify", str(out), "--against", str(raw)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    checked = command_line.gazeveil("verify", out, "--against", raw)
+    assert checked.code == 0, checked.out + checked.err
     assert nothing_but(tmp_path, "home", "out", "out.publish.toml")
 
 
-def test_clean_removes_what_was_left_and_starts_again(raw: Path, tmp_path: Path) -> None:
+def test_clean_removes_what_was_left_and_starts_again(
+    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out, home = tmp_path / "out", tmp_path / "home"
-    killed_publication(home, out, str(raw), str(out), "-m", GAUSSIAN, "--workers", "1")
-    again = published(home, str(raw), str(out), "-m", "gaussian:sigma_deg=4", "--clean")
-    _, wrong = again.communicate()
-    assert again.returncode == 0, wrong
+    asked = (str(raw), str(out), "--workers", "1")
+    killed_publication(home, out, *asked, "-m", GAUSSIAN)
+    monkeypatch.setenv("GAZEVEIL_HOME", str(home))
+    again = command_line.gazeveil(
+        "publish", *asked, "-m", "gaussian:sigma_deg=4", "--clean", "--no-attack"
+    )
+    assert again.code == 0, again.err
     assert certified(out)
     assert not WorkFolder(out).exists
     assert counted(home) == ["finished"]
 
 
-def test_protect_resumes_too(raw: Path, whole: dict[str, Any], tmp_path: Path) -> None:
+def test_protect_resumes_too(
+    raw: Path, whole: dict[str, Any], tmp_path: Path, killed: Killed
+) -> None:
     out = tmp_path / "out"
-    interrupted(raw, out)
+    killed(out)
     options = ("-m", GAUSSIAN, "--seed", "5", "--resume", "--workers", "2")
-    done = subprocess.run(
-        [sys.executable, "-m", "gazeveil.cli.main", "protect", str(raw), str(out), *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "recordings were finished before the interruption" in done.stdout
+    done = command_line.gazeveil("protect", raw, out, *options)
+    assert done.code == 0, done.err
+    assert "recordings were finished before the interruption" in done.out
     assert files(out) == whole[GAUSSIAN]

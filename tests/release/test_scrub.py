@@ -11,12 +11,12 @@ import warnings
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -27,15 +27,16 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.release.inventory import inventory
 from gazeveil.release.inventory.notes import PLAIN
 from gazeveil.release.inventory.patterns import spots
-from gazeveil.release.scrub import PAGE, pupil, scrub
+from gazeveil.release.scrub import PAGE, scrub
 from gazeveil.release.scrub.documents import scrubbed_document
-from gazeveil.release.scrub.eyelink import scrubbed_asc
-from gazeveil.release.scrub.glasses3 import scrubbed_stream
 from gazeveil.release.scrub.job import ScrubJob
-from gazeveil.release.scrub.smi import scrubbed_smi
+from gazeveil.release.scrub.kinds import pupil
+from gazeveil.release.scrub.kinds.eyelink import scrubbed_asc
+from gazeveil.release.scrub.kinds.glasses3 import scrubbed_stream
+from gazeveil.release.scrub.kinds.smi import scrubbed_smi
 from gazeveil.release.scrub.source_text import NEUTRAL_S
 from gazeveil.release.scrub.tables import scrubbed_table
-from tests.support import identifiers
+from tests.support import command_line, identifiers
 from tests.support.bids_validator import errors
 from tests.support.identifiers import NAME, SCRUBBED, WORD, plant, traces_in, write
 from tests.support.recordings import real
@@ -354,24 +355,15 @@ def test_two_recordings_of_one_export_do_not_say_how_far_apart_they_were(tmp_pat
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
-    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], message: str, tmp_path: Path
 ) -> None:
-    import subprocess
-    import sys
-
     plant("smi", tmp_path / "in")
     write(tmp_path / "full" / "a.txt", "here already")
     write(tmp_path / "other" / "a.docx", "a letter")
-    done = subprocess.run(
-        [sys.executable, "-m", "gazeveil.cli.main", "scrub", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    done = command_line.gazeveil("scrub", *arguments, folder=tmp_path)
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
     assert not (tmp_path / "out").exists()
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
 
@@ -389,7 +381,7 @@ def test_a_cut_archive_is_named_and_the_rest_is_copied(tmp_path: Path) -> None:
 def test_an_identifier_that_the_rules_let_through_stops_the_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gazeveil.release.scrub import eyelink
+    from gazeveil.release.scrub.kinds import eyelink
 
     plant("eyelink-asc", tmp_path / "in")
     monkeypatch.setattr(eyelink, "_text", lambda text, job: text)  # a rule that is broken
@@ -522,6 +514,8 @@ def test_no_text_passes_through_a_stream_of_glasses3(text: str, place: int) -> N
 
 @given(TEXT, TEXT)
 def test_no_text_passes_through_a_table(column: str, cell: str) -> None:
+    # Hypothesis also tries words of the source: names that the rules know stay.
+    assume(pupil.CLOUD.action(column) is None)
     lines = [
         f"timestamp [ns],gaze x [px],gaze y [px],recording id,{column},worn",
         f"1000,{cell},2.5,{cell},{cell},1",
@@ -551,6 +545,6 @@ def test_any_text_is_looked_at_without_a_fault_and_each_character_once(text: str
 
 @pytest.mark.parametrize("text", ["a" * 50_000, "1-" * 25_000, "/a" * 25_000, "a." * 25_000])
 def test_long_texts_take_no_longer_than_their_length(text: str) -> None:
-    begin = perf_counter()
+    begin = process_time()
     list(spots(text))
-    assert perf_counter() - begin < 2.0
+    assert process_time() - begin < 2.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from functools import cache
@@ -28,7 +29,7 @@ REASONS = {
 
 #: Names in a test, its fixtures or the functions it calls that give it a mark.
 MARKS = {
-    "data": {"real", "data_folder"},
+    "data": {"real", "real_cohort", "data_folder"},
     "browser": {"browser", "served", "desk", "sync_playwright"},
     "postgres": {"postgres"},
     "stats": {"ALPHA", "follows", "fits", "assert_distribution", "assert_pmf"},
@@ -63,11 +64,19 @@ def missed(reason: str, words: tuple[str, ...]) -> str | None:
     return None
 
 
+_MARKED = re.compile(rf"\b({'|'.join(sorted(set().union(*MARKS.values())))})\b")
+
+
 @cache
 def _names_by_function(path: Path) -> dict[str, frozenset[str]]:
-    """All names that each top-level function or class of a file uses, its arguments too."""
+    """All names that each top-level function or class of a file uses, its arguments too; nothing
+    of a file without a word that gives a mark.
+    """
     names: dict[str, frozenset[str]] = {}
-    for node in ast.parse(path.read_text("utf-8")).body:
+    text = path.read_text("utf-8")
+    if not _MARKED.search(text):
+        return names
+    for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names[node.name] = frozenset(
                 word
@@ -94,9 +103,17 @@ def marks_of(path: Path, function: str) -> set[str]:
 
 
 def count_test_functions(folder: Path) -> int:
-    """How many test functions the files of a folder define."""
+    """How many test functions the files of a folder define, in classes too."""
     return sum(
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
-        for path in folder.rglob("test_*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        _count(ast.parse(path.read_text("utf-8")).body) for path in folder.rglob("test_*.py")
+    )
+
+
+def _count(body: list[ast.stmt]) -> int:
+    return sum(
+        _count(node.body)
+        if isinstance(node, ast.ClassDef)
+        else isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        for node in body
     )

@@ -4,6 +4,7 @@ system's library liblsl.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 
 
@@ -69,6 +70,12 @@ class StreamInfo:
     def channel_count(self) -> int:
         return self._count
 
+    def nominal_srate(self) -> float:
+        return self.rate
+
+    def channel_format(self) -> int:
+        return self.format
+
     def desc(self) -> Node:
         return self._desc
 
@@ -89,7 +96,9 @@ class Network:
 class FakePylsl:
     """Stands in for the module `pylsl`."""
 
+    cf_float32 = 1
     cf_double64 = 2
+    proc_clocksync = 1
     IRREGULAR_RATE = 0.0
     LostError = LostError
     StreamInfo = StreamInfo
@@ -99,12 +108,27 @@ class FakePylsl:
         self.network = network
 
         class StreamInlet:
-            def __init__(self, info: StreamInfo, recover: bool = True) -> None:
+            def __init__(
+                self, info: StreamInfo, recover: bool = True, processing_flags: int = 0
+            ) -> None:
                 assert not recover
+                assert processing_flags == FakePylsl.proc_clocksync
                 self._info = info
 
-            def info(self) -> StreamInfo:
+            def info(self, timeout: float = 0.0) -> StreamInfo:
                 return self._info
+
+            def time_correction(self, timeout: float = 0.0) -> float:
+                return 0.0
+
+            def open_stream(self, timeout: float = 0.0) -> None:
+                pass
+
+            def pull_sample(self, timeout: float = 0.0) -> tuple[list[float] | None, float | None]:
+                rows, times = self.pull_chunk(timeout, 1)
+                if not times:
+                    time.sleep(timeout)
+                return (rows[0], times[0]) if times else (None, None)
 
             def pull_chunk(
                 self, timeout: float = 0.0, max_samples: int = 1024
@@ -136,10 +160,19 @@ class FakePylsl:
     def local_clock(self) -> float:
         return 0.0
 
-    def offer(self, name: str, labels: list[str], rows: list[tuple[list[float], float]]) -> None:
-        """Put a stream on the network."""
-        info = StreamInfo(name, "Gaze", len(labels))
+    def offer(
+        self,
+        name: str,
+        labels: list[str],
+        rows: list[tuple[list[float], float]],
+        rate_hz: float = 100.0,
+        **fields: str,
+    ) -> None:
+        """Put a stream on the network; `fields` are those of every channel."""
+        info = StreamInfo(name, "Gaze", len(labels), rate_hz, self.cf_float32)
         channels = info.desc().append_child("channels")
         for label in labels:
-            channels.append_child("channel").append_child_value("label", label)
+            channel = channels.append_child("channel").append_child_value("label", label)
+            for field, value in fields.items():
+                channel.append_child_value(field, value)
         self.network.streams[name] = (info, deque(rows), True)

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from tests.support.chromium import chromium
 from tests.support.gatekeeper_running import Process, free_port
 
-WAIT_MS = 15_000
+WAIT_MS = 60_000
 expect.set_options(
     timeout=WAIT_MS
 )  # on a busy machine the first answer of a fresh process takes seconds
@@ -86,7 +86,7 @@ class Desk:
             base_url=process.address,
             cookies={cookie["name"]: cookie["value"] for cookie in signed_in["cookies"]},
             headers=self._session(),
-            timeout=30,
+            timeout=60,
         )
         self.contexts: list[BrowserContext] = []
         self.mistakes: list[str] = []

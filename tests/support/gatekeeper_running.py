@@ -27,9 +27,14 @@ from gazeveil.gatekeeper.service.http.server import Server, configure
 from gazeveil.gatekeeper.service.http.start import address_of, listen, warm_up
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import load_settings
+from tests.support.ports import free_port as free_port
 
 KALEIDO = "kaleido-uniform:epsilon=1,w=60,r_deg=5"
 GAUSSIAN = "gaussian:sigma_deg=5"
+
+#: What a client may take for the head of a request, for its hello and for the answer to a ping, in
+#: seconds: a test that a busy machine holds up would be cut.
+PATIENT = {"head_s": 60, "hello_s": 60, "ping_s": 300}
 
 #: A grant that allows everything, with budgets nobody reaches in a test.
 ALL: dict[str, Any] = {
@@ -140,7 +145,8 @@ class Running:
     def talk(self, token: str | None, path: str = "/v1/stream", **options: Any) -> Iterator[Talk]:
         """A WebSocket after its hello; without a token, before it."""
         with connect(
-            self.address.replace("http", "ws", 1) + path, compression=None, **options
+            self.address.replace("http", "ws", 1) + path,
+            **{"compression": None, "open_timeout": 60, "ping_interval": None, **options},
         ) as socket:
             talk = Talk(socket)
             if token is not None:
@@ -222,7 +228,9 @@ def running(home: Path, **settings: Any) -> Iterator[Running]:
     """A Gatekeeper in a thread of this process, on a free port, with a tracker on its own channel
     unless another is named.
     """
-    chosen = load_settings(**{"home": home, "port": 0, "tracker": "websocket", **settings})
+    chosen = load_settings(
+        **{"home": home, "port": 0, "tracker": "websocket", **PATIENT, **settings}
+    )
     found = listen(chosen)
     service = Service(chosen)
     _warm(service)
@@ -233,22 +241,24 @@ def running(home: Path, **settings: Any) -> Iterator[Running]:
         address_of(found, chosen.tls_certificate is not None), owner_token(service), service
     )
     try:
-        until(lambda: server.started, 20)
+        until(lambda: server.started, 60)
         yield here
     finally:
         here.owner.close()
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
         found.close()
         assert not thread.is_alive()
 
 
 def until(condition: Any, timeout: float = 30.0, step: float = 0.01) -> None:
-    """Wait for something to become true."""
+    """Wait for something to become true; while the machine stands still time does too."""
     end = time.monotonic() + timeout
     while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
+        now = time.monotonic()
+        assert now < end, "it did not happen in time"
         time.sleep(step)
+        end += max(0.0, time.monotonic() - now - step)
 
 
 class Process:
@@ -260,6 +270,7 @@ class Process:
             **os.environ,
             "GAZEVEIL_HOME": str(home),
             "OMP_NUM_THREADS": "1",
+            **{f"GAZEVEIL_{name.upper()}": f"{seconds}" for name, seconds in PATIENT.items()},
             **environment,
         }
         self.address = f"http://127.0.0.1:{port}"
@@ -307,12 +318,3 @@ class Process:
     def __exit__(self, *_: object) -> None:
         if self.process is not None:
             self.kill(signal.SIGTERM)
-
-
-def free_port() -> int:
-    """A port nobody uses now."""
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

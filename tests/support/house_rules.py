@@ -9,6 +9,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 MODULES_PER_FOLDER = 15
@@ -36,6 +37,11 @@ class Tree:
         self.paths = {self._module_name(path): path for path in sorted(folder.rglob("*.py"))}
         self.text = {name: path.read_text("utf-8") for name, path in self.paths.items()}
         self.code = {name: ast.parse(text) for name, text in self.text.items()}
+
+    @cached_property
+    def nodes(self) -> dict[str, list[ast.AST]]:
+        """All nodes of each module: to walk through them takes as long as to parse them."""
+        return {name: list(ast.walk(code)) for name, code in self.code.items()}
 
     def _module_name(self, path: Path) -> str:
         parts = path.relative_to(self.folder.parent).with_suffix("").parts
@@ -111,9 +117,9 @@ def _body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def long_functions(tree: Tree) -> list[str]:
     """Functions whose body is above the length, without a comment that says why."""
     breaks = []
-    for name, code in tree.code.items():
+    for name, nodes in tree.nodes.items():
         lines = tree.text[name].splitlines()
-        for node in ast.walk(code):
+        for node in nodes:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             top = min([node.lineno, *(d.lineno for d in node.decorator_list)]) - 1
@@ -124,15 +130,16 @@ def long_functions(tree: Tree) -> list[str]:
 
 
 def _without_type_checking(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes below one, but those that only a type checker reads."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            for other in child.orelse:
-                yield other
-                yield from _without_type_checking(other)
-            continue
-        yield child
-        yield from _without_type_checking(child)
+    """All nodes below one, in any order, but those that only a type checker reads."""
+    left = [node]
+    while left:
+        for child in ast.iter_child_nodes(left.pop()):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                left += child.orelse
+                yield from child.orelse
+                continue
+            left.append(child)
+            yield child
 
 
 def _from_module(tree: Tree, name: str, node: ast.ImportFrom) -> str:
@@ -199,9 +206,9 @@ def import_circles(tree: Tree) -> list[str]:
 def private_imports(tree: Tree) -> list[str]:
     """Private names that a module takes from another one, by import or by attribute."""
     breaks = []
-    for name, code in tree.code.items():
+    for name, nodes in tree.nodes.items():
         modules: dict[str, str] = {}
-        for node in ast.walk(code):
+        for node in nodes:
             if not isinstance(node, ast.ImportFrom):
                 continue
             source = _from_module(tree, name, node)
@@ -214,7 +221,7 @@ def private_imports(tree: Tree) -> list[str]:
                     modules[alias.asname or alias.name] = alias.name
         breaks += [
             f"{tree.relative(name)}: {node.value.id}.{node.attr}"
-            for node in ast.walk(code)
+            for node in nodes
             if isinstance(node, ast.Attribute)
             and isinstance(node.value, ast.Name)
             and node.value.id in modules
@@ -229,7 +236,7 @@ def callable_modules(tree: Tree) -> list[str]:
     for name, code in tree.code.items():
         breaks += [
             f"{tree.relative(name)}: {node.name}"
-            for node in ast.walk(code)
+            for node in tree.nodes[name]
             if isinstance(node, ast.ClassDef)
             and any(ast.unparse(base).endswith("ModuleType") for base in node.bases)
         ]

@@ -256,6 +256,7 @@ def examples() -> dict[str, object]:
             "heatmap-laplace:epsilon=1,reading=corrected": grid + 0.02 * rng.random((32, 64)),
         },
         "title": "p01, stimulus 3",
+        "viewers": 24,
         "space": "sphere",
         "extent": (0.0, 360.0, 0.0, 180.0),
     }

@@ -6,17 +6,19 @@ A test module imports the fixtures it uses, and those they use, with `# noqa: F4
 
 from __future__ import annotations
 
+import atexit
 import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.ports import free_port
 
 
 def programs() -> Path | None:
@@ -71,9 +73,7 @@ class Server:
         self._password = secrets.token_hex(8)
         (self.folder / "password").write_text(self._password)
         self._watch()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         if self._user is not None:
             shutil.chown(self.folder, self._user)
             shutil.chown(self.folder / "password", self._user)
@@ -142,8 +142,12 @@ class Server:
         """`immediate` is a crash: no checkpoint, connections cut."""
         self._run("pg_ctl", "stop", "-w", "-D", self._data, "-m", mode)
 
+    @property
+    def running(self) -> bool:
+        return (Path(self._data) / "postmaster.pid").exists()
+
     def remove(self) -> None:
-        if (Path(self._data) / "postmaster.pid").exists():
+        if self.running:
             self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -160,17 +164,21 @@ class Server:
         return f"postgresql://gazeveil:{self._password}@127.0.0.1:{self.port}/{name}"
 
 
+#: The server of this process. Every module that imports the fixture has a fixture of its own.
+_SERVERS: list[Server] = []
+
+
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
+def postgres() -> Server:
     binaries = programs()
     if binaries is None:
         pytest.skip("PostgreSQL is not installed here; on Debian: apt-get install postgresql.")
-    server = Server(binaries)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()
+    if not _SERVERS:
+        _SERVERS.append(Server(binaries))
+        atexit.register(_SERVERS[0].remove)
+    if not _SERVERS[0].running:  # also after a test that stopped it and failed
+        _SERVERS[0].start()
+    return _SERVERS[0]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

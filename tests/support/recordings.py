@@ -1,13 +1,18 @@
-"""Where the real recordings are: known only through GAZEVEIL_DATA."""
+"""Where the real recordings are, known only through GAZEVEIL_DATA, and what is in them."""
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from gazeveil import Cohort
 
 
 def data_folder() -> Path:
@@ -22,3 +27,15 @@ def real(*parts: str) -> Path:
             f"the recordings '{'/'.join(parts)}' are not under GAZEVEIL_DATA ({data_folder()})"
         )
     return path
+
+
+@cache
+def _loaded(path: Path) -> Cohort:
+    import gazeveil
+
+    return gazeveil.read(path).load()
+
+
+def real_cohort(*parts: str) -> Cohort:
+    """Real recordings in memory, read once for all tests of a process: nobody can change them."""
+    return _loaded(real(*parts))

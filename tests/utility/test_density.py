@@ -16,7 +16,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.utility.density import Density, jensen_shannon
 from gazeveil.utility.registry import utility
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 SCREEN = Screen(1600, 900, 480.0, 270.0, 600.0)
 
@@ -177,7 +177,7 @@ def test_empty_histograms_and_tables_are_not_measured() -> None:
 
 
 def test_on_real_clips_noise_and_coarse_cells_change_the_density_and_lost_samples_hardly() -> None:
-    clips = gazeveil.read(real("gazecom"), format="gazecom")
+    clips = real_cohort("gazecom")
     clips = clips.select(people=list(clips.people)[:4], stimuli=clips.stimuli[:3]).load()
     lost = [
         measured(clips, gazeveil.mechanism(m).release(clips, seed=1).data)["jsd"]

@@ -14,17 +14,12 @@ from gazeveil import Cohort, Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import Space, angle_deg
-from gazeveil.utility.prediction import (
-    LAGS,
-    Prediction,
-    fit,
-    from_plane,
-    line_weights,
-    moments_of,
-    to_plane,
-)
+from gazeveil.utility.prediction.floors import line_weights
+from gazeveil.utility.prediction.moments import LAGS, from_plane, moments_of, to_plane
+from gazeveil.utility.prediction.ridge import fit
+from gazeveil.utility.prediction.task import Prediction
 from gazeveil.utility.registry import utility
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 from tests.support.strategies import recordings
 
 SCREEN = Screen(1600, 900, 480.0, 270.0, 600.0)
@@ -368,7 +363,7 @@ def test_wrong_parameters_are_refused(parameters: dict[str, object]) -> None:
 
 
 def test_on_real_clips_noise_hurts_a_frozen_model_and_training_again_helps_as_s001_found() -> None:
-    clips = gazeveil.read(real("gazecom"), format="gazecom")
+    clips = real_cohort("gazecom")
     clips = clips.select(people=list(clips.people)[:8], stimuli=clips.stimuli[:4]).load()
     noisy, again = (
         gazeveil.mechanism("gaussian:sigma_deg=10").release(clips, seed=s).data.load()

@@ -14,7 +14,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet, carry
 from gazeveil.utility.registry import utility
 from gazeveil.utility.saliency import METRICS, Saliency, cell_areas, cells, compare, saliency_map
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 SCREEN = Screen(1600, 900, 480.0, 270.0, 600.0)
 
@@ -208,7 +208,7 @@ def test_figures_hardly_depend_on_the_size_of_the_map() -> None:
 
 
 def test_on_real_scenes_more_noise_leaves_less_of_the_map() -> None:
-    scenes = gazeveil.read(real("eyenavgs_nthu"), format="eyenavgs")
+    scenes = real_cohort("eyenavgs_nthu")
     scenes = carry(
         scenes.select(people=list(scenes.people)[:5], stimuli=scenes.stimuli[:3]).load(),
         FeaturePipeline(),

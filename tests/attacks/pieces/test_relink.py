@@ -69,6 +69,7 @@ def test_people_who_move_alike_are_not_recognised() -> None:
         assert rate(f"relink:by={by},scores=steps", *parts) < 0.3
 
 
+@pytest.mark.heavy
 def test_whoever_is_told_which_pieces_belong_together_knows_more() -> None:
     gallery, probe, owners = sides(jumpers(PEOPLE, 4), SHORT)
     told = released(jumpers(PEOPLE, 4), SHORT, 2)

@@ -136,7 +136,9 @@ def test_samples_arrive_until_the_owner_revokes(here: Running, encoding: Any) ->
     assert (np.diff(first.t_ns) > 0).all()
     assert first.valid.all()
     assert np.isfinite(first.x_deg).all()
-    assert not np.isin(np.round(first.x_deg, 3), (100.0, 140.0, 180.0)).any(), "no raw sample"
+    # Both angles: one alone meets a raw one by chance once in some 10,000 runs.
+    raw = np.isin(np.round(first.x_deg, 3), (100.0, 140.0, 180.0))
+    assert not (raw & (np.round(first.y_deg, 3) == 90.0)).any(), "no raw sample"
     assert [b.sequence for b in batches[:4]] == np.cumsum(
         [0, *(len(b) for b in batches[:3])]
     ).tolist(), "none is missing"
@@ -202,7 +204,7 @@ def test_an_app_asks_and_waits_until_it_is_granted(here: Running) -> None:
         assert refused(lambda: gaze.wait_for_grant(timeout_s=0.05, every_s=0.01)) == "no-consent"
         assert refused(lambda: gaze.register_area("a", 0, 0, 20, 20)) == "no-consent"
         here.owner.post("/v1/consent", json={"on": True})
-        assert gaze.wait_for_grant(timeout_s=5)["grant"]["preset"] == "aoi-analytics"
+        assert gaze.wait_for_grant(timeout_s=60)["grant"]["preset"] == "aoi-analytics"
         assert refused(lambda: next(gaze.samples(KALEIDO))) in ("scope", "mechanism")
 
 
@@ -236,10 +238,10 @@ def test_a_stream_comes_back_when_the_service_does(tmp_path: Path) -> None:
             until(lambda: len(batches) > 2)
     before = len(batches)
     with running(home, port=port) as second, second.tracker() as tracker, looking(tracker):
-        until(lambda: len(batches) > before + 2, 20)
+        until(lambda: len(batches) > before + 2, 60)
         assert ended == []
         second.owner.post("/v1/apps/stayer/revoke", json={})
-        thread.join(10)
+        thread.join(60)
     assert [error.code for error in ended] == ["revoked"]
     gaze.close()
 

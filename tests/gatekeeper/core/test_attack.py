@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-import gazeveil
 from gazeveil.gaze.cohort import Cohort
 from tests.support.places import ROOT
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +28,7 @@ def bench() -> Any:
 def test_what_ten_apps_collect_from_a_person_is_the_sheet_and_no_more(
     bench: Any, level: str
 ) -> None:
-    cohort = gazeveil.read(real("gazecom"))
+    cohort = real_cohort("gazecom")
     person = list(cohort.select(people=list(cohort.people)[:1], stimuli=cohort.stimuli[:2]))
     events, streamed = bench.replay(person, level, listeners=True)
     own = [bench.rebuilt(r, bench.event_log(r, level), bench.LEVELS[level].tick_ms) for r in person]
@@ -47,7 +46,7 @@ def test_what_ten_apps_collect_from_a_person_is_the_sheet_and_no_more(
 
 @pytest.mark.heavy
 def test_the_coalitions_rate_lies_within_the_levels_interval(bench: Any) -> None:
-    cohort = gazeveil.read(real("gazecom"))
+    cohort = real_cohort("gazecom")
     everybody = list(cohort.select(stimuli=cohort.stimuli[:4]))
     people: dict[str, list[Any]] = {}
     for recording in everybody:

@@ -185,6 +185,7 @@ def test_the_policy_says_how_far_and_its_change_counts_from_the_next_leases_on()
             "kaleido:epsilon=1,w=60,r_deg=2",
             "kaleido-uniform:epsilon=1,w=60,r_deg=1/3",
             "clock-render:epsilon=1,r_deg=2",
+            "dpgazesynth-live:epsilon=1",
         ),
     ],
 )

@@ -22,7 +22,7 @@ from gazeveil.gatekeeper import PublicEvent, SaccadeStart
 from gazeveil.gatekeeper.client.client import connect
 from gazeveil.gaze.geometry import Screen
 from tests.support.gatekeeper_running import Running, running
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 from tests.support.wearers import Trace, keeper, later, looks
 
 SCREEN = Screen(1680, 1050, 474, 297, 550)
@@ -148,7 +148,7 @@ def test_any_blocks_give_the_same_pursuits_and_the_option_changes_nothing_else(
 def test_people_call_it_pursuit_too() -> None:
     # All recordings of the people with even numbers, with the network that was trained on the
     # others: 0.71.
-    cohort = gazeveil.read(real("gazecom"), format="gazecom")
+    cohort = real_cohort("gazecom")
     even = list(
         cohort.select(people=[p for p in cohort.people if int(p.removeprefix("obs")) % 2 == 0])
     )

@@ -86,14 +86,14 @@ def test_the_first_block_the_end_of_a_lease_and_a_lock_are_waited_for_elsewhere(
         def hold() -> None:
             with keeper._state.lock:
                 held.set()
-                let_go.wait(10)
+                let_go.wait(120)
 
         holder = threading.Thread(target=hold)
         holder.start()
-        assert held.wait(10)
+        assert held.wait(60)
         began = time.monotonic()
         assert not keeper.push_now(*block(110, 10))
-        assert time.monotonic() - began < 5.0, "the lock is held for ten seconds"
+        assert time.monotonic() - began < 60, "the lock is held for two minutes"
         let_go.set()
         holder.join()
         assert keeper.push_now(*block(110, 10))

@@ -5,6 +5,7 @@ service runs: noticed, told, and nothing leaves.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import sqlite3
@@ -27,6 +28,7 @@ from gazeveil.gatekeeper.ledger.database_file import LostFileError
 from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
 from tests.support.gatekeeper_running import Running, running, until
 from tests.support.postgres import quick_folder  # noqa: F401
+from tests.support.stalls import SteadyClock
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="an open file cannot be removed there"
@@ -140,10 +142,13 @@ def here(quick_folder: Path) -> Iterator[Running]:
 
 
 def _not_ready(here: Running, said: str) -> None:
-    until(lambda: httpx.get(here.address + "/health/ready").status_code == 503, 10, 0.1)
-    answer = httpx.get(here.address + "/health/ready").json()
+    # The first words may be that it does not answer: why comes with the next question to it.
+    def asked() -> httpx.Response:
+        return httpx.get(here.address + "/health/ready")
+
+    until(lambda: asked().status_code == 503 and said in str(asked().json()["reason"]), 30, 0.1)
+    answer = asked().json()
     assert answer["ready"] is answer["database"] is False
-    assert said in answer["reason"]
     assert "/" not in answer["reason"], "strangers read this page"
 
 
@@ -155,7 +160,7 @@ def test_a_file_lost_in_the_middle_of_a_stream_ends_it_and_its_spending_is_not_f
     path = here.service.settings.home / "gatekeeper.sqlite"
     aside = path.with_name("aside")
     token = here.app("shop")
-    with here.tracker() as tracker, here.talk(token) as talk:
+    with here.tracker() as tracker, here.talk(token) as talk, SteadyClock() as clock:
         assert talk.subscribe(1, what="samples", mechanism=TEN)["type"] == "subscribed"
         assert talk.subscribe(2, what="fixation")["type"] == "subscribed"
         tracker.send(np.full(5, 180.0), 90.0)
@@ -163,16 +168,16 @@ def test_a_file_lost_in_the_middle_of_a_stream_ends_it_and_its_spending_is_not_f
         path.rename(aside)
         if how == "replaced":
             shutil.copy(aside, path)
-        lost, got, ended = time.monotonic(), 0, set()
+        lost, got, ended = clock(), 0, set()
         while len(ended) < 2:
             tracker.send(np.full(5, 180.0), 90.0)
-            message = talk.hear(20)
+            message = talk.hear(60)
             got += len(message.get("x_deg", ()))
             if message["type"] == "ended":
                 assert message["code"] == "ledger"
                 ended.add(message["id"])
             time.sleep(0.02)
-        assert time.monotonic() - lost < 15, "two seconds of silence, on a machine that is busy"
+        assert clock() - lost < 15, "two seconds of silence, on a machine that is busy"
         _not_ready(here, "removed" if how == "removed" else "replaced by another")
         with here.client(token) as app:
             assert app.get("/v1/tile").json()["error"]["code"] == "ledger"
@@ -183,7 +188,14 @@ def test_a_file_lost_in_the_middle_of_a_stream_ends_it_and_its_spending_is_not_f
         spent = here.service.ledger.spent("app:shop", "epsilon", time.time_ns())
         assert spent * 10 >= got + 5, "what was given is in the file that came back"
         until(lambda: here.owner.post("/v1/consent", json={"on": True}).status_code == 200, 20, 0.2)
-        assert talk.subscribe(3, what="samples", mechanism=TEN)["type"] == "subscribed"
+        numbers = itertools.count(3)
+        until(
+            lambda: (
+                talk.subscribe(next(numbers), what="samples", mechanism=TEN)["type"] == "subscribed"
+            ),
+            30,
+            0.2,
+        )
 
 
 def test_a_locked_file_makes_the_service_not_ready_with_a_sentence(here: Running) -> None:
@@ -226,7 +238,7 @@ def test_a_full_disk_ends_streams_refuses_and_lets_the_owner_take_away(small_dis
             ended: set[int] = set()
             while len(ended) < 2:
                 tracker.send(np.full(5, 180.0), 90.0)
-                message = talk.hear(20)
+                message = talk.hear(60)
                 if message["type"] == "ended":
                     assert message["code"] == "ledger"
                     ended.add(message["id"])
@@ -235,10 +247,10 @@ def test_a_full_disk_ends_streams_refuses_and_lets_the_owner_take_away(small_dis
             assert (
                 here.owner.post("/v1/apps/shop/grant", json={"preset": "avatar"}).status_code == 503
             )
-            began = time.monotonic()
-            assert here.owner.post("/v1/apps/shop/revoke").json()["state"] == "revoked"
-            # 0.4 s, and a call that waited for the ledger would take its patience of 5 s.
-            assert time.monotonic() - began < 3.0
+            with SteadyClock() as clock:
+                assert here.owner.post("/v1/apps/shop/revoke").json()["state"] == "revoked"
+                # 0.4 s, and a call that waited for the ledger would take its patience of 5 s.
+                assert clock() < 3.0
             assert b'"revoke"' in (small_disk / "home" / "taken-back").read_bytes(), (
                 "marked although the disk is full"
             )

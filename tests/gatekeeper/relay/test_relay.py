@@ -39,14 +39,15 @@ from gazeveil.gatekeeper.relay.topics import check_forward
 from gazeveil.gatekeeper.relay.websocket import WebSocketSink
 from gazeveil.gatekeeper.relay.zmq import PupilSink
 from gazeveil.gatekeeper.trackers import Tracker, open_tracker
-from gazeveil.gatekeeper.trackers.lsl import LSLTracker
+from gazeveil.gatekeeper.trackers.lsl.tracker import LSLTracker
+from gazeveil.gatekeeper.trackers.picture import ScreenPicture, pinhole
 from gazeveil.gatekeeper.trackers.pupil import PupilTracker
-from gazeveil.gatekeeper.trackers.pupil_format import ScreenPicture, pinhole
 from gazeveil.gatekeeper.trackers.websocket import ListeningTracker
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from tests.support.fake_pupil import FakePupil, PupilClient, gaze
 from tests.support.fake_pylsl import FakePylsl
+from tests.support.ports import free_port
 
 LIMIT_S = 100.0
 KALEIDO = "kaleido:epsilon=1,w=60,r_deg=2"
@@ -304,7 +305,10 @@ def test_a_client_of_pupil_connects_unchanged_and_gets_protected_and_no_raw_gaze
         assert topic == message["topic"] == "gaze.3d.01."
         assert set(message) == {"topic", "norm_pos", "confidence", "timestamp", "base_data"}
         assert message["confidence"] in (0.0, 1.0)
-        assert message["base_data"] == []
+        eyes = message["base_data"]
+        assert [eye["id"] for eye in eyes] == [0, 1], "clients look here for the eyes that are seen"
+        told = {eye["timestamp"] for eye in eyes} | {eye["confidence"] for eye in eyes}
+        assert {v for v in numbers(eyes) if v == v} == told
         assert message["norm_pos"] == pytest.approx(
             by_time[round(float(str(message["timestamp"])) * 100)], abs=1e-12
         )
@@ -749,23 +753,18 @@ def test_a_relay_never_reads_its_own_lsl_stream(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "pylsl", lsl)  # type: ignore[arg-type]
     info = lsl.StreamInfo("protected", "Gaze", 3, 0.0, 2, "gazeveil-relay-protected")
     lsl.network.streams["protected"] = (info, [], True)  # type: ignore[assignment]
-    assert LSLTracker()._connect() is None
+    assert LSLTracker(rate_hz=100, wait_s=0.1)._connect() is None
     with pytest.raises(ParameterError, match="another name"):
         run(
             LSLSink("raw").start(
-                LSLTracker("raw"), Protector("gaussian:sigma_deg=1", 120.0, CAMERA).guarantee
+                LSLTracker("raw", rate_hz=120),
+                Protector("gaussian:sigma_deg=1", 120.0, CAMERA).guarantee,
             )
         )
 
 
 # --- the command
 # --------------------------------------------------------------------------------------------------
-
-
-def free_port() -> int:
-    with sockets.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def command(*arguments: object) -> int:

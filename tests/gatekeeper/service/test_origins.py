@@ -35,7 +35,7 @@ from tests.support.chromium import chromium
 from tests.support.gatekeeper_running import Running, running, sign_in, until
 from tests.support.other_origin import OtherOrigin, other_origin  # noqa: F401
 
-WAIT_MS = 15_000
+WAIT_MS = 60_000
 NAME = "gaze.example"
 
 
@@ -353,7 +353,7 @@ def test_half_handshakes_do_not_lock_the_owner_out(tls: tuple[Running, Path, Pat
     held = []
     for number in range(60):
         with contextlib.suppress(OSError):
-            one = socket.create_connection(("127.0.0.1", port), timeout=5)
+            one = socket.create_connection(("127.0.0.1", port), timeout=30)
             one.sendall(b"\x16\x03\x01\x02\x00\x01" if number % 2 else b"")
             held.append(one)
     answer = httpx.get(

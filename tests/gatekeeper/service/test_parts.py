@@ -12,6 +12,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper import blocks
 from gazeveil.gatekeeper.logs import JsonLines
 from gazeveil.gatekeeper.service.http.limits import KEYS, Buckets, Guesses, depth
+from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import Settings, load_settings, table
 from gazeveil.gatekeeper.service.sockets import wire
 from gazeveil.gatekeeper.service.sockets.channel import Channel, Outgoing
@@ -42,6 +43,20 @@ def test_settings_come_from_the_environment_and_the_command_line_wins(
     )
     assert load_settings(port=99).port == 99
     assert found.database_url == f"sqlite:///{tmp_path / 'gatekeeper.sqlite'}"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_named_rate_is_that_of_every_tracker(named: bool, tmp_path: Path) -> None:
+    settings = load_settings(
+        home=tmp_path / "home", tracker="pupil://127.0.0.1:9", rate_hz=250.0 if named else None
+    )
+    service = Service(settings)
+    try:
+        assert service.tracker is not None
+        assert service.tracker.rate_hz == (250.0 if named else 120.0)
+        assert service.keeper.rate_hz == service.tracker.rate_hz
+    finally:
+        asyncio.run(service.close())
 
 
 @pytest.mark.parametrize(
@@ -182,6 +197,14 @@ class Socket:
         return [json.loads(str(m["text"])) for m in self.sent if "text" in m]
 
 
+async def written() -> None:
+    """Let the writers go on until they wait; by rounds of the loop, since a busy machine may stop
+    between two of them for longer than any time.
+    """
+    for _ in range(500):
+        await asyncio.sleep(0)
+
+
 def connection_of(most: int = 4) -> tuple[Broadcaster, Connection, Socket]:
     broadcaster, socket = Broadcaster(), Socket()
     broadcaster.loop = asyncio.get_running_loop()
@@ -199,12 +222,12 @@ def test_a_slow_reader_loses_the_oldest_and_is_told_how_many() -> None:
         channel = connection.channels[1] = Channel(connection, 1, "samples")
         connection.announce(channel, {"type": "subscribed", "id": 1})
         socket.gate.clear()
-        await asyncio.sleep(0.01)
+        await written()
         for number in range(100):
             push(channel, number)
         assert len(connection._waiting) <= 5
         socket.gate.set()
-        await asyncio.sleep(0.01)
+        await written()
         samples = [m for m in socket.texts if m["type"] == "samples"]
         assert [m["sequence"] for m in samples] == [96, 97, 98, 99]
         assert all(m["dropped"] == 96 for m in samples)
@@ -219,10 +242,10 @@ def test_samples_that_come_before_the_answer_wait_for_it() -> None:
         _, connection, socket = connection_of()
         channel = connection.channels[1] = Channel(connection, 1, "samples")
         push(channel, 0)
-        await asyncio.sleep(0.01)
+        await written()
         assert socket.sent == []
         connection.announce(channel, {"type": "subscribed", "id": 1})
-        await asyncio.sleep(0.01)
+        await written()
         assert [m["type"] for m in socket.texts] == ["subscribed", "samples"]
 
     asyncio.run(run())
@@ -237,7 +260,7 @@ def test_an_ended_feed_sends_its_reason_and_nothing_more() -> None:
         connection.end(channel, "revoked", "It was revoked.")
         push(channel, 1)
         connection.end(channel, "again", "Once is enough.")
-        await asyncio.sleep(0.01)
+        await written()
         assert [m["type"] for m in socket.texts] == ["subscribed", "ended"]
         assert socket.texts[1]["code"] == "revoked"
 
@@ -261,7 +284,7 @@ def test_batches_are_gathered_and_larger_blocks_go_as_they_come() -> None:
                     np.ones(1, dtype=np.bool_),
                 )
         push(three, 7, 10)
-        await asyncio.sleep(0.01)
+        await written()
         of = {
             i: [m for m in socket.texts if m["type"] == "samples" and m["id"] == i]
             for i in (1, 2, 3)
@@ -283,7 +306,7 @@ def test_answers_are_never_dropped_and_events_count_as_one() -> None:
         for number in range(5):
             connection.answer({"type": "pong", "n": number})
             channel.message({"number": number})
-        await asyncio.sleep(0.01)
+        await written()
         assert [m["n"] for m in socket.texts if m["type"] == "pong"] == [0, 1, 2, 3, 4]
         assert [m["number"] for m in socket.texts if m["type"] == "event"] == [3, 4]
         assert (broadcaster.samples_dropped, broadcaster.events_dropped) == (0, 3)
@@ -301,7 +324,7 @@ def test_hanging_up_sends_last_words_and_the_close_code() -> None:
         broadcaster.hang_up(broadcaster.connections, "shutdown", "The service is stopping.", 1012)
         connection.answer({"type": "pong"})
         connection.offer(Outgoing("late", channel))
-        await asyncio.wait_for(connection.done, 1)
+        await asyncio.wait_for(connection.done, 60)
         assert [m["type"] for m in socket.texts] == ["subscribed", "ended"]
         assert socket.sent[-1] == {
             "type": "websocket.close",

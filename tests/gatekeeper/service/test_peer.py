@@ -83,7 +83,7 @@ def here(folder: Path) -> Iterator[Running]:
     yield one
     one.owner.close()
     server.should_exit = True
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -142,10 +142,10 @@ def test_the_same_program_over_the_port_is_nobody(here: Running) -> None:
 def test_a_websocket_over_the_socket_needs_no_token(here: Running, folder: Path) -> None:
     with unix_connect(str(folder / "s"), "ws://localhost/v1/stream", compression=None) as socket_:
         socket_.send(json.dumps({"type": "hello"}))
-        welcome = json.loads(socket_.recv(timeout=20))
+        welcome = json.loads(socket_.recv(timeout=60))
         assert (welcome["type"], welcome["app"]) == ("welcome", "here")
         socket_.send(json.dumps({"type": "subscribe", "id": 1, "what": "fixation"}))
-        assert json.loads(socket_.recv(timeout=20))["type"] == "subscribed"
+        assert json.loads(socket_.recv(timeout=60))["type"] == "subscribed"
 
 
 @needs_root
@@ -259,7 +259,7 @@ def test_a_program_mounted_over_the_path_of_another_is_not_that_one(folder: Path
     with socket.socket(socket.AF_UNIX) as ours:
         ours.bind(str(path))
         ours.listen()
-        ours.settimeout(20)
+        ours.settimeout(60)
         attack = [
             "unshare",
             "-rm",

@@ -155,7 +155,7 @@ def messages(
         look(here, tracker, on)
         confirm(here, tracker, "owner")
         while not found or '"chosen"' not in found[-1]:
-            found.append(str(talk.socket.recv(timeout=10)))
+            found.append(str(talk.socket.recv(timeout=60)))
     return [text.replace(app, "APP") for text in found]
 
 
@@ -382,7 +382,7 @@ def test_the_python_client_waits_for_the_choice(here: Running, tracker: TrackerT
         look(here, tracker, ON_LAMP)
         assert found.empty()
         confirm(here, tracker, "tracker")
-        assert found.get(timeout=10) == "lamp"
+        assert found.get(timeout=60) == "lamp"
         until(lambda: not waiting(here, name))
         found = later(
             lambda: asyncio.run(gaze.select_async(PYTHON_TARGETS, by="dwell", dwell_ms=500))
@@ -390,13 +390,13 @@ def test_the_python_client_waits_for_the_choice(here: Running, tracker: TrackerT
         until(lambda: waiting(here, name))
         look(here, tracker, NOWHERE, 1.5)  # the pause after a choice
         look(here, tracker, ON_LAMP)
-        assert found.get(timeout=10) == "lamp"
+        assert found.get(timeout=60) == "lamp"
         until(lambda: not waiting(here, name))
-        assert later(lambda: gaze.select([])).get(timeout=10) == "parameter"
+        assert later(lambda: gaze.select([])).get(timeout=60) == "parameter"
         found = later(lambda: gaze.select(PYTHON_TARGETS))
         until(lambda: waiting(here, name))
         here.owner.post(f"/v1/apps/{name}/revoke", json={})
-        assert found.get(timeout=10) == "revoked"
+        assert found.get(timeout=60) == "revoked"
 
 
 def test_the_browser_client_waits_for_the_choice(here: Running, tracker: TrackerTalk) -> None:

@@ -25,6 +25,7 @@ from gazeveil.gatekeeper.service.state_dir import make_home
 from tests.support.gatekeeper_running import Process, free_port, running
 from tests.support.places import ROOT
 from tests.support.postgres import Server, postgres  # noqa: F401
+from tests.support.stalls import SteadyClock
 
 SECRET = "correct-horse-battery"
 
@@ -243,7 +244,7 @@ def _welcomes(address: str, token: str) -> bool:
 
     with connect(address.replace("http", "ws", 1) + "/v1/tracker", compression=None) as socket:
         socket.send(json.dumps({"type": "hello", "token": token}))
-        return bool(json.loads(socket.recv(timeout=20))["type"] == "welcome")
+        return bool(json.loads(socket.recv(timeout=60))["type"] == "welcome")
 
 
 def test_a_new_trackers_token_can_be_asked_for_at_the_start(tmp_path: Path) -> None:
@@ -263,6 +264,7 @@ def test_a_new_trackers_token_can_be_asked_for_at_the_start(tmp_path: Path) -> N
 # Going.
 
 
+@pytest.mark.heavy
 def test_sigterm_ends_it_in_time_while_everything_is_being_compiled(tmp_path: Path) -> None:
     """With a cold cache a stop took 33 seconds: it waited for the compiler, which nobody can
     interrupt.
@@ -278,9 +280,9 @@ def test_sigterm_ends_it_in_time_while_everything_is_being_compiled(tmp_path: Pa
     ).start()
     time.sleep(1.0)
     assert service.process is not None
-    began = time.monotonic()
-    code = service.kill(signal.SIGTERM)
-    took_s = time.monotonic() - began
+    with SteadyClock() as clock:
+        code = service.kill(signal.SIGTERM)
+        took_s = clock()
     assert code == 0
     assert took_s < 15, f"{took_s:.1f} s: shutdown_s + 2, or half a minute for the compiler"
 

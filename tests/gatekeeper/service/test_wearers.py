@@ -96,11 +96,11 @@ async def _switching(settings: Settings) -> None:
         def slow_grant() -> None:
             with service._lock:
                 held.set()
-                let_go.wait(10)
+                let_go.wait(60)
 
         grant = threading.Thread(target=slow_grant)
         grant.start()
-        held.wait(10)
+        assert held.wait(60)
         switch = asyncio.create_task(service.switch_wearer("anna", stale=True))
         end = time.monotonic() + 0.5
         while time.monotonic() < end:

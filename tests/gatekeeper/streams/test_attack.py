@@ -378,6 +378,7 @@ def test_every_currency_has_a_limit_for_every_app_and_the_device_where_nothing_i
     k.close()
 
 
+@pytest.mark.heavy
 def test_what_proves_nothing_ends_at_the_default_limit() -> None:
     rule = MechanismRule(
         "gaussian", {"sigma_deg": ANY, "reading": ("=", "published")}, unproved=True

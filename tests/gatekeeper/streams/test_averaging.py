@@ -37,7 +37,9 @@ def bench() -> Any:
 TELLING = [name for name, preset in PRESETS.items() if preset.steady is not None]
 
 
-@pytest.mark.parametrize("name", TELLING)
+@pytest.mark.parametrize(
+    "name", [n if n == "avatar" else pytest.param(n, marks=pytest.mark.heavy) for n in TELLING]
+)
 def test_no_app_finds_resting_eyes_better_than_its_preset_says(bench: Any, name: str) -> None:
     """`avatar` once promised that rest within 5 degrees was removed; ten sessions
     found it to 0.08."""
@@ -54,6 +56,7 @@ def test_no_app_finds_resting_eyes_better_than_its_preset_says(bench: Any, name:
     assert short < 3 * steady.short_deg + 1, "the attack works about as well as is said"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["avatar", "foveated-rendering"])
 def test_nor_at_the_worst_place(bench: Any, name: str) -> None:
     steady = PRESETS[name].steady
@@ -153,11 +156,10 @@ def test_presets_with_noise_that_stays_give_nothing_without_noise(
 ) -> None:
     """The tile came with both once: where four tiles meet it told the place to a
     tenth of a degree."""
-    steady = PRESETS[name].steady
-    assert steady is not None
     assert PRESETS[name].scopes == {"samples"}
     corners = [
         (90.0 * i + 0.05, y) for i in range(4) for y in (45.0, 90.0, 135.0)
     ]  # corners of tiles at both levels
     found = bench.Attack(name, level=level).run(corners, days=False)
-    assert found[bench.AFTER[2]] > 0.35 * steady.worst_deg, "a median over twelve places"
+    # A median over twelve places: nearer by chance in one of 10**7 runs.
+    assert found[bench.AFTER[2]] > 0.2

@@ -117,10 +117,12 @@ def test_the_room_hears_the_chosen_thing_and_nothing_before(
 def test_the_demo_begins_with_the_app_that_learns_least(desk: Desk) -> None:
     owner = desk.owner()
     demo = desk.demo(owner)
-    expect(demo.locator(".panel")).to_have_count(4)
+    expect(demo.locator(".panel")).to_have_count(6)
     assert demo.locator(".panel h2").all_inner_texts() == [
         "Quiet room",
         "Gallery analytics",
+        "Walking on",
+        "Led gallery",
         "Gaze button",
         "Foveated gallery",
     ]

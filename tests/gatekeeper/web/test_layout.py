@@ -12,7 +12,7 @@ pytest.importorskip(
     "playwright", reason="playwright is not installed: the pages are not looked at in a browser"
 )
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.support.gatekeeper_browser import Desk, browser, desk, process, signed_in  # noqa: F401
 from tests.support.gatekeeper_layout import measured
@@ -21,6 +21,21 @@ WIDTHS = (360, 768, 1280)
 
 #: As long as a name may be: what breaks a layout first.
 LONG_NAME = "an-app-with-the-longest-name-that-is-allowed-here-0123456789.abcd"[:64]
+
+#: What a tracker says of itself that sends faster than it declares.
+TROUBLE = (
+    "The tracker lsl sends 1000 samples in a second of its own time, and its nominal rate is 120."
+    " Name its rate with --rate 1000 and add ?declared=ignored to --in (to --tracker of `serve`)."
+)
+
+
+def with_trouble(route: Route) -> None:
+    """The service's own answer, with a tracker that lies about its rate."""
+    answer = route.fetch()
+    told = answer.json()
+    if "tracker" in told:
+        told["tracker"] |= {"connected": False, "trouble": TROUBLE}
+    route.fulfill(response=answer, json=told)
 
 
 @pytest.fixture
@@ -36,13 +51,16 @@ def board(desk: Desk) -> Iterator[Page]:
         )
     desk.app("idle")
     page = desk.owner(reduced_motion="reduce")
+    expect(page.locator("#tracker-trouble")).to_be_hidden()
+    page.route("**/v1/apps", with_trouble)
     demo = desk.demo(page)
-    expect(demo.locator(".panel")).to_have_count(4)
+    expect(demo.locator(".panel")).to_have_count(6)
     page.bring_to_front()
     desk.grant("foveated-gallery", preset="foveated-rendering", lasts="tonight")
     expect(page.locator("#live-apps figure").first).to_be_visible()
     expect(page.locator("#in-use")).to_be_visible()
     expect(page.locator(".ask").nth(2)).to_be_visible()
+    expect(page.locator("#tracker-trouble")).to_have_text(TROUBLE)
     yield page
     demo.close()
 

@@ -139,7 +139,7 @@ def test_the_answer_to_a_press_stays_when_news_comes_after_it(desk: Desk) -> Non
     assert ask(desk, desk.app("late"), preset="avatar", purpose="avatar") == 202
     expect(said).to_contain_text("late asks for")
     expect(said).to_contain_text("Dismissed what early asks.")
-    expect(said).to_be_empty(timeout=15_000)
+    expect(said).to_be_empty()
 
 
 def test_the_dialog_offers_least_first_and_once(desk: Desk) -> None:

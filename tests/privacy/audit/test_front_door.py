@@ -113,20 +113,21 @@ def test_the_evidence_tells_two_places_apart_where_there_is_no_noise_to_speak_of
 # -------------------------------------------------------------------------------------------
 
 
-def lost(text: str, only: str) -> bool:
+# One game in some hundred misses a planted fault, so no more than four are played.
+TRIES = 4
+
+
+def lost(text: str, only: str, confidence: float = 0.999, tries: int = 1) -> bool:
     """Whether a game against the front door whose words hold a part is lost."""
-    found = [
-        judge(text, g, 1500, 0.999).refuted
-        for g in front_games(gazeveil.mechanism(text))
-        if only in g.description
-    ]
-    assert found, f"no game of {text} says '{only}'"
-    return any(found)
+    games = [g for g in front_games(gazeveil.mechanism(text)) if only in g.description]
+    assert games, f"no game of {text} says '{only}'"
+    each = 1 - (1 - confidence) / tries
+    return any(judge(text, g, 1500, each).refuted for _ in range(tries) for g in games)
 
 
 def test_the_largest_window_of_unequal_rates_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     text, only = "clock-render:epsilon=1,r_deg=2", "samples in a row"
-    assert not lost(text, "its own change")
+    assert not lost(text, "its own change", SURE)
 
     def largest(self: RecordingsMap, change: Change) -> int | None:
         return max(s.samples_of(change) or 0 for s in self.streams)
@@ -141,7 +142,7 @@ def test_the_largest_window_of_unequal_rates_is_caught(monkeypatch: pytest.Monke
     old = RecordingsMap.loss
     monkeypatch.setattr(RecordingsMap, "samples_of", largest)
     monkeypatch.setattr(RecordingsMap, "loss", of_one)
-    assert lost(text, only)
+    assert lost(text, only, tries=TRIES)
 
 
 def test_noise_that_is_too_small_is_caught_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +150,7 @@ def test_noise_that_is_too_small_is_caught_from_outside(monkeypatch: pytest.Monk
 
     old = GaussianLattice.of.__func__  # type: ignore[attr-defined]
     text = "gaussian:sigma_deg=20,w=20"
-    assert not lost(text, "its own change")
+    assert not lost(text, "its own change", SURE)
     told = gazeveil.mechanism(text).promise  # type: ignore[attr-defined]
     honest = told(100.0, Sphere()).rho
     monkeypatch.setattr(
@@ -164,7 +165,7 @@ def test_noise_that_is_too_small_is_caught_from_outside(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         GaussianLattice, "rho", lambda self, r: honest / 20
     )  # the account still believes in the old noise
-    assert lost(text, "its own change")
+    assert lost(text, "its own change", tries=TRIES)
 
 
 def test_games_are_there_for_every_kind_of_promise() -> None:

@@ -24,6 +24,9 @@ TABLES = [
     "exponential-dp:epsilon=1",
 ]
 
+# A game is lost by chance with a probability of at most one in a million.
+SURE = 1 - 1e-6
+
 
 def table(first: float, rows: int = 8) -> FeatureTable:
     """Somebody with two recordings, one of which is full of one value, and others whose recordings
@@ -89,7 +92,7 @@ def test_a_person_loses_the_sum_over_all_their_recordings(text: str) -> None:
 )
 def test_honest_tables_lose_no_game_at_the_front_door(text: str) -> None:
     mechanism = gazeveil.mechanism(text)
-    verdicts = [judge(text, game, 1000, 0.9999) for game in front_games(mechanism)]
+    verdicts = [judge(text, game, 1000, SURE) for game in front_games(mechanism)]
     assert len(verdicts) >= 3
     assert {"user"} < {v.unit for v in verdicts}
     assert not [str(v) for v in verdicts if v.refuted]
@@ -107,7 +110,7 @@ def test_honest_tables_lose_no_game_at_the_front_door(text: str) -> None:
 )
 def test_honest_releases_about_people_lose_no_game_at_the_front_door(text: str) -> None:
     mechanism = gazeveil.mechanism(text)
-    verdicts = [judge(text, game, 300, 0.9999) for game in front_games(mechanism)]
+    verdicts = [judge(text, game, 300, SURE) for game in front_games(mechanism)]
     assert verdicts
     assert not [str(v) for v in verdicts if v.refuted]
 

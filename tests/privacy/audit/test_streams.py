@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import gazeveil
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.audit.bounds import epsilon_lower
-from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.audit.games import GAME_SCREEN, Game
 from gazeveil.privacy.audit.result import Audit
 from gazeveil.privacy.audit.run import judge
 from gazeveil.privacy.randomness.rng import TestStream
@@ -30,7 +30,8 @@ from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream import audit as streams
 from gazeveil.privacy.stream.audit_samples import samplewise
 from gazeveil.privacy.stream.gaussian import Gaussian
-from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoReserve, KaleidoUniform
+from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
+from gazeveil.privacy.stream.kaleido.slotted import KaleidoReserve, KaleidoUniform
 from gazeveil.privacy.stream.kaleido.stage import KaleidoPlan, LatticeStage
 from gazeveil.privacy.stream.stage import Stage
 
@@ -223,7 +224,7 @@ def test_a_window_that_is_played_in_part_says_so() -> None:
 
 @pytest.mark.parametrize("cls", [Kaleido, KaleidoReserve, KaleidoUniform])
 def test_slots_alone_are_released_as_within_their_window(cls: type[Kaleido]) -> None:
-    plan = cls(3, 53, 2, t_skip_ms=40).plan(streams.RATE_HZ, streams._SCREEN)
+    plan = cls(3, 53, 2, t_skip_ms=40).plan(streams.RATE_HZ, GAME_SCREEN)
     x = np.tile(np.linspace(-10, 10, 53), (50, 1))
     outs = []
     for made, there in ((plan, x), (streams.slots_alone(plan), x[:, :: plan.skip])):

@@ -21,9 +21,10 @@ from gazeveil.privacy.conformance import conform
 from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.randomness.supply import derived_seed
 from gazeveil.privacy.stream.kaleido import step
-from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoReserve, KaleidoUniform
+from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
+from gazeveil.privacy.stream.kaleido.slotted import KaleidoReserve, KaleidoUniform
 from gazeveil.privacy.stream.kaleido.stage import LatticeStage
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 FAMILY = (Kaleido, KaleidoReserve, KaleidoUniform)
@@ -443,7 +444,7 @@ def test_the_family_passes_the_conformance_kit(cls: Any, reading: str) -> None:
 
 @pytest.mark.parametrize(("name", "count"), [("gazecom", 3), ("eyenavgs_nthu", 3)])
 def test_reserve_and_uniform_beat_halving_on_real_gaze(name: str, count: int) -> None:
-    cohort = gazeveil.read(real(name))
+    cohort = real_cohort(name)
     recordings = [cohort[i].resample(100.0) for i in range(0, len(cohort), len(cohort) // count)][
         :count
     ]

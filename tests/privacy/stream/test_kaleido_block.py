@@ -16,7 +16,8 @@ from gazeveil.privacy.noise import spherical
 from gazeveil.privacy.randomness import records
 from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.stream import validate
-from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoReserve, KaleidoUniform
+from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
+from gazeveil.privacy.stream.kaleido.slotted import KaleidoReserve, KaleidoUniform
 from gazeveil.privacy.stream.kaleido.stage import LatticeStage
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -229,9 +230,11 @@ def test_used_words_are_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("sphere", [True, False])
-@pytest.mark.parametrize("keeps_tracker_times", [True, False])
+@pytest.mark.parametrize(
+    ("keeps_tracker_times", "hides_losses"), [(True, False), (False, False), (False, True)]
+)
 def test_whole_pieces_pass_the_front_as_single_samples_do(
-    sphere: bool, keeps_tracker_times: bool
+    sphere: bool, keeps_tracker_times: bool, hides_losses: bool
 ) -> None:
     rng = np.random.default_rng(8)
     n, period = 20 * validate.PIECE, 1e9 / 120.0
@@ -271,12 +274,13 @@ def test_whole_pieces_pass_the_front_as_single_samples_do(
         found = []
         for size in (n, 1, 700):
             arrays = [a.reshape(1, -1).copy() for a in (t, x, y, valid)]
-            clock = np.zeros((1, 4), dtype=np.int64)
+            clock = np.zeros((1, 5), dtype=np.int64)
             for begin in range(0, n, size):
                 validate.validate_samples(
                     *(a[:, begin : begin + size] for a in arrays),
                     sphere,
                     keeps_tracker_times,
+                    hides_losses,
                     period,
                     clock,
                 )

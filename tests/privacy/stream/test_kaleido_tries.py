@@ -20,7 +20,8 @@ from gazeveil.privacy.randomness import records
 from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.stream.kaleido import stage as kaleido_stage
 from gazeveil.privacy.stream.kaleido import step
-from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoReserve, KaleidoUniform
+from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
+from gazeveil.privacy.stream.kaleido.slotted import KaleidoReserve, KaleidoUniform
 from gazeveil.privacy.stream.kaleido.stage import KaleidoPlan, LatticeStage
 from gazeveil.privacy.stream.kaleido.step import tangent_of
 from gazeveil.privacy.synthesis.clock.render import ClockRender

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,6 +177,35 @@ def test_a_release_fills_and_a_live_stream_keeps_unless_told_otherwise(text: str
     assert "which samples are lost" in kept.guarantee.not_covered
     public = replace(m, duration_s=6, clock_hz=100).release(r, seed=1).guarantee
     assert not {"how long each recording is", "the rate of each recording"} & {*public.not_covered}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gaussian:sigma_deg=3,losses=fill",
+        "kaleido:epsilon=1,w=50,r_deg=2,losses=fill",
+        "smoothing:losses=fill",
+        "dpgazesynth-live:epsilon=1",
+    ],
+)
+def test_times_of_a_live_stream_that_hides_losses_do_not_tell_them(text: str) -> None:
+    n, rng = 400, np.random.default_rng(5)
+    # late and early by more than two steps, a pause, and a stretch at twice the rate
+    t_ns = np.sort(10**7 * np.arange(n) + rng.integers(-(10**7) * 4, 10**7 * 4, n))
+    t_ns = np.unique(t_ns)
+    t_ns[len(t_ns) // 2 :] += 5 * 10**8
+    t_ns = np.concatenate((t_ns, t_ns[-1] + 5 * 10**6 * np.arange(1, 200)))
+    valid = rng.random(len(t_ns)) < 0.7
+    x, y = np.full(len(t_ns), 100.0), np.full(len(t_ns), 90.0)
+    made: Any = mechanism(text)
+    times, lost = made.open(100.0).push(t_ns, x, y, np.ones(len(t_ns), bool))[0], []
+    for flags, place in ((valid, x), (np.ones(len(t_ns), bool), np.where(valid, x, 400.0))):
+        out = made.open(100.0).push(t_ns, place, y, flags)
+        np.testing.assert_array_equal(out[0], times)
+        lost.append(np.isnan(out[1][-300:]).any())
+    assert not any(lost)
+    kept: Any = mechanism("gaussian:sigma_deg=3")
+    assert (kept.open(100.0).push(t_ns, x, y, valid)[0] != times).any()  # the same times can tell
 
 
 def test_what_shows_losses_is_not_kept_beside_a_fill() -> None:

@@ -13,13 +13,13 @@ from scipy.special import ndtr
 from gazeveil import Recording, Sphere
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gaze.geometry import angle_deg
-from gazeveil.privacy.composition import BudgetError
+from gazeveil.privacy.composition import BudgetError, compose
 from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.promise.conversions import epsilon_of_gaussian
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.stream.chain import Chain, parse_stages, side_by_side
-from gazeveil.privacy.stream.downsample import equal_area_rows
+from gazeveil.privacy.stream.chain import Chain, parse_stages
+from gazeveil.privacy.stream.downsample import Temporal, equal_area_rows
 from gazeveil.privacy.stream.gaussian import Gaussian, GaussianLattice
+from tests.support.gaussian_epsilon import epsilon_of_gaussian
 from tests.support.laws import assert_distribution
 from tests.support.strategies import SCREEN
 
@@ -515,13 +515,11 @@ def test_streams_side_by_side_add_up() -> None:
     a, b = one.promise(100.0, SPHERE), two.promise(100.0, SPHERE)
     assert a.rho is not None
     assert b.rho is not None
-    assert side_by_side([one, two], 100.0).rho == a.rho + b.rho
+    assert compose([a, b]).rho == a.rho + b.rho
     with pytest.raises(BudgetError):
-        side_by_side([one, mechanism("temporal:K=2")], 100.0)
+        compose([a, Temporal(2).promise(100.0, SPHERE)])
     with pytest.raises(GazeveilError):
-        side_by_side([one, Gaussian(5, r_deg=2, w=30)], 100.0)
-    with pytest.raises(ParameterError):
-        side_by_side([mechanism("lpa:epsilon=1")], 100.0)  # type: ignore[list-item]
+        compose([a, Gaussian(5, r_deg=2, w=30).promise(100.0, SPHERE)])
 
 
 def test_a_chain_is_written_as_it_is_read() -> None:

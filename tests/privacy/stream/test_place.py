@@ -35,7 +35,7 @@ from gazeveil.privacy.stream.place.mechanism import GaussianPlace
 from gazeveil.privacy.stream.place.noise import PLACE_SIGMAS_DEG, PlaceNoise
 from gazeveil.privacy.stream.session import Session
 from tests.support.places import ROOT
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 SPHERE, SCREEN = Sphere(), Screen(1920, 1080, 600.0, 340.0, 600.0)
 KEY = bytes(range(32))
@@ -87,8 +87,8 @@ def test_sessions_over_one_noise_agree_whatever_they_saw_before_and_also_after_a
 
 
 def test_a_session_of_its_own_has_a_key_of_its_own() -> None:
-    opened = [mechanism("gaussian-place:sigma_deg=5").open(100.0) for _ in range(40)]
-    assert len({tuple(looked(s, [(182.5, 92.5)])[0]) for s in opened}) == 40
+    opened = [mechanism("gaussian-place:sigma_deg=5").open(100.0) for _ in range(20)]
+    assert len({tuple(looked(s, [(182.5, 92.5)])[0]) for s in opened}) == 20
 
 
 def test_all_recordings_of_a_person_in_a_release_show_a_cell_at_one_place() -> None:
@@ -139,7 +139,7 @@ def test_all_recordings_of_a_person_in_a_release_show_a_cell_at_one_place() -> N
 def test_copies_of_a_session_are_another_period_and_copies_over_a_kept_noise_are_the_same_one() -> (
     None
 ):
-    gaze = [(float(x), 90.0) for x in range(2, 360, 9)]
+    gaze = [(float(x), 90.0) for x in range(2, 360, 18)]
     session, kept = GaussianPlace(5).open(100.0), GaussianPlace(5).open_with(PlaceNoise(KEY), 100.0)
     first = distinct(looked(session, gaze)), distinct(looked(kept, gaze))
     for again in (copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))):
@@ -387,11 +387,13 @@ def test_noise_that_is_drawn_again_at_each_visit_is_seen(monkeypatch: pytest.Mon
             found.append(float(np.hypot(*(seen.mean(axis=0) - (182.5, 92.5)))))
         return float(np.median(found))
 
-    assert error() > 3.0
+    # The median of 30 errors is about 5.9 degrees, and 0.6 where 100 draws are averaged: false
+    # alarms below 1e-8.
+    assert error() > 2.0
     monkeypatch.setattr(
         gaussian_place._OwnPlaces, "run", redrawn_per_visit(gaussian_place._OwnPlaces.run)
     )
-    assert error() < 1.0
+    assert error() < 1.5
 
 
 # --- averaging: the attack itself
@@ -442,7 +444,7 @@ def test_the_order_of_looks_tells_what_the_page_says_and_no_more(averaging: Any)
         place_order = importlib.import_module("place_order")
     finally:
         sys.path.pop(0)
-    cohort = gazeveil.read(real("gazecom"))
+    cohort = real_cohort("gazecom")
     assert isinstance(cohort, Cohort)
     found = place_order.errors_deg(
         GaussianPlace(5), Cohort(list(cohort.select(people=list(cohort.people)[:8]))), 2

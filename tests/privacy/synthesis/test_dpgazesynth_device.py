@@ -133,7 +133,8 @@ def test_d3_bits_of_a_message_have_the_oracles_probabilities() -> None:
 def test_d9_no_audit_finds_more_than_epsilon_and_the_exact_loss_is_nearly_all_of_it(
     text: str,
 ) -> None:
-    found = gazeveil.audit(text, trials=20_000)
+    # One run in a million refutes honest noise by chance.
+    found = gazeveil.audit(text, trials=20_000, confidence=1 - 1e-6)
     assert not found.refuted
     claimed = found.epsilon_claimed or 0.0
     assert 0.99 * claimed <= (found.epsilon_lower or 0.0) <= claimed

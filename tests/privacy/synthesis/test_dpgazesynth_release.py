@@ -31,7 +31,7 @@ from gazeveil.privacy.synthesis.dpgazesynth.shuffle import shuffled_epsilon
 from gazeveil.privacy.synthesis.dpgazesynth.windows import windows_of
 from gazeveil.utility.density import jensen_shannon
 from gazeveil.utility.saliency import cells
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 from tests.support.strategies import SCREEN
 
 TEXTS = [
@@ -350,7 +350,7 @@ def histogram(cohort: Cohort) -> np.ndarray:
 def test_density_is_nearer_the_truth_than_kaleidos_at_equal_promise_and_one_report_is_nearest(
     name: str,
 ) -> None:
-    whole = gazeveil.read(real(name))
+    whole = real_cohort(name)
     some = Cohort([whole[i].slice(0, 2500) for i in range(0, len(whole), max(1, len(whole) // 30))])
     raw, space = histogram(some), some[0].space
     w, r = round(0.5 * some[0].rate_hz), f"{3 * min(space.width_deg, space.height_deg) / 60:.6f}"

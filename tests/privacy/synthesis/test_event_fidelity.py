@@ -16,7 +16,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.utility.base import UtilityResult
 from gazeveil.utility.events import distance, main_sequence
 from gazeveil.utility.registry import utility
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 METRICS = (
     "fixation_duration_wasserstein_s",
@@ -184,7 +184,7 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence() -> None:
 
 
 def test_on_real_recordings_noise_costs_events_more_than_downsampling() -> None:
-    cohort = gazeveil.read(real("gazecom"), format="gazecom")
+    cohort = real_cohort("gazecom")
     people = sorted(cohort.people)[:3]
     cohort = cohort.select(people=people, stimuli=cohort.stimuli[:2]).load()
     raw = RecordingSet(cohort).prepared(("fixation", "saccade"))

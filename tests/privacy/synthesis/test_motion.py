@@ -10,7 +10,6 @@ from gazeveil.gaze.geometry import Screen, Sphere, distance_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.synthesis.motion import LEAST_SPREAD_DEG, Motion, motion, motion_of
-from gazeveil.privacy.synthesis.profiles import curve
 from gazeveil.privacy.synthesis.rendering import normals, render
 from tests.support.laws import assert_distribution
 
@@ -132,7 +131,7 @@ def test_a_fixation_that_never_moves_still_has_a_spread() -> None:
 
 def test_a_saccade_is_the_curve_of_its_speed() -> None:
     t = np.linspace(0, 1, 61)
-    share = np.cumsum(curve(np.array([[1.0, 0.45, 0.2]]), t)[0])
+    share = np.cumsum(np.exp(-(((t - 0.45) / 0.2) ** 2)))
     x = np.concatenate((np.zeros(50), 10 * share / share[-1], np.full(50, 10.0)))
     m = motion_of(
         recording(x, 0 * x, rate=1000.0),
@@ -282,7 +281,7 @@ def test_a_rendered_saccade_goes_from_the_last_sample_to_the_next_fixation_at_it
     assert gone[-1] == pytest.approx(float(whole), rel=1e-9)
     steps = np.diff(gone, prepend=0.0)
     t = (np.arange(n) + 0.5) / n
-    speed = curve(np.array([[a, b, c]]), t)[0]
+    speed = a * np.exp(-(((t - b) / c) ** 2))
     assert np.allclose(steps / whole, speed / speed.sum(), atol=2e-4)
     # full support: the sum of v dt is a c sqrt(pi)
     assert speed.sum() / n == pytest.approx(a * c * np.sqrt(np.pi), rel=0.02)

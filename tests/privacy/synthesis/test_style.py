@@ -60,6 +60,33 @@ def cohort(people: int = 8, stimuli: int = 3, space: Any = SCREEN) -> Cohort:
     return Cohort([viewer(p, s, space) for p in range(people) for s in range(stimuli)])
 
 
+def moved_share(data: Cohort) -> float:
+    """Share of samples that almost no noise leaves more than 2 degrees from where they were."""
+    released = Style(1000, Fraction(1, 10), weight=16).release(data, seed=1).data
+    raw = {r.key: r for r in data}
+    pairs = [(r, raw[r.key]) for r in released]
+    apart = [np.hypot(r.x_deg - own.x_deg, r.y_deg - own.y_deg) for r, own in pairs]
+    return float(np.mean(np.concatenate(apart) > 2))
+
+
+def test_sessions_of_their_own_do_not_leave_people_alone() -> None:
+    data = cohort(6, 2)
+    dated = Cohort([r.with_(session=f"2026-11-{i + 10}") for i, r in enumerate(data)])
+    assert moved_share(dated) > 0.9 * moved_share(data) > 0.6
+
+
+def test_who_has_no_company_is_printed() -> None:
+    said = "which fewer than 3 people have"
+    data = list(cohort(6, 2))
+    release = Style(10, 2).release
+    assert not any(said in c for c in release(Cohort(data), seed=1).guarantee.not_covered)
+    alone = Cohort([*data, viewer(0, 7, SCREEN), viewer(1, 7, SCREEN)])
+    assert any(f"2 recordings, {said}" in c for c in release(alone, seed=1).guarantee.not_covered)
+    longer = Cohort([viewer(0, 0, SCREEN, seconds=30.0), *data[1:]])
+    text = str(release(longer, seed=1).guarantee)
+    assert f"1 recording or its end, {said}" in text
+
+
 def mean_step_deg(recording: Recording) -> float:
     x, y = recording.x_deg[10::20], recording.y_deg[10::20]
     return float(distance_deg(recording.space, x[1:], y[1:], x[:-1], y[:-1]).mean())
@@ -261,7 +288,8 @@ def test_the_promise_is_that_of_the_readings() -> None:
 
 
 def test_the_audit_sees_the_budget_and_catches_half_of_the_noise() -> None:
-    assert not gazeveil.audit("style:epsilon=1,r_deg=2", trials=5000).refuted
+    sure = 1 - FALSE_ALARM
+    assert not gazeveil.audit("style:epsilon=1,r_deg=2", trials=5000, confidence=sure).refuted
 
     class Half(ClockRender):
         """Claims its epsilon and spends twice as much."""

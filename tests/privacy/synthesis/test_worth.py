@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gazeveil import Cohort, Screen, mechanism, read, simulate
+from gazeveil import Cohort, Screen, mechanism, simulate
 from gazeveil.privacy.synthesis.dpgazesynth.curation.prior import FEW_WINDOWS, NARROW, worth_undoing
 from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
@@ -23,7 +23,7 @@ from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model, Streams
 from gazeveil.privacy.synthesis.dpgazesynth.windows import windows_of
 from gazeveil.utility.density import jensen_shannon
 from gazeveil.utility.saliency import cells
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 
@@ -48,7 +48,7 @@ def error(text: str, cohort: Cohort, seed: int = 1) -> float:
 def test_dpgazesynth_beats_kaleido_in_density_at_equal_epsilon_window_and_radius_on_real_recordings(
     name: str,
 ) -> None:
-    everybody = read(real(name))
+    everybody = real_cohort(name)
     cohort = everybody.select(
         people=list(everybody.people)[:6], stimuli=everybody.stimuli[:3]
     ).load()

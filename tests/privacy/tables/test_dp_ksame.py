@@ -336,7 +336,12 @@ def test_groups_are_drawn_without_the_data():
 
 @pytest.mark.parametrize(
     "m",
-    [DPKSame(4, 1), DPKSame(4, "1/2"), DPKSame(3, 4, per="recording-feature"), DPKSame(2, 1, D=3)],
+    [
+        DPKSame(4, 1),
+        pytest.param(DPKSame(4, "1/2"), marks=pytest.mark.heavy),
+        DPKSame(3, 4, per="recording-feature"),
+        pytest.param(DPKSame(2, 1, D=3), marks=pytest.mark.heavy),
+    ],
 )
 def test_an_audit_finds_nearly_the_whole_budget_spent_and_no_more(m):
     found = audit(m, confidence=0.999999)

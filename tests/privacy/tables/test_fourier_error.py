@@ -16,7 +16,6 @@ from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.sequences.closed_forms import (
     dcfpa_error,
-    dct_error,
     fpa_error,
     fpa_real_error,
     sum_noise,
@@ -28,7 +27,7 @@ from gazeveil.privacy.tables.sequences.laplace import lpa_error
 from gazeveil.privacy.tables.sequences.number_of_bins import public_difference_k, public_k
 from gazeveil.privacy.tables.sequences.recordings import STEPS, sequences
 from gazeveil.privacy.tables.sequences.spectrum import PublicSpectrum, dct, wiener
-from tests.support.recordings import real
+from tests.support.recordings import real_cohort
 
 
 def signal(n: int, seed: int = 3) -> np.ndarray:
@@ -69,6 +68,10 @@ def test_the_error_of_lpa_is_the_closed_form():
     assert measured("lpa:", signal(40), 5, 4000) == pytest.approx(
         lpa_error(40, 40.0, 5.0), rel=0.02
     )
+
+
+def dct_error(energy, variance, weights):
+    return np.sum((1 - weights) ** 2 * energy + weights**2 * variance)
 
 
 @pytest.mark.parametrize(("d", "epsilon"), [(1, 2), (4, 2), (12, 2)])
@@ -213,7 +216,7 @@ def test_public_spectra_are_the_variances_of_the_public_model(n):
     ("name", "window_s", "step_s"), [("gazecom", 5.0, 0.1), ("eyenavgs_nthu", 10.0, 0.5)]
 )
 def test_on_real_recordings_dct_knorm_never_has_the_higher_error(name, window_s, step_s):
-    cohort = gazeveil.read(real(name), format=name.split("_")[0])
+    cohort = real_cohort(name)
     people, stimuli = sorted(cohort.people)[:2], sorted(cohort.stimuli)[:6]
     t = without_minima(
         gazeveil.window_features(

@@ -297,8 +297,9 @@ def test_an_audit_finds_nearly_the_whole_budget_spent_and_no_more():
     for m in (Marginals(4), Marginals(2, epsilon=3, per="user", bins=5)):
         found = audit(m, confidence=0.999999)
         assert not found.refuted
-        assert 0.8 * found.epsilon_claimed <= found.statistical <= found.epsilon_claimed
-    assert not audit(Marginals(4, reading="published")).refuted
+        # 0.90 with a deviation of 0.02, and 0.93 with 0.004: below 0.75 by chance in no run.
+        assert 0.75 * found.epsilon_claimed <= found.statistical <= found.epsilon_claimed
+    assert not audit(Marginals(4, reading="published"), confidence=0.999999).refuted
 
 
 # --- the randomised test

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from benchmarks.advice_newest import DONOR, EXCHANGE, OWN_2_S, OWN_5_S, newest
 from benchmarks.advice_table import SOURCES, attacked, of_features
 
 from gazeveil.cli.main import main
@@ -49,15 +50,54 @@ def test_attack_rates_are_those_of_the_results_page() -> None:
         printed = attacked(source.section)
         rows = [r for r in advice_rows() if r.kind == source.kind and r.purpose != "ml"]
         rows = [r for r in rows if r.found is not None]
-        assert len(rows) == 9 * 5
-        for row in rows:
+        younger = newest(source.kind, source.section)
+        old = [r for r in rows if r.mechanism not in younger]
+        assert len(old) == 9 * 5
+        for row in old:
             assert (row.attacker, row.found) == printed[row.mechanism]
+            assert row.fully_attacked
+        assert len(rows) - len(old) == 3 * 5
+        for row in rows:
+            if (said := younger.get(row.mechanism)) is not None:
+                assert (row.attacker, row.found) == (said.attacker, said.found)
+                assert (row.tried, row.note, row.source) == (said.tried, said.note, said.source)
+
+
+def test_pieces_and_style_are_said_with_their_limits() -> None:
+    rates = {k: newest(k, s) for k, s in (("screen", "gazecom"), ("vr", "eyenavgs"))}
+    assert (rates["screen"][EXCHANGE].found, rates["screen"][OWN_2_S].found) == (7.2, 10.3)
+    assert (rates["vr"][EXCHANGE].found, rates["vr"][OWN_5_S].found) == (11.1, 18.0)
+    assert (rates["screen"][DONOR].found, rates["vr"][DONOR].found) == (15.6, 35.0)
+    for row in advice_rows():
+        name = row.mechanism.partition(":")[0]
+        assert bool(row.note) == (name in ("mosaic", "style")), row.mechanism
+        assert row.names_last == (name != "mosaic")
+        if name == "mosaic":
+            assert row.least_people == mechanism(row.mechanism).crowd
+            assert "refused" in row.note
+            assert ("no crowd" in row.note) == ((row.kind, row.mechanism) == ("vr", EXCHANGE))
+    assert advise("samples", 11).usable[0].names_last
+    assert not advise("samples", 12).usable[0].names_last
+    told = {r.mechanism: attack(r) for r in advise("events", 12, "vr").usable}
+    assert told[OWN_5_S].endswith("; attackers: steps and fusion, 4 splits")
+    assert told[EXCHANGE].endswith("; attackers: strong battery, 3 splits")
+    assert "attackers:" not in told["spatial:L=64"]
+
+
+def test_gaze_farther_off_than_the_head_is_of_no_use_for_samples_in_headsets() -> None:
+    advice = advise("samples", 12, "vr")
+    assert advice.usable[0].mechanism == OWN_5_S
+    assert {EXCHANGE, "dpgazesynth-one-report:epsilon=1"} <= {r.mechanism for r in advice.useless}
+    assert all(r.value < r.reference == 18.3599 for r in advice.usable)
+    assert "with the head's direction alone 18 degrees" in kept(advice.usable[0])
+    note = next(r.note for r in advice.useless if r.mechanism == EXCHANGE)
+    assert "it does not say where somebody looked at a given time" in note
 
 
 def test_errors_of_features_are_those_of_the_results_page() -> None:
     for source in SOURCES:
         rows = [r for r in advice_rows() if r.kind == source.kind and r.purpose == "ml"]
-        bare = [replace(r, attacker="", found=None, guessing=None) for r in rows]
+        bare = [replace(r, attacker="", found=None, guessing=None, tried="") for r in rows]
         assert bare == list(of_features(source))
 
 
@@ -87,9 +127,16 @@ def test_too_few_people_are_not_advised_groups() -> None:
 
 
 def test_presets_are_rows_of_the_table_and_keep_their_purpose() -> None:
-    assert sorted(PRESETS) == ["public-events", "public-features", "public-maps", "public-samples"]
+    assert sorted(PRESETS) == [
+        "public-events",
+        "public-features",
+        "public-maps",
+        "public-pieces",
+        "public-samples",
+    ]
     for p in PRESETS.values():
-        best = advise(p.purpose, 24).usable[0]
+        rows = [r for r in advise(p.purpose, 24).usable if r.fully_attacked or p.purpose == "ml"]
+        best = next(r for r in rows if r.names_last == (p.name != "public-pieces"))
         assert best.mechanism == p.mechanism
         assert p.people >= best.least_people
         assert command_of(best).endswith(f"--preset {p.name}")
@@ -113,6 +160,10 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stored = json.loads(figures.read_text("utf-8"))
     assert stored["usable"][0]["mechanism"] == "event-synth-pd:k=4,gamma=4"
     assert stored["usable"][0]["found"] == advise("events", 24).usable[0].found
+    assert run("advise", "--purpose", "samples", "--people", 24) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "1: gazeveil publish recordings/ published/ --preset public-pieces" in told
+    assert f"{EXCHANGE}: Needs 12 people who saw the same stimulus." in told
     assert run("advise", "--purpose", "nothing", "--people", 24) == 2
     assert "one of aoi, events, maps, ml, samples, teaching" in capsys.readouterr().err
     assert run("advise", "--purpose", "maps", "--people", 24, "--kind", "phone") == 2

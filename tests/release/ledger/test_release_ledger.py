@@ -4,6 +4,7 @@ nothing is counted twice.
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -103,6 +104,21 @@ def test_people_are_recognised_by_their_gaze(
     third = ledger.charge("c", charge, prints(cohort, ledger))
     assert third.together is not None
     assert third.together.amount == 3 * charge.loss.amount
+
+
+@pytest.mark.parametrize("name", [KALEIDO, "k-same-synth:k=2", "smoothing"])
+def test_nobody_is_in_a_release_under_two_names(
+    name: str, cohort: gazeveil.Cohort, ledger: ReleaseLedger
+) -> None:
+    twice = [*cohort, cohort[0].with_(person="somebody else", stimulus="again")]
+    people = prints(gazeveil.Cohort(twice), ledger)
+    charge = charged(cohort, name)
+    if name == "smoothing":  # promises nothing to anybody
+        assert ledger.charge("a", charge, people).earlier == 0
+        return
+    with pytest.raises(BudgetError, match="'somebody else' share recorded gaze"):
+        ledger.charge("a", charge, people)
+    assert ledger.releases == []
 
 
 def test_other_people_add_nothing(
@@ -339,6 +355,30 @@ def test_the_own_ledger_begins_by_itself(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 PIECES = "mosaic:epsilon=1,r_deg=2,piece_s=2,gap_s=0,crowd=3"
+
+
+def test_an_own_ledger_that_is_gone_is_not_begun_anew_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GAZEVEIL_HOME", str(tmp_path))
+    with monkeypatch.context() as full:
+
+        def refuse(*_: object, **__: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        full.setattr("gazeveil.release.ledger.ledger_file.tempfile.mkstemp", refuse)
+        with pytest.raises(DataError, match=r"releases.json cannot be written \(no space left"):
+            ReleaseLedger.at()
+    first = ReleaseLedger.at()  # that there was no room is not that there was a ledger
+    kept = first.path.read_bytes()
+    first.path.unlink()
+    with pytest.raises(DataError, match=r"is gone, .* Restore it from a copy, or begin anew"):
+        ReleaseLedger.at()
+    first.path.write_bytes(kept)
+    assert ReleaseLedger.at().key == first.key
+    first.path.unlink()
+    assert ReleaseLedger.create(first.path).key != first.key
+    assert ReleaseLedger.at().releases == []
 
 
 @pytest.mark.parametrize("order", [("pieces", "kaleido"), ("kaleido", "pieces"), ("pieces",) * 2])

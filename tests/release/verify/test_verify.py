@@ -26,7 +26,16 @@ from gazeveil.privacy.publication.page import page
 from gazeveil.privacy.publication.signing import new_key, sign
 from gazeveil.release.verify import VerifiedRelease, verify
 
-NAMES = ("anna-schmidt", "bob.jones", "carla_neumann", "dieter", "emil77", "frieda", "gus", "hanne")
+NAMES = (
+    "anna-schmidt",
+    "bob.jones",
+    "carla_neumann",
+    "dieter",
+    "emil77",
+    "frieda",
+    "gus",
+    "hannelore",
+)
 MECHANISM = "kaleido:epsilon=1,w=30,r_deg=2"
 
 
@@ -169,7 +178,7 @@ def _places(part: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.parametrize("junk", [None, "1/0"])
+@pytest.mark.parametrize("junk", [None, pytest.param("1/0", marks=pytest.mark.heavy)])
 def test_no_value_of_a_certificate_can_be_edited_unseen(out: Path, junk: object) -> None:
     """Each is red or bad input, never green and never a traceback."""
     file = out / "PRIVACY.json"
@@ -277,7 +286,7 @@ def test_a_copy_of_the_recordings_is_red(raw: Path, tmp_path: Path) -> None:
         ("notes.txt", b'{"ipd": 63.218754}'),
         ("notes.txt", b"x" * (1 << 23) + b" bob.jones "),
         ("notes.txt", b"operator Gertrud Maier, device QX-448812"),
-        ("notes.txt.gz", gzip.compress(b"hello bob.jones")),
+        ("notes.txt.gz", gzip.compress(b"hello bob.jones", mtime=0)),
     ],
 )
 def test_identifiers_in_names_and_bytes_are_red(
@@ -300,7 +309,7 @@ def test_a_name_in_a_column_or_in_the_metadata_of_parquet_is_red(out: Path, raw:
 
 
 def test_words_that_only_contain_a_name_are_not_found(out: Path, raw: Path) -> None:
-    (out / "notes.txt").write_text("friedas, emil778, hannes", "utf-8")
+    (out / "notes.txt").write_text("friedas, emil778, hannelores", "utf-8")
     certified_anew(out)
     assert verify(out, raw).passed
 

@@ -98,3 +98,14 @@ def test_a_published_folder_of_maps_is_verified(
     signed = ("--sign", tmp_path / "lab.key", "--no-attack")
     assert run("publish", raw, out, "-m", text, *signed) == 0
     assert run("verify", out, "--against", raw, "--key", tmp_path / "lab.key.pub") == 0
+
+
+def test_long_names_become_files_that_a_disk_takes(tmp_path: Path) -> None:
+    long = ("x" * 5000, "y" * 5000)
+    cohort = gazeveil.Cohort(
+        r.with_(stimulus=name, session=name[:300], task=name[:400])
+        for r, name in zip(gazeveil.simulate(2, 1, 2.0, 60.0, seed=1), long, strict=True)
+    )
+    gazeveil.protect(cohort, MECHANISM).write(tmp_path / "out", to="bids")
+    assert verify(tmp_path / "out").passed
+    assert len(gazeveil.read(tmp_path / "out")) == 2

@@ -5,8 +5,6 @@ pymovements and in pybids, the real BIDS validator finds no error, and no name o
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +23,7 @@ from gazeveil.privacy.publication.outputs.registry import output
 from gazeveil.privacy.publication.outputs.same import SameOutput
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.publication.writing import write_publication
+from tests.support import command_line
 from tests.support.bids_validator import errors, issues
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -384,14 +383,8 @@ def test_the_command_line_writes_each(tmp_path: Path) -> None:
     own_csv(tmp_path / "in")
     for to in ("csv", "bids", "same"):
         out = tmp_path / to
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "gazeveil.cli.main", "protect"),
-                *(str(tmp_path / "in"), str(out), "-m", "gaussian:sigma_deg=1", "--to", to),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
+        done = command_line.gazeveil(
+            "protect", tmp_path / "in", out, "-m", "gaussian:sigma_deg=1", "--to", to
         )
-        assert done.returncode == 0, done.stderr
+        assert done.code == 0, done.err
         assert len(gazeveil.read(out)) == 8

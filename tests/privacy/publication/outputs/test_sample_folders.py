@@ -4,6 +4,7 @@ pybids, and the real validator finds no error.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,7 @@ FIXATIONS = ("osie", "neuroliaa_interiors")
 pytestmark = pytest.mark.filterwarnings("ignore::gazeveil.io.reading.ReadingWarning")
 
 
+@cache
 def some(folder: str, most: int = 3) -> Cohort:
     cohort = gazeveil.read(real(*folder.split("/")))
     return cohort.select(people=list(cohort.people)[:2])[:most]

@@ -1,0 +1,116 @@
+"""The server answers this machine's own page, and nobody else."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection
+
+import pytest
+
+from gazeveil.errors import DataError
+from gazeveil.explore.board import Board
+from gazeveil.explore.server import SECRET, ExploreServer
+from tests.support.exploring import HOSTILE, board  # noqa: F401
+
+
+@pytest.fixture(scope="module")
+def server(board: Board) -> Iterator[ExploreServer]:
+    with ExploreServer(board) as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield made
+        made.shutdown()
+
+
+def asked(
+    server: ExploreServer, path: str, method: str = "GET", **headers: str
+) -> tuple[int, dict[str, str], str]:
+    line = HTTPConnection("127.0.0.1", server.server_address[1], timeout=30)
+    line.request(method, path, headers=headers)
+    answer = line.getresponse()
+    body = answer.read().decode()
+    line.close()
+    return answer.status, {k.lower(): v for k, v in answer.getheaders()}, body
+
+
+def test_the_page_is_open_and_holds_no_data(server: ExploreServer) -> None:
+    status, headers, body = asked(server, "/")
+    assert status == 200
+    assert HOSTILE not in body
+    assert "p2" not in body.partition("<script>")[0].partition("<body>")[2]
+    assert 'id="figures"' not in body.partition("<script>")[0]
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] == "no-store"
+    assert "python" not in headers["server"].lower()
+
+
+@pytest.mark.parametrize("path", ["board", "picture?people=0&person=0&stimulus=0", "attack"])
+def test_figures_need_the_secret_of_the_link(server: ExploreServer, path: str) -> None:
+    for headers in ({}, {SECRET: "x"}, {SECRET: server.secret[:-1]}, {SECRET: "\u00e9"}):
+        status, _, body = asked(server, f"/api/{path}", **headers)
+        assert status == 401
+        assert HOSTILE not in body
+    assert server.link.endswith(f"/#{server.secret}")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example"])
+def test_another_host_name_is_refused(server: ExploreServer, host: str) -> None:
+    status, _, _ = asked(server, "/api/board", Host=host, **{SECRET: server.secret})
+    assert status == 403
+
+
+def test_who_has_the_link_gets_figures(server: ExploreServer) -> None:
+    own = {SECRET: server.secret}
+    status, _, body = asked(server, "/api/board", **own)
+    assert status == 200
+    assert len(json.loads(body)["people"]) == 4
+    status, _, body = asked(
+        server, "/api/picture?people=0,1&person=1&stimulus=2&mechanism=0&value=1", **own
+    )
+    assert status == 200
+    assert set(json.loads(body)) == {"trace", "map", "extent", "promise", "status"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "picture?people=0&person=9&stimulus=0",
+        "picture?people=&person=0&stimulus=0",
+        "picture?people=0&person=-1&stimulus=0",
+        "picture?people=0&person=0",
+        "picture?people=0,x&person=0&stimulus=0",
+        "picture?people=0&person=0&stimulus=0&mechanism=0",
+        "attack?people=0,1&mechanism=99&value=0",
+        "attack?people=0,1&mechanism=0&value=%D9%A3",
+        "picture?people=0&person=99999999999999999999&stimulus=0",
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused_in_a_sentence(
+    server: ExploreServer, path: str
+) -> None:
+    status, _, body = asked(server, f"/api/{path}", **{SECRET: server.secret})
+    assert status == 422
+    assert "must be a number" in json.loads(body)["error"]["reason"]
+
+
+@pytest.mark.parametrize("path", ["/api/nosuch", "/etc/passwd", "/../x", "/api", "/explore.js"])
+def test_there_is_nothing_else(server: ExploreServer, path: str) -> None:
+    assert asked(server, path, **{SECRET: server.secret})[0] == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "<b>"])
+def test_nothing_can_be_changed(server: ExploreServer, method: str) -> None:
+    status, headers, body = asked(server, "/api/board", method, **{SECRET: server.secret})
+    assert status == 501
+    assert "access-control-allow-origin" not in headers
+    assert "<b>" not in body
+
+
+def test_a_taken_port_is_said_in_a_sentence(server: ExploreServer, board: Board) -> None:
+    with pytest.raises(DataError, match="--port"):
+        ExploreServer(board, server.server_address[1])
+    assert server.server_address[0] == "127.0.0.1"

@@ -1,0 +1,375 @@
+"""EyeLink ASC files whose traps cost samples or degrees; counts, pixels and resolution are those
+that MNE-Python finds.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.arrays import Floats
+from gazeveil.errors import FormatError
+from gazeveil.gaze.geometry import Screen
+from gazeveil.gaze.recording import Recording
+from tests.support.recordings import real
+
+FOLDER = ("vendor_samples", "eyelink_asc")
+REAL = (
+    "pymovements_eyelink_binocular_example.asc",
+    "pymovements_eyelink_monocular_example.asc",
+    "pymovements_eyelink_monocular_2khz_example.asc",
+    "pymovements_eyelink_monocular_no_dummy_example.asc",
+    "pymovements_raccoons.asc",
+)
+
+# A calibration of nine targets, 2000 px before the eye: HREF = 15000 px / 2000.
+TARGETS = [(960, 540), (960, 92), (960, 988), (115, 540), (1805, 540)]
+TARGETS += [(217, 146), (1703, 146), (217, 934), (1703, 934)]
+PREAMBLE = (
+    "** CONVERTED FROM x.edf using edfapi 4.2\n** DATE: Wed Mar  8 09:25:20 2023\n**\n\n"
+    "MSG\t10 DISPLAY_COORDS 0 0 1919 1079\n"
+)
+
+
+def calibration(words: str, eye: str) -> str:
+    lines = "MSG\t20 !CAL Calibration points:\n"
+    for x, y in TARGETS:
+        lines += f"MSG\t20 !CAL -1.0, -2.0   {7.5 * (x - 960):.0f},  {7.5 * (y - 540):.0f}\n"
+    for i, (x, y) in enumerate(TARGETS):
+        lines += (
+            f"MSG\t30 VALIDATE {words} {i}  {eye}  at {x},{y}  OFFSET 0.48 deg.  2.7,7.9 pix.\n"
+        )
+    return lines
+
+
+def block(
+    rows: list[str],
+    eyes: str = "RIGHT",
+    options: str = "",
+    rate: int = 1000,
+    start: int = 1000,
+    end: str = "",
+) -> str:
+    eyes, options = eyes.replace(" ", "\t"), options.replace(" ", "\t")
+    last = rows[-1].split()[0]
+    return (
+        f"START\t{start} \t{eyes}\tSAMPLES\tEVENTS\nPRESCALER\t1\nVPRESCALER\t1\nPUPIL\tAREA\n"
+        f"EVENTS\tGAZE\t{eyes}\tRATE\t{rate}.00\tTRACKING\tCR\tFILTER\t2\n"
+        f"SAMPLES\tGAZE\t{eyes}\t{options}\tRATE\t{rate}.00\tTRACKING\tCR\tFILTER\t2\n".replace(
+            "\t\t", "\t"
+        )
+        + "\n".join(rows)
+        + f"\nEND\t{last} \tSAMPLES\tEVENTS\t{end}\n"
+    )
+
+
+def put(folder: Path, text: str) -> Path:
+    path = folder / "p1.asc"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def raw_of(path: Path) -> Any:
+    mne = pytest.importorskip("mne", reason="MNE-Python is in the dev extra")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mne.io.read_raw_eyelink(path, create_annotations=True, verbose="error")
+
+
+def one(path: Path, **options: object) -> Recording:
+    (recording,) = gazeveil.read(path, format="eyelink-asc", **options)
+    return recording
+
+
+def centre_px_per_deg(screen: object) -> tuple[float, float]:
+    assert isinstance(screen, Screen)
+    across = screen.distance_mm * screen.width_px / screen.width_mm
+    down = screen.distance_mm * screen.height_px / screen.height_mm
+    return float(np.radians(across)), float(np.radians(down))
+
+
+def pixels(recording: Recording, eye: str) -> Floats:
+    degrees = getattr(recording, f"{eye}_deg")
+    assert isinstance(recording.space, Screen)
+    return np.stack(recording.space.to_px(degrees[:, 0], degrees[:, 1]), axis=1)
+
+
+def walk(
+    n: int, t0: float = 1000, step: float = 1.0, row: str = "{t}\t{x}\t{y}\t500.0\t..."
+) -> list[str]:
+    return [
+        row.format(t=f"{t0 + i * step:g}", x=f"{900 + i}.0", y=f"{500 + i}.0") for i in range(n)
+    ]
+
+
+def assert_same_as_mne(path: Path, **options: object) -> None:
+    """Rows, valid samples and pixels of each eye."""
+    raw = raw_of(path)
+    cohort = gazeveil.read(path, format="eyelink-asc", **options)
+    rows = sum(len(r) for r in cohort)
+    theirs = {c: raw.get_data([c])[0] for c in raw.ch_names if c.startswith(("xpos", "ypos"))}
+    order = np.argsort(np.concatenate([r.t_ns for r in cohort]), kind="stable")
+    for eye in {c.split("_")[1] for c in theirs}:
+        ours = np.concatenate([pixels(r, eye) for r in cohort])[order]
+        # MNE fills the time between blocks with samples of nothing.
+        expected = np.stack([theirs[f"xpos_{eye}"], theirs[f"ypos_{eye}"]], axis=1)
+        there = np.isfinite(expected).all(axis=1)
+        found = np.isfinite(ours).all(axis=1)
+        assert found.sum() == there.sum()
+        if "shared_times" in cohort[0].metadata:
+            # MNE's sorting by time may exchange two rows that share one.
+            ours[found], expected[there] = np.sort(ours[found], 0), np.sort(expected[there], 0)
+        np.testing.assert_allclose(ours[found], expected[there], atol=1e-6)
+    assert rows <= raw.n_times
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_files_have_the_samples_and_pixels_that_mne_finds(tmp_path: Path, name: str) -> None:
+    text = real(*FOLDER, name).read_text("utf-8")
+    if "\nEND" not in text:
+        # Examples that were cut: MNE reads no block without an end.
+        text += "\nEND\t999999999 \tSAMPLES\tEVENTS\tRES\t  1.0\t  1.0\n"
+    assert_same_as_mne(put(tmp_path, text))
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_files_have_the_events_that_their_lines_say(name: str) -> None:
+    path = real(*FOLDER, name)
+    lines = path.read_text("utf-8").splitlines()
+    first = "R" if "\tRIGHT" in "".join(t for t in lines if t.startswith("SAMPLES")) else "L"
+    first = "L" if any(t.startswith("SAMPLES") and "LEFT" in t for t in lines) else first
+    words = {"EFIX": "fixation", "ESACC": "saccade", "EBLINK": "blink"}
+    for key, kind in words.items():
+        said = [t.split() for t in lines if t.startswith(f"{key} {first}")]
+        events = [
+            (e.onset_ns, e.offset_ns, r.t_ns)
+            for r in gazeveil.read(path, format="eyelink-asc")
+            if r.events is not None
+            for e in r.events.of(kind)
+        ]
+        # An event whose samples the file does not hold is no event of a recording; one that two
+        # trials share is cut in two.
+        spans = [(float(t[2]) * 1e6, float(t[3]) * 1e6) for t in said]
+        assert all(any(a <= on <= off <= b for a, b in spans) for on, off, _ in events)
+        if name == REAL[-1]:
+            assert len(events) == len(said) > 0
+
+
+def test_events_carry_the_samples_the_times_and_the_places_of_the_lines(tmp_path: Path) -> None:
+    rows = walk(40)
+    rows[10] += "\nEFIX R   1002\t1009\t8\t 905.0\t 505.0\t 500"
+    rows[30] += "\nEBLINK R 1015\t1018\t4\nESACC R  1012\t1022\t11\t1\t1\t2\t2\t1.0\t99"
+    path = put(tmp_path, PREAMBLE + calibration("R 4POINT", "RIGHT") + block(rows))
+    recording = one(path)
+    events = recording.events
+    assert events is not None
+    assert events.source == "eyelink"
+    assert events.kind.tolist() == ["fixation", "saccade", "blink"]
+    assert events.onset.tolist() == [2, 12, 15]
+    assert events.offset.tolist() == [9, 22, 18]
+    assert events.onset_ns.tolist() == recording.t_ns[events.onset].tolist()
+    assert events.x_deg is not None
+    assert isinstance(recording.space, Screen)
+    assert events.x_deg[0] == pytest.approx(recording.space.from_px([905.0], [505.0])[0][0])
+    assert np.isnan(events.x_deg[1])
+    words = events.words(len(recording))
+    assert words[15:19].tolist() == ["blink"] * 4
+    assert not recording.valid[15:19].any()
+    raw = raw_of(path)
+    descriptions = [d for d in raw.annotations.description if d in ("fixation", "saccade")]
+    assert len(descriptions) == 2
+
+
+@pytest.mark.parametrize("row", ["{t}\t{x}\t{y}\t0.0\t...", "{t}\t{x}\t{y}\t..."])
+def test_samples_without_pupil_data_are_not_lost(tmp_path: Path, row: str) -> None:
+    rows = walk(50, row=row)
+    rows[7] = rows[7].replace("907.0", ".").replace("507.0", ".")
+    path = put(tmp_path, PREAMBLE + calibration("R 4POINT", "RIGHT") + block(rows))
+    recording = one(path)
+    assert recording.valid.sum() == 49
+    assert recording.pupil is None
+    assert "pupil_unit" not in recording.metadata
+    if row.count("\t") == 4:  # MNE needs the column
+        assert_same_as_mne(path)
+
+
+def test_a_pupil_of_zero_is_a_lost_eye_where_pupils_were_measured(tmp_path: Path) -> None:
+    rows = walk(20)
+    rows[5] = rows[5].replace("500.0", "0.0")
+    recording = one(put(tmp_path, PREAMBLE + calibration("R 4POINT", "RIGHT") + block(rows)))
+    assert np.flatnonzero(~recording.valid).tolist() == [5]
+
+
+def test_two_eyes_without_pupils_and_an_input_port(tmp_path: Path) -> None:
+    rows = walk(40, row="{t}\t{x}\t{y}\t910.0\t510.0\t127.0\t.....")
+    text = PREAMBLE + calibration("LR POINT", "LEFT") + block(rows, "LEFT RIGHT", "INPUT")
+    recording = one(put(tmp_path, text))
+    assert recording.valid.all()
+    assert pixels(recording, "right")[0].tolist() == pytest.approx([910, 510])
+    one_eye = walk(40, row="{t}\t{x}\t{y}\t127.0\t...")
+    text = PREAMBLE + calibration("R 4POINT", "RIGHT") + block(one_eye, options="INPUT")
+    recording = one(put(tmp_path, text))
+    assert recording.valid.all()
+    assert recording.pupil is None
+    pupils = [t.replace("127.0", f"{400 + i}.0") for i, t in enumerate(one_eye)]
+    text = PREAMBLE + calibration("R 4POINT", "RIGHT") + block(pupils, options="INPUT")
+    recording = one(put(tmp_path, text))
+    assert recording.pupil is not None
+    assert recording.pupil[3] == 403
+
+
+@pytest.mark.parametrize(("words", "eye"), [("R 4POINT", "RIGHT"), ("L POINT", "LEFT")])
+def test_the_validation_of_either_eye_gives_the_distance(
+    tmp_path: Path, words: str, eye: str
+) -> None:
+    path = put(tmp_path, PREAMBLE + calibration(words, eye) + block(walk(5), eye))
+    recording = one(path)
+    assert recording.metadata["geometry"] == "calibration"
+    expected = np.radians(2000.0)
+    assert centre_px_per_deg(recording.space) == pytest.approx((expected, expected), rel=1e-3)
+
+
+def test_resolution_in_rows_is_the_one_mne_reads(tmp_path: Path) -> None:
+    row = "{t}\t{x}\t{y}\t500.0\t1.0\t-2.0\t38.20\t40.10\t127.0\t..."
+    path = put(tmp_path, PREAMBLE + block(walk(30, row=row), options="VEL RES INPUT"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recording = one(path)
+    raw = raw_of(path)
+    theirs = tuple(float(np.median(raw.get_data([c])[0])) for c in ("xres", "yres"))
+    assert recording.metadata["geometry"] == "resolution"
+    assert recording.metadata["resolution_px_per_deg"] == pytest.approx(theirs)
+    assert centre_px_per_deg(recording.space) == pytest.approx(theirs)
+    assert_same_as_mne(path)
+
+
+def test_resolution_of_rows_in_the_middle_goes_before_that_of_the_edge(tmp_path: Path) -> None:
+    middle = "1000\t960.0\t540.0\t500.0\t38.0\t38.0\t..."
+    edge = [f"{1001 + i}\t100.0\t540.0\t500.0\t48.0\t41.0\t..." for i in range(9)]
+    path = put(tmp_path, PREAMBLE + block([middle, *edge], options="RES"))
+    assert one(path).metadata["resolution_px_per_deg"] == (38.0, 38.0)
+
+
+def test_resolution_of_the_end_line_is_used_where_rows_do_not_say_it(tmp_path: Path) -> None:
+    path = put(tmp_path, PREAMBLE + block(walk(5), end="RES\t  47.75\t  45.92"))
+    recording = one(path)
+    assert centre_px_per_deg(recording.space) == pytest.approx((47.75, 45.92))
+    for zero in ("RES\t 0.00\t 0.00", "RES\tx\ty"):
+        with pytest.warns(UserWarning, match="is assumed"):
+            assert one(put(tmp_path, PREAMBLE + block(walk(5), end=zero))).metadata[
+                "assumed_geometry"
+            ]
+
+
+@pytest.mark.parametrize("resolution", ["1e9\t1e9", "0.001\t0.001", ".\t."])
+def test_a_resolution_that_no_screen_has_is_not_believed(tmp_path: Path, resolution: str) -> None:
+    row = "{t}\t{x}\t{y}\t500.0\t" + resolution + "\t..."
+    with pytest.warns(UserWarning, match="is assumed"):
+        one(put(tmp_path, PREAMBLE + block(walk(5, row=row), options="RES")))
+
+
+def test_the_resolution_of_href_blocks_is_not_in_pixels(tmp_path: Path) -> None:
+    href = block(walk(5), end="RES\t 261.00\t 262.00").replace("\tGAZE\t", "\tHREF\t")
+    pixels_too = block(walk(5, 2000), start=2000, end="RES\t 40.00\t 40.00")
+    first, _ = gazeveil.read(put(tmp_path, PREAMBLE + href + pixels_too), format="eyelink-asc")
+    assert first.metadata["resolution_px_per_deg"] == (40.0, 40.0)
+
+
+def test_remote_rows_give_the_distance_of_the_head(tmp_path: Path) -> None:
+    rows = [
+        f"{1000 + 2 * i}\t{900 + i}.0\t500.0\t800.0\t127.0\t...\t-239.0\t  3.0\t{560 + i}.0\t"
+        "............."
+        for i in range(41)
+    ]
+    rows[4] = "1008\t.\t.\t0.0\t127.0\t...\tMISSING_DATA\tMISSING_DATA\tMISSING_DATA\tM............"
+    body = block(rows, "LEFT", "HTARGET", 500).replace("FILTER\t2\n1000", "FILTER\t2\tINPUT\n1000")
+    path = put(tmp_path, PREAMBLE + body)
+    with pytest.warns(UserWarning, match="a 531 mm wide screen is assumed"):
+        recording = one(path)
+    assert isinstance(recording.space, Screen)
+    assert recording.space.distance_mm == pytest.approx(580.0, abs=1)
+    assert recording.metadata["geometry"] == "distance"
+    distance = recording.metadata["head_distance_mm"]
+    assert isinstance(distance, dict)
+    assert distance["p5"] == pytest.approx(562, abs=1)
+    raw = raw_of(path)
+    theirs = raw.get_data(["distance"])[0]
+    assert distance["median"] == pytest.approx(np.nanmedian(theirs))
+    calibrated = one(put(tmp_path, PREAMBLE + calibration("L POINT", "LEFT") + body))
+    assert isinstance(calibrated.space, Screen)
+    assert calibrated.metadata["geometry"] == "calibration"
+    assert calibrated.space.distance_mm == pytest.approx(580.0, abs=1)
+    assert centre_px_per_deg(calibrated.space)[0] == pytest.approx(np.radians(2000), rel=1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert_same_as_mne(put(tmp_path, PREAMBLE + body))
+
+
+def test_a_head_that_was_never_seen_gives_no_distance(tmp_path: Path) -> None:
+    row = "{t}\t{x}\t{y}\t500.0\t...\tMISSING_DATA\tMISSING_DATA\tMISSING_DATA\tM............"
+    with pytest.warns(UserWarning, match="at 700 mm is assumed"):
+        recording = one(put(tmp_path, PREAMBLE + block(walk(5, row=row), options="HTARGET")))
+    assert "head_distance_mm" not in recording.metadata
+
+
+def test_whole_milliseconds_at_2000_hz_lose_no_sample(tmp_path: Path) -> None:
+    rows = [f"{1000 + i // 2}\t{900 + i}.0\t500.0\t800.0\t..." for i in range(40)]
+    path = put(tmp_path, PREAMBLE + calibration("R 4POINT", "RIGHT") + block(rows, rate=2000))
+    recording = one(path)
+    assert recording.valid.all()
+    assert np.unique(np.diff(recording.t_ns)).tolist() == [500_000]
+    assert recording.metadata["shared_times"] == 20
+    assert_same_as_mne(path)
+
+
+def test_times_that_repeat_more_often_than_the_rate_says_stay_faults(tmp_path: Path) -> None:
+    rows = [f"{1000 + i // 4}\t{900 + i}.0\t500.0\t800.0\t..." for i in range(40)]
+    text = PREAMBLE + calibration("R 4POINT", "RIGHT")
+    recording = one(put(tmp_path, text + block(rows, rate=2000)))
+    assert recording.valid.sum() == 20
+    assert recording.metadata["time_faults"] == 20
+    slow = one(put(tmp_path, text + block(rows, rate=1000)))
+    assert slow.metadata["time_faults"] == 30
+
+
+Make = Callable[[list[str]], list[str]]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda rows: [*rows[:-1], rows[-1][:9]], "fewer than 4 values"),
+        (lambda rows: [*rows, "1100\tx\t1\t1\t..."], "'x' is not a number"),
+    ],
+)
+def test_damaged_rows_are_named(tmp_path: Path, make: Make, message: str) -> None:
+    path = put(tmp_path, PREAMBLE + block(make(walk(30))))
+    with pytest.raises(FormatError, match=message):
+        gazeveil.read(path, format="eyelink-asc")
+
+
+# The stated one is a mean over the block, edges and the rims of blinks included.
+@pytest.mark.parametrize(("name", "most"), [(REAL[0], 0.09), (REAL[1], 0.01), (REAL[2], 0.01)])
+def test_calibration_and_stated_resolution_of_real_files_agree(name: str, most: float) -> None:
+    recording = gazeveil.read(real(*FOLDER, name), format="eyelink-asc")[0]
+    stated = recording.metadata["resolution_px_per_deg"]
+    assert recording.metadata["geometry"] == "calibration"
+    assert centre_px_per_deg(recording.space) == pytest.approx(stated, rel=most)
+
+
+def test_corner_targets_that_validation_shows_elsewhere_do_not_change_the_distance(
+    tmp_path: Path,
+) -> None:
+    text = calibration("R 4POINT", "RIGHT")
+    for x, y in TARGETS[5:]:
+        inner = f"at {960 + 0.88 * (x - 960):.0f},{540 + 0.88 * (y - 540):.0f}"
+        text = text.replace(f"at {x},{y}", inner)
+    recording = one(put(tmp_path, PREAMBLE + text + block(walk(5))))
+    assert recording.metadata["geometry"] == "calibration"
+    assert centre_px_per_deg(recording.space)[0] == pytest.approx(np.radians(2000), rel=1e-3)

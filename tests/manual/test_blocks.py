@@ -1,0 +1,145 @@
+"""Every code block of the manual runs, or says why not."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import gazeveil
+from gazeveil.cli import main as cli
+from tests.support.manual import CodeBlock, blocks, pages, words
+from tests.support.places import ROOT
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+#: Verbs that end only when somebody stops them.
+SERVING = ("serve", "relay")
+
+PAGES = [page for page in pages() if blocks(page)]
+ALL = [block for page in PAGES for block in blocks(page)]
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("manual") / "recordings"
+    gazeveil.simulate(8, 3, 6, 60, task="reading", seed=1).write(folder)
+    return folder
+
+
+@pytest.fixture
+def desk(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Path]:
+    """An empty folder with `recordings/`, in which a reader's commands run."""
+    shutil.copytree(made, tmp_path / "recordings")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GAZEVEIL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "100")
+    with warnings.catch_warnings():
+        yield tmp_path
+
+
+def typed(arguments: list[str]) -> tuple[int, str]:
+    """What a command prints, and its exit code."""
+    said = io.StringIO()
+    code = 0
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            cli.main(arguments)
+        except SystemExit as stopped:
+            code = int(stopped.code or 0)
+    return code, said.getvalue()
+
+
+def run_python(block: CodeBlock, namespace: dict[str, Any]) -> None:
+    if ">>>" not in block.text:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(block.text, block.place, "exec", dont_inherit=True), namespace)
+        return
+    test = doctest.DocTestParser().get_doctest(
+        block.text, namespace, block.place, str(block.page), block.line
+    )
+    said = io.StringIO()
+    runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
+    runner.run(test, out=said.write, clear_globs=False)
+    namespace.update(test.globs)
+    assert runner.failures == 0, said.getvalue()
+
+
+def run_commands(block: CodeBlock) -> None:
+    for step in block.steps():
+        arguments = words(step.command)
+        assert arguments, f"{block.place}: only gazeveil is run here. Got: {step.command}"
+        endless = arguments[0] in SERVING or (
+            arguments[0] == "explore" and "--save" not in arguments
+        )
+        assert not endless, f"{block.place}: this serves until it is stopped. Mark it as not run."
+        code, said = typed(arguments)
+        assert code == 0, f"{block.place}: {step.command}\n{said}"
+        if block.kind == "console":
+            same = doctest.OutputChecker().check_output(step.expected + "\n", said, FLAGS)
+            assert same, f"{block.place}: {step.command}\nexpected:\n{step.expected}\ngot:\n{said}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_the_blocks_of_a_page_run_as_a_reader_runs_them(page: Path, desk: Path) -> None:
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    with contextlib.suppress(KeyError):
+        del sys.modules["__manual__"]
+    for block in blocks(page):
+        if block.reason:
+            continue
+        if block.kind == "python":
+            run_python(block, namespace)
+        else:
+            run_commands(block)
+
+
+@pytest.mark.parametrize("block", [b for b in ALL if b.kind != "python"], ids=lambda b: b.place)
+def test_every_command_has_a_verb_and_options_that_exist(block: CodeBlock) -> None:
+    for step in block.steps():
+        said = words(step.command)
+        if not said or said[0].startswith("-"):
+            continue
+        module = said[0].replace("-", "_")
+        assert module in cli.VERBS, f"{block.place}: no verb {said[0]}"
+        group = typer.main.get_command(cli.build((module,)))
+        verb = group.commands[said[0]]  # type: ignore[attr-defined]
+        context = verb.context_class(verb, info_name=said[0])
+        verb.make_parser(context).parse_args(list(said[1:]))
+
+
+def test_blocks_that_do_not_run_say_why_in_a_few_words() -> None:
+    reasons = {block.place: block.reason for block in ALL if block.reason}
+    assert all(len(reason) > 10 for reason in reasons.values()), reasons
+    assert len(reasons) < len(ALL) / 3, "most of the manual runs"
+
+
+def test_the_collector_sees_blocks_and_a_wrong_output_fails(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "start" / "ten-minutes.md"
+    kinds = {block.kind for block in blocks(page)}
+    assert kinds == {"console", "python"}
+    bad = CodeBlock(page, 1, "python", ">>> 1 + 1\n3\n", "")
+    with pytest.raises(AssertionError, match="Expected"):
+        run_python(bad, {})
+    with pytest.raises(AssertionError, match="expected"):
+        run_commands(CodeBlock(page, 1, "console", "$ gazeveil --version\nother\n", ""))
+    with pytest.raises(AssertionError, match="nosuch"):
+        run_commands(CodeBlock(page, 1, "console", "$ gazeveil inspect nosuch/\n\n", ""))
+    wrong = CodeBlock(page, 1, "sh", "gazeveil inspect x --nosuch\n", "")
+    with pytest.raises(Exception, match="nosuch"):
+        test_every_command_has_a_verb_and_options_that_exist(wrong)

@@ -1,0 +1,497 @@
+"""Identifiers planted in formats that are one table, one list or one document.
+
+Each function writes two people, one of them called as in :mod:`tests.support.identifiers`, into a
+folder that still reads, and returns the kinds it planted. Headers, comments, column names, quoted
+cells, nested keys, file and folder names hold them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tests.support import identifiers as planted
+from tests.support.identifiers import (
+    AGE,
+    CLOCK_S,
+    DATE,
+    DATE_DOTS,
+    EMAIL,
+    EYE_DISTANCE,
+    NAME,
+    PATH,
+    SERIAL,
+    TRACES,
+    UUID,
+    WORD,
+    write,
+)
+
+ROWS = 60
+EVERYTHING = set(TRACES)
+#: Columns that people add to a log, and the values of one row.
+EXTRA = {
+    "Operator": NAME,
+    "Recording date": DATE,
+    "day": DATE_DOTS,
+    "device serial": SERIAL,
+    "uuid": UUID,
+    "notes": f"said, {NAME} \N{EN DASH} {EMAIL}",
+    "file path": PATH,
+    "age": AGE,
+    "ipd_mm": EYE_DISTANCE,
+    f"gaze of {NAME}": "1.5",
+    f"x ({DATE})": "2.5",
+}
+Column = Callable[[int], object]
+PEOPLE = (WORD, "P02")
+
+
+def sheet(columns: Mapping[str, Column], separator: str = ",", rows: int = ROWS) -> str:
+    """A table with its own columns between those that people add."""
+    buffer = io.StringIO()
+    lines = csv.writer(buffer, delimiter=separator, lineterminator="\n")
+    lines.writerow(["Operator", *columns, *list(EXTRA)[1:]])
+    for i in range(rows):
+        lines.writerow([NAME, *(c(i) for c in columns.values()), *list(EXTRA.values())[1:]])
+    return buffer.getvalue()
+
+
+def _axes(name: str, values: Sequence[float], axes: str = "xyz") -> dict[str, Column]:
+    # Each row differs a little, so that recordings can be told apart.
+    return {
+        name.format(a): (lambda i, v=v: f"{v + 0.001 * (i % 7):.6f}")
+        for a, v in zip(axes, values, strict=True)
+    }
+
+
+def _quaternion(name: str, axes: str = "xyzw") -> dict[str, Column]:
+    def part(a: int) -> Column:
+        return lambda i: f"{(0.0, np.sin(0.05 + i / 900), 0.0, np.cos(0.05 + i / 900))[a]:.8f}"
+
+    return {name.format(axis): part(a) for a, axis in enumerate(axes)}
+
+
+def _clock(per_second: int, step_s: float) -> Column:
+    return lambda i: CLOCK_S * per_second + round(i * step_s * per_second)
+
+
+def gazepoint(folder: Path) -> set[str]:
+    for person in PEOPLE:
+        columns: dict[str, Column] = {
+            "MEDIA_ID": lambda i: i // 30,
+            "MEDIA_NAME": lambda i: f"{NAME}.png" if i < 30 else "cat.png",
+            "CNT": lambda i: i,
+            f"TIME({DATE.replace('-', '/')} 14:52:07.123)": lambda i: f"{CLOCK_S + i / 60:.5f}",
+            "TIMETICK(f=2143477)": lambda i: 15638935270 + i,
+            "FPOGX": lambda i: "0.5",
+            "FPOGS": lambda i: f"{CLOCK_S}.5",
+            "BPOGX": lambda i: f"{0.5 + i / 1000:.5f}",
+            "BPOGY": lambda i: "0.25",
+            "BPOGV": lambda i: int(i != 5),
+            "LPCX": lambda i: "0.41",
+            "LEYEX": lambda i: f"{-float(EYE_DISTANCE) / 2000:.6f}",
+            "REYEX": lambda i: f"{float(EYE_DISTANCE) / 2000:.6f}",
+            "USER": lambda i: NAME,
+            "AOI": lambda i: f"face of {NAME}",
+        }
+        write(folder / f"{person}_all_gaze.csv", sheet(columns))
+    return EVERYTHING
+
+
+def gazepoint_ticks(folder: Path) -> set[str]:
+    columns: dict[str, Column] = {
+        "TIMETICK(f=1000000000)": _clock(1_000_000_000, 1 / 60),
+        "BPOGX": lambda i: f"{0.5 + i / 1000:.5f}",
+        "BPOGY": lambda i: "0.25",
+        "BPOGV": lambda i: int(i != 5),
+    }
+    for person in PEOPLE:
+        write(folder / f"{person}_all_gaze.csv", sheet(columns))
+    return EVERYTHING
+
+
+def varjo(folder: Path) -> set[str]:
+    columns = {
+        "raw_timestamp": _clock(1_000_000_000, 0.005),
+        "relative_to_unix_epoch_timestamp": _clock(1_000_000_000, 0.005),
+        "status": lambda i: 0 if i == 5 else 2,
+        **_axes("gaze_forward_{}", (0.1, 0.2, 0.97)),
+        "left_status": lambda i: 3,
+        **_axes("left_forward_{}", (0.1, 0.2, 0.97)),
+        "right_status": lambda i: 3,
+        **_axes("right_forward_{}", (0.1, 0.2, 0.97)),
+        "gaze_origin_x": lambda i: "-nan(ind)",
+        "interpupillary_distance_in_mm": lambda i: EYE_DISTANCE,
+        "left_iris_diameter_in_mm": lambda i: "41.70938",
+        "left_pupil_diameter_in_mm": lambda i: "-nan(ind)" if i == 5 else "3.1",
+        "right_pupil_diameter_in_mm": lambda i: "3.3",
+    }
+    for person in PEOPLE:
+        write(folder / person / f"varjo_gaze_output_{DATE}.csv", sheet(columns))
+    return EVERYTHING
+
+
+def quest_pro(folder: Path) -> set[str]:
+    columns: dict[str, Column] = {"timeSinceStartup": lambda i: f"{CLOCK_S + i / 72:.6f}"}
+    for eye in ("LeftEye", "RightEye"):
+        columns |= _quaternion(f"{eye}_q{{}}")
+        columns |= {f"{eye}_IsValid": lambda i: int(i != 7), f"{eye}_Confidence": lambda i: "0.9"}
+        columns |= {f"{eye}_px": lambda i: AGE}
+    columns |= {**_quaternion("Head_q{}"), "Head_py": lambda i: "1.7170938"}
+    for person in PEOPLE:
+        write(folder / person / f"Continuous {DATE}.csv", "\ufeff" + sheet(columns))
+    return EVERYTHING
+
+
+def tobii_sdk(folder: Path, tuples: bool = True) -> set[str]:
+    half = float(EYE_DISTANCE) / 2
+    columns: dict[str, Column] = {
+        "device_time_stamp": _clock(1_000_000, 1 / 120),
+        "system_time_stamp": _clock(1_000_000, 1 / 120),
+    }
+
+    def point(make: Callable[[int], tuple[float, ...]], name: str, axes: str) -> None:
+        if tuples:
+            columns[name] = lambda i: str(tuple(round(v, 5) for v in make(i)))
+        for a in range(0 if tuples else len(axes)):
+            columns[f"{name}_{axes[a]}"] = lambda i, a=a: f"{make(i)[a]:.5f}"
+
+    for side, place in (("left", -half), ("right", half)):
+
+        def shown(i: int) -> tuple[float, float]:
+            return 0.2 + i / 100, 0.3 + i / 100
+
+        def in_space(i: int) -> tuple[float, float, float]:
+            return 480 * (shown(i)[0] - 0.5), 200 - 270 * shown(i)[1], 0.0
+
+        def origin(i: int, place: float = place) -> tuple[float, float, float]:
+            return place, 30.0, 620.0
+
+        point(shown, f"{side}_gaze_point_on_display_area", "xy")
+        point(in_space, f"{side}_gaze_point_in_user_coordinate_system", "xyz")
+        point(origin, f"{side}_gaze_origin_in_user_coordinate_system", "xyz")
+        columns |= {f"{side}_gaze_point_validity": lambda i: int(i != 5)}
+        columns |= {f"{side}_pupil_diameter": lambda i: "3.0"}
+    for person in PEOPLE:
+        write(folder / person / f"{DATE}.tsv", sheet(columns, "\t"))
+    return EVERYTHING
+
+
+def tobii_sdk_columns(folder: Path) -> set[str]:
+    return tobii_sdk(folder, tuples=False)
+
+
+def studio2(folder: Path) -> set[str]:
+    for person in (NAME, "P02"):
+        text = f"System Properties:\nOperating System:\tWin of {NAME}\nSerial:\t{SERIAL}\n"
+        text += f"Export date:\t{DATE}\nFile:\t{PATH}\nMail:\t{EMAIL}\nAge:\t{AGE}\n\n"
+        text += f"Participant:\t{person}\nRecording name:\t{person} {DATE}\n"
+        text += "Recording resolution:\t1280 x 1024\n\n"
+        columns: dict[str, Column] = {"Timestamp": _clock(1000, 0.02)}
+        for side in ("Left", "Right"):
+            columns |= {
+                f"GazePointX{side}": lambda i: 640 + i,
+                f"GazePointY{side}": lambda i: 512,
+                f"CamX{side}": lambda i: "0.5",
+                f"Distance{side}": lambda i: "600.5",
+                f"Pupil{side}": lambda i: "3.1",
+                f"Validity{side}": lambda i: 4 if i == 5 else 0,
+            }
+        columns |= {
+            "DateTimeStamp": lambda i: "14:52:07.123",
+            "Event": lambda i: "LogData" if i == 3 else "",
+            "Data1": lambda i: f"hello {NAME}" if i == 3 else "",
+            "StimuliName": lambda i: f"{NAME}.bmp",
+        }
+        place = folder / f"{person.replace(' ', '')}_{DATE}_All-Data.tsv"
+        write(place, text + sheet(columns, "\t"))
+    return EVERYTHING
+
+
+def glasses2(folder: Path) -> set[str]:
+    for n, person in enumerate((NAME, "P02")):
+        lines: list[dict[str, object]] = []
+        for i in range(ROWS):
+            base = {"ts": CLOCK_S * 1_000_000 + 20_000 * i, "s": 3 if i == 5 else 0}
+            base |= {"gidx": 1_563_890_000 + i, "operator": NAME}
+            for eye in ("left", "right"):
+                lines.append({**base, "gd": [-0.1, 0.2 + i / 900, 0.97], "eye": eye})
+                lines.append({**base, "pd": 3.0, "eye": eye})
+                lines.append({**base, "pc": [float(EYE_DISTANCE), 0, 0], "eye": eye})
+        lines.append({"ts": CLOCK_S * 1_000_000 + 3, "s": 0, "vts": CLOCK_S * 1_000_000})
+        lines.append(
+            {
+                "ts": CLOCK_S * 1_000_000 + 5,
+                "type": f"Event of {NAME}",
+                "tag": json.dumps({"who": NAME, "when": DATE, "ipd": EYE_DISTANCE}),
+            }
+        )
+        recording = folder / "projects" / WORD / "recordings" / f"{SERIAL}{n}"
+        place = recording / "segments" / "1" / "livedata.json.gz"
+        write(place, "\n".join(json.dumps(line) for line in lines))
+        about = {"pa_info": {"Name": person, "Notes": EMAIL, "Age": AGE}, "pa_created": DATE}
+        write(recording / "participant.json", json.dumps(about))
+        write(recording / "recording.json", json.dumps({"rec_info": {"Name": NAME, "p": PATH}}))
+        write(recording / "segments" / "1" / "segment.json", json.dumps({"seg_id": SERIAL}))
+    return EVERYTHING
+
+
+def vive(folder: Path) -> set[str]:
+    columns: dict[str, Column] = {
+        "time(100ns)": lambda i: 636_994_903_270_000_000 + 80_000 * i,
+        "time_stamp(ms)": _clock(1000, 0.008),
+        "frame": lambda i: 1_563_890_000 + i,
+    }
+    for eye in "LR":
+        columns |= {f"eye_valid_{eye}": lambda i: 0 if i == 5 else 31}
+        columns |= {f"pupil_diameter_{eye}(mm)": lambda i: "3.5"}
+        columns |= {f"gaze_origin_{eye}.x(mm)": lambda i: EYE_DISTANCE}
+        columns |= _axes(f"gaze_direct_{eye}.{{}}", (0.1, 0.2, 0.97))
+    columns |= {"helmet_pos_x": lambda i: "0", "helmet_pos_z": lambda i: "0"}
+    columns |= {"helmet_pos_y": lambda i: "0" if i == 8 else "1.7170938"}
+    # Straight ahead with a position is a head; without one it is lost.
+    columns |= {f"helmet_rot_{a}": lambda i: "0" if i in (8, 9) else f"{i / 3:.3f}" for a in "xyz"}
+    for person in PEOPLE:
+        write(folder / f"{person}_{DATE}.csv", sheet(columns, ";"))
+    return EVERYTHING
+
+
+def pico(folder: Path) -> set[str]:
+    columns: dict[str, Column] = {
+        "User Name": lambda i: NAME if i < 30 else "P02",
+        "Video Name": lambda i: f"video of {NAME}",
+        "Timeline": lambda i: f"{CLOCK_S + i * 0.0111:.6f}",
+        "Head Position. y": lambda i: "1.7170938",
+        **_axes("Head Rotation. {}", (1.0, 2.0, 3.0)),
+        **_axes("Combine Eye Gaze Vector. {}", (0.01, 0.2, 0.97)),
+        "Eye Left Blinking": lambda i: i == 5,
+        "Eye Right Blinking": lambda i: i == 5,
+        "NameOfLookedObject": lambda i: NAME,
+    }
+    write(folder / f"{WORD}_{DATE}.csv", sheet(columns, "\t"))
+    return EVERYTHING
+
+
+def unity(folder: Path) -> set[str]:
+    columns: dict[str, Column] = {
+        "OcutimeStamp": _clock(1_000_000, 0.004),
+        "UnityTimeStamp": lambda i: 63_699_490_327_000 + 4 * i,
+        "cameraPosition.y": lambda i: "1.7170938",
+        **_quaternion("cameraRotation.{}"),
+        **_axes("leftBasePoint.{}", (0.0319, 0, 0)),
+        **_axes("leftEyeDirection.{}", (0.1, 0.2, 0.97)),
+        **_axes("rightEyeDirection.{}", (0.1, 0.2, 0.97)),
+        "valL": lambda i: i != 5,
+        "valR": lambda i: i != 5,
+    }
+    for person in PEOPLE:
+        write(folder / person / f"{DATE}.csv.gz", sheet(columns))
+    return EVERYTHING
+
+
+def plain_csv(folder: Path) -> set[str]:
+    columns: dict[str, Column] = {
+        "participant": lambda i: NAME if i < 30 else "P02",
+        "stimulus": lambda i: f"picture, {NAME}",
+        "t [s]": lambda i: f"{CLOCK_S + i / 100:.2f}",
+        f"gaze x (of {NAME})": lambda i: 900 + i % 40,
+        "gaze y [px]": lambda i: 500 + i % 30,
+        "valid": lambda i: i != 5,
+        "label": lambda i: f"{NAME} blinks" if i == 9 else "fixation",
+    }
+    text = f"# recorded by {NAME} on {DATE} with {SERIAL}\n# {EMAIL}\n" + sheet(columns)
+    lines = text.replace("\n", f"\n# in between: {NAME}\n", 20)
+    write(folder / WORD / f"{DATE}.csv", lines)
+    return EVERYTHING
+
+
+def semicolon_csv(folder: Path) -> set[str]:
+    for person in PEOPLE:
+        rows = [f"{CLOCK_S * 1000 + i * 10};{900 + i},5;{500 + i},25;{NAME}" for i in range(ROWS)]
+        head = f't_ms;"x_px";"y_px";"comment of; {NAME}"'
+        place = folder / person / f"{DATE}.txt"
+        write(place, "x")
+        place.write_bytes("\n".join([head, *rows]).encode("utf-16"))
+    return {"name", "date"}
+
+
+def arff(folder: Path) -> set[str]:
+    for person in PEOPLE:
+        said = f"% {NAME}, {AGE} years, {EMAIL}, recorded {DATE} with {SERIAL} into {PATH}"
+        head = [
+            said,
+            f"@RELATION 'gaze of {NAME}'",
+            "%@METADATA width_px 1920",
+            "%@METADATA height_px 1080",
+            f"%@METADATA ipd {EYE_DISTANCE}",
+            f"%@METADATA operator {WORD}",
+            "@ATTRIBUTE time INTEGER",
+            "@ATTRIBUTE x NUMERIC",
+            f"@ATTRIBUTE '{NAME}' STRING",
+            "@ATTRIBUTE y NUMERIC",
+            "@ATTRIBUTE confidence NUMERIC",
+            "@ATTRIBUTE ipd NUMERIC",
+            f"@ATTRIBUTE em_type {{fixation,saccade,{WORD}}}",
+            f"@ATTRIBUTE {WORD}_label {{a,b}}",
+            "@DATA",
+        ]
+        rows = [
+            f"{CLOCK_S * 1_000_000 + 4000 * i},{900 + i},{NAME},{400 + i},{int(i != 5)}"
+            f",{EYE_DISTANCE},{WORD if i == 7 else 'fixation'},a"
+            for i in range(ROWS)
+        ]
+        write(folder / person / f"{DATE}.arff", [*head, *rows[:30], said, *rows[30:]])
+    return EVERYTHING
+
+
+def em360(folder: Path) -> set[str]:
+    head = "@RELATION gaze_360\n%@METADATA width_px 1920\n%@METADATA height_px 1080\n"
+    head += f"% {NAME} {EMAIL}\n"
+    head += "".join(
+        f"@ATTRIBUTE {n} NUMERIC\n"
+        for n in ("time", "x", "y", "confidence", "x_head", "y_head", "angle_deg_head")
+    )
+    head += "@ATTRIBUTE primary_label {unassigned,fixation,SP}\n@DATA\n"
+    for part, person in (("gaze", WORD), ("gaze", "P02"), ("ground_truth", WORD)):
+        rows = [
+            f"{CLOCK_S * 1_000_000 + 8333 * i},{900 + i},540,1,960,540,1.2,fixation"
+            for i in range(ROWS)
+        ]
+        video = "park_aB3dE5gH7jK"
+        write(folder / part / video / f"{person}_{video}.arff", head + "\n".join(rows))
+    rows = [f"{8333 * i},{800 + i},540,1,960,540,1.2,SP" for i in range(ROWS)]
+    write(folder / "gaze" / "P02" / "P02_lake.arff", head + "\n".join(rows))
+    return {"name", "clock", "e-mail"}
+
+
+def eyenavgs(folder: Path) -> set[str]:
+    columns = {
+        "ViewIndex": lambda i: i % 2,
+        **_quaternion("Quaternion{}", "XYZW"),
+        **_quaternion("GazeQ{}", "XYZW"),
+        **_axes("Position{}", (1.0, 1.7170938, 0.0), "XYZ"),
+        **_axes("GazePos{}", (float(EYE_DISTANCE) / 2000, 0, 0), "XYZ"),
+        "timestep": lambda i: CLOCK_S * 1000 + 11 * (i // 2),
+    }
+    for person in PEOPLE:
+        write(folder / "garden" / f"{person}_garden.csv", sheet(columns))
+    return EVERYTHING
+
+
+def gazebase(folder: Path) -> set[str]:
+    columns: dict[str, Column] = {
+        "n": _clock(1000, 0.001),
+        "x": lambda i: f"{i / 50:.3f}",
+        "y": lambda i: f"{-i / 70:.3f}",
+        "val": lambda i: int(i == 5),
+        "dP": lambda i: 900 + i,
+        "lab": lambda i: 1,
+    }
+    for name in ("S_1002_S1_RAN", "S_2002_S2_TEX", "S_1003_S1_RAN"):
+        write(folder / WORD / f"{name}.csv", sheet(columns))
+    return EVERYTHING
+
+
+def gazebase_vr(folder: Path) -> set[str]:
+    columns: dict[str, Column] = {"n": _clock(1000, 0.004)}
+    columns |= {n: lambda i: f"{i / 50:.3f}" for n in ("x", "y", "lx", "ly", "rx", "ry", "xT")}
+    columns |= {"clx": lambda i: f"{-float(EYE_DISTANCE) / 2:.5f}"}
+    for name in ("S_1002_S1_1_VRG", "S_1003_S1_1_VRG"):
+        write(folder / f"{name}.csv", sheet(columns))
+    return EVERYTHING
+
+
+def et_dk2(folder: Path) -> set[str]:
+    columns = {
+        "SUBJECT": lambda i: NAME,
+        "IMG_INDEX": lambda i: i // 30,
+        "IS_GRAY": lambda i: i in (0, 30),
+        "UNITY_TIMESTAMP": lambda i: f"{CLOCK_S + i / 60:.6f}",
+        **_axes("GIW_{}", (1.0, 0.1, 1.0), "XYZ"),
+        "HEAD_POS_Y": lambda i: "1.7170938",
+        **_axes("HEAD_EUL_{}", (1.0, 2.0, 3.0), "XYZ"),
+    }
+    for person in PEOPLE:
+        write(folder / f"{person}.csv", sheet(columns))
+    write(folder / "img_index.csv", f"index,image,by\n0,{WORD}.png,{NAME}\n1,beach.png,x\n")
+    return EVERYTHING
+
+
+def vr_eyetracking(folder: Path) -> set[str]:
+    for person in PEOPLE:
+        rows = [f"frame,{i + 1},forward,0.5,0.5,eye,{0.3 + i / 900:.4f},0.6" for i in range(ROWS)]
+        name = f"179._{DATE}-10-27_ori_0.txt"
+        write(folder / "Gaze_txt_files" / person / name, rows)
+    write(folder / "frame_interval_s.json", json.dumps({"179": 0.04}))
+    return {"name", "date"}
+
+
+def mpiidpeye(folder: Path) -> set[str]:
+    for number, header in ((4, True), (5, False)):
+        rows = [f"0.{400 + i};0.5;{CLOCK_S + i / 30:.3f};0.9;31" for i in range(ROWS)]
+        head = [f"pupil x;pupil y;timestamp;confidence;diameter;{NAME}"] if header else []
+        rows = [r + (f";{EMAIL} {DATE}" if header else "") for r in rows]
+        place = folder / "Eye_Tracking_Data" / f"{WORD}_P{number}_R1_{DATE}.csv"
+        write(place, [*head, *rows])
+    return {"name", "date", "clock", "e-mail"}
+
+
+def salient360(folder: Path) -> set[str]:
+    for side in "LR":
+        rows = [f"{i % 30},{0.2 + i / 90:.4f},0.5,{CLOCK_S + i % 30}.25" for i in range(ROWS)]
+        head = f"Idx, longitude, latitude, start timestamp, {NAME}"
+        place = folder / WORD / "HE" / "Scanpaths" / side / f"{NAME} {DATE}.txt"
+        write(place, [head, *(f"{r},1.5" for r in rows)])
+    return {"name", "date", "clock"}
+
+
+def cateyes(folder: Path) -> set[str]:
+    for person in PEOPLE:
+        columns: dict[str, Column] = {
+            "Timestamp": lambda i: f"{CLOCK_S + i / 120:.6f}",
+            "Theta": lambda i: f"{i / 900:.5f}",
+            "Phi": lambda i: "0.1",
+            "Event_Name": lambda i: f"{NAME} looks",
+        }
+        write(folder / "study" / f"{person}_data.csv", sheet(columns))
+        said = f"Timestamp,Name,Operator\n{CLOCK_S}.25,{NAME} waves,{EMAIL}\n"
+        write(folder / "study" / f"{person}_events.csv", said)
+    return EVERYTHING
+
+
+#: Format -> how its files are planted; one format may come twice.
+PLANTED: dict[str, Callable[[Path], set[str]]] = {
+    "gazepoint": gazepoint,
+    "gazepoint ticks": gazepoint_ticks,
+    "varjo": varjo,
+    "quest-pro": quest_pro,
+    "tobii-sdk": tobii_sdk,
+    "tobii-sdk columns": tobii_sdk_columns,
+    "tobii-studio2": studio2,
+    "tobii-glasses2": glasses2,
+    "vive-pro-eye": vive,
+    "pico": pico,
+    "unity-hmd": unity,
+    "csv": plain_csv,
+    "csv utf-16": semicolon_csv,
+    "arff": arff,
+    "360-em": em360,
+    "gazecom": planted.gazecom,
+    "eyenavgs": eyenavgs,
+    "gazebase": gazebase,
+    "gazebase-vr": gazebase_vr,
+    "et-dk2": et_dk2,
+    "vr-eyetracking": vr_eyetracking,
+    "mpiidpeye": mpiidpeye,
+    "salient360": salient360,
+    "cateyes": cateyes,
+    "hmr": planted.hmr,
+    "neuroliaa": planted.neuroliaa,
+    "webqamgaze": planted.webqamgaze,
+}
