@@ -41,6 +41,9 @@ if os.environ.get("GAZEVEIL_PLANT"):
 
     PLANTS[os.environ["GAZEVEIL_PLANT"]].change(pytest.MonkeyPatch())
 
+#: The exit code of a run in which a test was skipped for want of something expected.
+EXIT_UNWANTED_SKIPS = 6
+
 #: Skips for want of something that GAZEVEIL_EXPECTS names: (test, what is missing).
 UNWANTED_SKIPS: list[tuple[str, str]] = []
 
@@ -106,9 +109,11 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail the run for such a skip."""
+    """Fail the run for such a skip, with a code of its own: what is missing stays missing, so no
+    test is asked again.
+    """
     if UNWANTED_SKIPS and not hasattr(session.config, "workerinput"):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        session.exitstatus = EXIT_UNWANTED_SKIPS
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
