@@ -56,7 +56,7 @@ def verdict(tests: Sequence[str], ask: Callable[[str], bool] = passes) -> tuple[
 def main() -> int:
     """The exit code of `make test` after tests failed."""
     good, why = verdict(failed())
-    print(f"\n{why}", flush=True)
+    sys.stdout.write(f"\n{why}\n")
     return 0 if good else 1
 
 
