@@ -3,6 +3,10 @@
 `gazeveil reproduce --all --out DIR`, then `python docs/results/reproduction.py DIR`. The prose of
 the page is written by hand; what stands between its `<!-- NAME -->` and `<!-- end -->` lines comes
 from here.
+
+A study that was run again alone (`gazeveil reproduce NAME --out RUN`) is added with `python
+docs/results/reproduction.py NAME=RUN ...`: its figures take the place of those of the same number,
+a table of its own says what was run, and the tables of the run of all studies stay as they are.
 """
 
 from __future__ import annotations
@@ -77,17 +81,60 @@ def fill(page: str, name: str, text: str) -> str:
     return pattern.sub(lambda m: f"{m[1]}{text}\n{m[2]}", page)
 
 
+def later(runs: dict[str, dict[str, Any]]) -> str:
+    """One line for each study that was run again alone, then its orders."""
+    lines = [
+        "| study | draws | figures with ours beside | cells not computed |",
+        "|---|---|---|---|",
+    ]
+    for name, study in runs.items():
+        rows = f"{len(answered(study))} of {len(study['published'])}"
+        lines.append(f"| `{name}` | {study['repetitions']} | {rows} | {len(study['failures']):,} |")
+    return "\n".join(lines) + "\n\n" + claims(runs)
+
+
+def write(record: dict[str, list[dict[str, Any]]]) -> None:
+    """The figures as JSON, a study a line."""
+    lines = [f"{json.dumps(n)}: {json.dumps(rows)}" for n, rows in record.items()]
+    (HERE / "reproduction.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def kept(study: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the record holds of a study."""
+    return [{key: row[key] for key in KEPT} for row in answered(study)]
+
+
+def add(runs: dict[str, dict[str, Any]]) -> None:
+    """Add studies that were run again alone."""
+    record = json.loads((HERE / "reproduction.json").read_text(encoding="utf-8"))
+    for name, study in runs.items():
+        newer = {row["id"]: row for row in kept(study)}
+        rows = {row["id"]: row for row in record.get(name, [])} | newer
+        record[name] = [rows[i] for i in sorted(rows)]
+    write(record)
+    page = HERE / "reproduction.md"
+    page.write_text(fill(page.read_text(encoding="utf-8"), "LATER", later(runs)), encoding="utf-8")
+
+
 def main() -> None:
     """Write both files."""
-    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
-        sys.exit("Give the folder that `gazeveil reproduce --all --out DIR` wrote.")
-    studies = read(Path(sys.argv[1]))
+    given = sys.argv[1:]
+    if given and all("=" in word for word in given):
+        named = dict(word.split("=", 1) for word in given)
+        add(
+            {
+                name: json.loads((Path(run) / "study.json").read_text(encoding="utf-8"))["study"]
+                for name, run in named.items()
+            }
+        )
+        return
+    if len(given) != 1 or not Path(given[0]).is_dir():
+        sys.exit("Give the folder that `gazeveil reproduce --all --out DIR` wrote, or NAME=RUN.")
+    studies = read(Path(given[0]))
     page = HERE / "reproduction.md"
     text = fill(page.read_text(encoding="utf-8"), "OVERVIEW", overview(studies))
     page.write_text(fill(text, "CLAIMS", claims(studies)), encoding="utf-8")
-    record = {n: [{k: r[k] for k in KEPT} for r in answered(s)] for n, s in studies.items()}
-    lines = [f"{json.dumps(n)}: {json.dumps(rows)}" for n, rows in record.items()]
-    (HERE / "reproduction.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    write({name: kept(study) for name, study in studies.items()})
 
 
 if __name__ == "__main__":
