@@ -26,7 +26,6 @@ from gazeveil.privacy.noise.exact import discrete_gaussian, discrete_laplace
 from gazeveil.privacy.noise.knorm import knorm
 from gazeveil.privacy.noise.local import ORACLES
 from gazeveil.privacy.noise.planar import planar_laplace
-from gazeveil.privacy.noise.table import gaussian_table, laplace_table
 from gazeveil.privacy.randomness.rng import SystemSource, Words, source
 from lines import Lines, best_s
 from opendp_noise import opendp_gaussian, opendp_laplace
@@ -35,68 +34,39 @@ SCALES = (1, 10, 1000, 1_000_000)
 
 
 def bench_scale(lines: Lines, scale: int, draws: int, peer_draws: int) -> None:
-    """Exact and table Laplace at one scale."""
+    """Exact Laplace at one scale."""
     measurement, zeros = opendp_laplace(float(scale)), [0] * peer_draws
-    table = laplace_table(scale)
     discrete_laplace(Fraction(scale), 10, Words(source(None)))
-    table.draw(10, Words(source(None)))
     exact = best_s(lambda: discrete_laplace(Fraction(scale), draws, Words(source(None)))) / draws
     peer = best_s(lambda: measurement(zeros), runs=3) / peer_draws
-    tabled = best_s(lambda: table.draw(draws, Words(source(None)))) / draws
-    more = {
-        "peer": "OpenDP vectorised integer Laplace",
-        "peer_version": version("opendp"),
-        "peer_ns": round(peer * 1e9, 1),
-        "scale": scale,
-    }
     lines.add(
         f"exact discrete Laplace, scale {scale}",
         20.0,
         peer / exact,
         "times the peer",
-        **more,
+        peer="OpenDP vectorised integer Laplace",
+        peer_version=version("opendp"),
+        peer_ns=round(peer * 1e9, 1),
+        scale=scale,
         ours_ns=round(exact * 1e9, 1),
-    )
-    lines.add(
-        f"table discrete Laplace, scale {scale}",
-        100.0,
-        peer / tabled,
-        "times the peer",
-        **more,
-        ours_ns=round(tabled * 1e9, 1),
-        delta_num=float(table.delta_num),
     )
 
 
 def bench_gaussian(lines: Lines, draws: int, peer_draws: int) -> None:
-    """Exact and table Gaussian."""
+    """Exact Gaussian."""
     measurement, zeros = opendp_gaussian(100.0), [0] * peer_draws
     discrete_gaussian(100, 10, Words(source(None)))
-    table = gaussian_table(100)
-    table.draw(10, Words(source(None)))
     exact = best_s(lambda: discrete_gaussian(100, draws, Words(source(None)))) / draws
     peer = best_s(lambda: measurement(zeros), runs=2) / peer_draws
-    tabled = best_s(lambda: table.draw(draws, Words(source(None)))) / draws
-    more = {
-        "peer": "OpenDP vectorised integer Gaussian",
-        "peer_version": version("opendp"),
-        "peer_ns": round(peer * 1e9, 1),
-    }
     lines.add(
         "exact discrete Gaussian, sigma 100",
         20.0,
         peer / exact,
         "times the peer",
-        **more,
+        peer="OpenDP vectorised integer Gaussian",
+        peer_version=version("opendp"),
+        peer_ns=round(peer * 1e9, 1),
         ours_ns=round(exact * 1e9, 1),
-    )
-    lines.add(
-        "table discrete Gaussian, sigma 100",
-        100.0,
-        peer / tabled,
-        "times the peer",
-        **more,
-        ours_ns=round(tabled * 1e9, 1),
     )
 
 

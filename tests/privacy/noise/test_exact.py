@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.noise import exact, reals
+from gazeveil.privacy.noise.blocks import half_gaussian
 from gazeveil.privacy.noise.exact import (
     MOST_S,
     MOST_SIGMA,
@@ -25,14 +26,7 @@ from gazeveil.privacy.noise.exact import (
     discrete_laplace,
     laplace_scale,
 )
-from gazeveil.privacy.noise.table import MOST_SIGMA as MOST_TABLE_SIGMA
-from gazeveil.privacy.noise.table import (
-    TABLE_DELTA,
-    NoiseTable,
-    alias_table,
-    gaussian_table,
-    laplace_table,
-)
+from gazeveil.privacy.noise.table import alias_table
 from gazeveil.privacy.randomness.rng import TestStream, Words, source
 from gazeveil.privacy.randomness.uniform import high_word
 from tests.support.laws import (
@@ -50,20 +44,12 @@ WORD = 1 << 64
 # --------------------------------------------------------------------------------------------------
 
 
-def laplace(scale: Fraction, n: int, seed: int, how: str) -> np.ndarray:
-    words = Words(TestStream(seed))
-    return (
-        discrete_laplace(scale, n, words) if how == "exact" else laplace_table(scale).draw(n, words)
-    )
+def laplace(scale: Fraction, n: int, seed: int) -> np.ndarray:
+    return discrete_laplace(scale, n, Words(TestStream(seed)))
 
 
-def gaussian(sigma: int, n: int, seed: int, how: str) -> np.ndarray:
-    words = Words(TestStream(seed))
-    return (
-        discrete_gaussian(sigma, n, words)
-        if how == "exact"
-        else gaussian_table(sigma).draw(n, words)
-    )
+def gaussian(sigma: int, n: int, seed: int) -> np.ndarray:
+    return discrete_gaussian(sigma, n, Words(TestStream(seed)))
 
 
 def cells(x: np.ndarray, reach: int) -> np.ndarray:
@@ -73,11 +59,10 @@ def cells(x: np.ndarray, reach: int) -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize("how", ["exact", "table"])
 @pytest.mark.parametrize(
     "scale", [Fraction(1, 3), Fraction(1), Fraction(10, 7), Fraction(10), Fraction(300)]
 )
-def test_discrete_laplace_has_its_probabilities(scale: Fraction, how: str) -> None:
+def test_discrete_laplace_has_its_probabilities(scale: Fraction) -> None:
     reach = int(8 * scale) + 4
 
     def law(factor: float) -> np.ndarray:
@@ -85,29 +70,25 @@ def test_discrete_laplace_has_its_probabilities(scale: Fraction, how: str) -> No
         p = (1 - a) / (1 + a) * a ** np.abs(np.arange(-reach, reach + 1))
         return np.append(p, max(0.0, 1 - p.sum()))
 
-    assert_pmf(cells(laplace(scale, 400_000, 11, how), reach), law)
+    assert_pmf(cells(laplace(scale, 400_000, 11), reach), law)
 
 
-@pytest.mark.parametrize("how", ["exact", "table"])
 @pytest.mark.parametrize(
     "scale",
     [Fraction(700), Fraction(2**26 - 1), Fraction(2**26 + 1), Fraction(10**12, 7), Fraction(2**40)],
 )
-def test_discrete_laplace_of_large_scale_follows_the_continuous_law(
-    scale: Fraction, how: str
-) -> None:
+def test_discrete_laplace_of_large_scale_follows_the_continuous_law(scale: Fraction) -> None:
     # the step is below a thousandth of the scale: randomising inside it leaves no trace at this
     # sample size
-    x = laplace(scale, 200_000, 12, how)
+    x = laplace(scale, 200_000, 12)
     if scale < 10**6:
         assert_distribution(x, discrete_laplace_cdf(float(scale)), step=1.0)
     else:
         assert_distribution(x, laplace_cdf(float(scale)))
 
 
-@pytest.mark.parametrize("how", ["exact", "table"])
 @pytest.mark.parametrize("sigma", [1, 2, 40, 1000])
-def test_discrete_gaussian_has_its_probabilities(sigma: int, how: str) -> None:
+def test_discrete_gaussian_has_its_probabilities(sigma: int) -> None:
     reach = 6 * sigma
 
     def law(factor: float) -> np.ndarray:
@@ -117,7 +98,7 @@ def test_discrete_gaussian_has_its_probabilities(sigma: int, how: str) -> None:
         inside = p[np.abs(i) <= reach]
         return np.append(inside, max(0.0, 1 - inside.sum()))
 
-    assert_pmf(cells(gaussian(sigma, 400_000, 13, how), reach), law)
+    assert_pmf(cells(gaussian(sigma, 400_000, 13), reach), law)
 
 
 def test_discrete_gaussian_of_the_largest_sigma_follows_the_continuous_law() -> None:
@@ -146,13 +127,12 @@ def deviations(a: np.ndarray, b: np.ndarray) -> float:
     return float(abs(x.mean() - y.mean()) / np.sqrt(x.var() / len(x) + y.var() / len(y)))
 
 
-@pytest.mark.parametrize("how", ["exact", "table"])
-def test_opendp_agrees(how: str, theirs: dict[str, np.ndarray]) -> None:
+def test_opendp_agrees(theirs: dict[str, np.ndarray]) -> None:
     from scipy.stats import chi2_contingency
 
     for name, ours, reach in (
-        ("laplace", laplace(Fraction(9), 200_000, 15, how), 40),
-        ("gaussian", gaussian(7, 200_000, 17, how), 20),
+        ("laplace", laplace(Fraction(9), 200_000, 15), 40),
+        ("gaussian", gaussian(7, 200_000, 17), 20),
     ):
         assert (
             chi2_contingency(np.stack((cells(theirs[name], reach), cells(ours, reach)))).pvalue
@@ -160,7 +140,7 @@ def test_opendp_agrees(how: str, theirs: dict[str, np.ndarray]) -> None:
         )
         assert deviations(theirs[name], ours) < 5
     for factor in ("0.95", "1.05"):
-        assert deviations(theirs["laplace"], laplace(9 * Fraction(factor), 200_000, 16, how)) > 5
+        assert deviations(theirs["laplace"], laplace(9 * Fraction(factor), 200_000, 16)) > 5
 
 
 # --- the kernels, word for word
@@ -371,7 +351,6 @@ def test_a_count_that_is_none_is_refused(count: object) -> None:
     for draw in (
         lambda: discrete_laplace(Fraction(1), count, words),
         lambda: discrete_gaussian(1, count, words),
-        lambda: laplace_table(1).draw(count, words),
     ):
         with pytest.raises(ParameterError, match="The 'count' parameter"):
             draw()
@@ -379,22 +358,15 @@ def test_a_count_that_is_none_is_refused(count: object) -> None:
 
 def test_no_draws_are_no_draws() -> None:
     words = Words(TestStream(1))
-    assert len(discrete_laplace(Fraction(1), 0, words)) == len(laplace_table(1).draw(0, words)) == 0
+    assert len(discrete_laplace(Fraction(1), 0, words)) == 0
 
 
 def test_what_is_charged_is_next_to_nothing() -> None:
-    assert 0 < TAIL_DELTA == TABLE_DELTA < Fraction(1, 10**250)
-    assert laplace_table(3).delta_num == TABLE_DELTA
+    assert 0 < TAIL_DELTA < Fraction(1, 10**250)
 
 
 # --- tables
 # --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sigma", [0, "1/17", MOST_TABLE_SIGMA + 1, "x"])
-def test_a_table_sigma_out_of_range_is_refused(sigma: object) -> None:
-    with pytest.raises(ParameterError, match="The 'sigma' parameter of gaussian_table must be"):
-        gaussian_table(sigma)
 
 
 def fixed(weights: list[int]):
@@ -463,57 +435,9 @@ def test_an_escape_gives_outcomes_their_fraction_of_a_slot() -> None:
 
 
 def test_an_escape_reaches_outcomes_beyond_the_table() -> None:
-    table = gaussian_table(3).tables[0]
+    table = alias_table(half_gaussian(Fraction(3)))
     n = len(table.owned)
     assert n < len(table.law(1296))
     # the last places of the last slot belong to outcomes with less than one slot
     words = np.array([escape_word(table), WORD - 1, *[WORD - 1] * 19], dtype=np.uint64)
     assert table.look_up(words, 0)[0] in {0, *range(n, 200)}
-
-
-SAMPLERS = {
-    "laplace": laplace_table(2),
-    "digits": laplace_table(10**7),
-    "gaussian": gaussian_table(2),
-}
-
-
-@pytest.mark.parametrize("escape", [False, True])
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_the_plain_and_the_compiled_draw_read_the_same_words_in_the_same_way(
-    name: str, escape: bool
-) -> None:
-    sampler = SAMPLERS[name]
-    table = sampler.tables[0]
-    words = TestStream(8).take(3000)
-    if escape:
-        words[0] = escape_word(table)
-    out = np.empty(200, dtype=np.int64)
-    done, position = sampler(out, 0, words, 0)
-    assert done == 200
-    plain, at = [], 0
-    for _ in range(200):
-        value, at = sampler._one(words, at)
-        plain.append(value)
-    assert plain == out.tolist()
-    assert at == position
-    if escape:
-        assert sampler._one(words, 0)[1] >= 21
-        assert sampler(out, 0, words[:20], 0) == (0, 0)
-
-
-def test_a_table_starts_afresh_beyond_its_end() -> None:
-    always_beyond = NoiseTable([fixed([0, 0, 1])], [1], tail=2)
-    sizes = np.abs(NoiseTable([fixed([1, 1, 2])], [1], tail=2).draw(100_000, Words(TestStream(2))))
-    # two fair outcomes 0 and 1 and an even chance to add 2 and start again; minus zero is drawn
-    # again
-    seen = np.bincount(np.minimum(sizes, 8), minlength=9) / len(sizes)
-    p = np.array([1 / 4 / 2, 1 / 4, 1 / 8, 1 / 8, 1 / 16, 1 / 16, 1 / 32, 1 / 32, 1 / 16])
-    p /= p.sum()
-    np.testing.assert_allclose(seen, p, atol=5 * np.sqrt(0.25 / len(sizes)))
-    assert abs(always_beyond.draw(1, Words(TestStream(1)))[0]) == 2 * ((1 << 16) + 1)
-
-
-def test_tables_are_made_once() -> None:
-    assert laplace_table("1/2") is laplace_table(0.5)
-    assert gaussian_table(3) is gaussian_table(Fraction(3))

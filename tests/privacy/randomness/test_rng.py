@@ -22,7 +22,6 @@ from gazeveil.privacy.noise.exact import discrete_gaussian, discrete_laplace
 from gazeveil.privacy.noise.knorm import knorm
 from gazeveil.privacy.noise.local import ORACLES
 from gazeveil.privacy.noise.planar import planar_laplace
-from gazeveil.privacy.noise.table import gaussian_table, laplace_table
 from gazeveil.privacy.randomness import rng
 from gazeveil.privacy.randomness.rng import SystemSource, TestStream, Words, source
 from gazeveil.privacy.randomness.uniform import uniform_below
@@ -53,9 +52,6 @@ SAMPLERS = {
     "gaussian": lambda n, w: discrete_gaussian(5, n, w),
     "gaussian by blocks": lambda n, w: gaussian_by_blocks(5, n, w),
     "gaussian by blocks of many steps": lambda n, w: gaussian_by_blocks(2**20, n, w),
-    "laplace table": lambda n, w: laplace_table(7).draw(n, w),
-    "laplace table with digits": lambda n, w: laplace_table(10**9).draw(n, w),
-    "gaussian table": lambda n, w: gaussian_table("5/2").draw(n, w),
     "planar": lambda n, w: planar_laplace(4, n, w),
     "knorm": lambda n, w: knorm(5, 100, n, w),
     "knorm with slow draws": lambda n, w: knorm(2, 2**39, n, w),

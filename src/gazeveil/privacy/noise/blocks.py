@@ -25,8 +25,9 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Ints
 from gazeveil.compiled import compiled
+from gazeveil.privacy.noise import reals
 from gazeveil.privacy.noise.exact import MOST_SIGMA, draw_bernoulli_exp_after
-from gazeveil.privacy.noise.table import alias_table, half_gaussian
+from gazeveil.privacy.noise.table import Law, alias_table
 from gazeveil.privacy.randomness.rng import WordArray, Words
 from gazeveil.privacy.randomness.uniform import draw_below
 
@@ -35,6 +36,21 @@ SLOT_BITS = 40
 
 _BLOCK_BITS = 7  # sigma has fewer than 2**7 blocks
 _ALIAS_BITS = 16
+
+
+def half_gaussian(sigma: Fraction) -> Law:
+    """exp(-x**2 / (2 sigma**2)) for x = 0, 1, ..."""
+
+    def law(bits: int) -> list[int]:
+        factor = reals.exp_minus(1 / (2 * sigma**2), bits)
+        step = reals.exp_minus(1 / sigma**2, bits)
+        weights = [1 << bits]
+        while weights[-1] >> 64:
+            weights.append((weights[-1] * factor) >> bits)
+            factor = (factor * step) >> bits
+        return weights
+
+    return law
 
 
 class BlockLaw(NamedTuple):

@@ -1,43 +1,24 @@
-"""Integer noise from tables: the fastest sampler, with its distance from the exact law proved and
-stated.
+"""Alias tables in whole numbers: a law on a few thousand outcomes, drawn with one word.
 
-A law on a few thousand outcomes is stored as an alias table (Walker 1977, Vose 1991) in whole
-numbers: of 2**63 equal slots outcome x owns the whole part of p(x) 2**63, and one word picks the
-slot. The few slots nobody owns are the outcome "escape", drawn about once in 2**50 values: there
-the outcome is chosen among the fractions of slots with 1,200 further bits, on Python's integers. So
-the table is fast and every probability is right to 2**-1200.
-
-Discrete Laplace of any scale needs no large table: the digits of a geometric number in any base are
-independent, each one a truncated geometric number of its own, and the leading digit, which has no
-bound, starts afresh beyond its table because the law has no memory.
-:data:`TABLE_DELTA` bounds what the rest costs per value. Proof: proofs/noise-table.md.
+A table (Walker 1977, Vose 1991) shares 2**63 equal slots: outcome x owns the whole part of
+p(x) 2**63, and one word picks the slot. The few slots nobody owns are the outcome "escape", drawn
+about once in 2**50 values: there the outcome is chosen among the fractions of slots with 1,200
+further bits, on Python's integers. So the table is fast and every probability is right to 2**-1200.
+Proof: proofs/noise-table.md.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
-from gazeveil import checks
 from gazeveil.arrays import Ints
 from gazeveil.compiled import compiled
-from gazeveil.privacy.noise import reals
-from gazeveil.privacy.noise.exact import TAIL_DELTA, laplace_scale
-from gazeveil.privacy.randomness.rng import WordArray, Words
+from gazeveil.privacy.randomness.rng import WordArray
 from gazeveil.privacy.randomness.uniform import draw_below
-from gazeveil.privacy.rational import Number, exact
-
-#: What one value adds to delta, for every epsilon up to 100.
-TABLE_DELTA = TAIL_DELTA
-
-#: Largest sigma of a table.
-MOST_SIGMA = 1 << 10
 
 #: Bits of a word that pick a slot where the word's lowest bit is a sign and nothing else is needed.
 WHOLE_WORD = 63
@@ -46,8 +27,6 @@ WHOLE_WORD = 63
 #: at least 2**bits.
 Law: TypeAlias = Callable[[int], Sequence[int]]
 
-_BASE = 4000  # digits below the leading one
-_MOST_RESTARTS = 1 << 16
 _TABLE_BITS = 256
 _ESCAPE_WORDS = 19
 _ESCAPE_BITS = 64 * _ESCAPE_WORDS
@@ -179,202 +158,3 @@ def look_up(
     if slot & ((np.uint64(1) << np.uint64(shift)) - np.uint64(1)) >= keep[x]:
         x = alias[x]
     return int(x), words[position] & np.uint64(1), position + 1
-
-
-@compiled
-def _draw(
-    shift: Ints,
-    start: Ints,
-    escape: Ints,
-    place: Ints,
-    keep: WordArray,
-    alias: Ints,
-    tail: int,
-    out: Ints,
-    done: int,
-    words: WordArray,
-    position: int,
-) -> tuple[int, int, bool]:
-    """Signed values whose size has the digits of the tables, lowest first, until one escapes or the
-    words run out.
-    """
-    digits = len(shift)
-    after = position
-    while done < len(out):
-        size, restarts, d = 0, 0, 0
-        negative = np.uint64(0)
-        while d < digits:
-            if after >= len(words):
-                return done, position, False
-            word = words[after]
-            after += 1
-            negative = word & np.uint64(1)
-            slot = word >> np.uint64(1)
-            x = np.int64(slot >> np.uint64(shift[d]))
-            if slot & ((np.uint64(1) << np.uint64(shift[d])) - np.uint64(1)) >= keep[start[d] + x]:
-                x = alias[start[d] + x]
-            if x == escape[d]:
-                return done, position, True
-            size += x * place[d]
-            if d == digits - 1 and x == tail and restarts < _MOST_RESTARTS:
-                restarts += 1
-            else:
-                d += 1
-        if negative == np.uint64(0):
-            out[done] = size
-        elif size > 0:
-            out[done] = -size
-        else:
-            continue
-        done += 1
-        position = after
-    return done, position, False
-
-
-class NoiseTable:
-    """A sampler of signed integers made from one table per digit of their size.
-
-    Parameters
-    ----------
-    laws : sequence of Law
-        Laws of the digits, lowest digit first.
-    places : sequence of int
-        What one unit of each digit counts.
-    tail : int
-        Outcome of the last digit that means "this much and the digit again", or -1.
-
-    Attributes
-    ----------
-    delta_num : Fraction
-        What one value adds to delta, for every epsilon up to 100.
-    """
-
-    delta_num = TABLE_DELTA
-
-    def __init__(self, laws: Sequence[Law], places: Sequence[int], tail: int = -1) -> None:
-        self.tables = [alias_table(law) for law in laws]
-        self._places, self._tail = list(places), tail
-        self._arrays = (
-            np.array([63 - t.bits for t in self.tables], dtype=np.int64),
-            np.cumsum([0, *(len(t.keep) for t in self.tables[:-1])]).astype(np.int64),
-            np.array([len(t.owned) for t in self.tables], dtype=np.int64),
-            np.array(places, dtype=np.int64),
-            np.concatenate([t.keep for t in self.tables]),
-            np.concatenate([t.alias for t in self.tables]),
-        )
-
-    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
-        """The kernel that :meth:`Words.run` runs."""
-        while True:
-            done, position, escaped = _draw(*self._arrays, self._tail, out, done, words, position)
-            if not escaped:
-                return done, position
-            value, after = self._one(words, position)
-            if after < 0:
-                return done, position
-            out[done] = value
-            done, position = done + 1, after
-
-    def _one(self, words: WordArray, position: int) -> tuple[int, int]:
-        """One value, escapes included, and the position after it: what the compiled loop does, in
-        plain Python.
-        """
-        while True:
-            size, negative = 0, 0
-            for d, table in enumerate(self.tables):
-                for _ in range(_MOST_RESTARTS + 1):
-                    x, negative, position = table.look_up(words, position)
-                    if position < 0:
-                        return 0, -1
-                    size += x * self._places[d]
-                    if d < len(self.tables) - 1 or x != self._tail:
-                        break
-            if size > 0 or negative == 0:
-                return (-size if negative else size), position
-
-    def draw(self, count: int, words: Words) -> Ints:
-        """That many values."""
-        return words.run(
-            self, checks.count("NoiseTable", "count", count, least=0), len(self.tables) + 1
-        )
-
-
-def _powers(rate: Fraction, outcomes: int, beyond: bool) -> Law:
-    """1, a, a**2, ... for a = exp(-rate), and at the end, if asked for, all that is left: a**n / (1
-    - a).
-    """
-
-    def law(bits: int) -> list[int]:
-        ratio = reals.exp_minus(rate, bits)
-        weights = [1 << bits]
-        for _ in range(outcomes - 1):
-            weights.append((weights[-1] * ratio) >> bits)
-        return [*weights, (weights[-1] * ratio) // ((1 << bits) - ratio)] if beyond else weights
-
-    return law
-
-
-@lru_cache(maxsize=64)
-def _laplace_table(t: int, s: int) -> NoiseTable:
-    laws: list[Law] = []
-    places = [1]
-    scale = Fraction(t, s)
-    while scale > _BASE // 8:
-        laws.append(_powers(1 / scale, _BASE, False))
-        places.append(places[-1] * _BASE)
-        scale /= _BASE
-    outcomes = min(_BASE, max(4, math.ceil(20 * scale)))
-    return NoiseTable([*laws, _powers(1 / scale, outcomes, True)], places, outcomes)
-
-
-def laplace_table(scale: Number) -> NoiseTable:
-    """A table sampler of integers with P(x) proportional to exp(-|x| / scale).
-
-    Parameters
-    ----------
-    scale : Fraction or other number
-        In grid steps, at most 2**40; rounded up by
-        :func:`~gazeveil.privacy.noise.exact.laplace_scale` where its terms are too large. Making
-        the table takes some milliseconds, the last 64 are kept.
-    """
-    return _laplace_table(*laplace_scale(exact("laplace_table", "scale", scale, above=0)))
-
-
-def half_gaussian(sigma: Fraction) -> Law:
-    """exp(-x**2 / (2 sigma**2)) for x = 0, 1, ..."""
-
-    def law(bits: int) -> list[int]:
-        factor = reals.exp_minus(1 / (2 * sigma**2), bits)
-        step = reals.exp_minus(1 / sigma**2, bits)
-        weights = [1 << bits]
-        while weights[-1] >> 64:
-            weights.append((weights[-1] * factor) >> bits)
-            factor = (factor * step) >> bits
-        return weights
-
-    return law
-
-
-@lru_cache(maxsize=16)
-def _gaussian_table(sigma: Fraction) -> NoiseTable:
-    return NoiseTable([half_gaussian(sigma)], [1])
-
-
-def gaussian_table(sigma: Number) -> NoiseTable:
-    """A table sampler of integers with P(x) proportional to exp(-x**2 / (2 sigma**2)).
-
-    Parameters
-    ----------
-    sigma : Fraction or other number
-        In grid steps, 1/16 to 1024; need not be whole.
-    """
-    value = exact("gaussian_table", "sigma", sigma, above=0)
-    if not Fraction(1, 16) <= value <= MOST_SIGMA:
-        checks.refuse(
-            "gaussian_table",
-            "sigma",
-            "from 1/16 to 1024 grid steps",
-            sigma,
-            "Use discrete_gaussian, or another grid.",
-        )
-    return _gaussian_table(value)
