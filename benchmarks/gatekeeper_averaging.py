@@ -1,7 +1,7 @@
 """Averaging: how well an app finds where resting eyes are, with all that a preset allows, after 0.3
 s, 10 s, ten sessions of a day and ten days.
 
-The attack goes through the front door. A Gatekeeper has one app with the preset's grant. Eyes rest
+The attack sees what an app sees. A Gatekeeper has one app with the preset's grant. Eyes rest
 at a place, with the slow drift, tremor and tracker noise of a headset, then look elsewhere and come
 back by a saccade from anywhere, again and again. The app opens every stream of its grant at the
 least noise, follows the tile, listens to events and registers areas over the whole view. From what

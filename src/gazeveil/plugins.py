@@ -143,7 +143,7 @@ def check_mechanism(mechanism: Mechanism[Any]) -> list[CheckResult]:
     results = run_kit(CHECKS, mechanism)
 
     def claim_stands_the_audit(chosen: Mechanism[Any]) -> Any:
-        verdict = audit(chosen, _TRIALS, front_door=False)
+        verdict = audit(chosen, _TRIALS, black_box=False)
         if verdict.refuted and chosen.claim.status != "refuted":
             yield str(verdict)
 

@@ -38,8 +38,8 @@ class Plant:
         The mechanism whose audit must refute it; empty where an audit cannot see it.
     trials : int
         Of that audit.
-    front_door : bool
-        Whether games at the front door are needed; the mechanism's own game is quicker alone.
+    black_box : bool
+        Whether black-box games are needed; the mechanism's own game is quicker alone.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Plant:
     tests: tuple[str, ...]
     audit: str = ""
     trials: int = 4000
-    front_door: bool = True
+    black_box: bool = True
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -61,16 +61,16 @@ class Plant:
         """Whether the audit refutes the mechanism as the library is now; it ends with the first
         game that does.
         """
-        from gazeveil.privacy.audit.front_door.games import front_games
-        from gazeveil.privacy.audit.run import FRONT_TRIALS, judge
+        from gazeveil.privacy.audit.black_box.games import black_box_games
+        from gazeveil.privacy.audit.run import BLACK_BOX_TRIALS, judge
         from gazeveil.privacy.registry import mechanism
 
         chosen = mechanism(self.audit)
         games = itertools.chain(
             ((chosen.audit_game(None), self.trials),),
-            ((game, min(self.trials, FRONT_TRIALS)) for game in front_games(chosen)),
+            ((game, min(self.trials, BLACK_BOX_TRIALS)) for game in black_box_games(chosen)),
         )
-        played = games if self.front_door else itertools.islice(games, 1)
+        played = games if self.black_box else itertools.islice(games, 1)
         return any(judge(self.audit, game, trials, confidence).refuted for game, trials in played)
 
 

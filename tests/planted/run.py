@@ -127,7 +127,7 @@ def main() -> int:
     plants = [PLANTS[name] for name in given.only] or list(PLANTS.values())
     # The same test or audit without a plant is run once for all plants that name it.
     tests = sorted({test for plant in plants for test in plant.tests})
-    audits = {(p.audit, p.trials, p.front_door): p for p in plants if p.audit}
+    audits = {(p.audit, p.trials, p.black_box): p for p in plants if p.audit}
     with ThreadPoolExecutor(given.jobs) as pool:
         plain = pool.submit(run_tests, tests, "")  # the longest first
         by_tests, by_audit = {}, {}

@@ -16,7 +16,7 @@ TABLES, EXACT = "privacy.tables", "privacy.noise.exact"
 
 DP_KSAME = "tests/privacy/tables/test_dp_ksame.py"
 FOURIER = "tests/privacy/tables/test_fourier.py"
-FRONT_DOOR_TABLES = "tests/privacy/audit/test_front_door_tables.py"
+BLACK_BOX_TABLES = "tests/privacy/audit/test_black_box_tables.py"
 KSAME = "tests/privacy/tables/test_ksame.py"
 KSAME_SYNTH = "tests/privacy/synthesis/test_ksame_synth.py"
 MARGINALS = "tests/privacy/tables/test_marginals.py"
@@ -219,7 +219,7 @@ PLANTS = (
         "data-dependent padding",
         "A short recording is padded with the mean of all others instead of the public midpoint.",
         lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "lattice", _padded_by_others),
-        (f"{FRONT_DOOR_TABLES}::test_what_others_get_does_not_depend_on_one_person",),
+        (f"{BLACK_BOX_TABLES}::test_what_others_get_does_not_depend_on_one_person",),
         "lpa:epsilon=1",
     ),
     Plant(
@@ -236,7 +236,7 @@ PLANTS = (
         "range of the data",
         "The bounds are the smallest and the largest value of the table.",
         lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "public_bounds", _data_range),
-        (f"{FRONT_DOOR_TABLES}::test_what_others_get_does_not_depend_on_one_person",),
+        (f"{BLACK_BOX_TABLES}::test_what_others_get_does_not_depend_on_one_person",),
         "exponential-dp:epsilon=1",
     ),
     Plant(
@@ -284,7 +284,7 @@ PLANTS = (
         "lengths of recordings",
         "A release has as many rows of each recording as the data have.",
         lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "rebuild", _own_lengths),
-        (f"{FRONT_DOOR_TABLES}::test_the_length_of_a_recording_is_not_told",),
+        (f"{BLACK_BOX_TABLES}::test_the_length_of_a_recording_is_not_told",),
         "lpa:epsilon=1",
     ),
     Plant(
@@ -297,7 +297,7 @@ PLANTS = (
             "most_recordings",
             lambda _: lambda self: 1,
         ),
-        (f"{FRONT_DOOR_TABLES}::test_a_person_loses_the_sum_over_all_their_recordings",),
+        (f"{BLACK_BOX_TABLES}::test_a_person_loses_the_sum_over_all_their_recordings",),
         "fpa:epsilon=1,k=1",
     ),
     Plant(
@@ -381,7 +381,7 @@ PLANTS = (
             "scale_steps",
             lambda old: lambda self, stimuli: old(self, 1),
         ),
-        (f"{FRONT_DOOR_TABLES}::test_all_maps_of_a_person_share_one_budget",),
+        (f"{BLACK_BOX_TABLES}::test_all_maps_of_a_person_share_one_budget",),
         "heatmap-laplace:epsilon=1",
     ),
     Plant(

@@ -15,8 +15,8 @@ from gazeveil import Cohort, Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.privacy.accounting import Filter
+from gazeveil.privacy.audit.black_box.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.audit.bounds import epsilon_lower
-from gazeveil.privacy.audit.front_door.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.composition import BudgetError, compose
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.conversions import epsilon_of_rho

@@ -32,10 +32,10 @@ def command(
     unit: Annotated[
         str | None, typer.Option(help="Audit at another unit than the claim's, e.g. user.")
     ] = None,
-    front_door: Annotated[
+    black_box: Annotated[
         bool,
         typer.Option(
-            "--front-door/--no-front-door",
+            "--black-box/--no-black-box",
             help="Attack whole releases and their printed promises too.",
         ),
     ] = True,
@@ -55,27 +55,27 @@ def command(
                 )
                 verdicts.append(verdict.to_dict())
         else:
-            result = audit(name, trials, confidence, unit, front_door=front_door)
-            lost = sum(door.refuted for door in result.front_door)
+            result = audit(name, trials, confidence, unit, black_box=black_box)
+            lost = sum(attack.refuted for attack in result.black_box)
             note = (
-                f" Of {len(result.front_door)} attacks on releases and their printed promise {lost}"
+                f" Of {len(result.black_box)} attacks on releases and their printed promise {lost}"
                 " succeeded:"
-                if result.front_door
+                if result.black_box
                 else ""
             )
-            console.print(f"{replace(result, front_door=())}{note}", highlight=False, markup=False)
-            for door in result.front_door:
-                console.print(f"  {_line(door)}", highlight=False, markup=False)
+            console.print(f"{replace(result, black_box=())}{note}", highlight=False, markup=False)
+            for attack in result.black_box:
+                console.print(f"  {_line(attack)}", highlight=False, markup=False)
             verdicts.append(result.to_dict())
     write_json(json_file, verdicts)
 
 
-def _line(door: Audit) -> str:
+def _line(attack: Audit) -> str:
     """One attack on releases, in one line."""
-    verdict = "REFUTED" if door.refuted else "held"
-    if door.epsilon_claimed is None or door.epsilon_lower is None:
-        return f"{verdict}: {door.detail}"
+    verdict = "REFUTED" if attack.refuted else "held"
+    if attack.epsilon_claimed is None or attack.epsilon_lower is None:
+        return f"{verdict}: {attack.detail}"
     return (
-        f"{verdict}: a {door.unit} may lose {door.epsilon_claimed:.4g} and loses at least"
-        f" {door.epsilon_lower:.4g}. {door.detail}"
+        f"{verdict}: a {attack.unit} may lose {attack.epsilon_claimed:.4g} and loses at least"
+        f" {attack.epsilon_lower:.4g}. {attack.detail}"
     )

@@ -1,4 +1,4 @@
-"""The averaging attack on every preset, through the front door, against the preset's own sentence.
+"""The averaging attack on every preset, from what an app sees, against the preset's own sentence.
 The full figures: benchmarks/gatekeeper_averaging.py.
 """
 

@@ -39,7 +39,7 @@ from gazeveil.privacy.stream.stage import Stage
 FALSE_ALARM = 1e-6
 
 _AUDITS, _MISSED = 3, 0.01  # _MISSED**_AUDITS is the rate of false alarms
-# By the statistical bound and at the front door, in each of the audits.
+# By the statistical bound and by black-box games, in each of the audits.
 _CONFIDENCE = 1 - FALSE_ALARM / (2 * _AUDITS)
 
 
@@ -116,9 +116,9 @@ def test_honest_noise_is_not_refuted_but_seen(text: str, expected: Expected) -> 
 
 
 @pytest.mark.parametrize("text", [text for text in HONEST if not text.startswith("kaleido")])
-def test_honest_noise_is_not_refuted_at_the_front_door(text: str) -> None:
+def test_honest_noise_is_not_refuted_by_black_box_games(text: str) -> None:
     result = gazeveil.audit(text, trials=1000, confidence=_CONFIDENCE)
-    assert result.front_door
+    assert result.black_box
     assert not result.refuted
 
 

@@ -85,7 +85,7 @@ def test_names_are_dealt_uniformly() -> None:
 
 
 def test_names_of_a_release_say_nothing_of_the_order_of_people() -> None:
-    """Through the front door: whose piece comes first in a window, chi-square at 1e-6."""
+    """From releases alone: whose piece comes first in a window, chi-square at 1e-6."""
     data = crowd(3, seconds=60.0)
     made = Mosaic(10, 2, piece_s=Fraction(1, 4), gap_s=0, crowd=3)
     first = []

@@ -34,7 +34,7 @@ class Audit:
         The statistical bound alone.
     detail : str
         The neighbouring inputs and the event, in words.
-    front_door : tuple of Audit
+    black_box : tuple of Audit
         What the games against `release(...)` and the printed sentence found, one each.
     """
 
@@ -48,7 +48,7 @@ class Audit:
     confidence: float
     statistical: float | None = None
     detail: str = ""
-    front_door: tuple[Audit, ...] = ()
+    black_box: tuple[Audit, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """The verdict as JSON has it; infinity as text."""
@@ -67,18 +67,18 @@ class Audit:
             "trials": self.trials,
             "confidence": self.confidence,
             "detail": self.detail,
-            "front_door": [door.to_dict() for door in self.front_door],
+            "black_box": [attack.to_dict() for attack in self.black_box],
         }
 
     def __str__(self) -> str:
-        lost = [door for door in self.front_door if door.refuted]
-        tried = len(self.front_door)
+        lost = [attack for attack in self.black_box if attack.refuted]
+        tried = len(self.black_box)
         text = self._own() + (
             f" Of {tried} attacks on releases and their printed promise {len(lost)} succeeded."
             if tried
             else ""
         )
-        return " ".join([text, *(door._own() for door in lost)])
+        return " ".join([text, *(attack._own() for attack in lost)])
 
     def _own(self) -> str:
         verdict = "REFUTED" if self.refuted else "not refuted"

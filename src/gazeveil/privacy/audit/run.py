@@ -9,17 +9,17 @@ from typing import Any
 
 from gazeveil import checks
 from gazeveil.errors import GazeveilError
+from gazeveil.privacy.audit.black_box.games import black_box_games
 from gazeveil.privacy.audit.bounds import epsilon_lower
-from gazeveil.privacy.audit.front_door.games import front_games
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.audit.result import Audit
 from gazeveil.privacy.guarantee import UNITS
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism as by_name
 
-#: Most releases per input of a game at the front door: each is a whole release.
-FRONT_TRIALS = 2000
-_FRONT_SHARE = 50
+#: Most releases per input of a black-box game: each is a whole release.
+BLACK_BOX_TRIALS = 2000
+_BLACK_BOX_SHARE = 50
 
 # Exact losses are computed in floating point: a claim met to within this is met.
 _ROUNDING = 1e-9
@@ -31,7 +31,7 @@ def audit(
     confidence: float = 0.999,
     unit: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
-    front_door: bool = True,
+    black_box: bool = True,
 ) -> Audit:
     """Try to prove a mechanism's promise false, on neighbouring inputs the audit brings itself.
 
@@ -50,10 +50,10 @@ def audit(
         person.
     progress : callable
         Told what is being done.
-    front_door : bool
+    black_box : bool
         Whether `release(...)` and the sentence it prints are attacked too
-        (:mod:`gazeveil.privacy.audit.front_door.games`), each with a fiftieth of the trials and at
-        most :data:`FRONT_TRIALS`; only what is said to be proved is.
+        (:mod:`gazeveil.privacy.audit.black_box.games`), each with a fiftieth of the trials and at
+        most :data:`BLACK_BOX_TRIALS`; only what is said to be proved is.
     """
     count = checks.count("audit", "trials", trials, least=100)
     sure = checks.number("audit", "confidence", confidence)
@@ -65,24 +65,25 @@ def audit(
     if not isinstance(chosen, Mechanism):
         checks.refuse("audit", "mechanism", "a mechanism or its text", mechanism)
     verdict = judge(str(chosen), chosen.audit_game(unit), count, sure, progress)
-    if not front_door or chosen.claim.status != "proved":
+    if not black_box or chosen.claim.status != "proved":
         return verdict
-    games = list(front_games(chosen))
-    doors = []
+    games = list(black_box_games(chosen))
+    releases = min(max(count // _BLACK_BOX_SHARE, 100), BLACK_BOX_TRIALS)
+    attacks = []
     for game in games:
         progress(game.description)
         # Together the games are wrong no more often than one may be.
         each = 1 - (1 - sure) / len(games)
-        doors.append(
-            _played(str(chosen), game, min(max(count // _FRONT_SHARE, 100), FRONT_TRIALS), each)
-        )
+        attacks.append(_played(str(chosen), game, releases, each))
     return replace(
-        verdict, refuted=verdict.refuted or any(d.refuted for d in doors), front_door=tuple(doors)
+        verdict,
+        refuted=verdict.refuted or any(a.refuted for a in attacks),
+        black_box=tuple(attacks),
     )
 
 
 def _played(name: str, game: Game, trials: int, confidence: float) -> Audit:
-    """A game at the front door; one whose data the mechanism refuses shows nothing, and says so."""
+    """A black-box game; one whose data the mechanism refuses shows nothing, and says so."""
     try:
         return judge(name, game, trials, confidence)
     except GazeveilError as refusal:

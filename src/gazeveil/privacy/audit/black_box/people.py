@@ -22,7 +22,7 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.audit.front_door.claims import claim_of
+from gazeveil.privacy.audit.black_box.claims import claim_of
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import OF_PEOPLE
 from gazeveil.privacy.maps.heatmap import HeatmapGaussian, HeatmapLaplace

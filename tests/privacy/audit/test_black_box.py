@@ -1,4 +1,4 @@
-"""The audit's front door: random cohorts and random changes never lose more than the printed
+"""The audit's black-box games: random cohorts and random changes never lose more than the printed
 promise, and broken promises are caught.
 """
 
@@ -11,10 +11,10 @@ import pytest
 
 import gazeveil
 from gazeveil import Change, Screen, Sphere
+from gazeveil.privacy.audit.black_box import streams as black_box_streams
+from gazeveil.privacy.audit.black_box.games import black_box_games
+from gazeveil.privacy.audit.black_box.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.audit.bounds import epsilon_lower
-from gazeveil.privacy.audit.front_door import streams as front_streams
-from gazeveil.privacy.audit.front_door.games import front_games
-from gazeveil.privacy.audit.front_door.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.audit.run import judge
 from gazeveil.privacy.promise.algebra import RecordingsMap
 from gazeveil.privacy.stream.mechanism import StreamMechanism
@@ -118,8 +118,8 @@ TRIES = 4
 
 
 def lost(text: str, only: str, confidence: float = 0.999, tries: int = 1) -> bool:
-    """Whether a game against the front door whose words hold a part is lost."""
-    games = [g for g in front_games(gazeveil.mechanism(text)) if only in g.description]
+    """Whether a black-box game whose words hold a part is lost."""
+    games = [g for g in black_box_games(gazeveil.mechanism(text)) if only in g.description]
     assert games, f"no game of {text} says '{only}'"
     each = 1 - (1 - confidence) / tries
     return any(judge(text, g, 1500, each).refuted for _ in range(tries) for g in games)
@@ -169,11 +169,9 @@ def test_noise_that_is_too_small_is_caught_from_outside(monkeypatch: pytest.Monk
 
 
 def test_games_are_there_for_every_kind_of_promise() -> None:
-    assert {g.unit for g in front_games(gazeveil.mechanism("kaleido:epsilon=1,w=50,r_deg=2"))} >= {
-        "sample",
-        "window",
-        "recording",
-    }
-    assert list(front_streams.cohort_games(gazeveil.mechanism("temporal:K=2"))) == [], (
+    assert {
+        g.unit for g in black_box_games(gazeveil.mechanism("kaleido:epsilon=1,w=50,r_deg=2"))
+    } >= {"sample", "window", "recording"}
+    assert list(black_box_streams.cohort_games(gazeveil.mechanism("temporal:K=2"))) == [], (
         "what promises nothing has nothing to lose"
     )

@@ -19,8 +19,8 @@ from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.audit.front_door.claims import claim_of
-from gazeveil.privacy.audit.front_door.streams import MOST_EPSILON
+from gazeveil.privacy.audit.black_box.claims import claim_of
+from gazeveil.privacy.audit.black_box.streams import MOST_EPSILON
 from gazeveil.privacy.audit.games import GAME_SCREEN, Game
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change

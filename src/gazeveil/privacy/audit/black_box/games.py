@@ -1,5 +1,5 @@
-"""The front door: games against `release(...)` and the sentence it prints, played as a stranger
-would play them.
+"""Black-box games: against `release(...)` and the sentence it prints, without a look inside the
+mechanism.
 
 The games of :mod:`gazeveil.privacy.audit.games` look at one mechanism's noise from the inside, with
 one recording and one stream. What is put together above the noise, cohorts of unequal rates, spaces
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from gazeveil.errors import GazeveilError
-from gazeveil.privacy.audit.front_door import identity, people, places, streams, tables
+from gazeveil.privacy.audit.black_box import identity, people, places, streams, tables
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Mechanism
 
@@ -34,8 +34,8 @@ _MAKERS: dict[str, tuple[MakeGames, ...]] = {
 }
 
 
-def front_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
-    """The games against a mechanism's front door."""
+def black_box_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
+    """The black-box games against a mechanism."""
     for make in _MAKERS.get(mechanism.kind, ()):
         try:
             yield from make(mechanism)

@@ -29,7 +29,7 @@ import numpy as np
 from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import GazeveilError
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.audit.front_door.claims import claim_of
+from gazeveil.privacy.audit.black_box.claims import claim_of
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import OF_PEOPLE
 from gazeveil.privacy.mechanism import Mechanism

@@ -11,7 +11,7 @@ import pytest
 
 import gazeveil
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.audit.front_door.games import front_games
+from gazeveil.privacy.audit.black_box.games import black_box_games
 from gazeveil.privacy.audit.run import judge
 from gazeveil.privacy.promise.change import Change
 
@@ -90,9 +90,9 @@ def test_a_person_loses_the_sum_over_all_their_recordings(text: str) -> None:
         "marginals:k=3,epsilon=1",
     ],
 )
-def test_honest_tables_lose_no_game_at_the_front_door(text: str) -> None:
+def test_honest_tables_lose_no_black_box_game(text: str) -> None:
     mechanism = gazeveil.mechanism(text)
-    verdicts = [judge(text, game, 1000, SURE) for game in front_games(mechanism)]
+    verdicts = [judge(text, game, 1000, SURE) for game in black_box_games(mechanism)]
     assert len(verdicts) >= 3
     assert {"user"} < {v.unit for v in verdicts}
     assert not [str(v) for v in verdicts if v.refuted]
@@ -108,9 +108,9 @@ def test_honest_tables_lose_no_game_at_the_front_door(text: str) -> None:
         "heatmap-laplace:epsilon=1",
     ],
 )
-def test_honest_releases_about_people_lose_no_game_at_the_front_door(text: str) -> None:
+def test_honest_releases_about_people_lose_no_black_box_game(text: str) -> None:
     mechanism = gazeveil.mechanism(text)
-    verdicts = [judge(text, game, 300, SURE) for game in front_games(mechanism)]
+    verdicts = [judge(text, game, 300, SURE) for game in black_box_games(mechanism)]
     assert verdicts
     assert not [str(v) for v in verdicts if v.refuted]
 
