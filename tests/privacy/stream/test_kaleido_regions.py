@@ -249,7 +249,8 @@ def test_the_published_rule_tells_on_which_side_of_a_border_gaze_is(areas: str) 
     """
     made = _published(areas)
     game = made.audit_game(None)
-    found = judge_game("current", game, 4000, 0.999)
+    # 20,000 trials find 4.8 with a deviation of 0.2: less than 3 in no run.
+    found = judge_game("current", game, 20_000, 0.999)
     assert found.refuted
     assert found.statistical is not None
     assert found.epsilon_lower is not None
@@ -289,7 +290,8 @@ def test_the_corrected_reading_refuses_the_published_rule_and_says_why(areas: st
 
 def test_the_audit_of_one_r_per_stimulus_finds_nothing(areas: str) -> None:
     game = _kaleido(areas, stimulus="face", epsilon=1).audit_game(None)
-    assert not judge_game("largest", game, 2000, 0.999).refuted
+    # One run in a million refutes honest noise by chance.
+    assert not judge_game("largest", game, 2000, 1 - 1e-6).refuted
 
 
 # --- what is refused
