@@ -296,6 +296,22 @@ def test_a_chain_follows_a_change_through_the_stages_before_its_noise() -> None:
     assert Chain("smoothing()+gaussian(sigma_deg=5)").promise(60.0, Sphere()).definition == "none"
 
 
+def test_a_chain_before_replaced_windows_speaks_of_moves() -> None:
+    """What stages make of a window that is replaced is not bounded by where it begins."""
+    live = "dpgazesynth-live(epsilon=1)"
+    promise = Chain(f"temporal(K=2)+{live}").promise(60.0, Sphere())
+    assert promise.definition == "epsilon-w-r-dp"
+    assert promise.change == Change.window(seconds=Fraction(1, 2), move_deg=9)
+    # 30 samples are 15 behind the first stage, which touch two windows of 15.
+    assert promise.epsilon == 2
+    # Cells carry places farther apart than r, so starts lose more than once.
+    coarse = Chain(f"spatial(L=64)+{live}").promise(60.0, Sphere()).epsilon
+    assert coarse is not None
+    assert coarse > 2
+    with pytest.raises(PromiseError):
+        promise.map(Change.window(seconds=Fraction(1, 2), start_deg=9))
+
+
 def test_a_reset_on_the_clock_releases_nothing_before_the_next_slot() -> None:
     session = gazeveil.mechanism("gaussian-fixation:sigma_deg=1,changes=clock,slot_s=0.2").open(
         100.0, seed=1

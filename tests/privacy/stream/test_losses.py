@@ -186,6 +186,8 @@ def test_a_release_fills_and_a_live_stream_keeps_unless_told_otherwise(text: str
         "kaleido:epsilon=1,w=50,r_deg=2,losses=fill",
         "smoothing:losses=fill",
         "dpgazesynth-live:epsilon=1",
+        "chain:stages=dpgazesynth-live(epsilon=1)+smoothing",
+        "chain:stages=spatial(L=64)+dpgazesynth-live(epsilon=1)",
     ],
 )
 def test_times_of_a_live_stream_that_hides_losses_do_not_tell_them(text: str) -> None:
@@ -206,6 +208,32 @@ def test_times_of_a_live_stream_that_hides_losses_do_not_tell_them(text: str) ->
     assert not any(lost)
     kept: Any = mechanism("gaussian:sigma_deg=3")
     assert (kept.open(100.0).push(t_ns, x, y, valid)[0] != times).any()  # the same times can tell
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dpgazesynth-live:epsilon=100,budget=200000",
+        "chain:stages=dpgazesynth-live(epsilon=100)+spatial(L=64)",
+        "gaussian:sigma_deg=1/8,losses=fill",
+    ],
+)
+@pytest.mark.parametrize("ahead_ns", [10**15, 2**62])
+def test_a_lost_sample_with_a_time_far_ahead_does_not_decide_over_all_later_ones(
+    text: str, ahead_ns: int
+) -> None:
+    n, at = 3000, 60
+    t_ns, x, y = 10**7 * np.arange(n), np.full(n, 300.0), np.full(n, 40.0)
+    t_ns[at] = ahead_ns
+    made: Any = mechanism(text)
+    for seen in (True, False):
+        valid = np.arange(n) != at if not seen else np.ones(n, bool)
+        _, x_out, y_out, ok = made.open(100.0).push(t_ns, x, y, valid)
+        # All later gaze is looked at, whether the one sample was lost or not.
+        late = np.s_[-1000:]
+        assert ok[late].all()
+        assert abs(np.median(x_out[late]) - 300.0) < 12
+        assert abs(np.median(y_out[late]) - 40.0) < 12
 
 
 def test_what_shows_losses_is_not_kept_beside_a_fill() -> None:

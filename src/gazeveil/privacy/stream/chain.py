@@ -30,6 +30,7 @@ from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.plot_recipe import PlotRecipe
+from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.stream_map import StreamMap
 from gazeveil.privacy.randomness.rng import Source
@@ -196,6 +197,11 @@ class Chain(StreamMechanism):
         """Times pass only where every stage passes them."""
         return all(stage.keeps_tracker_times for stage in self.stages)
 
+    @property
+    def hides_losses(self) -> bool:
+        """Where the chain fills losses, or one of its stages does not show them."""
+        return super().hides_losses or any(stage.hides_losses for stage in self.stages)
+
     def on_stimulus(self, stimulus: str) -> Chain:
         """With each stage as it runs there."""
         stages = Stages(stage.on_stimulus(stimulus) for stage in self.stages)
@@ -259,6 +265,7 @@ class Chain(StreamMechanism):
             # The promise is about the gaze that goes in: its change is what the user wrote, seen
             # through the stages before the noise.
             losses=BehindMap(rate_hz, space, Stages(before), mine.losses),
+            **_about_moves(mine),
             also=(),
             mechanism=self.title,
             reason=(
@@ -276,6 +283,17 @@ class Chain(StreamMechanism):
             made.append(stage.stage(rate_hz, space, streams, _StageBits(bits, number)))
             rate_hz /= stage.stride
         return _ChainStage(made)
+
+
+def _about_moves(promise: Guarantee) -> dict[str, Any]:
+    """The definition and change of a promise where stages before its own say how moves travel, and
+    nothing about windows that are replaced: samples that move by as much as the window's beginning.
+    """
+    change = promise.change
+    if change is None or change.start_deg is None:
+        return {}
+    moved = Change.window(change.samples, change.seconds, change.start_deg, change.metric)
+    return {"definition": "epsilon-w-r-dp", "change": moved}
 
 
 def _plain(stages: Stages, r_deg: Fraction = Fraction(1)) -> Stages:

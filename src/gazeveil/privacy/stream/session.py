@@ -11,7 +11,8 @@ sample is at n / rate. Where good samples come more than two steps later than th
 to the nearest step, so that pauses of a tracker do not shift everything after them. Where they come
 more than two steps earlier, because the tracker is faster than its nominal rate for a while, the
 grid goes on by half steps until it has caught up. A mechanism that hides which samples are lost
-has the grid follow the times of all samples instead, so that released times do not tell it.
+has the grid follow the times of all samples instead, so that released times do not tell it; a
+time is then lost if it does not come after that of the sample before, good or not.
 
 One code runs a single sample, a block and many streams, so that all of them give the same bits.
 Every sample uses up its noise, lost or not, so the noise of a sample depends on its number alone.

@@ -66,10 +66,13 @@ def validate_samples(
     released.
 
     `clock` has per stream: bits (1 begun, 2 a good sample was seen), time of the first sample, time
-    of the last good one, place on the grid in half steps, latest time of any sample.
+    of the last good one (with `hides_losses` of the last one), place on the grid in half steps,
+    latest time of any sample.
 
     With `hides_losses` the grid follows the times of all samples, good or not: if it waited for a
-    good one after a pause, released times would tell which samples were lost.
+    good one after a pause, released times would tell which samples were lost. A time must then come
+    after that of the sample before, good or not: if it were compared with the last good one, a
+    sample with a time far ahead, lost or not, would decide whether all later ones are looked at.
     """
     # Long: one compiled loop over samples; calls would hand all of its state on.
     bounds = bounds_deg(sphere)
@@ -105,7 +108,8 @@ def validate_samples(
                 continue
             while i < end:
                 t, x, y = t_ns[s, i], x_deg[s, i], y_deg[s, i]
-                ok = valid[s, i] and is_plain(x, y, bounds) and (begun < 2 or t > last)
+                first = begun == 0 if hides_losses else begun < 2
+                ok = valid[s, i] and is_plain(x, y, bounds) and (first or t > last)
                 if begun == 0:
                     # a clock near the end of 64 bits could not be counted on from
                     begun, origin, step = 1, (t if -4.0e18 < t < 4.0e18 else np.int64(0)), 0
@@ -129,6 +133,7 @@ def validate_samples(
                     begun, last = 3, t
                 else:
                     x_deg[s, i], y_deg[s, i] = np.nan, np.nan
+                    last = t if hides_losses else last
                 valid[s, i] = ok
                 if not keeps_tracker_times:
                     t_ns[s, i] = grid
