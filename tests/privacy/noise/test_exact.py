@@ -136,11 +136,12 @@ def test_opendp_agrees(theirs: dict[str, np.ndarray]) -> None:
     ):
         assert (
             chi2_contingency(np.stack((cells(theirs[name], reach), cells(ours, reach)))).pvalue
-            > ALPHA
+            > ALPHA / 10
         )
-        assert deviations(theirs[name], ours) < 5
+        # Ours are drawn once and for all, and lie up to a deviation from their law.
+        assert deviations(theirs[name], ours) < 6
     for factor in ("0.95", "1.05"):
-        assert deviations(theirs["laplace"], laplace(9 * Fraction(factor), 200_000, 16)) > 5
+        assert deviations(theirs["laplace"], laplace(9 * Fraction(factor), 200_000, 16)) > 6
 
 
 # --- the kernels, word for word
