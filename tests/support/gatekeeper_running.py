@@ -306,7 +306,7 @@ class Process:
     def kill(self, number: int = signal.SIGKILL) -> int:
         assert self.process is not None
         self.process.send_signal(number)
-        code = self.process.wait(30)
+        code = self.process.wait(120)
         if self.process.stdout is not None:
             self.process.stdout.close()
         self.process = None

@@ -31,6 +31,7 @@ from gazeveil.gatekeeper import DeviceLimits
 from gazeveil.gatekeeper.logs import JsonLines, set_up
 from gazeveil.gatekeeper.streams.billing import NOT_NOW
 from tests.support.gatekeeper_running import GAUSSIAN, KALEIDO, Running, owner_token, running, until
+from tests.support.more_time import with_more_time
 
 
 @pytest.fixture(scope="module")
@@ -236,10 +237,15 @@ def test_guessing_is_throttled_and_honest_apps_go_on(tmp_path: Path) -> None:
                 ).status_code
                 == 200
             )
+
+            def hello() -> str:
+                with here.talk(None) as talk:
+                    talk.say(type="hello", token="gv_app_guess")
+                    return str(talk.hear()["code"])
+
+            # The one that is allowed every six seconds may come between the two.
             until(lambda: guess(99) == 429)
-            with here.talk(None) as talk:
-                talk.say(type="hello", token="gv_app_guess")
-                assert talk.hear()["code"] == "guesses"
+            assert "guesses" in [hello() for _ in range(3)]
 
 
 def test_too_many_requests_and_commands_are_refused(tmp_path: Path) -> None:
@@ -691,13 +697,17 @@ def test_the_description_names_every_status_that_the_handlers_give(here: Running
 
 
 def test_a_socket_that_says_nothing_more_is_closed_when_it_is_idle(tmp_path: Path) -> None:
-    with running(tmp_path / "home", idle_s=0.4) as here:
-        token = here.app()
-        with here.talk(token) as talk:
-            assert talk.hear()["code"] == "idle"
-        with here.talk(token) as talk:
-            talk.subscribe(1, what="tile")
-            with pytest.raises(TimeoutError):
-                talk.hear(1.2)
-        assert here.service is not None
-        until(lambda: not here.service.broadcaster.connections)  # type: ignore[union-attr]
+    def work(idle_s: float) -> None:
+        with running(tmp_path / f"home-{idle_s}", idle_s=idle_s) as here:
+            token = here.app()
+            with here.talk(token) as talk:
+                assert talk.hear()["code"] == "idle"
+            with here.talk(token) as talk:
+                assert talk.subscribe(1, what="tile")["type"] == "subscribed"
+                with pytest.raises(TimeoutError):
+                    talk.hear(3 * idle_s)
+            service = here.service
+            assert service is not None
+            until(lambda: not service.broadcaster.connections)
+
+    with_more_time(work, 0.4, 3, 12)

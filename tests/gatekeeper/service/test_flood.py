@@ -27,6 +27,7 @@ from gazeveil.gatekeeper.service.http import limits
 from gazeveil.gatekeeper.service.http.cookies import keep_ours, owner_cookies
 from gazeveil.gatekeeper.service.http.limits import depth
 from tests.support.gatekeeper_running import Process, Running, free_port, running, sign_in, until
+from tests.support.more_time import with_more_time
 from tests.support.stalls import SteadyClock
 
 #: Texts of 64 KB that made the reader of nesting slow, and others that might.
@@ -254,27 +255,32 @@ def test_150_mb_of_header_bytes_do_not_grow_the_memory(process: Process) -> None
 
 
 def test_a_head_has_a_deadline_and_so_has_silence(tmp_path: Path) -> None:
-    with running(tmp_path / "home", head_s=0.5) as here:
-        with half_head(here.address) as slow:
-            assert b" 408 " in answer_of(slow)
-        with half_head(here.address, b"") as silent:
-            assert answer_of(silent) == b""
-        with half_head(here.address, b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") as kept:
-            kept.settimeout(30)
-            assert b"200 OK" in kept.recv(65_536)
-            for _ in range(
-                4
-            ):  # line ends before a request are no request, and no way to hold a connection
-                kept.sendall(b"\r\n")
-                time.sleep(0.2)
-            assert b" 408 " in answer_of(kept)
-        with half_head(here.address, b"GET /he") as trickle, SteadyClock() as clock:
-            trickle.settimeout(30)
-            with contextlib.suppress(OSError):
-                while clock() < 4:
-                    trickle.sendall(b"a")
-                    time.sleep(0.1)
-            assert clock() < 3
+    def work(head_s: float) -> None:
+        with running(tmp_path / f"home-{head_s}", head_s=head_s) as here:
+            with half_head(here.address) as slow:
+                assert b" 408 " in answer_of(slow)
+            with half_head(here.address, b"") as silent:
+                assert answer_of(silent) == b""
+            request = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+            with half_head(here.address, request) as kept:
+                kept.settimeout(30)
+                assert b"200 OK" in kept.recv(65_536)
+                # Line ends before a request are no request, and no way to hold a connection. Who
+                # sends the second one after it was closed is told that it is.
+                with contextlib.suppress(OSError):
+                    for _ in range(4):
+                        kept.sendall(b"\r\n")
+                        time.sleep(0.4 * head_s)
+                assert b" 408 " in answer_of(kept)
+            with half_head(here.address, b"GET /he") as trickle, SteadyClock() as clock:
+                trickle.settimeout(30)
+                with contextlib.suppress(OSError):
+                    while clock() < 8 * head_s:
+                        trickle.sendall(b"a")
+                        time.sleep(0.1)
+                assert clock() < 6 * head_s
+
+    with_more_time(work, 0.5, 3, 15)
 
 
 def lock_out(here: Any, halves: int) -> None:
@@ -444,7 +450,7 @@ def test_what_a_lost_connection_has_sent_does_not_wait_for_the_garbage_collector
         return len(found), sum(len(one.reader.buffer) for one in found)
 
     # Cut by the client, or by the service after its hello did not come; till then all are open.
-    for late, hello_s in ((False, 60), (True, 3)):
+    def work(late: bool, hello_s: float) -> None:
         with running(tmp_path / f"home-{hello_s}", hello_s=hello_s) as here:
             service = here.service
             assert service is not None
@@ -464,6 +470,9 @@ def test_what_a_lost_connection_has_sent_does_not_wait_for_the_garbage_collector
                 until(lambda before=before: kept() == (before, 0), 30)
             finally:
                 gc.enable()
+
+    work(False, 60)
+    with_more_time(lambda hello_s: work(True, hello_s), 3, 12, 25)
 
 
 def test_whole_frames_may_come_after_the_welcome_and_no_sooner(tmp_path: Path) -> None:

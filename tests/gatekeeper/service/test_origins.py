@@ -357,7 +357,11 @@ def test_half_handshakes_do_not_lock_the_owner_out(tls: tuple[Running, Path, Pat
             one.sendall(b"\x16\x03\x01\x02\x00\x01" if number % 2 else b"")
             held.append(one)
     answer = httpx.get(
-        here.address + "/v1/apps", headers=dict(here.owner.headers), verify=False, timeout=5
+        # Who was locked out would wait for the half handshakes, which may take 30 s.
+        here.address + "/v1/apps",
+        headers=dict(here.owner.headers),
+        verify=False,
+        timeout=20,
     )
     assert answer.status_code == 200
     assert here.service is not None

@@ -28,7 +28,7 @@ from gazeveil.gatekeeper.service.http.start import address_of, listen
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import load_settings
 from gazeveil.gatekeeper.service.sockets.local_socket import listen_local
-from tests.support.gatekeeper_running import Running, owner_token, until
+from tests.support.gatekeeper_running import PATIENT, Running, owner_token, until
 
 GAME_UID, OTHER_UID = 12345, 12346
 PYTHON = os.path.realpath(sys.executable)
@@ -70,7 +70,9 @@ def here(folder: Path) -> Iterator[Running]:
     home = folder / "home"
     home.mkdir(mode=0o700)
     (home / "policy.toml").write_text(POLICY)
-    settings = load_settings(home=home, port=0, tracker="websocket", unix_socket=folder / "s")
+    settings = load_settings(
+        home=home, port=0, tracker="websocket", unix_socket=folder / "s", **PATIENT
+    )
     found, local = listen(settings), listen_local(folder / "s")
     service = Service(settings)
     server = Server(configure(build(service), service), service)
@@ -78,8 +80,8 @@ def here(folder: Path) -> Iterator[Running]:
     thread = threading.Thread(target=server.run, args=([found],), daemon=True)
     thread.start()
     one = Running(address_of(found), owner_token(service), service)
-    until(lambda: server.started, 20)
-    until(lambda: len(server.servers) == 2, 20)
+    until(lambda: server.started, 60)
+    until(lambda: len(server.servers) == 2, 60)
     yield one
     one.owner.close()
     server.should_exit = True
@@ -140,7 +142,9 @@ def test_the_same_program_over_the_port_is_nobody(here: Running) -> None:
 
 
 def test_a_websocket_over_the_socket_needs_no_token(here: Running, folder: Path) -> None:
-    with unix_connect(str(folder / "s"), "ws://localhost/v1/stream", compression=None) as socket_:
+    with unix_connect(
+        str(folder / "s"), "ws://localhost/v1/stream", compression=None, open_timeout=60
+    ) as socket_:
         socket_.send(json.dumps({"type": "hello"}))
         welcome = json.loads(socket_.recv(timeout=60))
         assert (welcome["type"], welcome["app"]) == ("welcome", "here")

@@ -242,7 +242,8 @@ def test_the_trackers_token_lies_in_a_file_and_outlives_a_restart(tmp_path: Path
 def _welcomes(address: str, token: str) -> bool:
     from websockets.sync.client import connect
 
-    with connect(address.replace("http", "ws", 1) + "/v1/tracker", compression=None) as socket:
+    there = address.replace("http", "ws", 1) + "/v1/tracker"
+    with connect(there, compression=None, open_timeout=60) as socket:
         socket.send(json.dumps({"type": "hello", "token": token}))
         return bool(json.loads(socket.recv(timeout=60))["type"] == "welcome")
 
