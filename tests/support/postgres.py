@@ -99,25 +99,17 @@ class Server:
             f"while kill -0 {os.getpid()} 2>/dev/null && [ -d {here} ]; do sleep 1; done; [ -f"
             f" {pid} ] && kill -QUIT $(head -n 1 {pid}); rm -rf {here}"
         )
-        quiet = {
-            "stdin": subprocess.DEVNULL,
-            "stdout": subprocess.DEVNULL,
-            "stderr": subprocess.DEVNULL,
-        }
-        subprocess.Popen(["/bin/sh", "-c", script], start_new_session=True, **quiet)
+        none = subprocess.DEVNULL
+        command = ["/bin/sh", "-c", script]
+        subprocess.Popen(command, start_new_session=True, stdin=none, stdout=none, stderr=none)
 
     @property
     def _data(self) -> str:
         return str(self.folder / "data")
 
     def _run(self, program: str, *arguments: str) -> None:
-        as_user = (
-            {"user": self._user, "group": pwd.getpwnam(self._user).pw_gid, "extra_groups": []}
-            if self._user is not None
-            else {}
-        )
         done = subprocess.run(
-            [self._bin / program, *arguments],
+            [str(self._bin / program), *arguments],
             cwd=self.folder,
             env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
@@ -125,7 +117,9 @@ class Server:
             stderr=subprocess.PIPE,
             timeout=120,
             check=False,
-            **as_user,
+            user=self._user,
+            group=None if self._user is None else pwd.getpwnam(self._user).pw_gid,
+            extra_groups=None if self._user is None else [],
         )
         assert done.returncode == 0, done.stderr.decode(errors="replace")
 
@@ -133,6 +127,8 @@ class Server:
         options = (
             f"-c listen_addresses=127.0.0.1 -c port={self.port} -c"
             f" unix_socket_directories={self.folder} -c shared_buffers=16MB -c max_connections=60"
+            # Its workers come and go by themselves, one for each database in each minute.
+            " -c autovacuum=off"
         )
         self._run(
             "pg_ctl", "start", "-w", "-D", self._data, "-l", str(self.folder / "log"), "-o", options
@@ -157,7 +153,7 @@ class Server:
 
         name = f"t{secrets.token_hex(6)}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")  # type: ignore[call-overload]
+            connection.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 
     def url(self, name: str) -> str:

@@ -153,16 +153,20 @@ def stopped(server: Server) -> Iterator[None]:
 def hanging(server: Server) -> Iterator[None]:
     """PostgreSQL that keeps its connections and answers nobody."""
     first = int((server.folder / "data" / "postmaster.pid").read_text().splitlines()[0])
-    found = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(first)], capture_output=True, text=True, check=True
-    ).stdout.split()
-    pids = [first, *map(int, found)]
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+    # The first process stops first and goes on last: meanwhile none of its children is new, and
+    # none that has ended is gone from the list.
+    pids = [first]
+    os.kill(first, signal.SIGSTOP)
     try:
+        found = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(first)], capture_output=True, text=True, check=True
+        ).stdout.split()
+        for pid in map(int, found):
+            os.kill(pid, signal.SIGSTOP)
+            pids.append(pid)
         yield
     finally:
-        for pid in pids:
+        for pid in reversed(pids):
             os.kill(pid, signal.SIGCONT)
 
 
