@@ -8,8 +8,10 @@ import threading
 import time
 from types import TracebackType
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]
 import zmq
+
+from tests.support.ports import free_port
 
 
 def gaze(
@@ -74,11 +76,9 @@ class FakePupil:
         self.context = zmq.Context()
         self.remote = self.context.socket(zmq.REP)
         self.remote.setsockopt(zmq.LINGER, 0)
-        if port:
-            self.remote.bind(f"tcp://127.0.0.1:{port}")
-        else:
-            port = self.remote.bind_to_random_port("tcp://127.0.0.1")
-        self.port = port
+        # Not a port that the system gives out: one that starts again finds its port free.
+        self.port = port or free_port()
+        self.remote.bind(f"tcp://127.0.0.1:{self.port}")
         self.publisher = self.context.socket(zmq.XPUB)
         self.publisher.setsockopt(zmq.LINGER, 0)
         self.publisher.setsockopt(zmq.XPUB_VERBOSE, 1)

@@ -77,7 +77,7 @@ def test_a_client_that_draws_on_a_screen_finds_protected_gaze_on_the_surface() -
     places = [(5.0 + k / 100, 0.25, 0.75, 0.1 if k == 7 else 0.9) for k in range(40)]
     with FakePupil() as pupil:
         tracker = PupilTracker(
-            f"127.0.0.1:{pupil.port}", rate_hz=100, screen=SCREEN, surface=SURFACE
+            f"127.0.0.1:{pupil.port}", rate_hz=100, screen=SCREEN, surface=SURFACE, silence_s=60
         )
 
         async def work() -> tuple[dict[float, dict[str, object]], list[dict[str, object]]]:

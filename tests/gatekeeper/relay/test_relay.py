@@ -47,6 +47,7 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from tests.support.fake_pupil import FakePupil, PupilClient, gaze
 from tests.support.fake_pylsl import FakePylsl
+from tests.support.more_time import with_more_time
 from tests.support.ports import free_port
 
 LIMIT_S = 100.0
@@ -264,13 +265,17 @@ def receive(client: PupilClient, until_s: float) -> list[tuple[str, dict[str, ob
 def test_a_client_of_pupil_connects_unchanged_and_gets_protected_and_no_raw_gaze() -> None:
     data = sent_gaze(120)
     with FakePupil() as pupil:
-        tracker = PupilTracker(f"127.0.0.1:{pupil.port}", rate_hz=100)
+        tracker = PupilTracker(f"127.0.0.1:{pupil.port}", rate_hz=100, silence_s=60)
+
+        asked_s: list[float] = []
 
         async def work() -> tuple[list[tuple[str, dict[str, object], bytes]], PupilClient]:
             sink = PupilSink("127.0.0.1:0")
             async with Running(tracker, sink, Protector(KALEIDO, 100.0, CAMERA, seed=11)):
                 await asyncio.to_thread(pupil.wait_for_subscriber)
+                asked_s.append(pupil.now_s())
                 client = await asyncio.to_thread(PupilClient, sink.port)
+                asked_s.append(pupil.now_s())
                 for datum in data:
                     pupil.send(datum)
                 found = await asyncio.to_thread(
@@ -281,7 +286,7 @@ def test_a_client_of_pupil_connects_unchanged_and_gets_protected_and_no_raw_gaze
 
         found, client = run(work())
     assert client.version == "3.5.1"
-    assert abs(client.time_s - pupil.now_s()) < 5.0, "t is the clock of the timestamps"
+    assert asked_s[0] - 5.0 < client.time_s < asked_s[1] + 5.0, "t is the clock of the timestamps"
     assert client.pub_port.isdigit()
     # the same seed by hand
     t, x, y, sure = (
@@ -323,7 +328,7 @@ def test_a_client_of_pupil_connects_unchanged_and_gets_protected_and_no_raw_gaze
 
 def test_lost_gaze_repeats_the_place_released_last_with_confidence_0() -> None:
     with FakePupil() as pupil:
-        tracker = PupilTracker(f"127.0.0.1:{pupil.port}", rate_hz=100)
+        tracker = PupilTracker(f"127.0.0.1:{pupil.port}", rate_hz=100, silence_s=60)
 
         async def work() -> list[tuple[str, dict[str, object], bytes]]:
             sink = PupilSink("127.0.0.1:0", topic="gaze.2d.0.")
@@ -354,7 +359,9 @@ def test_lost_gaze_repeats_the_place_released_last_with_confidence_0() -> None:
 def test_only_named_topics_without_gaze_are_forwarded() -> None:
     with FakePupil() as pupil:
         tracker = PupilTracker(
-            f"127.0.0.1:{pupil.port}", forward=check_forward(("frame.world", "annotation"))
+            f"127.0.0.1:{pupil.port}",
+            forward=check_forward(("frame.world", "annotation")),
+            silence_s=60,
         )
 
         async def work() -> list[bytes]:
@@ -427,7 +434,7 @@ def test_the_request_port_survives_what_is_no_question() -> None:
                     [b"SUB_PORT"],
                 ):
                     request = context.socket(zmq.REQ)
-                    request.setsockopt(zmq.RCVTIMEO, 5000)
+                    request.setsockopt(zmq.RCVTIMEO, 60_000)
                     request.connect(f"tcp://127.0.0.1:{sink.port}")
                     request.send_multipart(question)
                     answers.append(request.recv_string())
@@ -456,10 +463,12 @@ def test_hostile_messages_stop_nobody_and_a_restarted_pupil_is_relayed_on() -> N
                 if from_s - 1 < float(str(message["timestamp"])) < sent + 1:
                     return message
 
-    async def work() -> None:
+    async def work(silence_s: float) -> None:
         pupil = FakePupil()
         port = pupil.port
-        tracker = PupilTracker(f"127.0.0.1:{port}", rate_hz=100, silence_s=0.4, answer_s=0.2)
+        tracker = PupilTracker(
+            f"127.0.0.1:{port}", rate_hz=100, silence_s=silence_s, answer_s=silence_s / 2
+        )
         sink = PupilSink("127.0.0.1:0")
         async with Running(tracker, sink, Protector(KALEIDO, 100.0, CAMERA)) as running:
             client = await asyncio.to_thread(PupilClient, sink.port)
@@ -483,7 +492,8 @@ def test_hostile_messages_stop_nobody_and_a_restarted_pupil_is_relayed_on() -> N
             client.close()
             again.close()
 
-    run(work())
+    # Who is silent for longer is asked anew, and what was sent meanwhile is lost.
+    with_more_time(lambda silence_s: run(work(silence_s)), 0.4, 3, 20)
 
 
 # --- WebSocket
@@ -691,7 +701,7 @@ def test_relays_that_end_leave_no_handles_and_no_threads() -> None:
     async def once(pupil: FakePupil, out: str) -> None:
         sink = open_sink(out)
         assert isinstance(sink, PupilSink | WebSocketSink)
-        tracker = PupilTracker(f"127.0.0.1:{pupil.port}")
+        tracker = PupilTracker(f"127.0.0.1:{pupil.port}", silence_s=60)
         async with Running(tracker, sink, Protector("gaussian:sigma_deg=1", 120.0, CAMERA)):
             await asyncio.to_thread(pupil.wait_for_subscriber)
             pupil.send(gaze(1.0, 0.5, 0.5))
@@ -704,7 +714,13 @@ def test_relays_that_end_leave_no_handles_and_no_threads() -> None:
             run(once(pupil, "pupil://127.0.0.1:0"))
             run(once(pupil, "websocket://127.0.0.1:0"))
             counted.append(handles())
-    # the other side of a connection that closed may take a moment; what leaks grows with every turn
+        # the other side of a connection that closed, and a thread that ends, may take a moment;
+        # what leaks grows with every turn and stays
+        for _ in range(600):
+            if counted[-1][0] <= counted[0][0] + 2 and counted[-1][1] <= counted[0][1]:
+                break
+            time.sleep(0.05)
+            counted.append(handles())
     assert counted[-1][0] <= counted[0][0] + 2, counted
     assert counted[-1][1] <= counted[0][1], counted
 

@@ -33,7 +33,7 @@ PLAY = (
 
 def run(work: Awaitable[object]) -> None:
     async def limited() -> None:
-        await asyncio.wait_for(work, 30)
+        await asyncio.wait_for(work, 100)
 
     asyncio.run(limited())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 
@@ -18,6 +19,7 @@ from gazeveil.gatekeeper.trackers.pupil import PupilTracker
 from gazeveil.gatekeeper.trackers.pupil_format import decode
 from gazeveil.gaze.geometry import Screen
 from tests.support.fake_pupil import FakePupil, gaze
+from tests.support.more_time import with_more_time
 from tests.support.taken_blocks import run, take
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -47,7 +49,7 @@ def test_the_middle_of_the_picture_is_straight_ahead_and_pictures_go_both_ways()
 
 def test_gaze_of_a_pupil_arrives_with_its_times_and_unsure_samples_are_lost() -> None:
     with FakePupil() as pupil:
-        tracker = PupilTracker(f"127.0.0.1:{pupil.port}")
+        tracker = PupilTracker(f"127.0.0.1:{pupil.port}", silence_s=60)
 
         async def work() -> Block:
             task = asyncio.ensure_future(take(tracker, 3))
@@ -101,7 +103,7 @@ def test_hostile_messages_are_counted_dropped_and_logged_without_gaze(
 ) -> None:
     caplog.set_level(logging.DEBUG, "gazeveil")
     with FakePupil() as pupil:
-        tracker = PupilTracker(f"127.0.0.1:{pupil.port}")
+        tracker = PupilTracker(f"127.0.0.1:{pupil.port}", silence_s=60)
 
         async def work() -> Block:
             task = asyncio.ensure_future(take(tracker, 2))
@@ -133,7 +135,7 @@ def test_a_message_over_the_limit_ends_the_connection_and_gaze_comes_back() -> N
             await asyncio.to_thread(pupil.wait_for_subscriber)
             pupil.send_frames(b"gaze.3d.01.", b"\x00" * (4 * blocks.MOST_BYTES))
             await asyncio.to_thread(pupil.wait_for_subscriber)
-            for k in range(200):
+            for k in itertools.count():  # until it is there, or the time is over
                 pupil.send(gaze(1.0 + k / 100, 0.5, 0.5))
                 await asyncio.sleep(0.02)
                 if task.done():
@@ -145,9 +147,11 @@ def test_a_message_over_the_limit_ends_the_connection_and_gaze_comes_back() -> N
 
 
 def test_a_pupil_that_vanishes_is_lost_and_found_again_on_its_new_port() -> None:
-    async def work() -> list[str]:
+    async def work(silence_s: float) -> None:
         first = FakePupil()
-        tracker = PupilTracker(f"127.0.0.1:{first.port}", silence_s=0.3, answer_s=0.2)
+        tracker = PupilTracker(
+            f"127.0.0.1:{first.port}", silence_s=silence_s, answer_s=silence_s / 2
+        )
         story: list[str] = []
         stream = tracker.samples()
 
@@ -172,9 +176,10 @@ def test_a_pupil_that_vanishes_is_lost_and_found_again_on_its_new_port() -> None
         second.close()
         assert tracker.counts["lost"] == 1
         assert tracker.counts["connected"] == 2
-        return story
+        assert story == ["gaze", "lost", "gaze"]
 
-    assert run(work()) == ["gaze", "lost", "gaze"]
+    # Who is silent for longer is lost once more.
+    with_more_time(lambda silence_s: run(work(silence_s)), 0.3, 3, 20)
 
 
 def test_a_pupil_whose_answers_are_nonsense_is_asked_again_and_counted() -> None:
