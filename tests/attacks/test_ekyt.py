@@ -1,10 +1,14 @@
 """The attacker `ekyt`: parameters, bad input in one sentence, conformance, verification."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from gazeveil import evaluate
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.conformance import check_attack
 from gazeveil.attacks.identify.deep.ekyt import Ekyt
@@ -16,14 +20,15 @@ from gazeveil.attacks.identify.deep.verification import (
     verification_scores,
 )
 from gazeveil.attacks.registry import attack
-from gazeveil.errors import DataError, ParameterError
+from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.simulate import simulate
 from gazeveil.models.ekyt.training import BatchPlan, train_ekyt
 from gazeveil.models.ekyt.velocity import VelocityInput
-from gazeveil.models.ekyt.weights import EkytModel
+from gazeveil.models.ekyt.weights import EkytModel, load_ekyt
 from gazeveil.models.ekyt.windows import WindowSet
+from gazeveil.models.marks import RecordingMarks
 from gazeveil.models.resumable import StepPlan
 from tests.support.torch_threads import one_thread  # noqa: F401 a fixture
 
@@ -161,6 +166,67 @@ def test_weights_of_other_people_are_used_as_they_are(
     assert gallery.cohort is not None
     with pytest.raises(DataError, match="No recording of the gallery has a window of 2 s"):
         who.identify(RecordingSet(_lost(gallery.cohort)), probe, 1)
+
+
+def marked(model: EkytModel, cohort: Cohort, people: Sequence[str], file: Path) -> str:
+    """The attacker with weights whose file marks the recordings of some people."""
+    marks = RecordingMarks.of((r for r in cohort if r.person in people), "salt")
+    replace(model, marks=marks).save(file)
+    return f"ekyt:weights={file},device=cpu"
+
+
+@pytest.mark.parametrize("mechanisms", [[], ["gaussian:sigma_deg=1"]])
+def test_a_study_leaves_people_out_whom_the_weights_were_trained_on(
+    model: EkytModel, tmp_path: Path, mechanisms: list[str]
+) -> None:
+    five = Cohort(list(simulate(5, 3, 6.0, 60.0, seed=11)))
+    names = sorted(five.people)
+    who = marked(model, five, names[:2], tmp_path / "weights.npz")
+    scenarios = ["raw/raw", "private/private"] if mechanisms else ["raw/raw"]
+    found = evaluate(
+        five,
+        mechanisms,
+        attacks=[who],
+        utilities=[],
+        scenarios=scenarios,
+        repetitions=1,
+        seed=1,
+        executor=1,
+    )
+    rates = found.frame.filter(found.frame["metric"] == "identification_rate")
+    # Two of five are left out, also where their gaze is protected and no mark knows it.
+    assert len(rates) == len(scenarios)
+    assert rates["n"].to_list() == [3] * len(rates)
+    assert rates["chance"].to_list() == pytest.approx([1 / 3] * len(rates))
+
+
+def test_a_study_of_nobody_but_people_trained_on_is_refused_in_a_sentence(
+    model: EkytModel, tmp_path: Path
+) -> None:
+    three = Cohort(list(simulate(3, 3, 6.0, 60.0, seed=11)))
+    who = marked(model, three, sorted(three.people)[:2], tmp_path / "weights.npz")
+    with pytest.raises(DataError, match=r"trained on 2 of these 3 people.*needs two to tell apart"):
+        evaluate(three, [], attacks=[who], utilities=[], repetitions=1, seed=1, executor=1)
+
+
+def test_a_file_without_marks_is_read_and_leaves_nobody_out(
+    people: Cohort, model: EkytModel, tmp_path: Path
+) -> None:
+    who = attack(marked(model, people, tuple(people.people), tmp_path / "new.npz"))
+    assert who.trained_on(RecordingSet(people)) == set(people.people)
+    with np.load(tmp_path / "new.npz", allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    header = json.loads(str(arrays["header"]))
+    for name, change in (("old", {}), ("spoilt", {"marks": {"salt": "s", "marks": 3}})):
+        written = {k: v for k, v in header.items() if k != "marks"} | change
+        arrays["header"] = np.array(json.dumps(written))
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+    old = attack(f"ekyt:weights={tmp_path / 'old.npz'},device=cpu")
+    assert old.trained_on(RecordingSet(people)) == frozenset()
+    gallery, probe = sides(people)
+    assert old.identify(gallery, probe, 1).probes == probe.persons
+    with pytest.raises(FormatError, match="belong to another network"):
+        load_ekyt(tmp_path / "spoilt.npz")
 
 
 def test_a_probe_is_enrolled_and_asked_about_with_different_recordings(people: Cohort) -> None:

@@ -8,11 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gazeveil.attacks.registry import attack
 from gazeveil.cli import ekyt_training
 from gazeveil.cli.main import main
+from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.simulate import simulate
@@ -64,6 +66,25 @@ def test_the_weights_serve_the_attacker(folder: Path) -> None:
     who = attack(f"ekyt:weights={folder / 'weights.npz'}")
     # The same recordings on both sides: everybody is nearest to themselves.
     assert who.identify(people, people, 0).credit().mean() == 1.0
+
+
+def test_the_file_marks_the_recordings_of_the_people_trained_on_and_no_others(folder: Path) -> None:
+    model = load_ekyt(folder / "weights.npz")
+    people = Cohort(list(simulate(8, 2, 6.0, 30.0, seed=0)))
+    known = model.marks.people(people)
+    assert len(known) == 6
+    assert all(model.marks.knows(r) == (r.person in known) for r in people)
+    assert "salted marks" in (folder / "card.md").read_text("utf-8")
+    header = str(np.load(folder / "weights.npz", allow_pickle=False)["header"])
+    assert not any(f'"{person}"' in header for person in people.people)
+    both = RecordingSet(people)
+    who = attack(f"ekyt:weights={folder / 'weights.npz'},device=cpu")
+    assert who.trained_on(both) == known
+    others = both.select(people=[p for p in people.people if p not in known])
+    assert who.trained_on(others) == frozenset()
+    assert len(who.identify(others, others, 0).probes) == 2
+    with pytest.raises(DataError, match=r"trained on 6 of these 8 people.*Leave them out"):
+        who.identify(both, both, 0)
 
 
 def test_nobody_is_trained_on_and_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -157,6 +157,13 @@ class Attack(ABC):
             If there is nothing to learn from, or the release lacks what the attacker needs.
         """
 
+    def trained_on(self, raw: RecordingSet) -> frozenset[str]:
+        """Who of these people this attacker was trained on beforehand, as far as it is known; a
+        study leaves them out. Nobody, for attackers that learn from the gallery alone.
+        """
+        del raw
+        return frozenset()
+
     def can(self, recording_set: RecordingSet) -> bool:
         """Whether a release holds what this attacker looks at."""
         return all(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from gazeveil.attacks.identify.deep.verification import Verification
     from gazeveil.models.ekyt.weights import EkytModel
     from gazeveil.models.ekyt.windows import WindowSet
+    from gazeveil.models.marks import RecordingMarks
     from gazeveil.models.resumable import StepPlan
 
 #: Seconds of gaze that held-out people are judged with.
@@ -59,6 +61,7 @@ def train_person_network(
         steps, seed=seed, checkpoint=out / CHECKPOINT, every=every, of=_digest(trained, batch)
     )
     model, losses = _train(trained, plan, batch, device)
+    model = replace(model, marks=_marks(cohort, trained, plan))
     verified = () if held_out is None else _verified(model, held_out)
     names = {
         name: len(set(w.persons)) for name, w in (("trained", trained), ("held", held_out)) if w
@@ -90,6 +93,14 @@ def _by_people(made: WindowSet, hold_out: float, seed: int) -> tuple[WindowSet, 
     except DataError as error:
         raise DataError(f"{error} Use --hold-out 0 to train without judging.") from error
     return made.where(lambda key: key[0] in training), held_out
+
+
+def _marks(cohort: Cohort, trained: WindowSet, plan: StepPlan) -> RecordingMarks:
+    """Marks of all recordings of the people trained on."""
+    from gazeveil.models.marks import RecordingMarks
+
+    people = set(trained.persons)
+    return RecordingMarks.of((r for r in cohort if r.person in people), plan.of[:16])
 
 
 def _digest(windows: WindowSet, batch: object) -> str:

@@ -258,6 +258,10 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
     together = same_stimulus(attack)
     people = cache.raw.persons if together else cache.split.people
     owners = cache.owners(attack, cell.scenario)
+    trained = attack.trained_on(cache.raw) & set(people)
+    if trained:
+        people = _others(people, trained, owners is not None)
+        gallery, probe = (s.where(lambda key: key[0] not in trained) for s in (gallery, probe))
     guessed = ""
     try:
         found = identify(attack, gallery, probe, seed)
@@ -278,6 +282,8 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
     if owners is not None or told_names(attack):
         protocol += f"; {getattr(attack, 'protocol', 'each piece by itself')}"
     protocol += guessed
+    if trained:
+        protocol += f"; {len(trained)} people whom the attacker was trained on are left out"
     return {
         **content,
         "known": len(people),
@@ -285,6 +291,24 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
         "protocol": protocol,
         **({"bound": True} if told_names(attack) else {}),
     }
+
+
+def _others(people: tuple[str, ...], trained: frozenset[str], pieces: bool) -> tuple[str, ...]:
+    """The people whom an attacker was not trained on beforehand.
+
+    Raises
+    ------
+    DataError
+        Where fewer than two are left, or names do not last.
+    """
+    others = tuple(p for p in people if p not in trained)
+    if len(others) > 1 and not pieces:
+        return others
+    why = "pieces are named among everybody" if pieces else "an attacker needs two to tell apart"
+    raise DataError(
+        f"The attacker's weights were trained on {len(trained)} of these {len(people)} people, and"
+        f" {why}. Give recordings of other people, or train weights on others."
+    )
 
 
 def _guess(known: tuple[str, ...], probes: tuple[str, ...]) -> Scores:

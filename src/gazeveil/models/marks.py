@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 
 #: Steps of a degree that a mark tells apart, so that rounding in a file changes nothing.
@@ -72,6 +73,27 @@ class RecordingMarks:
         (True, False)
         """
         return any(mark in self.marks for mark in marks_of(recording, self.salt))
+
+    def people(self, cohort: Cohort) -> frozenset[str]:
+        """Who has a recording that was trained on: the people who were, as far as it is known.
+
+        Examples
+        --------
+        >>> from gazeveil.gaze.simulate import simulate
+        >>> three = simulate(3, 1, 5.0, 60.0, seed=1)
+        >>> RecordingMarks.of([three[1]], "salt").people(three) == {three[1].person}
+        True
+        """
+        known: set[str] = set()
+        if self.marks:
+            for i, key in enumerate(cohort.keys):
+                if key[0] not in known and self.knows(cohort[i]):
+                    known.add(key[0])
+        return frozenset(known)
+
+
+#: Of a file that was written before files had marks, and of a network that was not kept.
+NO_MARKS = RecordingMarks("", frozenset())
 
 
 def marks_of(recording: Recording, salt: str) -> Iterator[str]:

@@ -35,6 +35,14 @@ HANDLING = (
     " as you would the raw recordings."
 )
 
+#: What every card says of the marks in its file.
+MARKS = (
+    "The file also holds salted marks of how its training recordings begin, so that a test on one"
+    " of them is noticed; gaze cannot be worked out of a mark, but whoever holds a recording can"
+    " tell whether it is among them. A test on other recordings of the same people, or on"
+    " recordings that lost their beginning, were resampled or protected, is not noticed."
+)
+
 #: Most bytes of a file, and of what it unpacks to; our largest network has 3 million.
 MOST_BYTES = 1 << 28
 

@@ -64,12 +64,7 @@ def origin_of(weights: str, about: Mapping[str, object]) -> str:
 
 def trained_people(raw: RecordingSet, marks: RecordingMarks) -> frozenset[str]:
     """Whose recordings are marked: the people who were trained on, as far as it is known."""
-    known: set[str] = set()
-    if raw.cohort is not None and marks.marks:
-        for i, key in enumerate(raw.cohort.keys):
-            if key[0] not in known and marks.knows(raw.cohort[i]):
-                known.add(key[0])
-    return frozenset(known)
+    return frozenset() if raw.cohort is None else marks.people(raw.cohort)
 
 
 def to_test(people: Iterable[str], trained: Collection[str]) -> tuple[str, ...]:

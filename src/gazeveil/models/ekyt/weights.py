@@ -18,6 +18,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.models.ekyt.network import NUMBERS, DenseNetwork, cut, dense_network
 from gazeveil.models.ekyt.velocity import VelocityInput
 from gazeveil.models.ekyt.windows import VelocityScale, WindowSet
+from gazeveil.models.marks import NO_MARKS, RecordingMarks
 from gazeveil.models.weights_file import WeightsFile, write_weights
 
 #: Beginning of the names of what stays out of the file.
@@ -30,13 +31,15 @@ _AT_ONCE = 64
 @dataclass(frozen=True, eq=False)
 class EkytModel:
     """A trained network that turns recordings into embeddings: how they become its input
-    (`setting`), the scale of its training side, and what its card says of the training.
+    (`setting`), the scale of its training side, what its card says of the training, and marks of
+    its training recordings.
     """
 
     network: DenseNetwork
     setting: VelocityInput
     scale: VelocityScale
     about: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    marks: RecordingMarks = field(default=NO_MARKS, repr=False)
 
     def embed(self, windows: WindowSet) -> Floats:
         """Embeddings of length one, shape (windows, 128)."""
@@ -79,6 +82,7 @@ class EkytModel:
             "rate_hz": self.setting.rate_hz,
             "window_s": self.setting.window_s,
             "channels": self.setting.channels,
+            "marks": self.marks.to_dict(),
             "about": dict(self.about),
         }
         scale = {"mean": self.scale.mean, "deviation": self.scale.deviation}
@@ -86,7 +90,7 @@ class EkytModel:
 
 
 def load_ekyt(path: Path | str, device: str = "cpu") -> EkytModel:
-    """Read a network that `gazeveil train` wrote.
+    """Read a network that `gazeveil train` wrote; one of before files had marks has none.
 
     Raises
     ------
@@ -100,10 +104,12 @@ def load_ekyt(path: Path | str, device: str = "cpu") -> EkytModel:
         given = (file.header[name] for name in ("rate_hz", "window_s", "channels"))
         setting = VelocityInput(*given)
         about = dict(file.header["about"])
+        written = file.header.get("marks")
+        marks = NO_MARKS if written is None else RecordingMarks.from_dict(written)
     except Exception as error:
         raise file.refuse(error) from error
     mean = file.numbers("mean", setting.count)
     scale = VelocityScale(mean, file.numbers("deviation", setting.count, positive=True))
     network = dense_network(setting.count, 1, 0, device)
     file.fill(network.parts, _CLASSIFIER)
-    return EkytModel(network, setting, scale, about)
+    return EkytModel(network, setting, scale, about, marks)

@@ -11,15 +11,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gazeveil.models.weights_file import HANDLING
-
-#: What every card says of the marks in its file.
-MARKS = (
-    "The file also holds salted marks of how its training recordings begin, so that a test on one"
-    " of them is noticed; gaze cannot be worked out of a mark, but whoever holds a recording can"
-    " tell whether it is among them. A test on other recordings of the same people, or on"
-    " recordings that lost their beginning, were resampled or protected, is not noticed."
-)
+from gazeveil.models.weights_file import HANDLING, MARKS
 
 #: Fewest people whose figures have an interval.
 FEWEST_PEOPLE = 3

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from gazeveil.attacks.identify.deep.verification import Verification
-from gazeveil.models.weights_file import HANDLING
+from gazeveil.models.weights_file import HANDLING, MARKS
 
 _WORDS = {
     "duration_s": "seconds of gaze",
@@ -59,7 +59,7 @@ class ModelCard:
         return {
             **asdict(self),
             "verified": [v.to_dict() for v in self.verified],
-            "handling": HANDLING,
+            "handling": f"{HANDLING} {MARKS}",
         }
 
     def markdown(self) -> str:
@@ -76,7 +76,7 @@ class ModelCard:
         )
         lines = ["# Card of a network that recognises people by gaze", "", "| | |", "|---|---|"]
         lines += [f"| {name} | {value} |" for name, value in facts]
-        lines += ["", "## Handling", "", HANDLING, "", "## People it never saw", ""]
+        lines += ["", "## Handling", "", HANDLING, "", MARKS, "", "## People it never saw", ""]
         if not self.verified:
             lines.append("Nobody was held out, so nothing is known of other people.")
         else:

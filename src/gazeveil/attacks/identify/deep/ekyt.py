@@ -43,6 +43,7 @@ class Ekyt(Attack):
         People in a batch, and windows of each.
     weights : str
         File of a network that `gazeveil train` wrote, used as it is; `none` trains on the gallery.
+        People whose recordings the file marks as trained on are left out of a study.
     device : str
         As torch names it, or `auto` for a GPU where there is one.
 
@@ -82,13 +83,15 @@ class Ekyt(Attack):
         Raises
         ------
         DataError
-            Without samples, or without windows to learn from.
+            Without samples, without windows to learn from, or with people whom the weights were
+            trained on.
         MissingExtraError
             Without torch.
         """
         device = best_device(self.device)
         if self.weights != "none":
             model = load_ekyt(self.weights, device)
+            self._refuse_trained(model, gallery, probe)
             known = model.windows(_samples(gallery))
         else:
             both = (r for side in (gallery, probe) for r in _samples(side))
@@ -104,6 +107,23 @@ class Ekyt(Attack):
             known = learnt.every(self.window_s / 2)
         asked = model.windows(_samples(probe))
         return compare(model, known, asked, gallery.persons, probe.persons)
+
+    def trained_on(self, raw: RecordingSet) -> frozenset[str]:
+        """Who has a recording that the weights were trained on, as far as the file's marks tell."""
+        if self.weights == "none" or raw.cohort is None:
+            return frozenset()
+        return load_ekyt(self.weights).marks.people(raw.cohort)
+
+    def _refuse_trained(self, model: EkytModel, *sides: RecordingSet) -> None:
+        """Weights may recognise people they were trained on better than others."""
+        known = {p for s in sides if s.cohort is not None for p in model.marks.people(s.cohort)}
+        if known:
+            everybody = {p for s in sides for p in s.persons}
+            raise DataError(
+                f"The weights in {self.weights} were trained on {len(known)} of these"
+                f" {len(everybody)} people and may recognise them better than others. Leave them"
+                " out, or train weights on others."
+            )
 
 
 def compare(
