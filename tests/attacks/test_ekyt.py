@@ -209,6 +209,20 @@ def test_a_study_of_nobody_but_people_trained_on_is_refused_in_a_sentence(
         evaluate(three, [], attacks=[who], utilities=[], repetitions=1, seed=1, executor=1)
 
 
+def test_pieces_are_not_attacked_with_weights_that_were_trained_on_their_people(
+    model: EkytModel, tmp_path: Path
+) -> None:
+    five = Cohort(list(simulate(5, 3, 6.0, 60.0, seed=11)))
+    who = marked(model, five, sorted(five.people)[:2], tmp_path / "weights.npz")
+    pieces = "mosaic:epsilon=10,r_deg=2,piece_s=2,gap_s=0,crowd=3"
+    found = evaluate(
+        five, [pieces], attacks=[who], utilities=[], scenarios=["raw/private"], repetitions=1,
+        seed=1, executor=1,
+    )  # fmt: skip
+    (failure,) = found.failures
+    assert "trained on 2 of these 5 people, and pieces are named among" in failure["sentence"]
+
+
 def test_a_file_without_marks_is_read_and_leaves_nobody_out(
     people: Cohort, model: EkytModel, tmp_path: Path
 ) -> None:

@@ -31,8 +31,9 @@ FORMATS = {name: f"gazeveil-{name}-1" for name in ("ekyt", "dgaze", "ehtask")}
 #: What every card says of its weights.
 HANDLING = (
     "These weights were fitted to recordings of the people they were trained on and remember them:"
-    " whoever holds the file can test whether somebody was among them. Store, share and delete it"
-    " as you would the raw recordings."
+    " whoever holds the file can test whether somebody was among them (how well is measured in"
+    " Gazeveil's docs/results/networks.md). Store, share and delete it as you would the raw"
+    " recordings."
 )
 
 #: What every card says of the marks in its file.
