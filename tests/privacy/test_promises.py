@@ -428,6 +428,26 @@ def test_a_cohort_of_unequal_rates_and_spaces_is_promised_the_worst_of_them() ->
         assert together.map(change) == worst(alone)
 
 
+def test_a_cohort_assumes_what_any_of_its_recordings_does_whichever_comes_first() -> None:
+    t, middle = np.arange(200) * 10**7, np.full(200, 10.0)
+    recordings = [
+        Recording(person, "s", t, middle, middle, space=space, rate_hz=100.0)
+        for person, space in (("a", SCREEN), ("b", Sphere()))
+    ]
+    made = gazeveil.mechanism("dpgazesynth-live:epsilon=1")
+    promises = [
+        made.release(Cohort(some)).guarantee
+        for some in (recordings, recordings[::-1], recordings[:1], recordings[1:])
+    ]
+    found, alone = (
+        [set(p.assumptions) for p in promises[:2]],
+        [set(p.assumptions) for p in promises[2:]],
+    )
+    assert promises[0].delta_num >= max(p.delta_num for p in promises[2:])
+    assert found[0] == found[1] == alone[0] | alone[1]
+    assert alone[0] != alone[1]
+
+
 @given(losses(("pure",)), losses(("pure",)), st.integers(1, 3))
 def test_releases_about_the_same_people_add_up_and_about_disjoint_ones_do_not(
     a: Loss, b: Loss, count: int

@@ -355,7 +355,14 @@ class StreamMechanism(Mechanism[Any]):
         # Where one of them promises nothing, so does the release.
         promise = next((g for g in promises.values() if not isinstance(g.losses, StreamMap)), None)
         if promise is None:
-            promise = replace(next(iter(promises.values())), losses=RecordingsMap.of(merged))
+            # What one of them takes for granted (of doubles on a sphere, say), all of them do.
+            each = promises.values()
+            promise = replace(
+                next(iter(each)),
+                losses=RecordingsMap.of(merged),
+                also=tuple(dict.fromkeys(a for g in each for a in g.also)),
+                assumptions=tuple(dict.fromkeys(a for g in each for a in g.assumptions)),
+            )
         promise = promise.with_not_covered(*(c for g in promises.values() for c in g.not_covered))
         if self.losses == "fill":
             public = self.clock_hz is not None, self.duration_s is not None
