@@ -20,16 +20,8 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.papers import page, protocols, published, series, study_file
 from gazeveil.papers.catalogue import FOLDER, name_of, study_names, study_path
 from gazeveil.papers.citations import CITATIONS
-from gazeveil.papers.figure import (
-    RESERVED,
-    CellQuery,
-    Lookup,
-    Order,
-    pairs,
-    published_figures,
-    same,
-    same_text,
-)
+from gazeveil.papers.comparison.lookup import Lookup, pairs, same, same_text
+from gazeveil.papers.figure import RESERVED, CellQuery, Order, published_figures
 from gazeveil.papers.parts import StudyPart
 from gazeveil.papers.published import paper_module
 from gazeveil.privacy.registry import mechanism, mechanisms

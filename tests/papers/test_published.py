@@ -18,16 +18,15 @@ from gazeveil.papers.comparison.grading import (
     is_absent,
     summary,
 )
+from gazeveil.papers.comparison.lookup import Lookup, same_text
 from gazeveil.papers.figure import (
     RESERVED,
     CellQuery,
     Formula,
-    Lookup,
     NotComparable,
     Order,
     PublishedFigure,
     published_figures,
-    same_text,
 )
 from gazeveil.papers.published import compare, lines, paper_module
 

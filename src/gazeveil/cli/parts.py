@@ -94,7 +94,7 @@ def say_found(results: Results) -> None:
     compute.
     """
     from gazeveil.papers.comparison.failures import reason_lines
-    from gazeveil.papers.figure import parts
+    from gazeveil.papers.comparison.lookup import parts
     from gazeveil.papers.published import lines
     from gazeveil.papers.series import of_part
 

@@ -21,13 +21,12 @@ import numpy as np
 from gazeveil.evaluation.results import Results
 from gazeveil.features.definitions import WINDOW
 from gazeveil.papers import drawing
+from gazeveil.papers.comparison.lookup import Estimate, Lookup
 from gazeveil.papers.figure import (
     Asked,
     CellQuery,
-    Estimate,
     Formula,
     Identity,
-    Lookup,
     NotComparable,
     Order,
     PublishedFigure,

@@ -19,19 +19,17 @@ from pathlib import Path
 from gazeveil.evaluation.columns import RATE
 from gazeveil.evaluation.results import Results
 from gazeveil.papers import drawing
+from gazeveil.papers.comparison.lookup import Estimate, Lookup, shape
 from gazeveil.papers.figure import (
     Asked,
     CellQuery,
-    Estimate,
     Formula,
     Identity,
-    Lookup,
     NotComparable,
     Order,
     PublishedFigure,
     people_in,
     published_figures,
-    shape,
 )
 from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK, PAPERS_PREDICTOR
 from gazeveil.privacy.stream.downsample import Spatial

@@ -16,18 +16,16 @@ from pathlib import Path
 from gazeveil.evaluation.columns import RATE
 from gazeveil.evaluation.results import Results
 from gazeveil.papers import drawing
+from gazeveil.papers.comparison.lookup import Estimate, Lookup, shape
 from gazeveil.papers.figure import (
     Asked,
     CellQuery,
-    Estimate,
     Formula,
-    Lookup,
     NotComparable,
     Order,
     PublishedFigure,
     people_in,
     published_figures,
-    shape,
 )
 from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK
 

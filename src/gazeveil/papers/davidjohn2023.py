@@ -19,12 +19,12 @@ from pathlib import Path
 from gazeveil.evaluation.columns import RATE
 from gazeveil.evaluation.results import Results
 from gazeveil.papers import drawing
+from gazeveil.papers.comparison.lookup import Lookup
 from gazeveil.papers.figure import (
     BESIDE,
     Asked,
     CellQuery,
     Formula,
-    Lookup,
     NotComparable,
     Order,
     PublishedFigure,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gazeveil.papers.figure import Estimate
+from gazeveil.papers.comparison.lookup import Estimate
 from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK
 from gazeveil.plot.inks import SERIES, light
 

@@ -1,5 +1,4 @@
-"""Published figures, and how a figure is found among results: as a cell of a study, as a formula,
-or not at all.
+"""Published figures, and what answers them: a cell of a study, a formula, or nothing.
 
 `published_figures.csv` holds the figures of the papers in :mod:`gazeveil.papers.citations`, with
 table, figure or section; those of the supplement of davidjohn2023 have the location
@@ -10,16 +9,12 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from gazeveil.errors import GazeveilError
-from gazeveil.evaluation.results import Results
 from gazeveil.papers.citations import check_key
-from gazeveil.papers.protocols import attack, utility
 
 #: Mechanisms of the papers whose names are reserved and whose code need not be there yet: named as
 #: missing where it is not.
@@ -222,23 +217,6 @@ class Order:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A figure of a study, in the published unit."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-    chance: float
-    sd: float
-
-    def scaled(self, by: float, minus: float = 0.0) -> Estimate:
-        """In another unit, and above another value."""
-        value, low, high = ((v - minus) * by for v in (self.value, self.low, self.high))
-        return Estimate(value, low, high, self.n, self.chance * by, self.sd * by)
-
-
 def row_of(name: str, what: str, published: object, kind: str) -> Row:
     """A row of a comparison without a figure of ours and without a verdict."""
     nothing = dict.fromkeys(("ours", "low", "high"))
@@ -257,185 +235,7 @@ class Identity:
     equal: bool
 
 
-class Lookup:
-    """The figures of some results, to be asked for by :class:`CellQuery`."""
-
-    def __init__(self, results: Results) -> None:
-        self._by: dict[tuple[str, str, str], list[dict[str, object]]] = {}
-        for row in results.frame.iter_rows(named=True):
-            self._by.setdefault(
-                (str(row["cohort"]), str(row["mechanism"]), str(row["metric"])), []
-            ).append(row)
-        self.parts = parts(results)
-        #: Which part of the paper the study mirrors; empty for all of it.
-        self.figure = str(results.study.get("figure") or "")
-        #: Whether it is the short form, which grades nothing.
-        self.quick = bool(results.study.get("quick"))
-
-    @property
-    def cohorts(self) -> tuple[str, ...]:
-        """Labels of the parts."""
-        return tuple(self.parts)
-
-    def real(self, cohort: str) -> bool:
-        """Whether a part holds the dataset it is named after, rather than simulated people."""
-        return bool(self.parts.get(cohort, {}).get("real", False))
-
-    def titled(self, title: str) -> str:
-        """A title that says where the recordings come from."""
-        real = [bool(p.get("real")) for p in self.parts.values()]
-        source = (
-            "the dataset's recordings"
-            if real and all(real)
-            else "recordings, in part simulated"
-            if any(real)
-            else "simulated people"
-        )
-        return f"{title} [{source}]"
-
-    def find(self, cell: CellQuery) -> Estimate | None:
-        """The figure of a cell in the published unit; None where this study did not measure it."""
-        rows = [
-            row
-            for row in self._by.get((cell.cohort, cell.mechanism, cell.metric), [])
-            if _agrees(row, cell) and row["value"] is not None
-        ]
-        if not rows:
-            return None
-        # The papers' own reading first, and events found again before events carried along.
-        row = min(
-            rows,
-            key=lambda r: (
-                r["reading"] not in ("published", "", None),
-                r["events"] == "carried",
-                len(str(r["attack"] or r["utility"])),
-            ),
-        )
-        value, low, high, chance, sd = (
-            _number(row.get(n)) for n in ("value", "low", "high", "chance", "sd")
-        )
-        estimate = Estimate(value, low, high, int(_number(row["n"], 0)), chance, sd)
-        minus = 0.0
-        if cell.above_raw:
-            raw = self.find(cell.baseline)
-            if raw is None:
-                return None
-            minus = raw.value / cell.scale
-        return estimate.scaled(cell.scale, minus)
-
-    def or_else(self, wanted: CellQuery, instead: CellQuery) -> CellQuery:
-        """The cell wanted where the study measured the same of raw recordings, else the other: a
-        study without the paper's network has ours.
-        """
-        return instead if self.find(wanted.baseline) is None else wanted
-
-
-def published_rows(results: Results) -> list[Row]:
-    """The published figures beside ours that a study carries."""
-    listed = results.study.get("published", [])
-    return [dict(r) for r in listed if isinstance(r, Mapping)] if isinstance(listed, list) else []
-
-
-def parts(results: Results) -> dict[str, dict[str, object]]:
-    """What each cohort of the results is: `dataset`, `real`, `people`, `stimuli`; empty where the
-    study does not say.
-    """
-    listed = results.study.get("parts", [])
-    known = (
-        {str(p["cohort"]): dict(p) for p in listed if isinstance(p, Mapping) and "cohort" in p}
-        if isinstance(listed, list | tuple)
-        else {}
-    )
-    others = (str(c) for c in results.frame["cohort"].unique(maintain_order=True).to_list())
-    return {**known, **{c: {} for c in others if c not in known}}
-
-
-def same_text(wanted: str, got: str, what: str = "attack") -> bool:
-    """Whether an attack or utility as written in results is the one wanted; parameters that are not
-    named may be anything.
-
-    Examples
-    --------
-    >>> same_text("linkage", "linkage:features=extended"), same_text("linkage", "rbfn")
-    (True, False)
-    >>> same_text("linkage:features=summary", "linkage")
-    True
-    """
-    name, parameters = pairs(wanted)
-    if name != got.partition(":")[0]:
-        return False
-    values = written(got, what) if parameters else {}
-    return all(same(v, values.get(k)) for k, v in parameters.items())
-
-
-@cache
-def written(text: str, what: str) -> dict[str, str]:
-    """All parameters of an attack or utility, those left to their defaults too; texts no registry
-    knows stand for themselves.
-    """
-    build: Callable[[str], object] = attack if what == "attack" else utility
-    try:
-        built = build(text)
-    except GazeveilError:
-        return pairs(text)[1]
-    return {f.name: str(getattr(built, f.name)) for f in fields(built)}  # type: ignore[arg-type]
-
-
 def people_in(paper: str, dataset: str) -> int:
     """How many people a paper says that a dataset has."""
     of_dataset = (f for f in published_figures(paper) if f.dataset == dataset)
     return int(next(f.number for f in of_dataset if f.metric == "participants"))
-
-
-def shape(figure: PublishedFigure, label: str, lookup: Lookup) -> Formula | NotComparable:
-    """How many people or stimuli a part has, which says something of the paper only where the
-    recordings are the paper's own.
-    """
-    part = lookup.parts.get(label, {})
-    ours = part.get("people" if figure.metric == "participants" else "stimuli")
-    if ours is None:
-        return NotComparable("this study has no such part")
-    if lookup.real(label):
-        return Formula(ours, 0)
-    return NotComparable(f"simulated here, {ours} by choice")
-
-
-def pairs(text: str) -> tuple[str, dict[str, str]]:
-    """`name:a=1,b=2` taken apart."""
-    name, _, rest = text.partition(":")
-    return name, {
-        k.strip(): v.strip() for k, s, v in (p.partition("=") for p in rest.split(",")) if s
-    }
-
-
-def same(a: str, b: str | None) -> bool:
-    """Whether two values of a parameter are the same, as numbers where they are numbers."""
-    if b is None:
-        return False
-    try:
-        return Fraction(a) == Fraction(b)
-    except (ValueError, ZeroDivisionError):
-        return a == b
-
-
-def _agrees(row: Mapping[str, object], cell: CellQuery) -> bool:
-    if any(
-        wanted and row[name] != wanted
-        for name, wanted in (
-            ("scenario", cell.scenario),
-            ("events", cell.events),
-            ("reading", cell.reading),
-        )
-    ):
-        return False
-    for name, wanted in (("attack", cell.attack), ("utility", cell.utility)):
-        if (row[name] is None) != (not wanted) or (
-            wanted and not same_text(wanted, str(row[name]), name)
-        ):
-            return False
-    got = pairs(":" + str(row["parameters"] or ""))[1]
-    return all(same(v, got.get(k)) for k, v in cell.parameters.items())
-
-
-def _number(value: object, missing: float = math.nan) -> float:
-    return float(value) if isinstance(value, int | float) else missing

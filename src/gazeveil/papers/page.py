@@ -16,7 +16,8 @@ from gazeveil.evaluation.report.theme import STYLE
 from gazeveil.evaluation.results import Results
 from gazeveil.papers.comparison.failures import reason_lines
 from gazeveil.papers.comparison.grading import is_absent, summary
-from gazeveil.papers.figure import Row, published_rows
+from gazeveil.papers.comparison.lookup import published_rows
+from gazeveil.papers.figure import Row
 from gazeveil.papers.published import row_texts
 from gazeveil.papers.series import PARTS, draw, folder_name, of_part
 

@@ -39,13 +39,13 @@ from gazeveil.papers.comparison.grading import (
     ungraded,
     verdict_text,
 )
+from gazeveil.papers.comparison.lookup import Lookup
 from gazeveil.papers.figure import (
     RESERVED,
     Asked,
     CellQuery,
     Formula,
     Identity,
-    Lookup,
     NotComparable,
     Order,
     PublishedFigure,

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from gazeveil.evaluation.results import Results
 from gazeveil.papers import drawing
+from gazeveil.papers.comparison.lookup import Lookup
 from gazeveil.papers.figure import (
     BESIDE,
     Asked,
     CellQuery,
-    Lookup,
     NotComparable,
     Order,
     PublishedFigure,

@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from gazeveil.papers.figure import CellQuery, Estimate, Formula, Lookup, Order, PublishedFigure, Row
+from gazeveil.papers.comparison.lookup import Estimate, Lookup
+from gazeveil.papers.figure import CellQuery, Formula, Order, PublishedFigure, Row
 
 REPRODUCED, SAME_ORDER, NOT_REPRODUCED = "reproduced", "same order", "not reproduced"
 

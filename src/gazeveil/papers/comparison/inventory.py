@@ -14,13 +14,8 @@ from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.evaluation.study import find_path
 from gazeveil.papers.catalogue import study_names, study_path
 from gazeveil.papers.citations import CITATIONS
-from gazeveil.papers.figure import (
-    Formula,
-    Lookup,
-    NotComparable,
-    PublishedFigure,
-    published_figures,
-)
+from gazeveil.papers.comparison.lookup import Lookup
+from gazeveil.papers.figure import Formula, NotComparable, PublishedFigure, published_figures
 from gazeveil.papers.parts import MultiPartStudy, tables_in
 from gazeveil.papers.published import Paper, paper_module
 from gazeveil.papers.study_file import read

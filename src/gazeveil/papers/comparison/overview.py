@@ -14,7 +14,7 @@ from gazeveil.evaluation.results import Results
 from gazeveil.papers.citations import CITATIONS
 from gazeveil.papers.comparison.failures import reason_lines, reasons
 from gazeveil.papers.comparison.grading import VERDICTS, summary
-from gazeveil.papers.figure import parts, published_rows
+from gazeveil.papers.comparison.lookup import parts, published_rows
 
 
 def write_overview(runs: Mapping[str, Results], failures: Mapping[str, str], folder: Path) -> Path:
