@@ -29,6 +29,10 @@ from gazeveil.gatekeeper.trackers.tracker import Tracker
 
 CAMERA = pinhole(1600, 1200, 892)
 BEGIN_NS = 1_763_000_000_000_000_000
+#: How long a counter of 32 bits counts 90,000 steps in a second, rounded up.
+LAP_NS = -(-(2**32) * 10**9 // 90_000)
+#: A first packet, then packets of 200 Hz around the time when its counter begins anew.
+ACROSS_A_LAP_NS = [BEGIN_NS, *(BEGIN_NS + LAP_NS + k * 5_000_000 for k in range(-6, 6))]
 
 
 @pytest.fixture
@@ -142,7 +146,33 @@ def test_gaze_of_a_neon_becomes_degrees_and_its_end_a_loss(api: Any) -> None:
     assert tracker.rate_hz == 200
 
 
+def test_times_hold_where_the_counter_begins_anew(api: Any) -> None:
+    """Their package adds the counter of 32 bits to the last report, and knows of no new lap."""
+
+    async def work() -> list[Any]:
+        sink = await phone()
+        found = []
+        async with api.Device("127.0.0.1", sink.port) as device:
+            url = (await device.get_status()).direct_gaze_sensor().url
+        async with api.RTSPGazeStreamer(url) as streamer:
+            while not sink._stream.listening:
+                await asyncio.sleep(0.01)
+            packets = aiter(streamer.receive())
+            for t_ns in ACROSS_A_LAP_NS:
+                # one after the other, because the package dates a packet when it is taken
+                sink.send(block([t_ns], *CAMERA.from_px([400.0], [300.0]), [True]))
+                found.append(await anext(packets))
+        await sink.close()
+        return found
+
+    times = np.array([datum.timestamp_unix_ns for datum in run(work())])
+    np.testing.assert_allclose(times - np.array(ACROSS_A_LAP_NS), 0, atol=30_000)
+
+
 def test_a_relay_stands_between_a_neon_and_their_package(api: Any) -> None:
+    # compiled before, because that may take longer than the limit of time
+    Protector("gaussian:sigma_deg=2", 200.0, CAMERA).warm()
+
     async def work() -> list[Any]:
         sink = await phone()
         sending = asyncio.ensure_future(keep_sending(sink))
@@ -354,3 +384,50 @@ def test_packets_hold_the_place_and_the_report_their_time() -> None:
     assert struct.unpack("!I", packets[0][4:8])[0] == counter
     later = struct.unpack("!I", packets[1][4:8])[0]
     assert (later - counter) & 0xFFFFFFFF == pytest.approx(450, abs=1)
+
+
+def test_a_report_comes_where_the_counter_begins_anew() -> None:
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as rtp,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as rtcp,
+    ):
+        for one in (rtp, rtcp):
+            one.bind(("127.0.0.1", 0))
+            one.settimeout(10)
+        ports = f"{rtp.getsockname()[1]}-{rtcp.getsockname()[1]}"
+
+        async def work() -> None:
+            server = GazeRTSPServer("gaze")
+            await server.start("127.0.0.1")
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            for method, extra in (("SETUP", f"Transport: client_port={ports}\r\n"), ("PLAY", "")):
+                writer.write(f"{method} rtsp://a RTSP/1.0\r\nCSeq: 1\r\n{extra}\r\n".encode())
+                await reader.readuntil(b"\r\n\r\n")
+            for t_ns in ACROSS_A_LAP_NS:
+                server.send(t_ns, b"x")
+            writer.close()
+            await server.close()
+
+        run(work())
+        counters = [struct.unpack("!I", rtp.recv(2048)[4:8])[0] for _ in ACROSS_A_LAP_NS]
+        reports = [struct.unpack("!III", rtcp.recv(2048)[8:20]) for _ in range(3)]
+        rtcp.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            rtcp.recv(2048)
+    assert counters[0] == 0, "a client that plays for less than 13 hours sees no new lap"
+    assert [counter for *_, counter in reports] == [0, counters[1], counters[7]]
+    assert counters[7] < 450 < counters[6], "the lap ends between them"
+    dated = np.array([0, *[1] * 6, *[2] * 6])
+    seconds = np.array([whole - 2_208_988_800 + part / 2**32 for whole, part, _ in reports])
+    since = (np.array(counters) - np.array([counter for *_, counter in reports])[dated]) / 90_000
+    np.testing.assert_allclose(
+        seconds[dated] - BEGIN_NS / 1e9 + since,
+        (np.array(ACROSS_A_LAP_NS) - BEGIN_NS) / 1e9,
+        atol=3e-5,
+    )
+
+
+def test_the_address_of_the_stream_holds_one_of_ipv6_in_brackets() -> None:
+    sensor = NeonSink("[::1]:0")._components("::1")[2]["data"]
+    assert isinstance(sensor, dict)
+    assert sensor["ip"] == "[::1]"

@@ -108,6 +108,78 @@ def test_clients_of_rtsp_that_say_nothing_keep_nobody_out(monkeypatch: pytest.Mo
     run(work())
 
 
+def test_a_client_of_rtsp_that_never_reads_keeps_nobody_waiting() -> None:
+    async def work() -> None:
+        server = GazeRTSPServer("gaze")
+        await server.start("127.0.0.1")
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as deaf:
+            deaf.sendall(PLAY)
+            deaf.setblocking(False)
+            for _ in range(2000):
+                # until the server has stopped to read, because nobody takes its answers
+                with contextlib.suppress(BlockingIOError):
+                    deaf.send(b"DESCRIBE rtsp://a RTSP/1.0\r\nCSeq: 3\r\n\r\n" * 1000)
+                await asyncio.sleep(0)
+            (writer,) = server._connections
+            assert 0 < writer.transport.get_write_buffer_size() < 200_000, "answers are not heaped"
+            reader, other = await asyncio.open_connection("127.0.0.1", server.port)
+            other.write(PLAY)
+            for _ in range(2):
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"RTSP/1.0 200 OK")
+            assert server.listening == 2
+            await server.close()
+            for _ in range(500):
+                if not server.listening:
+                    break
+                await asyncio.sleep(0.01)
+            assert server.listening == 0, "it went without its answers taken"
+            other.close()
+
+    run(work())
+
+
+def test_a_thousand_setups_are_one_client() -> None:
+    setup, play = PLAY.split(b"PLAY")
+
+    async def work() -> None:
+        server = GazeRTSPServer("gaze")
+        await server.start("127.0.0.1")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as rtp:
+            rtp.bind(("127.0.0.1", 0))
+            rtp.settimeout(0.2)
+            own = setup.replace(b"40000-40001", b"%d-40001" % rtp.getsockname()[1])
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(own * 1000 + (b"PLAY" + play) * 3)
+            for _ in range(1003):
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"RTSP/1.0 200 OK")
+            assert server.listening == 1
+            server.send(10**18, b"gaze")
+            assert (await asyncio.to_thread(rtp.recv, 2048)).endswith(b"gaze")
+            with pytest.raises(TimeoutError):
+                await asyncio.to_thread(rtp.recv, 2048)
+        writer.close()
+        await server.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize("cseq", ["-1", "1e3", "\u00b2", "", "7 \rSession: 1", None])
+def test_a_number_of_a_request_that_is_none_is_answered_as_zero(cseq: str | None) -> None:
+    async def work() -> None:
+        server = GazeRTSPServer("gaze")
+        await server.start("127.0.0.1")
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        field = "" if cseq is None else f"CSeq: {cseq}\r\n"
+        writer.write(f"OPTIONS * RTSP/1.0\r\n{field}\r\n".encode("latin-1"))
+        answer = (await reader.readuntil(b"\r\n\r\n")).decode()
+        assert answer.split("\r\n")[:2] == ["RTSP/1.0 200 OK", "CSeq: 0"]
+        assert "Session" not in answer
+        writer.close()
+        await server.close()
+
+    run(work())
+
+
 def test_clients_that_say_no_hello_keep_nobody_out_and_are_counted() -> None:
     async def work() -> None:
         sink = open_sink("websocket://127.0.0.1:0?token=secret")

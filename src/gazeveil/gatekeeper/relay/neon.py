@@ -117,7 +117,8 @@ class NeonSink(Sink):
             "sensor": "gaze",
             "conn_type": "DIRECT",
             "connected": True,
-            "ip": host,
+            # clients put it into an address as it is
+            "ip": in_brackets(host),
             "params": "camera=gaze&audioenable=off",
             "port": self._stream.port,
             "protocol": "rtsp",

@@ -28,7 +28,7 @@ _QUESTION_S = 10.0
 
 #: A client that plays and whose machine answers no more: asked after so long, so often.
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-_REPORT_S = 1.0
+_REPORT_NS = 10**9
 #: Seconds from 1900, where NTP begins, to 1970.
 _FROM_1900_S = 2_208_988_800
 _METHODS = "OPTIONS, DESCRIBE, SETUP, PLAY, GET_PARAMETER, TEARDOWN"
@@ -44,7 +44,27 @@ class _Listener:
     source: int
     sequence: int = 0
     octets: int = 0
-    reported_s: float | None = None
+    #: Time of its first packet, where its counter begins: counted from 1970 the counter would begin
+    #: anew every 13 hours for everybody.
+    begin_ns: int | None = None
+    reported_ns: int | None = None
+
+    def steps(self, t_ns: int) -> int:
+        """Steps of the counter from the first packet to a time."""
+        if self.begin_ns is None:
+            self.begin_ns = t_ns
+        return (t_ns - self.begin_ns) * CLOCK_HZ // 10**9
+
+    def is_due(self, t_ns: int) -> bool:
+        """Whether a report must come before the packet of a time.
+
+        A client adds the counter, which has 32 bits, to what the last report said. Where the
+        counter has begun anew since, its times would be 13 hours off.
+        """
+        last_ns = self.reported_ns
+        if last_ns is None or not 0 <= t_ns - last_ns < _REPORT_NS:
+            return True
+        return self.steps(t_ns) >> 32 != self.steps(last_ns) >> 32
 
 
 class GazeRTSPServer:
@@ -83,14 +103,13 @@ class GazeRTSPServer:
         """Send one packet to everybody who plays."""
         if self._udp is None:
             return
-        counter = t_ns * CLOCK_HZ // 10**9 & 0xFFFFFFFF
         for listener in self._listeners.values():
-            t_s = t_ns / 1e9
-            if listener.reported_s is None or not 0 <= t_s - listener.reported_s < _REPORT_S:
+            counter = listener.steps(t_ns) & 0xFFFFFFFF
+            if listener.is_due(t_ns):
                 self._udp.sendto(
                     _sender_report(listener, t_ns, counter), (listener.host, listener.rtcp_port)
                 )
-                listener.reported_s = t_s
+                listener.reported_ns = t_ns
             head = struct.pack(
                 "!BBHII", 0x80, _PAYLOAD_TYPE, listener.sequence & 0xFFFF, counter, listener.source
             )
@@ -103,7 +122,8 @@ class GazeRTSPServer:
         if self._server is not None:
             self._server.close()
         for writer in list(self._connections):
-            writer.close()
+            # who does not read would keep a connection that waits for its answers to be taken
+            writer.transport.abort()
         if self._udp is not None:
             self._udp.close()
 
@@ -113,8 +133,8 @@ class GazeRTSPServer:
             writer.close()
             return
         self._connections[writer] = session
-        _keep_alive(writer)
         try:
+            _keep_alive(writer)
             while True:
                 # Who plays may be silent for as long as the connection lives.
                 async with asyncio.timeout(None if session in self._listeners else _QUESTION_S):
