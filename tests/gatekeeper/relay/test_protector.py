@@ -1,0 +1,135 @@
+"""The relay's protector: the mechanism's own samples, on the tracker's clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.errors import ParameterError
+from gazeveil.gatekeeper.blocks import Block, block
+from gazeveil.gatekeeper.relay import Protector
+from gazeveil.gaze.geometry import Sphere
+from tests.support.relaying import KALEIDO, PERIOD_NS, stream_mechanism
+
+
+@pytest.mark.parametrize(
+    "text", ["gaussian:sigma_deg=2", KALEIDO, "spatial:L=64", "temporal:K=3", "smoothing", "kalman"]
+)
+def test_the_relay_gives_what_the_mechanism_gives_for_the_same_seed(text: str) -> None:
+    recording = gazeveil.simulate(1, 1, 5, 100, seed=2)[0]
+    # a recording whose times are multiples of the period: the relay then moves nothing
+    whole = Protector(text, 100.0, recording.space, seed=9).push(
+        block(recording.t_ns, recording.x_deg, recording.y_deg, recording.valid)
+    )
+    # A live stream passes losses on, so it is compared with a release that does.
+    direct = replace(stream_mechanism(text), losses="keep").release(recording, seed=9).data
+    for name in ("t_ns", "x_deg", "y_deg", "valid"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(direct, name))
+    one_by_one = Protector(text, 100.0, recording.space, seed=9)
+    parts = [
+        one_by_one.push(
+            block(*(getattr(recording, n)[i : i + 7] for n in ("t_ns", "x_deg", "y_deg", "valid")))
+        )
+        for i in range(0, len(recording), 7)
+    ]
+    np.testing.assert_array_equal(np.concatenate([p.x_deg for p in parts]), whole.x_deg)
+    assert not np.array_equal(
+        whole.x_deg,
+        Protector(text, 100.0, recording.space)
+        .push(block(recording.t_ns, recording.x_deg, recording.y_deg))
+        .x_deg,
+    ) or (text in ("spatial:L=64", "temporal:K=3", "smoothing", "kalman")), (
+        "without a seed the noise must be fresh"
+    )
+
+
+def test_no_time_of_a_sample_passes_and_times_stay_on_the_trackers_clock() -> None:
+    rng = np.random.default_rng(1)
+    t = 1_000_003_141_592 + np.arange(500) * PERIOD_NS + rng.integers(-3_000_000, 3_000_000, 500)
+    out = Protector("gaussian:sigma_deg=1", 100.0, Sphere()).push(
+        block(t, np.full(500, 180.0), np.full(500, 90.0))
+    )
+    assert not set(out.t_ns.tolist()) & set(t.tolist())
+    assert (out.t_ns % PERIOD_NS == 0).all(), (
+        "the grid says nothing about when the first sample was"
+    )
+    assert np.abs(out.t_ns - t).max() < 3 * PERIOD_NS
+
+
+def test_a_clock_that_is_set_back_does_not_make_the_mechanism_forget() -> None:
+    n, w = 40, 60
+    x, y = np.full(n, 180.0), np.full(n, 90.0)
+    early, late = (
+        block(10**9 * np.int64(5) + np.arange(n) * PERIOD_NS, x, y),
+        block(10**9 * np.int64(5000) + 123 + np.arange(n) * PERIOD_NS, x, y),
+    )
+    text = f"kaleido-uniform:epsilon=1,w={w},r_deg=2"  # silent after a reset
+    protector = Protector(text, 100.0, Sphere(), seed=4)
+    first = protector.push(late)
+    protector.lost()
+    second = protector.push(early)
+    assert protector.counts["clocks set back"] == 1
+    assert second.valid.all(), "after a restart samples must not be lost for ever"
+    assert np.abs(second.t_ns - early.t_ns).max() < 3 * PERIOD_NS, (
+        "released times follow the new clock"
+    )
+    # the session saw one stream: what it gave is what it gives without the break, with a pause of
+    # one sample in between
+    session = stream_mechanism(text).open(100.0, Sphere(), seed=4)
+    steps = np.concatenate((np.arange(n), n + 1 + np.arange(n)))
+    expected = session.push(
+        steps * PERIOD_NS,
+        np.full(2 * n, 180.0),
+        np.full(2 * n, 90.0),
+        np.ones(2 * n, dtype=np.bool_),
+    )
+    np.testing.assert_array_equal(np.concatenate((first.x_deg, second.x_deg)), expected[1])
+    # a clock set back within one block
+    third = protector.push(
+        Block(
+            *(
+                np.concatenate((getattr(late, k), getattr(early, k)))
+                for k in ("t_ns", "x_deg", "y_deg", "valid")
+            )
+        )
+    )
+    assert protector.counts["clocks set back"] >= 2
+    assert third.valid.mean() > 0.9
+
+
+def test_times_that_no_clock_has_are_left_out() -> None:
+    protector = Protector("gaussian:sigma_deg=1", 100.0, Sphere())
+    out = protector.push(block([2**63 - 1, -(2**63), 0, PERIOD_NS], [180.0] * 4, [90.0] * 4))
+    assert len(out) == 2
+    assert protector.counts["impossible times"] == 2
+    assert len(protector.push(block(np.empty(0, dtype=np.int64), [], []))) == 0
+
+
+def test_published_readings_pass_times_on_and_say_so() -> None:
+    t = 1_000_003_141_592 + np.cumsum(np.random.default_rng(2).integers(9_000_000, 11_000_000, 50))
+    protector = Protector("gaussian:sigma_deg=1,reading=published", 100.0, Sphere())
+    assert np.array_equal(protector.push(block(t, np.full(50, 180.0), np.full(50, 90.0))).t_ns, t)
+    assert "the tracker's own times" in protector.guarantee.not_covered
+    protector.lost()
+    assert np.array_equal(
+        protector.push(block(t - 10**12, np.full(50, 180.0), np.full(50, 90.0))).t_ns, t - 10**12
+    )
+    assert (
+        "the tracker's own times"
+        not in Protector("gaussian:sigma_deg=1", 100.0, Sphere()).guarantee.not_covered
+    )
+
+
+def test_only_stream_mechanisms_relay() -> None:
+    with pytest.raises(ParameterError, match="takes a stream"):
+        Protector("lpa:epsilon=1", 100.0, Sphere())
+
+
+def test_the_guarantee_is_the_sessions_with_what_a_relay_shows_besides() -> None:
+    promise = Protector(KALEIDO, 100.0, Sphere()).guarantee
+    assert promise.epsilon == 1
+    assert any("comes back" in c for c in promise.not_covered)
+    assert Protector(KALEIDO, 100.0, Sphere(), seed=1).guarantee.epsilon is None
