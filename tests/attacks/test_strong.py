@@ -20,7 +20,7 @@ from gazeveil.attacks.registry import attack
 from gazeveil.attacks.vectors import deviations, missing, movement, places
 from gazeveil.attacks.vectors.convolutions import convolution_vectors
 from gazeveil.attacks.vectors.deviations import person_means, places_of
-from gazeveil.attacks.vectors.paths import Path, crowds, paths
+from gazeveil.attacks.vectors.paths import Path, crowds, paths, slot_sums, steps_of_sums
 from gazeveil.attacks.vectors.steps import vectors as step_vectors
 from gazeveil.errors import DataError
 from gazeveil.evaluation.releases import protect
@@ -192,6 +192,26 @@ def test_coarse_slots_are_means_of_fine_ones_and_weights_count():
 def test_a_path_over_the_seam_of_the_sphere_has_small_steps():
     r = recording(space=Sphere(), x_deg=np.linspace(350, 370, 500) % 360, y_deg=np.full(500, 90.0))
     assert np.abs(paths(r, (0.1,))[0.1].steps_deg()).max() < 1.0
+
+
+@pytest.mark.parametrize("task", ["free-viewing", "reading"])
+def test_steps_of_all_slots_at_once_are_those_of_each_path(task):
+    recording = next(iter(gazeveil.simulate(1, 1, 7.3, 90.0, task=task, seed=4)))
+    recording = recording.with_(valid=recording.valid & (np.arange(len(recording)) // 50 != 2))
+    slots_s = (0.02, 0.1, 0.8, 7.4)
+    every = paths(recording, slots_s)
+    many = np.array([1, 5, 40, 370])
+    steps_deg, ends = steps_of_sums(recording.space, slot_sums(recording, 0.02), many)
+    out = np.full((4, len(movement.NAMES)), np.nan)
+    movement.fill_step_statistics(steps_deg, ends, out)
+    # The last path is one slot, and has no step.
+    assert np.diff(ends).tolist() == [len(every[s].vectors) - 1 for s in slots_s]
+    assert ends[-1] == ends[-2]
+    for k, slot_s in enumerate(slots_s):
+        alone = every[slot_s].steps_deg()
+        np.testing.assert_array_equal(steps_deg[:, ends[k] : ends[k + 1]], alone.T)
+        np.testing.assert_array_equal(out[k], movement.step_statistics(alone))
+    assert np.isfinite(out[:2]).all()
 
 
 def test_the_crowd_is_everybody_else_and_oneself_where_one_is_alone():

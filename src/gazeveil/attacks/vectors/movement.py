@@ -6,10 +6,11 @@ Computed for many recordings at many slot lengths, so the sums are compiled.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
-from gazeveil.arrays import Floats
+from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.statistics import pair_correlation
 from gazeveil.attacks.vectors.sums import sorted_quantiles
 from gazeveil.compiled import compiled
@@ -57,35 +58,39 @@ def step_statistics(steps_deg: Floats) -> Floats:
     steps_deg : array of float64, shape (steps, 2)
         Right and down, in order of time; NaN where one end is not known.
     """
-    out = np.full(len(NAMES), np.nan)
+    out = np.full((1, len(NAMES)), np.nan)
     if len(steps_deg):
-        fill_step_statistics(np.ascontiguousarray(steps_deg.T), out)
-    return out
+        fill_step_statistics(np.ascontiguousarray(steps_deg.T), np.array((0, len(steps_deg))), out)
+    return out[0]
 
 
-def fill_step_statistics(steps_deg: Floats, out: Floats) -> None:
-    """As :func:`step_statistics` of at least one step, into an array of NaN.
+def fill_step_statistics(steps_deg: Floats, ends: Ints, out: Floats) -> None:
+    """As :func:`step_statistics` of several paths of one recording, into an array of NaN.
 
     Parameters
     ----------
     steps_deg : array of float64, shape (2, steps)
-        Contiguous.
-    out : array of float64, shape (len(NAMES),)
+        Those of all paths, one path after the other; contiguous.
+    ends : array of int64, shape (paths + 1,)
+        Where each path begins, and where the last one ends; one without steps is left as it is.
+    out : array of float64, shape (paths, len(NAMES))
         Takes the statistics.
     """
     dx, dy = steps_deg
-    length, change = np.empty(len(dx)), np.empty(len(dx) - 1)
+    length, change = np.empty(len(dx)), np.empty(len(dx))
     _both_lengths(dx, dy, length, change)
     lengths = length.copy()
-    # NumPy sorts faster than compiled code does, and puts NaN last.
-    lengths.sort()
-    change.sort()
-    _statistics(dx, dy, length, lengths, change, _LENGTHS, _CHANGES, out)
+    for begin, end in pairwise(ends.tolist()):
+        if end > begin:
+            # NumPy sorts faster than compiled code does, and puts NaN last.
+            lengths[begin:end].sort()
+            change[begin : end - 1].sort()
+    _all_statistics(dx, dy, length, lengths, change, ends, _LENGTHS, _CHANGES, out)
 
 
 @compiled
 def _both_lengths(dx: Floats, dy: Floats, length: Floats, change: Floats) -> None:
-    """Lengths of the steps, and of their differences."""
+    """Lengths of the steps, and of their differences, of which the last is not known."""
     for i in range(len(dx)):
         length[i] = math.sqrt(dx[i] * dx[i] + dy[i] * dy[i])
     for i in range(len(dx) - 1):
@@ -227,3 +232,31 @@ def _statistics(
     _directions(dx, dy, length, out[24:40])
     _turns(dx, dy, length, out[40:46])
     _quantiles(changes, of_changes, out[46:50])
+
+
+@compiled
+def _all_statistics(
+    dx: Floats,
+    dy: Floats,
+    length: Floats,
+    lengths: Floats,
+    changes: Floats,
+    ends: Ints,
+    of_lengths: Floats,
+    of_changes: Floats,
+    out: Floats,
+) -> None:
+    """Statistics of one path after the other."""
+    for k in range(len(out)):
+        a, b = ends[k], ends[k + 1]
+        if b > a:
+            _statistics(
+                dx[a:b],
+                dy[a:b],
+                length[a:b],
+                lengths[a:b],
+                changes[a : b - 1],
+                of_lengths,
+                of_changes,
+                out[k],
+            )

@@ -117,6 +117,33 @@ def path_of_sums(space: Space, sums: Floats, many: int) -> Path:
     return Path(space, directions)
 
 
+def steps_of_sums(space: Space, sums: Floats, many: Ints) -> tuple[Floats, Ints]:
+    """Steps of several paths, each as :meth:`Path.steps_deg` has them, in one go.
+
+    Parameters
+    ----------
+    space : Sphere or Screen
+        What degrees mean.
+    sums : array of float64, shape (slots, 3)
+        Those of :func:`slot_sums`.
+    many : array of int64, shape (paths,)
+        How many of these slots each path takes together; at least one path.
+
+    Returns
+    -------
+    steps_deg : array of float64, shape (2, steps)
+        Right and down, one path after the other.
+    ends : array of int64, shape (paths + 1,)
+        Where the steps of each path begin, and where the last ones end.
+    """
+    ends = np.zeros(len(many) + 1, dtype=np.int64)
+    # Each path has a slot more than steps.
+    np.cumsum(-(-len(sums) // many) - 1, out=ends[1:])
+    steps = np.empty((2, int(ends[-1])))
+    _all_steps(sums, many, isinstance(space, Sphere), ends, steps)
+    return steps, ends
+
+
 def mean_direction(directions: Floats) -> Floats:
     """The mean of unit vectors, shape (1, 3); straight ahead where they cancel or none is known."""
     out = np.empty((1, 3))
@@ -278,3 +305,23 @@ def _sphere_offsets(x: Floats, y: Floats, from_x: Floats, from_y: Floats, out: F
         middle = math.radians((y[a] + from_y[b]) / 2)
         out[0, i] = (turned - 180.0) * math.sin(middle)
         out[1, i] = y[a] - from_y[b]
+
+
+@compiled
+def _all_steps(sums: Floats, many: Ints, sphere: bool, ends: Ints, out: Floats) -> None:
+    """Steps of each path, one after the other."""
+    longest = 1 + (ends[1:] - ends[:-1]).max()
+    vectors, x, y = np.empty((longest, 3)), np.empty(longest), np.empty(longest)
+    for k in range(len(many)):
+        first, steps = ends[k], ends[k + 1] - ends[k]
+        own = vectors[: steps + 1]
+        _slot_directions(sums, many[k], own)
+        if sphere:
+            _sphere_degrees(own, x, y)
+            here = out[:, first : first + steps]
+            _sphere_offsets(x[1 : steps + 1], y[1 : steps + 1], x[:steps], y[:steps], here)
+        else:
+            _screen_degrees(own, x, y)
+            for i in range(steps):
+                out[0, first + i] = x[i + 1] - x[i]
+                out[1, first + i] = y[i + 1] - y[i]

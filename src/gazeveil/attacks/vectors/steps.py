@@ -14,7 +14,15 @@ import numpy as np
 
 from gazeveil.arrays import Floats, frozen
 from gazeveil.attacks.vectors import missing, movement, places
-from gazeveil.attacks.vectors.paths import Path, crowds, mean_direction, paths, sample_weights
+from gazeveil.attacks.vectors.paths import (
+    Path,
+    crowds,
+    mean_direction,
+    path_of_sums,
+    sample_weights,
+    slot_sums,
+    steps_of_sums,
+)
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
 from gazeveil.gaze.cohort import Handle
@@ -27,6 +35,9 @@ SLOTS_S = (0.02, 0.04, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 _CROWD_S = (0.2, 0.8)
 _SPECTRUM_S = 0.04
 _MAP_S = 0.2
+
+# How many of the first slots each slot is.
+_MANY = {slot_s: round(slot_s / SLOTS_S[0]) for slot_s in SLOTS_S}
 
 # Numbers of a recording without the others, and the paths that are compared with theirs.
 _Alone = tuple[list[Floats], dict[float, Path] | None]
@@ -103,13 +114,18 @@ def _alone(recording: Recording, weights: Floats | None) -> _Alone:
     lacking = missing.missing_statistics(recording)
     if len(recording) == 0 or not recording.valid.any():
         return [steps.ravel(), lacking, power], None
-    every = paths(recording, SLOTS_S, weights)
-    for i, slot_s in enumerate(SLOTS_S):
-        if not slot_s * recording.rate_hz < _PERIODS:
-            steps[i] = movement.step_statistics(every[slot_s].steps_deg())
-    fine = every[_SPECTRUM_S]
+    sums = slot_sums(recording, SLOTS_S[0], weights)
+    shown = [i for i, slot_s in enumerate(SLOTS_S) if not slot_s * recording.rate_hz < _PERIODS]
+    if shown:
+        # All lengths of slots at once: there are thousands of recordings, and most of the time of
+        # eight short paths was that of calling what is compiled.
+        many = np.array([_MANY[SLOTS_S[i]] for i in shown], dtype=np.int64)
+        of_shown = np.full((len(shown), len(movement.NAMES)), np.nan)
+        movement.fill_step_statistics(*steps_of_sums(recording.space, sums, many), of_shown)
+        steps[shown] = of_shown
+    fine = path_of_sums(recording.space, sums, _MANY[_SPECTRUM_S])
     power = places.spectrum(fine.offsets_deg(mean_direction(fine.vectors)), _SPECTRUM_S)
-    kept = {s: every[s] for s in {*_CROWD_S, _MAP_S}}
+    kept = {s: path_of_sums(recording.space, sums, _MANY[s]) for s in {*_CROWD_S, _MAP_S}}
     return [steps.ravel(), lacking, power], kept
 
 
