@@ -134,7 +134,8 @@ def test_a_folder_of_something_else_is_not_written_into(cohort: Cohort, tmp_path
 
 
 SCRIPT = """
-    import sys
+    import os, signal, sys, threading, time
+    from pathlib import Path
     sys.path.insert(0, {root!r})
     import gazeveil
     import gazeveil.evaluation.run
@@ -145,6 +146,15 @@ SCRIPT = """
     mechanisms = [f"gaussian:sigma_deg={{s}}" for s in range(1, 10)]
     # Unguarded on purpose: worker processes must not run this script again.
     print("began", flush=True)
+
+    def stop():
+        # From within: somebody else may be held up until the study is over.
+        while len(list(Path({out!r}, "cells").glob("*.json"))) < {stop_after}:
+            time.sleep(0.002)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    if {stop_after}:
+        threading.Thread(target=stop, daemon=True).start()
     gazeveil.evaluate(
         cohort, mechanisms, [Place(wait_s=0.01), Place()], repetitions=5, executor={executor},
         out={out!r},
@@ -152,11 +162,11 @@ SCRIPT = """
 """
 
 
-def start(folder: Path, out: Path, executor: int) -> subprocess.Popen[str]:
+def start(folder: Path, out: Path, executor: int, stop_after: int = 0) -> subprocess.Popen[str]:
+    """A study in a process of its own, which stops itself (SIGSTOP) after so many cells."""
     script = folder / f"study{executor}.py"
-    script.write_text(
-        textwrap.dedent(SCRIPT.format(root=str(ROOT), executor=executor, out=str(out)))
-    )
+    chosen = {"root": str(ROOT), "executor": executor, "out": str(out), "stop_after": stop_after}
+    script.write_text(textwrap.dedent(SCRIPT.format(**chosen)))
     return subprocess.Popen(
         [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -188,14 +198,8 @@ def test_a_study_of_200_cells_killed_midway_recomputes_nothing_and_ends_with_the
     cells = json.loads((whole / "study.json").read_text())["study"]["cells"]
     assert cells >= 200
     broken = tmp_path / "broken"
-    process = start(tmp_path, broken, executor)
-    until(
-        lambda: (
-            len(list((broken / "cells").glob("*.json")) if (broken / "cells").exists() else [])
-            >= 60
-        ),
-        process,
-    )
+    process = start(tmp_path, broken, executor, stop_after=60)
+    assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1]), "it was over before"
     workers = children(process)
     process.send_signal(signal.SIGKILL)
     process.wait()
