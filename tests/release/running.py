@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import gazeveil
@@ -19,6 +20,11 @@ from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.registry import mechanism
 from gazeveil.release.run import RunResult, begun_names, run
+
+
+def _pause(done: int, total: int) -> None:
+    if os.environ.get("GAZEVEIL_TEST_PAUSE") == str(done):
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def written(
@@ -30,8 +36,9 @@ def written(
     resume: bool = False,
     cluster: str | None = None,
     choices: PublicationChoices | None = None,
+    progress: Callable[[int, int], None] = _pause,
 ) -> RunResult:
-    """Read, protect and write a folder of recordings."""
+    """Read, protect and write a folder of recordings; `progress` is told how many are finished."""
     cohort = gazeveil.read(source)
     publication = protected(
         cohort,
@@ -47,13 +54,8 @@ def written(
         workers=workers,
         resume=resume,
         cluster=cluster,
-        progress=_pause,
+        progress=progress,
     )
-
-
-def _pause(done: int, total: int) -> None:
-    if os.environ.get("GAZEVEIL_TEST_PAUSE") == str(done):
-        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def _number(text: str) -> int | None:

@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -148,18 +147,13 @@ def test_a_worker_that_is_killed_changes_nothing(
 ) -> None:
     out, killed = tmp_path / "out", []
 
-    def kill() -> None:
-        while not killed:
-            children = multiprocessing.active_children()
-            if lines(out) >= 1 and children:
-                os.kill(children[0].pid or 0, signal.SIGKILL)
-                killed.append(children[0].pid)
-            time.sleep(0.0005)
+    def kill(done: int, total: int) -> None:
+        if 1 <= done < total and not killed:
+            child = multiprocessing.active_children()[0]
+            os.kill(child.pid or 0, signal.SIGKILL)
+            killed.append(child.pid)
 
-    watcher = threading.Thread(target=kill, daemon=True)
-    watcher.start()
-    written(raw, out, GAUSSIAN, 2)
-    watcher.join(timeout=5)
+    written(raw, out, GAUSSIAN, 2, progress=kill)
     assert killed
     assert files(out) == whole[GAUSSIAN]
 
@@ -175,16 +169,12 @@ def test_dask_writes_the_same_bytes_although_a_worker_is_killed(
         with distributed.Client(cluster, set_as_default=False) as client:
             pids = list(client.run(os.getpid).values())
 
-        def kill() -> None:
-            while lines(out) < 1:
-                time.sleep(0.0005)
-            os.kill(pids[0], signal.SIGKILL)
-            killed.append(pids[0])
+        def kill(done: int, total: int) -> None:
+            if 1 <= done < total and not killed:
+                os.kill(pids[0], signal.SIGKILL)
+                killed.append(pids[0])
 
-        watcher = threading.Thread(target=kill, daemon=True)
-        watcher.start()
-        written(raw, out, GAUSSIAN, None, cluster=cluster.scheduler_address)
-        watcher.join(timeout=5)
+        written(raw, out, GAUSSIAN, None, cluster=cluster.scheduler_address, progress=kill)
     assert killed
     assert files(out) == whole[GAUSSIAN]
 
