@@ -55,8 +55,11 @@ def test_a_service_that_is_killed_is_said_to_be_gone_and_nothing_is_shown_as_kno
     killed.consent(True)
     killed.app("shop", preset="avatar", lasts="for-good")
     page = killed.context().new_page()
-    page.goto(killed.process.address)
+    with page.expect_event("websocket", timeout=gatekeeper_browser.WAIT_MS) as opened:
+        page.goto(killed.process.address)
     expect(page.locator("#consent")).to_have_attribute("data-state", "on")
+    # A page whose live view has begun hears of the end at once; before, it looks every two seconds.
+    opened.value.wait_for_event("framereceived", timeout=gatekeeper_browser.WAIT_MS)
     killed.process.kill(signal.SIGKILL)
     with SteadyClock() as clock:
         expect(page.locator("#consent-means")).to_have_text(GONE)
@@ -104,7 +107,7 @@ def test_while_a_call_runs_the_switch_is_pending_and_a_refusal_leaves_what_is_in
     expect(page.locator("#consent-means")).to_contain_text(
         "Switching on. Off: no app gets anything"
     )
-    for _ in range(100):
+    for _ in range(1200):
         if held:
             break
         page.wait_for_timeout(50)
@@ -123,7 +126,7 @@ def test_while_a_call_runs_the_switch_is_pending_and_a_refusal_leaves_what_is_in
     # answers come in.
     page.click("#consent")
     page.click("#consent")
-    for _ in range(100):  # a press is over before its request has been sent
+    for _ in range(1200):  # a press is over before its request has been sent
         if len(held) == 3:
             break
         page.wait_for_timeout(50)
@@ -154,6 +157,7 @@ def test_off_pressed_with_the_database_stopped_is_in_force_and_says_what_is_not_
                 expect(owner.locator("#consent-means")).to_have_text(UNWRITTEN)
                 assert clock() < SOON_S
             assert switch(owner) == ("off", "false", "Off")
+            owner.wait_for_timeout(1000)  # what had left before may be shown so much later
             before = log.inner_text()
             owner.wait_for_timeout(1500)
             assert log.inner_text() == before, "no event leaves after OFF"
