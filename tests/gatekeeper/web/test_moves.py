@@ -158,9 +158,15 @@ def test_walking_hears_beginnings_alone_and_turns_by_them(desk: Desk, tracker: T
     assert all(set(one) == {"type", "id", "t_ms"} for one in told)
     assert {one["type"] for one in told} == {"saccade-start"}
     expect(app.locator("label.inline")).to_be_hidden()
-    said = app.get_by_text("Turned by").inner_text()
-    turned = float(said.split("°")[0].removeprefix("Turned by "))
-    # Notices of a tracker that sends faster than the clock come together: at least one turn.
+    # Notices of a tracker that sends faster than the clock come together: at least one turn. It is
+    # made frame by frame after the notice, and a busy machine draws few of them.
+    turned = 0.0
+    for _ in range(600):
+        said = app.get_by_text("Turned by").inner_text()
+        turned = float(said.split("°")[0].removeprefix("Turned by "))
+        if turned + 0.05 >= 12.6 * 0.032:
+            break
+        page.wait_for_timeout(50)
     assert 12.6 * 0.032 <= turned + 0.05 <= 9 * 12.6 * 0.032 + 0.1
 
 
