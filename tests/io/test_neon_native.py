@@ -15,8 +15,10 @@ import gazeveil
 from gazeveil.errors import FormatError, MissingExtraError
 from gazeveil.io.vendors.pupil import neon_native
 
+# `pupil_labs` alone may be another package of theirs, for instance pupil-labs-realtime-api
 needs_package = pytest.mark.skipif(
-    find_spec("pupil_labs") is None, reason="needs pupil-labs-neon-recording"
+    find_spec("pupil_labs") is None or find_spec("pupil_labs.neon_recording") is None,
+    reason="needs pupil-labs-neon-recording",
 )
 
 RATE_HZ, COUNT = 200, 400
