@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.arrays import Floats, Ints
+from gazeveil.arrays import Floats, Ints, Texts, frozen
 from gazeveil.errors import DataError
 from gazeveil.features.definitions import EVENT_KINDS, STATISTICS, SUBSETS, Feature, bounds_of
 from gazeveil.features.measure import LEAST_SAMPLES, SCALARS, SERIES, measure_events
@@ -155,8 +155,13 @@ def _collect(
             picked = np.flatnonzero(wanted)
             measured = picked[described.onset[picked] >= 0]
             counts[name]["events_without_samples"] += len(picked) - len(measured)
-            values, samples = measure(
-                recording, described.where(measured), with_series=name != "fixation"
+            # Not as Events of their own, whose checks take as long as measuring them.
+            values, samples = _measured(
+                recording,
+                described.kind[measured],
+                frozen(described.onset[measured]),
+                frozen(described.offset[measured]),
+                with_series=name != "fixation",
             )
             enough = samples >= LEAST_SAMPLES
             counts[name]["short_events"] += int(np.count_nonzero(~enough))
@@ -175,22 +180,29 @@ def measure(recording: Recording, events: Events, with_series: bool = True) -> t
     samples : array of int64, shape (events,)
         Valid samples; rows with fewer than 4 are 0.
     """
-    if len(events) and not recording.rate_hz > 0:
+    return _measured(recording, events.kind, events.onset, events.offset, with_series)
+
+
+def _measured(
+    recording: Recording, kinds: Texts, onset: Ints, offset: Ints, with_series: bool
+) -> tuple[Floats, Ints]:
+    """As :func:`measure`, of events by their kinds, first and last samples."""
+    if len(kinds) and not recording.rate_hz > 0:
         raise DataError(
             f"The rate of {recording.title} is not known, so its events have no velocities. Give it"
             " with recording.with_(rate_hz=...)."
         )
-    codes = np.zeros(len(events), dtype=np.int64)
+    codes = np.zeros(len(kinds), dtype=np.int64)
     for code, event_kind in enumerate(KINDS):
-        codes[events.kind == event_kind] = code
+        codes[kinds == event_kind] = code
     scalars, statistics, samples = measure_events(
         recording.x_deg,
         recording.y_deg,
         recording.valid,
         isinstance(recording.space, Sphere),
-        float(recording.rate_hz) if len(events) else 1.0,
-        events.onset,
-        events.offset,
+        float(recording.rate_hz) if len(kinds) else 1.0,
+        onset,
+        offset,
         codes,
         with_series,
     )
