@@ -256,13 +256,16 @@ class RadialNetwork:
         precision, their sums in double.
         """
         from scipy.linalg import cho_factor, cho_solve
+        from scipy.linalg.blas import ssyrk
 
         units, classes = len(self.centres_), len(self.classes_)
-        gram, right = np.zeros((units, units)), np.zeros((classes, units))
+        # Of the Gram matrix the lower triangle is enough; to fill the other one, as a plain product
+        # does, takes a tenth of the time.
+        gram, right = np.zeros((units, units), order="F"), np.zeros((classes, units))
         for a, b in self._blocks(len(z)):
             phi = self._activations(z[a:b])
             phi *= root[a:b, None].astype(np.float32)
-            gram += phi.T @ phi
+            gram += ssyrk(1.0, phi.T, lower=True)
             add_groups(right, phi, codes[a:b], root[a:b])
         diagonal, mean, ridge = np.diag_indices(units), np.trace(gram) / units, REDUCED_RIDGE
         own = gram[diagonal].copy()
