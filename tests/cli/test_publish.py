@@ -46,6 +46,18 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
     return int(stop.value.code or 0), " ".join(said.out.split()), " ".join(said.err.split())
 
 
+def test_a_plan_removes_nothing_of_an_interrupted_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = WorkFolder(tmp_path / "out")
+    left.make()
+    words = (tmp_path, left.out, "-m", STREAM, "--plan", "--clean")
+    code, _, err = run(capsys, "publish", *words)
+    assert code == 2
+    assert "--plan changes nothing" in err
+    assert left.exists
+
+
 def test_the_whole_road_in_one_verb(
     raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -197,6 +197,7 @@ def command(
         target = out
     if target is None and not plan_only:
         raise ParameterError("Name the folder to write: `gazeveil publish IN OUT`.", name="OUT")
+    _refuse_plan_and_clean(plan_only, clean_first)
     left = interrupted_names(target) if target is not None and clean_first else None
     running = running_of(target, workers, cluster, resume, clean_first)
     cohort = read_cohort(recipe.source, recipe.format, list(recipe.settings), recipe.screen)
@@ -246,6 +247,17 @@ def _mechanism(text: str | None, preset: str | None) -> str:
     from gazeveil.release.presets import preset as preset_named
 
     return preset_named(str(preset)).mechanism
+
+
+def _refuse_plan_and_clean(plan_only: bool, clean_first: bool) -> None:
+    # A plan changes nothing. What an interrupted run left holds the names under which it was
+    # charged: removed without a release that follows, its charge could not be taken back.
+    if plan_only and clean_first:
+        raise ParameterError(
+            "--plan changes nothing, and --clean removes what an interrupted run left. Say one of"
+            " them.",
+            name="--clean",
+        )
 
 
 def _refuse_both(
