@@ -186,9 +186,10 @@ def _stop_on_signals(seconds: float | None) -> Iterator[asyncio.Event]:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Some event loops have no signal handlers; there Ctrl-C ends it as it ends every program.
-        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-            loop.add_signal_handler(number, stop.set)
+        # Not the loop's own handlers: between taking those away and ignoring the signal, a second
+        # Ctrl-C would end the program in the middle of its last lines. Only a main thread has any.
+        with contextlib.suppress(ValueError):
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
     if seconds is not None:
         loop.call_later(seconds, stop.set)
     try:
@@ -197,8 +198,7 @@ def _stop_on_signals(seconds: float | None) -> Iterator[asyncio.Event]:
         # It is stopping, and so is the program: a second Ctrl-C must reach neither a loop that is
         # being taken down nor the last lines.
         for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-                loop.remove_signal_handler(number)
+            with contextlib.suppress(ValueError):
                 signal.signal(number, signal.SIG_IGN)
 
 
