@@ -125,7 +125,7 @@ def _constant_key(old: Any) -> Any:
 
 def _same_words(old: Any) -> Any:
     def rekey(self: Any) -> None:
-        real, os.urandom = os.urandom, lambda n: bytes(n)  # type: ignore[assignment]
+        real, os.urandom = os.urandom, lambda n: bytes(n)
         try:
             old(self)
         finally:

@@ -80,8 +80,8 @@ def shuffled(whole: RecordingSet, seed: int = 0) -> RecordingSet:
         tables[name] = FeatureTable(
             t.values,
             t.columns,
-            Keys(person, keys.stimulus, keys.session, keys.task, keys.index),
+            Keys(np.array(person), keys.stimulus, keys.session, keys.task, keys.index),
             t.bounds,
             t.counts,
-        )  # type: ignore[arg-type]
+        )
     return RecordingSet(None, tables)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ def on_screen(
     x: NDArray[np.float64],
     rate_hz: float = 250.0,
     y: NDArray[np.float64] | None = None,
-    **more: object,
+    **more: Any,
 ) -> Recording:
     return Recording(
         "p",
@@ -51,11 +52,11 @@ def on_screen(
         space=SCREEN,
         rate_hz=rate_hz,
         **more,
-    )  # type: ignore[arg-type]
+    )
 
 
 def on_sphere(
-    x: NDArray[np.float64], y: NDArray[np.float64], rate_hz: float = 250.0, **more: object
+    x: NDArray[np.float64], y: NDArray[np.float64], rate_hz: float = 250.0, **more: Any
 ) -> Recording:
     return Recording(
         "p",
@@ -66,7 +67,7 @@ def on_sphere(
         space=Sphere(),
         rate_hz=rate_hz,
         **more,
-    )  # type: ignore[arg-type]
+    )
 
 
 def jitter(n: int, deg: float = 0.01, seed: int = 0) -> NDArray[np.float64]:

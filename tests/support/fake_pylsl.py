@@ -101,11 +101,11 @@ class FakePylsl:
     proc_clocksync = 1
     IRREGULAR_RATE = 0.0
     LostError = LostError
-    StreamInfo = StreamInfo
 
     def __init__(self) -> None:
         network = Network()
         self.network = network
+        self.StreamInfo = StreamInfo
 
         class StreamInlet:
             def __init__(

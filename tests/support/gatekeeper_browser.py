@@ -100,9 +100,9 @@ class Desk:
         return {"X-Gazeveil-Session": stored[SESSION]} if SESSION in stored else {}
 
     def context(self, owner: bool = True, **options: Any) -> BrowserContext:
-        context = self.browser.new_context(
-            **options, **({"storage_state": self.signed_in} if owner else {})
-        )
+        if owner:
+            options["storage_state"] = self.signed_in
+        context = self.browser.new_context(**options)
         context.set_default_timeout(WAIT_MS)
         self.contexts.append(context)
         return context

@@ -394,7 +394,7 @@ def bids(folder: Path) -> set[str]:
     ]
     from gazeveil.io.bids.write import write as write_bids
 
-    people = {
+    people: dict[str, dict[str, object]] = {
         NAME: {"age": AGE, "sex": "f", "ipd_mm": EYE_DISTANCE, "e-mail": EMAIL},
         "Z02": {"age": 30, "sex": "m", "ipd_mm": 60.0, "e-mail": ""},
     }
@@ -549,7 +549,7 @@ def parquet(folder: Path) -> set[str]:
         )
         for i, r in enumerate(made)
     ]
-    people = {NAME: {"age": float(AGE)}, "P02": {"age": 30}}
+    people: dict[str, dict[str, object]] = {NAME: {"age": float(AGE)}, "P02": {"age": 30}}
     gazeveil.Cohort(recordings, people).write(folder / "cohort")
     return set(TRACES)
 

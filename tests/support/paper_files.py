@@ -185,8 +185,9 @@ def gazebase_vr(data: Path, people: int = 4, sessions: int = 2) -> int:
     folder = data / "gazebase-vr"
     folder.mkdir(parents=True)
     for code, task in (("VID", "video"), ("TEX", "reading"), ("RAN", "random-saccade")):
-        options = {"seconds": 6.0, "rate_hz": 250, "task": task, "seed": SEED}
-        for r in simulate(people, 1, sessions=sessions, space=SCREEN, **options):
+        for r in simulate(
+            people, 1, 6.0, 250, task=task, space=SCREEN, seed=SEED, sessions=sessions
+        ):
             person = int(r.person.lstrip("p"))
             x, y = np.where(r.valid, r.x_deg, np.nan), np.where(r.valid, -r.y_deg, np.nan)
             rows = ["n,x,y,lx,ly,rx,ry,xT,yT,zT"] + [

@@ -11,6 +11,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -64,10 +65,10 @@ def sheet(columns: Mapping[str, Column], separator: str = ",", rows: int = ROWS)
 
 def _axes(name: str, values: Sequence[float], axes: str = "xyz") -> dict[str, Column]:
     # Each row differs a little, so that recordings can be told apart.
-    return {
-        name.format(a): (lambda i, v=v: f"{v + 0.001 * (i % 7):.6f}")
-        for a, v in zip(axes, values, strict=True)
-    }
+    def column(value: float) -> Column:
+        return lambda i: f"{value + 0.001 * (i % 7):.6f}"
+
+    return {name.format(a): column(v) for a, v in zip(axes, values, strict=True)}
 
 
 def _quaternion(name: str, axes: str = "xyzw") -> dict[str, Column]:
@@ -156,11 +157,14 @@ def tobii_sdk(folder: Path, tuples: bool = True) -> set[str]:
         "system_time_stamp": _clock(1_000_000, 1 / 120),
     }
 
+    def component(make: Callable[[int], tuple[float, ...]], axis: int, i: int) -> str:
+        return f"{make(i)[axis]:.5f}"
+
     def point(make: Callable[[int], tuple[float, ...]], name: str, axes: str) -> None:
         if tuples:
             columns[name] = lambda i: str(tuple(round(v, 5) for v in make(i)))
         for a in range(0 if tuples else len(axes)):
-            columns[f"{name}_{axes[a]}"] = lambda i, a=a: f"{make(i)[a]:.5f}"
+            columns[f"{name}_{axes[a]}"] = partial(component, make, a)
 
     for side, place in (("left", -half), ("right", half)):
 
@@ -218,8 +222,8 @@ def glasses2(folder: Path) -> set[str]:
     for n, person in enumerate((NAME, "P02")):
         lines: list[dict[str, object]] = []
         for i in range(ROWS):
-            base = {"ts": CLOCK_S * 1_000_000 + 20_000 * i, "s": 3 if i == 5 else 0}
-            base |= {"gidx": 1_563_890_000 + i, "operator": NAME}
+            base: dict[str, object] = {"gidx": 1_563_890_000 + i, "operator": NAME}
+            base |= {"ts": CLOCK_S * 1_000_000 + 20_000 * i, "s": 3 if i == 5 else 0}
             for eye in ("left", "right"):
                 lines.append({**base, "gd": [-0.1, 0.2 + i / 900, 0.97], "eye": eye})
                 lines.append({**base, "pd": 3.0, "eye": eye})

@@ -19,7 +19,8 @@ def recordings(
     draw: st.DrawFn, min_samples: int = 0, max_samples: int = 200, space: Space | None = None
 ) -> Recording:
     """Gaze that drifts, jumps, wraps, stops and loses track, at any usual rate."""
-    where = space if space is not None else draw(st.sampled_from([Sphere(), SCREEN]))
+    spaces: list[Space] = [Sphere(), SCREEN]
+    where = space if space is not None else draw(st.sampled_from(spaces))
     n = draw(st.integers(min_samples, max_samples))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     rate = draw(st.sampled_from([30.0, 60.0, 120.0, 250.0, 1000.0]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from typing import Any
 
 import numpy as np
 
@@ -30,11 +31,12 @@ async def take(tracker: Tracker, samples: int) -> tuple[Block, int]:
 
 
 def joined(parts: list[Block]) -> Block:
-    columns = [
+    columns: list[Any] = [
         np.concatenate([getattr(p, n) for p in parts]) if parts else np.empty(0)
         for n in ("t_ns", "x_deg", "y_deg", "valid")
     ]
-    return Block(*columns, parts[-1].form if parts else "samples")
+    t_ns, x_deg, y_deg, valid = columns
+    return Block(t_ns, x_deg, y_deg, valid, parts[-1].form if parts else "samples")
 
 
 def run(work: Awaitable[object]) -> object:

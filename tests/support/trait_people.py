@@ -4,19 +4,29 @@ and a plain attacker on their means.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 
 
 def trait_table(
-    people=20, stimuli=6, sessions=1, apart=1.0, noise=0.3, drift=0.0, features=12, rows=1, seed=1
-):
+    people: int = 20,
+    stimuli: int = 6,
+    sessions: int = 1,
+    apart: float = 1.0,
+    noise: float = 0.3,
+    drift: float = 0.0,
+    features: int = 12,
+    rows: int = 1,
+    seed: int = 1,
+) -> FeatureTable:
     """A table: trait (normal, spread `apart`) plus a drift that walks from session to session plus
     noise of each row.
     """
@@ -33,19 +43,22 @@ def trait_table(
     values = np.repeat(np.repeat(trait, stimuli, axis=1).reshape(-1, features), rows, axis=0)
     keys = Keys.of_recordings(names, [np.arange(rows)] * len(names))
     columns = tuple(f"f{i}" for i in range(features))
-    return FeatureTable(
-        values + noise * rng.normal(size=values.shape), columns, keys, [[-10.0, 10.0]] * features
-    )
+    bounds = np.tile([-10.0, 10.0], (features, 1))
+    return FeatureTable(values + noise * rng.normal(size=values.shape), columns, keys, bounds)
 
 
-def trait_material(table=None, about=None, **parameters):
+def trait_material(
+    table: FeatureTable | None = None,
+    about: Mapping[str, Mapping[str, object]] | None = None,
+    **parameters: Any,
+) -> RecordingSet:
     """The same as a recording set that holds a table of fixations and nothing else."""
     return RecordingSet(
         tables={"fixation": trait_table(**parameters) if table is None else table}, people=about
     )
 
 
-def means(recording_set):
+def means(recording_set: RecordingSet) -> dict[str, Floats]:
     """Mean row of each person."""
     table = recording_set.fixations
     return {p: table.values[table.keys.person == p].mean(axis=0) for p in recording_set.persons}
@@ -58,7 +71,7 @@ class Nearest(Attack):
     name: ClassVar[str] = "nearest"
     needs: ClassVar[tuple[str, ...]] = ("fixation",)
 
-    def identify(self, gallery, probe, seed):
+    def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
         known, asked = means(gallery), means(probe)
         apart = [[-np.linalg.norm(a - k) for k in known.values()] for a in asked.values()]
         return Scores(tuple(known), tuple(asked), np.array(apart))
@@ -71,7 +84,7 @@ class Blind(Attack):
     name: ClassVar[str] = "blind"
     needs: ClassVar[tuple[str, ...]] = ("fixation",)
 
-    def identify(self, gallery, probe, seed):
+    def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
         rng = np.random.default_rng(seed)
         return Scores(
             gallery.persons,
