@@ -108,9 +108,13 @@ def plain_block(sigma: int, words: Iterator[int]) -> int:
         column, rest = divmod(slot, 1 << (SLOT_BITS - table.bits))
         j = column if rest < int(table.keep[column]) else int(table.alias[column])
         if j == len(table.owned):
-            tail = [next(words) for _ in range(20)]
+            # The slot is drawn until a word is not rejected; then come the 1,216 further bits.
+            tail = [next(words)]
+            while tail[-1] * table.escapes % WORD < WORD % table.escapes:
+                tail.append(next(words))
+            tail += [next(words) for _ in range(19)]
             j, used = table.escape(np.array(tail, dtype=np.uint64), 0)
-            assert used == 20
+            assert used == len(tail)
         size = j * 2**k + u
         a = size**2 - (j * 2**k) ** 2
         below = Fraction(v, 2**first) < Fraction(a, c)
