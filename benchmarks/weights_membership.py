@@ -75,7 +75,7 @@ TIMES = (1, 4, 16)
 
 #: Fewest steps of each network, in full and quick: the former are a quarter of the defaults of
 #: `gazeveil train`.
-STEPS = {"ekyt": (75, 4), "dgaze": (375, 8), "dgaze-eyenavgs": (375, 8), "ehtask": (150, 4)}
+STEPS = {"ekyt": (100, 4), "dgaze": (375, 8), "dgaze-eyenavgs": (375, 8), "ehtask": (150, 4)}
 
 #: Share of false alarms at which hits are counted.
 FALSE_ALARMS = 0.05
