@@ -1,4 +1,4 @@
-"""Curves of an attack: gallery size in closed form, guesses, age of the template."""
+"""Curves of an attack: gallery size in closed form, age of the template."""
 
 import itertools
 
@@ -7,13 +7,7 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.identify.curves import (
-    found_among,
-    gallery_curve,
-    last_session,
-    rank_curve,
-    template_age,
-)
+from gazeveil.attacks.identify.curves import found_among, gallery_curve, last_session, template_age
 from gazeveil.attacks.result import identification
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
@@ -63,7 +57,6 @@ def test_a_blind_attacker_has_chance_at_every_size():
     names = tuple(map(str, range(30)))
     blind = [Scores(names, names, np.zeros((30, 30)))]
     assert all(p.result.value == pytest.approx(1 / p.at) for p in gallery_curve(blind))
-    assert all(p.result.value == pytest.approx(p.at / 30) for p in rank_curve(blind))
 
 
 def test_larger_galleries_are_harder():
@@ -76,13 +69,6 @@ def test_large_galleries_stay_exact():
     assert found_among(0, 0, 5000, 4000) == 1.0
     assert found_among(1, 0, 5000, 4000) == pytest.approx(1 - 3999 / 4999)
     assert found_among(5000, 0, 5000, 2) == 0.0
-
-
-def test_the_rank_curve_ends_at_one_and_starts_at_the_identification_rate():
-    scores = [random_scores(ties=True)]
-    curve = rank_curve(scores)
-    assert curve[0].result.value == pytest.approx(identification(scores).value)
-    assert curve[-1].result.value == 1.0
 
 
 def test_sizes_out_of_range_and_one_person_are_refused():

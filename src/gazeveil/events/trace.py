@@ -78,7 +78,6 @@ class BridgedGaze:
         codes = np.full(len(recording), UNDEFINED, dtype=np.int8)
         _label_lost(
             recording.t_ns,
-            mask,
             segments,
             1e9 / rate if known else 0.0,
             int(1e9 * BLINK_S),
@@ -183,13 +182,7 @@ def _segments(t: Ints, valid: Bools, bridge_ns: int) -> tuple[Ints, bool]:
 
 @compiled
 def _label_lost(
-    t: Ints,
-    valid: Bools,
-    segments: Ints,
-    step_ns: float,
-    blink_ns: int,
-    bridge_ns: int,
-    codes: Codes,
+    t: Ints, segments: Ints, step_ns: float, blink_ns: int, bridge_ns: int, codes: Codes
 ) -> None:
     n, k = len(t), len(segments)
     for j in range(k + 1):

@@ -184,7 +184,7 @@ def plan_layout(path: Path, names: list[str], options: Mapping[str, object]) -> 
     rate_hz = _rate_hz(options)
     roles = _roles(path, names, options, rate_hz is not None)
     validation = is_validation(names) and "unit" not in options
-    interval_s = _frame_interval_s(path, options.get("frame_interval_s"))
+    interval_s = _frame_interval_s(options.get("frame_interval_s"))
     time_unit = (
         _time_unit(path, roles["t"], options, validation, interval_s is not None)
         if "t" in roles
@@ -231,7 +231,7 @@ def _rate_hz(options: Mapping[str, object]) -> float | None:
     return None if rate_hz is None else checks.positive(_OWNER, "rate_hz", rate_hz)
 
 
-def _frame_interval_s(path: Path, option: object) -> float | tuple[tuple[str, float], ...] | None:
+def _frame_interval_s(option: object) -> float | tuple[tuple[str, float], ...] | None:
     """Seconds per frame: one number, or one for each stimulus."""
     if isinstance(option, str | os.PathLike):
         option = read_json(Path(option))

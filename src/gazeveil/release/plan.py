@@ -77,8 +77,8 @@ def plan_of(
     lines = [
         ("release", _what(kept, seen, mechanism, alignment, choices)),
         ("mechanism", str(mechanism)),
-        *_cost(mechanism, kept, seen, alignment, choices),
-        ("dropped", _dropped(kept, mechanism, choices)),
+        *_cost(mechanism, seen, alignment, choices),
+        ("dropped", _dropped(mechanism, choices)),
         ("people", _people(kept, mechanism, choices)),
         ("left out", " ".join(left_out) or "nobody and nothing."),
         *([] if mechanism.kind == "map" or pieces else [("lengths", _lengths(seen, alignment))]),
@@ -167,7 +167,6 @@ def _what(
 
 def _cost(
     mechanism: Mechanism[Any],
-    cohort: Cohort,
     looks: Sequence[Look],
     alignment: Alignment,
     choices: PublicationChoices,
@@ -206,7 +205,7 @@ def planned_promise(
     return mechanism.for_recordings(kept).joint_promise(shapes, kept, None)
 
 
-def _dropped(cohort: Cohort, mechanism: Mechanism[Any], choices: PublicationChoices) -> str:
+def _dropped(mechanism: Mechanism[Any], choices: PublicationChoices) -> str:
     replaced = {
         "person": "names of people",
         "session": "names of sessions",

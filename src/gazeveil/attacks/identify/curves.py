@@ -1,5 +1,5 @@
-"""How identification changes with the size of the gallery, with the number of guesses, and with the
-age of what the attacker holds.
+"""How identification changes with the size of the gallery and with the age of what the attacker
+holds.
 
 **Gallery size.** Somebody who is beaten by b of the other N - 1 people of a gallery is found in a
 random gallery of m people if none of those b is in it:
@@ -39,7 +39,7 @@ class Point:
     Parameters
     ----------
     at : float
-        Gallery size, number of guesses, or age.
+        Gallery size, or age.
     result : AttackResult
         What was achieved there.
     """
@@ -104,29 +104,6 @@ def gallery_curve(
         protocol = f"random galleries of {size}, closed form"
         rate = float(np.mean(rates))
         points.append(Point(size, rate_result("identification_rate", rate, n, 1 / size, protocol)))
-    return tuple(points)
-
-
-def rank_curve(
-    scores_per_repetition: Sequence[Scores], guesses: Iterable[int] | None = None
-) -> tuple[Point, ...]:
-    """Share of people who are among the attacker's best r names, a tie counting by the places it
-    covers.
-    """
-    size = min((len(s.known) for s in scores_per_repetition), default=0)
-    if size < 1:
-        raise DataError("A rank curve needs at least one person known. Got none.")
-    wanted = range(1, size + 1) if guesses is None else sorted(set(guesses))
-    n = round(float(np.mean([len(s.probes) for s in scores_per_repetition])))
-    rivals = [(beaten_by(s), tied_with(s)) for s in scores_per_repetition]
-    points = []
-    for r in wanted:
-        checks.count("rank_curve", "guesses", r)
-        rates = [np.clip((r - above) / (level + 1), 0, 1).mean() for above, level in rivals]
-        protocol, chance = f"true person among the best {r}", min(1.0, r / size)
-        points.append(
-            Point(r, rate_result("rank_rate", float(np.mean(rates)), n, chance, protocol))
-        )
     return tuple(points)
 
 

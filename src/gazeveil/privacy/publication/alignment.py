@@ -27,7 +27,7 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Message, Recording
-from gazeveil.privacy.stream.losses.public_clock import MOST_STEPS, take_steps
+from gazeveil.privacy.stream.losses.public_clock import MOST_STEPS, steps_of
 
 #: Width and height in pixels and in millimetres: what makes screens the same, wherever heads are.
 ScreenSize: TypeAlias = tuple[float, float, float, float]
@@ -191,17 +191,7 @@ def sources_of_steps(recording: Recording, rate_hz: float) -> Ints:
 
 def _in_turn(recording: Recording, rate_hz: float) -> Ints:
     """Samples step by step."""
-    steps = np.empty(len(recording), dtype=np.int64)
-    count = take_steps(
-        recording.t_ns,
-        recording.x_deg,
-        recording.y_deg,
-        recording.valid,
-        isinstance(recording.space, Sphere),
-        1e9 / rate_hz,
-        1 << 62,
-        steps,
-    )
+    steps, count = steps_of(recording, rate_hz, None)
     taken = np.flatnonzero(steps >= 0)
     sources = np.full(count, -1, dtype=np.int64)
     sources[steps[taken]] = taken
