@@ -12,6 +12,7 @@ from rich.errors import LiveError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
+from gazeveil.cli.interrupts import interrupts_kept, raise_lost_interrupt
 from gazeveil.processes import cores
 
 Item = TypeVar("Item")
@@ -88,6 +89,7 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     before = [-1, -1]
 
     def update(done: int, total: int) -> None:
+        raise_lost_interrupt()
         if total != before[1] or done < before[0]:
             # A study begins: cells that were there already took no time, so the clock starts at
             # them.
@@ -104,7 +106,8 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     if screen.is_terminal:
         later.start()
     try:
-        yield update
+        with interrupts_kept():
+            yield update
     finally:
         later.cancel()
         if screen.is_terminal:
