@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 import gazeveil
 from gazeveil.gatekeeper import Denied, Ledger, LedgerError
-from gazeveil.gatekeeper.streams.billing import cost_of
+from gazeveil.gatekeeper.streams.billing import STALL_S, Billing, cost_of
 from gazeveil.gaze.geometry import Sphere
 from tests.support.stalls import SteadyClock
 from tests.support.stream_apps import KALEIDO, Faulty, Taken, one_by_one, push_still
@@ -100,6 +101,26 @@ def test_a_ledger_that_never_answers_ends_the_stream(monkeypatch: pytest.MonkeyP
     assert stream.code == "ledger"
     go_on.set()
     k.close()
+
+
+def test_time_in_which_the_machine_stood_still_is_not_the_ledgers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    billing = Billing(Faulty(), time.time_ns, "d1", "s1")
+    looks_taken = 0
+
+    def stands_still_once(asked: list[Future[int]], timeout: float) -> None:
+        nonlocal looks_taken
+        looks_taken += 1
+        time.sleep(timeout if looks_taken > 1 else STALL_S + 1.0)
+        if looks_taken == 3:
+            asked[0].set_result(7)
+
+    monkeypatch.setattr("gazeveil.gatekeeper.streams.billing.wait", stands_still_once)
+    assert billing.wait(Future(), lambda: True, 0.5) == 7
+    looks_taken = 4
+    with pytest.raises(LedgerError, match="in time"):
+        billing.wait(Future(), lambda: True, 0.05)
 
 
 def test_what_samples_cost() -> None:

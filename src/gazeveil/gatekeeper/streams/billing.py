@@ -34,6 +34,9 @@ NOT_NOW = "This is not available now. Try again later, or ask for less."
 #: How often a stream that waits for the ledger looks whether it is still wanted, in seconds.
 LOOK_S = 0.02
 
+#: A look that takes longer than this, in seconds, was not waiting but standing still.
+STALL_S = 0.2
+
 #: Currency and amount.
 Cost: TypeAlias = tuple[str, Fraction]
 
@@ -190,7 +193,8 @@ class Billing:
         """Wait for the ledger's thread, as the tracker's samples do.
 
         All streams together wait so long, counted from when the first of them began to: a device
-        with many streams must not wait for each in turn.
+        with many streams must not wait for each in turn. Time in which this process itself stood
+        still does not count: the ledger may have stood still with it.
 
         Parameters
         ----------
@@ -211,7 +215,11 @@ class Billing:
             left_s = since_s + patience_s - time.monotonic()
             if left_s <= 0 or not wanted():
                 raise LedgerError("The ledger did not answer in time, so nothing is given.")
+            began_s = time.monotonic()
             wait([asked], timeout=min(left_s, LOOK_S))
+            stood_still_s = time.monotonic() - began_s - STALL_S
+            if stood_still_s > 0:
+                since_s = self._waiting_since_s = since_s + stood_still_s
         made = asked.result()
         self._waiting_since_s = None
         return made
