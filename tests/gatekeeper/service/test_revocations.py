@@ -210,12 +210,13 @@ def test_off_is_in_force_at_once_while_the_database_does_not_answer(
             shown = here.owner.get("/v1/apps")
             assert shown.status_code == 200
             assert ear.clock() - began < AT_ONCE_S
-            assert shown.json()["consent"] is False
+            assert (shown.json()["consent"], shown.json()["written"]) == (False, False)
             assert shown.json()["apps"][0]["app"] == "shop"
             until(lambda: here.owner.get("/v1/apps").json()["ledger"] is False, 20)
         assert here.service is not None
         service = here.service
         until(lambda: not len(service.revocations), 20, 0.1)
+        assert here.owner.get("/v1/apps").json()["written"] is True
         assert Policy.load(service.settings.policy_path).consent is False
         page = here.owner.get("/v1/audit", params={"last": 20, "verify": True}).json()
         assert page["verified"]

@@ -115,6 +115,7 @@ def test_from_opening_the_page_to_a_grant_off_and_a_deletion(desk: Desk) -> None
     assert focused(page) == "Cancel"
     page.keyboard.press("Enter")
     expect(page.locator("#question-dialog")).to_be_hidden()
+    expect(page.get_by_role("button", name="Delete keys")).to_be_focused()
     assert focused(page) == "Delete keys"
     page.keyboard.press("Enter")
     tab_to(page, "Delete")

@@ -141,6 +141,11 @@ class Revocations:
         """Apps whose tokens were taken away, and may stand in the database yet."""
         return frozenset(r.app for r in tuple(self._pending) if r.of_token)
 
+    @property
+    def consent_written(self) -> bool:
+        """Whether no taking back of consent waits to be written."""
+        return all(r.kind != "consent" for r in tuple(self._pending))
+
     def start(self) -> None:
         """Make the file and begin to write what is left of an earlier run."""
         with contextlib.suppress(OSError):

@@ -87,6 +87,8 @@ def _device(service: Service) -> dict[str, Any]:
         "purposes": [{"code": code, "means": means} for code, means in PURPOSES.items()],
         "apps": [_app(service, name, name in with_token, calls.get(name, 0)) for name in names],
         "ledger": service.database_up,
+        # That a database answers says nothing of what was written while it did not.
+        "written": service.revocations.consent_written,
     }
 
 

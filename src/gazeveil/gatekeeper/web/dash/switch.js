@@ -65,11 +65,8 @@ export class Switch {
   }
 
   /** @param {{consent: boolean, ledger?: boolean, written?: boolean}} device what the service says now */
-  know({ consent: on, ledger = true, written }) {
-    // Written is known when the answer says so, or when the database is back.
-    if (on) this.unwritten = false;
-    else if (written !== undefined) this.unwritten = !written;
-    else if (ledger) this.unwritten = false;
+  know({ consent: on, ledger = true, written = true }) {
+    this.unwritten = !on && !written;
     this.on = on;
     this.ledger = ledger;
     this.why = "";
