@@ -16,8 +16,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-#: More tests than this that failed are no accident.
-MOST = 3
+#: More tests than this that failed are no accident: a machine that stands still for ten seconds
+#: stops three at once, and may do so twice.
+MOST = 6
 
 #: How often each must pass.
 TIMES = 3
