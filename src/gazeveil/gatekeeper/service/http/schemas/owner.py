@@ -166,3 +166,7 @@ class DeviceAnswer(Answer):
             " app gets anything."
         )
     )
+    written: bool = Field(
+        description="Whether sharing off is in the database; until then the file taken-back holds it"
+        " over a restart."
+    )
