@@ -167,6 +167,8 @@ class DeviceAnswer(Answer):
         )
     )
     written: bool = Field(
-        description="Whether sharing off is in the database; until then the file taken-back holds it"
-        " over a restart."
+        description=(
+            "Whether sharing off is in the database; until then the file taken-back holds it over a"
+            " restart."
+        )
     )
