@@ -15,6 +15,7 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.noise.frequency_oracle import Tally
 from gazeveil.privacy.randomness.identity import ProcessIdentity
 from gazeveil.privacy.randomness.rng import Source, Words
+from gazeveil.privacy.randomness.uniform import generator
 from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import move
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Report, ReportHeader
@@ -123,7 +124,7 @@ class LiveDevice:
 
     def _drawn(self, report: Report, source: Source) -> tuple[Floats, Floats]:
         """Samples of a window, from where the last one ended."""
-        rng = np.random.Generator(np.random.Philox(key=source.take(2)))
+        rng = generator(source)
         cells, lengths = self.scheme.walk(self.plan, self._model, report, rng)
         there = lengths > 0
         count, cell = lengths[there], cells[there]
