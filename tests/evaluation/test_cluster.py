@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -82,6 +83,22 @@ def test_nobody_at_the_address_is_one_sentence(monkeypatch: pytest.MonkeyPatch) 
             repetitions=1,
             executor="nonsense:::",
         )
+
+
+def test_a_client_nobody_answers_is_closed_and_not_left_to_the_garbage_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Collected while another client starts, an open one waits for a lock that its thread holds.
+    monkeypatch.setattr(backends, "ANSWER_S", 0.5)
+    gc.disable()
+    try:
+        with pytest.raises(DataError, match="No Dask scheduler answers"):
+            backends.Cluster("nonsense:::")
+        made = [x for x in gc.get_objects() if isinstance(x, distributed.Client)]
+    finally:
+        gc.enable()
+    assert made, "the client is gone already: nothing is shown"
+    assert {client.status for client in made} == {"closed"}
 
 
 def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -268,6 +268,30 @@ class ExecutorBackend(Backend):
         return worker if here else _with_recordings(worker)
 
 
+def _connected(address: str) -> Any:
+    """A client of the Dask scheduler at an address; Dask's have no types."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingExtraError("distributed", "cluster") from error
+
+    plain: Any = Client
+
+    class Connection(plain):  # type: ignore[misc]
+        """A client that is closed at once where no scheduler answers. Dask leaves that to the
+        garbage collector, which may run while another client starts: both then want one lock.
+        """
+
+        def start(self, **options: Any) -> None:
+            try:
+                super().start(**options)
+            except BaseException:
+                self.close()
+                raise
+
+    return Connection(address, timeout=ANSWER_S, set_as_default=False)
+
+
 class Cluster(ExecutorBackend):
     """A Dask cluster.
 
@@ -279,12 +303,7 @@ class Cluster(ExecutorBackend):
 
     def __init__(self, address: str) -> None:
         try:
-            from distributed import Client as Connect
-        except ImportError as error:
-            raise MissingExtraError("distributed", "cluster") from error
-        connect: Any = Connect  # Dask has no types
-        try:
-            self.client: Any = connect(address, timeout=ANSWER_S, set_as_default=False)
+            self.client = _connected(address)
         except (OSError, TimeoutError, ValueError) as error:
             raise DataError(
                 f"No Dask scheduler answers at {address} ({first_line(error)}). Start one with"
