@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gazeveil.gatekeeper.core.area_metrics import MeasuredArea
 from gazeveil.gatekeeper.core.areas import Rectangle
@@ -22,6 +22,14 @@ class AppState:
     calls: list[int] = field(default_factory=lambda: [0] * 60)
     calls_second: int = 0
     horizons: dict[Rectangle, int] = field(default_factory=dict)
+
+    def begin_anew(self, t_ms: int) -> None:
+        """Have the areas count from `t_ms` on alone, as if they were registered then."""
+        self.visited = 0
+        self.areas = {
+            number: MeasuredArea(replace(measured.area, since_ms=t_ms), measured.rectangle)
+            for number, measured in self.areas.items()
+        }
 
     def calls_last_minute(self, now_ns: int) -> int:
         """Questions in the last sixty seconds."""

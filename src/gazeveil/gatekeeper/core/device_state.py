@@ -46,6 +46,7 @@ from gazeveil.gaze.grid import Grid
 if TYPE_CHECKING:
     from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Ledger
+    from gazeveil.gatekeeper.policy.grant import Grant
 
 
 class DeviceState:
@@ -240,6 +241,12 @@ class DeviceState:
         ):
             return AccessDecision(False, "expired", why_over(request.app, grant))
         return decide(self.policy, request)
+
+    def in_force(self, app: str, grant: Grant) -> bool:
+        """Whether a grant of an app is neither revoked nor over, by the clock or by its use."""
+        now = self.clock_ns()
+        expired = grant.expires_ns is not None and now >= grant.expires_ns
+        return not (grant.revoked or expired or self.uses.over(app, grant, now))
 
     def _used(self, request: Request) -> None:
         """An answer is given: count it as use of the grant, and show it."""

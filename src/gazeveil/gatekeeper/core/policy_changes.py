@@ -22,6 +22,10 @@ _LONGEST = 300
 TIDY_S = 0.2
 
 
+#: Scopes that read what was looked at before the question.
+READ_BACK = frozenset({"areas", "fixations", "saccades"})
+
+
 class PolicyChanges(ABC):
     """Changes the policy in force, in the state that depends on it."""
 
@@ -154,8 +158,21 @@ class PolicyChanges(ABC):
                         "Something was taken away while this was written, so it is not in force."
                         " Look again, and decide anew.",
                     )
+                for app in policy.apps:
+                    self._leave_past_untold(app, policy.apps[app])
                 state.policy = policy
             self._tidy()
+
+    def _leave_past_untold(self, app: str, grant: Grant) -> None:
+        """Have the areas of an app count from now on, where another grant would let it read what
+        was looked at while it might not.
+        """
+        state, had = self._state, self._state.policy.apps.get(app)
+        if app not in state.app_states or had is grant:
+            return
+        gained = (grant.scopes - had.scopes) & READ_BACK if had is not None else READ_BACK
+        if gained or had is None or not state.in_force(app, had):
+            state.app_states[app].begin_anew(state.t_ms)
 
     def _tidy(self) -> None:
         """End and forget what the policy in force does not allow."""
