@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numba import typeof
 
 import gazeveil
 from gazeveil.errors import ParameterError
@@ -51,6 +52,11 @@ def test_the_share_of_passages_that_follow_from_the_document_is_as_asked(documen
     whole = as_read(SCENES, document, 1e-9, who)
     np.testing.assert_allclose(whole.habits, SCENES[document].habits)
     np.testing.assert_allclose(np.linalg.norm(whole.words, axis=1), 1.0)
+
+
+def test_the_simulator_is_compiled_once_for_pages_and_for_readers() -> None:
+    who = reader(stream(1, 9, 0), stream(1, 9, 0, 0))
+    assert typeof(as_read(SCENES, "comic", 0.6, who)) == typeof(SCENES["comic"])
 
 
 @pytest.mark.parametrize(("task", "alike"), [("reading", 1.1), ("video", 0.5), ("reading", -1)])

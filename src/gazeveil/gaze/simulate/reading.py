@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from gazeveil.arrays import Floats
+from gazeveil.arrays import Floats, frozen
 from gazeveil.gaze.simulate.conditions import DOCUMENTS
 from gazeveil.gaze.simulate.stimuli import Scene
 
@@ -95,9 +95,10 @@ def as_read(
         passage = np.take(words, np.arange(first, first + PASSAGE), 0, mode="wrap")
         passages.append(_zoomed(passage, who.zoom))
         read[kind] += 1
-    return scenes[document]._replace(
-        words=np.ascontiguousarray(np.concatenate(passages)), habits=habits
-    )
+    # Frozen as those of a page are: compiled code takes arrays that can be written to for another
+    # type, and would be compiled once more for it.
+    whole = frozen(np.ascontiguousarray(np.concatenate(passages)))
+    return scenes[document]._replace(words=whole, habits=frozen(habits))
 
 
 def _zoomed(words: Floats, zoom: float) -> Floats:
