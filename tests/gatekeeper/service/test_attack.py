@@ -235,6 +235,21 @@ def test_too_many_requests_and_commands_are_refused(tmp_path: Path) -> None:
         assert 429 in codes, "while some come back with time"
 
 
+def test_an_app_sends_no_more_over_many_connections_than_over_one(tmp_path: Path) -> None:
+    """With a hundred connections one app kept all threads busy, and others waited for theirs."""
+    with running(tmp_path / "home", commands_per_minute=6) as here:
+        token, other = here.app(), here.app()
+        with here.talk(token) as one, here.talk(token) as two, here.talk(other) as third:
+            for talk in (one, two):
+                for _ in range(3):
+                    talk.say(type="ping")
+                    assert talk.hear()["type"] == "pong"
+            two.say(type="ping")
+            assert two.hear()["code"] == "rate"
+            third.say(type="ping")
+            assert third.hear()["type"] == "pong"
+
+
 def test_the_rate_of_the_grant_is_429_and_says_so(here: Running) -> None:
     token = here.app(calls_per_minute=3)
     with here.client(token) as app:

@@ -316,6 +316,32 @@ def test_a_locked_database_stalls_nobody_for_ever(here: Running) -> None:
         )
 
 
+def test_what_is_opened_for_a_connection_that_is_gone_is_closed(
+    here: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knew of it: it went on, and the app and the device paid for samples nobody got."""
+    service, name = here.service, "gone"
+    assert service is not None
+    token = here.app(name)
+    state, charge = service.keeper.state, service.ledger.charge
+    charging, closed = threading.Event(), threading.Event()
+
+    def slowly(*arguments: Any, **named: Any) -> Any:
+        charging.set()
+        closed.wait(30)
+        return charge(*arguments, **named)
+
+    monkeypatch.setattr(service.ledger, "charge", slowly)
+    with here.talk(token) as talk:
+        talk.say(type="subscribe", id=1, what="samples", mechanism=TEN)
+        assert charging.wait(30)
+        assert here.owner.post(f"/v1/apps/{name}/token").status_code == 200
+        until(lambda: not service.broadcaster.of(name))
+        closed.set()
+    until(lambda: not state.opening[name])
+    until(lambda: all(subscription.app != name for subscription in tuple(state.subscriptions)))
+
+
 _IDS = itertools.count(10)
 
 

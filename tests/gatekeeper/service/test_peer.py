@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import unix_connect
 
 from gazeveil.errors import ParameterError
@@ -150,6 +151,26 @@ def test_a_websocket_over_the_socket_needs_no_token(here: Running, folder: Path)
         assert (welcome["type"], welcome["app"]) == ("welcome", "here")
         socket_.send(json.dumps({"type": "subscribe", "id": 1, "what": "fixation"}))
         assert json.loads(socket_.recv(timeout=60))["type"] == "subscribed"
+
+
+def test_a_program_that_the_policy_names_no_more_is_hung_up_on(here: Running, folder: Path) -> None:
+    assert here.service is not None
+    path = here.service.settings.policy_path
+    before = path.read_text()
+    try:
+        with unix_connect(
+            str(folder / "s"), "ws://localhost/v1/stream", compression=None, open_timeout=60
+        ) as socket_:
+            socket_.send(json.dumps({"type": "hello"}))
+            assert json.loads(socket_.recv(timeout=60))["app"] == "here"
+            path.write_text(before.replace(PYTHON, "/usr/bin/no-such-program-either"))
+            assert here.owner.post("/v1/policy/reload").status_code == 200
+            with pytest.raises(ConnectionClosed):
+                socket_.recv(timeout=60)
+            assert socket_.close_code == 4001
+    finally:
+        path.write_text(before)
+        assert here.owner.post("/v1/policy/reload").status_code == 200
 
 
 @needs_root

@@ -555,6 +555,21 @@ def test_origins_are_checked_for_pages_and_sockets(here: Running) -> None:
     assert httpx.get(here.address + "/health", headers={"Host": "evil.example"}).status_code == 403
 
 
+def test_a_page_whose_origin_is_taken_off_the_list_is_shut_out_at_once(here: Running) -> None:
+    """What it had subscribed to went on, and it could subscribe to more."""
+    assert here.service is not None
+    answer = here.owner.post("/v1/apps", json={"name": "page", "origins": ["https://a.example"]})
+    here.owner.post("/v1/consent", json={"on": True})
+    here.owner.post("/v1/apps/page/grant", json={"preset": "research", "lasts": "for-good"})
+    path = here.service.settings.policy_path
+    with here.talk(answer.json()["token"], origin="https://a.example") as talk:
+        assert talk.subscribe(1, what="fixation")["type"] == "subscribed"
+        path.write_text(path.read_text().replace("https://a.example", "https://b.example"))
+        assert here.owner.post("/v1/policy/reload").status_code == 200
+        assert talk.hear()["code"] == "origin"
+        assert talk.subscribe(2, what="fixation")["code"] == "origin"
+
+
 def test_events_of_the_tracker_that_vanishes_are_closed_and_streams_go_on(here: Running) -> None:
     token = here.app()
     with here.talk(token) as talk:
@@ -603,6 +618,7 @@ def test_the_wrong_tracker_is_refused(here: Running) -> None:
         pass
     for hello in (
         {"rate_hz": 60.0},
+        {"rate_hz": -(10**400)},
         {
             "space": {
                 "kind": "screen",

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from gazeveil.gatekeeper.core.area_metrics import MeasuredArea
 from gazeveil.gatekeeper.core.areas import Rectangle
 from gazeveil.gatekeeper.core.events.numbers import EventNumbers
+from gazeveil.gatekeeper.core.refusal_rows import RefusalRows
 
 _SECOND_NS = 1_000_000_000
 
 
 @dataclass
 class AppState:
-    """Areas, numbers of events, calls of the last minute and counters of one app."""
+    """Areas, numbers of events, calls of the last minute, counters and refusals of one app."""
 
     events: EventNumbers
     areas: dict[int, MeasuredArea] = field(default_factory=dict)
@@ -22,6 +23,7 @@ class AppState:
     calls: list[int] = field(default_factory=lambda: [0] * 60)
     calls_second: int = 0
     horizons: dict[Rectangle, int] = field(default_factory=dict)
+    refusals: RefusalRows = field(default_factory=RefusalRows)
 
     def begin_anew(self, t_ms: int) -> None:
         """Have the areas count from `t_ms` on alone, as if they were registered then."""

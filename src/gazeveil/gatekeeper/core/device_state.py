@@ -29,6 +29,7 @@ from gazeveil.gatekeeper.core.events.numbers import EventNumbers, first_number
 from gazeveil.gatekeeper.core.events.quantise import QuantisedEvent
 from gazeveil.gatekeeper.core.in_use import Indicator, InUse, scope_of
 from gazeveil.gatekeeper.core.level import PrecisionLevel
+from gazeveil.gatekeeper.core.refusal_rows import RefusalRows
 from gazeveil.gatekeeper.core.selection import Selections
 from gazeveil.gatekeeper.core.tiles import TilePublisher, Tiles
 from gazeveil.gatekeeper.errors import Denied, LedgerError
@@ -123,6 +124,8 @@ class DeviceState:
         #: Up to which horizon the device has paid for an area's counter.
         self.charged: dict[Rectangle, int] = {}
         self.app_states: dict[str, AppState] = {}
+        #: Of names that nobody granted anything, together.
+        self.refusals_of_unknown = RefusalRows()
         self.listeners: list[Listener] = []
         self.subscriptions: dict[Subscription, Request] = {}
         self.expiry_ns: int | None = None
@@ -215,18 +218,24 @@ class DeviceState:
             if self.closed:
                 raise Denied("closed", "The Gatekeeper is closed.")
             decision, billing = self.decide(request), self.billing
+            refusals = self.refusals_of_unknown
             # Nothing is remembered of names that nobody granted anything.
             if request.app in self.policy.apps:
                 app_state = self.app_state(request.app)
                 app_state.calls_last_minute(request.now_ns)
                 if decision.code != "rate":
                     app_state.called()
+                refusals = app_state.refusals
+            unrecorded = None if decision.allow else refusals.refused(request.now_ns)
         detail: dict[str, object] = {"what": what, "code": decision.code}
-        if decision.allow and request.mechanism is not None:
-            detail["mechanism"] = request.mechanism[:300]
-        self.record("answer" if decision.allow else "denied", request.app, detail)
         if not decision.allow:
+            if unrecorded is not None:
+                detail |= {"unrecorded": unrecorded} if unrecorded else {}
+                self.record("denied", request.app, detail)
             raise Denied(decision.code, decision.reason)
+        if request.mechanism is not None:
+            detail["mechanism"] = request.mechanism[:300]
+        self.record("answer", request.app, detail)
         self._used(request)
         return billing
 

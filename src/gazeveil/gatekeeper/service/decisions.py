@@ -26,6 +26,7 @@ from gazeveil.gatekeeper.policy.presets import PRESETS
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
 from gazeveil.gatekeeper.service.access_requests import PURPOSES
 from gazeveil.gatekeeper.service.answers import ServiceQueries
+from gazeveil.gatekeeper.service.credentials.callers import Callers
 from gazeveil.gatekeeper.service.revocations import Revocation, Revocations
 from gazeveil.gatekeeper.service.sockets.connections import Broadcaster
 
@@ -58,6 +59,7 @@ class Decisions(ServiceQueries):
 
     broadcaster: Broadcaster
     revocations: Revocations
+    callers: Callers
     policy_file: PolicyFile
     areas: dict[tuple[str, int], RegisteredArea]
     _lock: threading.RLock
@@ -93,7 +95,7 @@ class Decisions(ServiceQueries):
             taken = self._ready_to_give()
             before = self.policy.without(app) if self.tokens.ever(app) else self.policy
             policy = before.with_grant(app, replace(before.apps.get(app, Grant()), origins=origins))
-            self.keeper.set_policy(self._write(policy), taken)
+            self._set_policy(self._write(policy), taken)
         self.changed("apps", "audit")
 
     def rotate_token(self, app: str, expires_ns: int | None) -> str:
@@ -226,13 +228,31 @@ class Decisions(ServiceQueries):
             self.keeper.take_as(edit.onto(self.policy))
             try:
                 taken = self._ready_to_give()
-                self.keeper.set_policy(edit.onto(self.policy), taken)
+                self._set_policy(edit.onto(self.policy), taken)
             except BaseException:
                 self.policy_file.refuse(self.policy)  # to be read again, and not overwritten
                 raise
             self.policy_file.accept()
         LOG.info("the policy was read again")
         self.changed("consent", "apps", "asks", "audit")
+
+    def _set_policy(self, policy: Policy, taken: int | None = None) -> None:
+        """Put a policy in force, for connections that are open too."""
+        self.keeper.set_policy(policy, taken)
+        self.hang_up_other_programs()
+
+    def hang_up_other_programs(self) -> None:
+        """Close connections that came without a token, where the policy does not name their program
+        as the app any more.
+        """
+        others = [
+            connection
+            for connection in tuple(self.broadcaster.connections)
+            if connection.local is not None
+            and self.callers.local_app(connection.local) != connection.app
+        ]
+        reason = "The policy does not name this program as the app any more. Ask the owner."
+        self.broadcaster.hang_up(others, "token", reason, 4001)
 
     def _write(self, policy: Policy) -> Policy:
         """Write a policy, with what somebody has edited in its file meanwhile, which comes in force
@@ -253,7 +273,7 @@ class Decisions(ServiceQueries):
             return policy
         both = edit.onto(policy)
         try:
-            self.keeper.set_policy(both)
+            self._set_policy(both)
         except BaseException:
             self.policy_file.refuse(self.policy)  # to be read again, and not overwritten
             raise
@@ -333,7 +353,7 @@ class Decisions(ServiceQueries):
             self._put_policy(replace(worn, others=others), taken)
 
     def _put_policy(self, policy: Policy, taken: int) -> None:
-        self.keeper.set_policy(self._write(policy), taken)
+        self._set_policy(self._write(policy), taken)
         self.changed("wearer", "apps", "audit")
 
     def wearer_figures(self) -> dict[str, object]:

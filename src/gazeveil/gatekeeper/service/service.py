@@ -31,7 +31,7 @@ from gazeveil.gatekeeper.service.credentials.callers import Callers
 from gazeveil.gatekeeper.service.credentials.sessions import Sessions
 from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from gazeveil.gatekeeper.service.decisions import Decisions, disk_refused
-from gazeveil.gatekeeper.service.http.limits import Guesses
+from gazeveil.gatekeeper.service.http.limits import Buckets, Guesses
 from gazeveil.gatekeeper.service.http.rate_limiter import RateLimiter
 from gazeveil.gatekeeper.service.metrics_page import EVENTS_STEP, Metrics
 from gazeveil.gatekeeper.service.revocations import Revocations
@@ -133,6 +133,8 @@ class Service(Decisions):
         self.rate_limiter = RateLimiter(
             settings, self.tokens, self.sessions, self.peers, self.callers.local_app
         )
+        #: Messages of each app on all its WebSockets.
+        self.commands = Buckets(settings.commands_per_minute)
         self.prices = Prices(self.keeper.state)
         self.balances = self.ledger.balances(time.time_ns())
         self.ledger_watch = LedgerWatch(
@@ -198,6 +200,7 @@ class Service(Decisions):
         while True:
             await asyncio.sleep(1.0)
             self.broadcaster.sweep()
+            self.hang_up_other_programs()
             self.peers.sweep(time.monotonic())
             self.keeper.in_use()
             self.metrics.database_up.set(1 if self.database_up else 0)

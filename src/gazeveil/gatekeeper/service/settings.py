@@ -150,7 +150,7 @@ class Settings(BaseSettings):
     looked at.
     """
     commands_per_minute: int = Field(1200, ge=1)
-    """Messages an app may send on one WebSocket in a minute."""
+    """Messages an app may send in a minute, on all its WebSockets together."""
     owner_token_file: Path | None = None
     """File with a token for programs that act for the owner, such as systemd's credential; nobody
     but the user of the service may read it. The token of an earlier file stops working.

@@ -21,7 +21,6 @@ from gazeveil.gatekeeper.core.events.log import PublicEvent
 from gazeveil.gatekeeper.core.targets import Target
 from gazeveil.gatekeeper.errors import Denied, LedgerError, Refused
 from gazeveil.gatekeeper.service.credentials.callers import Caller
-from gazeveil.gatekeeper.service.http.limits import Buckets
 from gazeveil.gatekeeper.service.http.middleware import address
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.sockets import wire
@@ -41,12 +40,18 @@ from gazeveil.gatekeeper.service.sockets.open_connection import carry, connect
 
 
 class AppSession:
-    """One app on one accepted WebSocket."""
+    """One app on one accepted WebSocket; `origin` is that of the page that opened it, where it is
+    not the service's own.
+    """
 
-    def __init__(self, service: Service, caller: Caller, websocket: WebSocket) -> None:
+    def __init__(
+        self, service: Service, caller: Caller, websocket: WebSocket, origin: str | None
+    ) -> None:
         self.service, self.caller, self.websocket = service, caller, websocket
+        self.origin = origin
         self.connection = connect(service, websocket, caller.app, caller.expires_ns)
-        self.commands = Buckets(service.settings.commands_per_minute)
+        if not caller.credential:
+            self.connection.local = local_of(websocket.scope)
         self.bad = 0
 
     async def listen(self) -> None:
@@ -64,9 +69,11 @@ class AppSession:
                 self.connection.hang_up(1000, "idle")
                 return
             heard = time.monotonic()
-            if not self.commands.take("commands"):
+            # Counted for all its connections, or an app with a hundred of them has a hundred
+            # times as much.
+            if not self.service.commands.take(self.caller.app):
                 most = settings.commands_per_minute
-                self._error("rate", f"A connection may send {most} messages a minute. Wait.")
+                self._error("rate", f"An app may send {most} messages a minute. Wait.")
                 self.connection.hang_up(BUSY, "rate")
                 return
             try:
@@ -139,7 +146,8 @@ class AppSession:
         self.connection.answer({"type": "refused", "id": number, "code": code, "reason": reason})
 
     def _open(self, channel: Channel, wish: wire.Subscribe) -> dict[str, object] | None:
-        app = self.service.keeper.app(self.caller.app)
+        # With its origin: a page that the owner takes off the app's list is shut out at once.
+        app = self.service.keeper.app(self.caller.app, self.origin)
         guarantee = None
         if wish.what == "samples":
             assert wish.mechanism is not None
@@ -156,6 +164,10 @@ class AppSession:
         else:
             opened = app.add_event_listener(wish.what, partial(_event, channel), mode=wish.mode)
         channel.close = opened.close
+        if channel.ended:
+            # The connection broke meanwhile: nobody else knows of what was opened, which would go
+            # on, and be paid for.
+            opened.close()
         opened.on_end(lambda reason, code: self.connection.end(channel, code, reason))
         return guarantee
 
@@ -193,12 +205,12 @@ async def stream(websocket: WebSocket) -> None:
     with contextlib.suppress(*LEFT):
         await websocket.accept()
         try:
-            caller = await _caller(service, websocket)
+            caller, origin = await _caller(service, websocket)
         except Refused as refused:
             await refuse(websocket, refused)
             return
         service.peers.accept(websocket.scope)
-        session = AppSession(service, caller, websocket)
+        session = AppSession(service, caller, websocket, origin)
         session.connection.answer({"type": "welcome", "app": caller.app, **service.public()})
         service.keeper.connected(caller.app)
         try:
@@ -207,8 +219,8 @@ async def stream(websocket: WebSocket) -> None:
             service.keeper.disconnected(caller.app)
 
 
-async def _caller(service: Service, websocket: WebSocket) -> Caller:
-    """The app that connects.
+async def _caller(service: Service, websocket: WebSocket) -> tuple[Caller, str | None]:
+    """The app that connects, and the origin of its page, where it is not the service's own.
 
     Raises
     ------
@@ -237,4 +249,4 @@ async def _caller(service: Service, websocket: WebSocket) -> Caller:
     most = settings.connections_per_app
     if len(service.broadcaster.of(caller.app)) >= most:
         raise Refused(503, "busy", f"An app may have {most} connections. Close one first.")
-    return caller
+    return caller, origin

@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
+from gazeveil.gatekeeper.policy.identity import LocalPeer
 from gazeveil.gatekeeper.service.sockets import wire
 from gazeveil.gatekeeper.service.sockets.begun_coroutine import resume
 from gazeveil.gatekeeper.service.sockets.channel import Channel, Outgoing
@@ -63,6 +64,8 @@ class Connection:
         self.accepts_commands.set()
         self.closing: tuple[int, str] | None = None
         self.expires_ns: int | None = None
+        #: The program at the other end, where it is the app by that and not by a token.
+        self.local: LocalPeer | None = None
         self._send = send
         self._sending = False
         self._task: asyncio.Task[None] | None = None

@@ -99,6 +99,7 @@ def _fits(service: Service, hello: dict[str, object]) -> None:
     if rate_hz is not None and (
         isinstance(rate_hz, bool)
         or not isinstance(rate_hz, int | float)
+        or abs(rate_hz) > 1e9  # a whole number of JSON may be too large for a float
         or not math.isclose(rate_hz, keeper.rate_hz, rel_tol=0.02)
     ):
         raise Refused(
