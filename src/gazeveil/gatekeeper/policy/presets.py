@@ -179,8 +179,9 @@ _AOI = Preset(
     name="aoi-analytics",
     means=(
         "The app can count looks at up to 16 areas it names in advance, with dwell, visits and"
-        " order; positions come as cells, times as ticks; at the coarse level"
-        f" {_AOI_RESTING.words()}; samples, paths between areas, velocities and pupils are removed."
+        " order; an area may be the whole view, so every look and the way from one to the next may"
+        " be told; positions come as cells, times as ticks; at the coarse level"
+        f" {_AOI_RESTING.words()}; samples, the movement itself, velocities and pupils are removed."
     ),
     platform="coarse",
     steady=_AOI_RESTING,

@@ -1,7 +1,7 @@
 """What apps would like to be granted: one request of an app at a time, in words the system chose.
 
 An app names a preset or scopes, and a purpose out of :data:`PURPOSES`; nothing it writes itself
-reaches the owner's page. While a request waits the app cannot make another, so what the owner
+is shown in a request. While a request waits the app cannot make another, so what the owner
 reads is what is granted. Who is dismissed three times may not ask again until the owner says
 so; a grant begins the count anew. The counts lie in a file of the home folder, so a restart does
 not begin it.
