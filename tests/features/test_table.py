@@ -249,6 +249,11 @@ def test_a_table_from_elsewhere_has_no_bounds(tmp_path: Path) -> None:
             "x",
             "a feature table cannot be a '.xlsx' file. Use .parquet, .csv or .tsv.",
         ),
+        (
+            "t.csv",
+            "person,stimulus,session,task,index,speed\na,x,1,,0,1\na,x,1,,,1\n",
+            "a row has no index",
+        ),
     ],
 )
 def test_a_file_that_is_no_table_is_named(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -33,6 +33,8 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Cohort
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gazeveil.evaluation.results import Results
 
 NAME = "attack"
@@ -144,6 +146,8 @@ def _copy(path: Path, format_name: str | None, key_file: Path | None, raw: Cohor
     from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
     from gazeveil.privacy.publication.identities.key_file import raw_names, read_key
 
+    if key_file is None and has_certificate(path):
+        _refuse_nobody(path, read_certificate(path))
     copy = read_cohort(path, format_name, None, None)
     if key_file is not None:
         return raw_names(copy, read_key(key_file), raw.people)
@@ -158,6 +162,27 @@ def _copy(path: Path, format_name: str | None, key_file: Path | None, raw: Cohor
                 got=None,
             )
     return copy
+
+
+def _refuse_nobody(path: Path, certificate: Mapping[str, Any]) -> None:
+    """Refuse a release in which there is nobody to recognise: no key of it exists."""
+    contents = certificate.get("contents")
+    held = contents if isinstance(contents, dict) else {}
+    if "pieces" in held:
+        raise ParameterError(
+            f"{path} holds pieces, each under a name of its own, and nobody keeps whose they are."
+            " `gazeveil publish` attacks such a release while it is made; its PRIVACY.md has the"
+            " figures.",
+            name="PROTECTED",
+            got=str(path),
+        )
+    if held.get("format") in ("feature table", "heat maps", "table of people"):
+        raise ParameterError(
+            f"{path} holds no recordings but a release of the kind '{held['format']}'. Attack the"
+            " mechanism on the recordings: `gazeveil evaluate`.",
+            name="PROTECTED",
+            got=str(path),
+        )
 
 
 def _print_rates(results: Results, name: str, repetitions: int, doubt: str) -> None:

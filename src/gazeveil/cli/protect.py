@@ -124,7 +124,8 @@ def command(
     else:
         with bar("Protecting"):
             release = protect(data, chosen, seed, channels_of(choices, chosen.kind))
-        promise = write_file(release, out, choices, seed).guarantee
+        recorded = data.keys if isinstance(data, Cohort) else ()
+        promise = write_file(release, out, choices, seed, recorded=recorded).guarantee
         numbers = _counts(chosen.kind, release.data, out)
     _print_notes(data, release, seed)
     say(promise)

@@ -164,6 +164,8 @@ def read_table_file(path: str | Path) -> TableParts:
             f"there is no column '{missing[0]}'",
             "A feature table has the columns " + ", ".join(KEYS) + " and then features.",
         )
+    if frame["index"].null_count():
+        raise FormatError(place, "a row has no index", "Mend the file or write it again.")
     names = [name for name in frame.columns if name not in KEYS]
     try:
         values = np.stack(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -18,6 +19,32 @@ from gazeveil.privacy.publication.certificate import JSON_NAME
 from gazeveil.privacy.publication.identities.names import PublicNames
 from gazeveil.privacy.rational import Number
 from gazeveil.release.ledger import PersonPrint, ReleaseLedger, charge_of, prints_of
+
+_KEY_BYTES = 32
+
+
+class PeopleSeen:
+    """Who is in a release, recognised by their recorded gaze.
+
+    Parameters
+    ----------
+    key : bytes, optional
+        Secret; left out, one that is nobody's and kept nowhere.
+    """
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._key = os.urandom(_KEY_BYTES) if key is None else key
+        self.people: dict[str, PersonPrint] = {}
+
+    def note(self, recording: Recording) -> None:
+        """A recording that was looked at."""
+        prints = prints_of(recording, self._key)
+        self.people[recording.person] = self.people.get(recording.person, frozenset()) | prints
+
+    def of(self, names: PublicNames, pieces: bool) -> Mapping[str, PersonPrint]:
+        """Those of them who have these names; all where names are those of pieces or of maps."""
+        named = {} if pieces else {p: self.people[p] for p in names.people if p in self.people}
+        return named or self.people
 
 
 class Charging:
@@ -33,13 +60,8 @@ class Charging:
 
     def __init__(self, ledger: ReleaseLedger, budget: Number | None = None) -> None:
         self.ledger, self.budget = ledger, budget
-        self.people: dict[str, PersonPrint] = {}
+        self.seen = PeopleSeen(ledger.key)
         self._open = ""
-
-    def note(self, recording: Recording) -> None:
-        """A recording that was looked at."""
-        prints = prints_of(recording, self.ledger.key)
-        self.people[recording.person] = self.people.get(recording.person, frozenset()) | prints
 
     def charge(
         self,
@@ -73,8 +95,7 @@ class Charging:
         BudgetError
             If it may not be made.
         """
-        named = {} if pieces else {p: self.people[p] for p in names.people if p in self.people}
-        people = named or self.people
+        people = self.seen.of(names, pieces)
         charge = charge_of(guarantee, table, pieces)
         release = release_id(names, out)
         if not resumed and self.ledger.keep(release):

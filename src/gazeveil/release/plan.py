@@ -7,10 +7,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Cohort
+from gazeveil.io.folder import EXPECTED
+from gazeveil.io.parsing.table import printable
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
@@ -24,6 +27,9 @@ from gazeveil.privacy.publication.protecting import channels_of
 from gazeveil.privacy.publication.survey import Look, public_alignment
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.release.timing import time_in_words
+
+#: How many names a sentence about what is left out has.
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ def _taking_part(
     cohort: Cohort, looks: Sequence[Look], mechanism: Mechanism[Any]
 ) -> tuple[Cohort, tuple[str, ...]]:
     """The recordings that take part, and who does not."""
-    said = []
+    said = _not_read(cohort)
     fixations = mechanism.kind in ("map", "table")
     empty = {
         look.key
@@ -125,6 +131,17 @@ def _taking_part(
     return kept, tuple(said)
 
 
+def _not_read(cohort: Cohort) -> list[str]:
+    """Files that no reader took: an empty one may be all that there is of somebody."""
+    files = [file for file in cohort.skipped if file.reason not in EXPECTED]
+    if not files:
+        return []
+    shown = ", ".join(f"{Path(file.path).name} ({file.reason})" for file in files[:_SHOWN])
+    more = f" and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else ""
+    said = f"{_counted(len(files), 'file')} of the folder: {shown}{more}."
+    return [printable(said, len(said))]  # names of files hold anything
+
+
 def _counted(count: int, word: str) -> str:
     more = {"person": "people", "stimulus": "stimuli"}.get(word, word + "s")
     return f"{count:,} {word if count == 1 else more}"
@@ -150,18 +167,16 @@ def _what(
 ) -> str:
     people, stimuli = len({k[0] for k in cohort.keys}), len(cohort.stimuli)
     of = f"{_counted(people, 'person')}, {_counted(stimuli, 'stimulus')}"
+    recordings = _counted(len(cohort), "recording")
     if mechanism.kind == "map":
-        return f"heat maps of {stimuli} stimuli, each of all its viewers, as {choices.to}"
+        what = f"{_counted(stimuli, 'stimulus')}, each of all its viewers"
+        return f"heat maps of {what}, as {choices.to}"
     if isinstance(mechanism, PieceMechanism):
-        return (
-            f"pieces of {_counted(len(cohort), 'recording')} of {of}, each under a name of its own,"
-            f" as {choices.to}"
-        )
+        return f"pieces of {recordings} of {of}, each under a name of its own, as {choices.to}"
     if mechanism.kind == "table":
-        return f"a table of features of {len(cohort)} recordings of {of}, as {choices.to}"
+        return f"a table of features of {recordings} of {of}, as {choices.to}"
     samples = sum(look.samples for look in looks)
     rate = "their own rates" if alignment.rate_hz is None else f"{float(alignment.rate_hz):g} Hz"
-    recordings = _counted(len(cohort), "recording")
     return f"{recordings} of {of}, {samples:,} samples as recorded, at {rate}, as {choices.to}"
 
 
@@ -250,4 +265,7 @@ def _lengths(looks: Sequence[Look], alignment: Alignment) -> str:
             filled += own < float(public) - 0.05
     lengths = sorted(float(d) for d in set(alignment.lengths_s.values()))
     span = f"{lengths[0]:g} s" if len(lengths) == 1 else f"{lengths[0]:g} to {lengths[-1]:g} s"
-    return f"one for each stimulus, {span}: {_counted(cut, 'recording')} cut, {filled} filled up"
+    own = len({look.key[1] for look in looks} - set(alignment.lengths_s))
+    others = f"; recordings of {_counted(own, 'stimulus')} keep their own" if own else ""
+    changed = f"{_counted(cut, 'recording')} cut, {filled} filled up"
+    return f"one for each stimulus{' that was named' if own else ''}, {span}: {changed}{others}"

@@ -34,8 +34,9 @@ from gazeveil.privacy.publication.single_file import described_file
 from gazeveil.privacy.publication.statement import check_keep
 from gazeveil.privacy.publication.survey import look_at
 from gazeveil.privacy.registry import mechanism as mechanism_named
-from gazeveil.release.charging import Charging
+from gazeveil.release.charging import Charging, PeopleSeen
 from gazeveil.release.inventory import inventory
+from gazeveil.release.ledger import charge_of, check_one_name
 from gazeveil.release.measuring import USUAL_UTILITIES, measure
 from gazeveil.release.plan import ReleasePlan, plan_of, planned_promise
 from gazeveil.release.recipe import Recipe, with_choices
@@ -91,7 +92,7 @@ class Published:
 
 
 def planned(
-    recipe: Recipe, cohort: Cohort, watcher: Watcher, charging: Charging | None = None
+    recipe: Recipe, cohort: Cohort, watcher: Watcher, seen: PeopleSeen | None = None
 ) -> ReleasePlan:
     """The first two steps: what is in the input, and what will be done with it."""
     chosen = mechanism_named(recipe.mechanism)
@@ -110,7 +111,7 @@ def planned(
         cohort,
         True,
         lambda numbers: watcher.track(numbers, "Looking at recordings"),
-        charging.note if charging is not None else lambda recording: None,
+        seen.note if seen is not None else lambda recording: None,
     )
     plan = plan_of(cohort, looks, chosen, recipe.choices, recipe.battery, recipe.repetitions)
     for heading, sentence in plan.lines:
@@ -150,7 +151,8 @@ def publish(
         Who works, and whether a run that was interrupted goes on.
     """
     told = Watcher() if watcher is None else watcher
-    plan = planned(recipe, cohort, told, charging)
+    seen = PeopleSeen() if charging is None else charging.seen
+    plan = planned(recipe, cohort, told, seen)
     recipe = with_choices(
         recipe,
         rate_hz=plan.alignment.rate_hz,
@@ -159,7 +161,7 @@ def publish(
     told.say("scrub", "only gaze goes on; nothing else of the files is copied.")
     chosen = mechanism_named(recipe.mechanism)
     told.say("align", _aligned(plan, recipe, chosen))
-    job = _Job(recipe, plan, chosen, out, told, seed, signing_key, charging)
+    job = _Job(recipe, plan, chosen, out, told, seed, signing_key, seen, charging)
     of_recordings = chosen.kind in ("stream", "cohort")
     published = job.recordings(running or Running()) if of_recordings else job.file()
     if charging is not None:
@@ -177,6 +179,11 @@ def _check_format(to: str, chosen: Mechanism[Any], cohort: Cohort) -> None:
     elif to not in FILE_FORMATS:
         words = {"map": "maps", "table": "feature tables"}.get(chosen.kind, chosen.kind)
         checks.refuse("publish", "to", f"one of {', '.join(FILE_FORMATS)} for {words}", to)
+
+
+def _counted(count: int, kind: str) -> str:
+    noun, of = ("map", "") if kind == "map" else ("row", " of features")
+    return f"{count:,} {noun}{'' if count == 1 else 's'}{of}"
 
 
 def _aligned(plan: ReleasePlan, recipe: Recipe, chosen: Mechanism[Any]) -> str:
@@ -211,6 +218,7 @@ class _Job:
     told: Watcher
     seed: int | None
     signing_key: SigningKey | None
+    seen: PeopleSeen
     charging: Charging | None
 
     def attack(self) -> dict[str, Any]:
@@ -236,9 +244,14 @@ class _Job:
     def charge(
         self, names: PublicNames, promise: Guarantee, table: bool, resumed: bool = False
     ) -> None:
-        """Charge the ledger, before anything is written."""
-        if self.charging is not None:
-            pieces = isinstance(self.chosen, PieceMechanism)
+        """Charge the ledger, before anything is written; without one, see at least that nobody has
+        two names, since a promise to each of them is half of what it says (under a seed nothing is
+        promised).
+        """
+        pieces = isinstance(self.chosen, PieceMechanism)
+        if self.charging is None and self.seed is None:
+            check_one_name(charge_of(promise, table, pieces), self.seen.of(names, pieces))
+        elif self.charging is not None:
             answer = self.charging.charge(names, self.out, promise, table, pieces, resumed)
             self.told.say("protect", f"ledger: {answer}")
 
@@ -303,7 +316,9 @@ class _Job:
         if chosen.kind == "table":
             data = event_features(data) if recipe.table == "events" else window_features(data)
         release = protect(data, chosen, self.seed)
-        write, names, description = described_file(release, recipe.choices, self.seed)
+        write, names, description = described_file(
+            release, recipe.choices, self.seed, self.plan.cohort.keys, self.plan.alignment
+        )
         noun = "maps" if chosen.kind == "map" else "features"
         self.charge(names, release.guarantee, False)
         try:
@@ -311,8 +326,8 @@ class _Job:
                 write(folder / f"{noun}.{recipe.choices.to}")
                 text = recipe.text(inside=True)
                 (folder / RECIPE_NAME).write_text(text, encoding="utf-8", newline="\n")
-                rows = "maps" if chosen.kind == "map" else "rows of features"
-                self.told.say("protect", f"{len(release.data):,} {rows} by {chosen.name}.")
+                rows = _counted(len(release.data), chosen.kind)
+                self.told.say("protect", f"{rows} by {chosen.name}.")
                 measured = self.attack()
                 description = replace(
                     description, attack=measured.get("attack"), utility=measured.get("utility")

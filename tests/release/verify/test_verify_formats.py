@@ -71,9 +71,9 @@ def test_a_feature_table_is_verified_with_the_certificate_beside_it(
     assert verify(file, raw).passed
     text = file.read_text("utf-8")
     file.write_text(text.replace("0", "1", 1), "utf-8")
-    assert red(verify(file)) == ["files"]
+    assert red(verify(file))[0] == "files"
     file.write_text(text + "bob.jones\n", "utf-8")
-    assert red(verify(file, raw)) == ["files", "identifiers"]
+    assert {"files", "identifiers"} <= set(red(verify(file, raw)))
     file.unlink()
     assert run("verify", file) == 2
 

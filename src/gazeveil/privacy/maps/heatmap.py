@@ -80,7 +80,9 @@ class HeatMap:
 
 
 @dataclass(frozen=True)
-class _Heatmap(Mechanism[Cohort]):
+class HeatmapMechanism(Mechanism[Cohort]):
+    """What heat maps have in common, whatever their noise."""
+
     kind: ClassVar[str] = "map"
 
     rows: int = field(default=45, kw_only=True)
@@ -112,8 +114,7 @@ class _Heatmap(Mechanism[Cohort]):
         sums = self._sums(data)
         count = len(sums) * self.rows * self.columns
         noise = self.noise(len(sums), count, Words(source(seed, self.name)))
-        guarantee = self._guarantee(len(sums), self.delta_num(count))
-        return self.released(self._maps(sums, noise), guarantee, seed)
+        return self.released(self._maps(sums, noise), self.promise(len(sums)), seed)
 
     def _sums(self, cohort: Cohort) -> dict[str, tuple[Space, Ints]]:
         """Sums over viewers per stimulus."""
@@ -159,7 +160,9 @@ class _Heatmap(Mechanism[Cohort]):
             result[stimulus] = HeatMap(stimulus, space, cells, noisy)
         return result
 
-    def _guarantee(self, stimuli: int, delta_num: Fraction) -> Guarantee:
+    def promise(self, stimuli: int) -> Guarantee:
+        """What maps of so many stimuli promise: nothing else of the recordings is in it."""
+        delta_num = self.delta_num(stimuli * self.rows * self.columns)
         # A recording is part of one map; the noise of every map is the same, so each has an equal
         # share of the person's budget.
         per_person = self.budget()
@@ -183,7 +186,7 @@ class _Heatmap(Mechanism[Cohort]):
 
 
 @dataclass(frozen=True)
-class HeatmapLaplace(_Heatmap):
+class HeatmapLaplace(HeatmapMechanism):
     """Heat maps with discrete Laplace noise: pure differential privacy for everything of one
     person.
 
@@ -245,7 +248,7 @@ class HeatmapLaplace(_Heatmap):
 
 
 @dataclass(frozen=True)
-class HeatmapGaussian(_Heatmap):
+class HeatmapGaussian(HeatmapMechanism):
     """Heat maps with discrete Gaussian noise: zero-concentrated differential privacy for everything
     of one person.
 

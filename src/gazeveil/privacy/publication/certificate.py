@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -165,6 +166,18 @@ def _write(path: Path, description: Description, signing_key: SigningKey | None)
     if signing_key is not None:
         signature = json.dumps(sign(signing_key, data), indent=1) + "\n"
         beside(path, SIGNATURE_NAME).write_text(signature, encoding="utf-8", newline="\n")
+    _one_time(path)
+
+
+def _one_time(path: Path) -> None:
+    """Give everything of a release the time of its certificate: archives keep times, and how long
+    each recording took tells how long it was before it was cut.
+    """
+    stamp_ns = beside(path, JSON_NAME).stat().st_mtime_ns
+    certifying = (beside(path, n) for n in (PAGE_NAME, JSON_NAME, SIGNATURE_NAME))
+    for place in (path, *(certifying if path.is_file() else path.rglob("*"))):
+        if place.exists():
+            os.utime(place, ns=(stamp_ns, stamp_ns))
 
 
 def _text(certificate: Mapping[str, object]) -> str:

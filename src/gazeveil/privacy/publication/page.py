@@ -127,11 +127,18 @@ def _done(certificate: Certificate) -> list[str]:
     made = (
         f"Recordings of eye movements were changed by the mechanism `{mechanism['name']}` of the"
         f" software Gazeveil {_part(certificate, 'versions').get('gazeveil', '')}. "
-        f"{does}The recordings themselves are not part of this release."
+        f"{does}{_left(certificate)}"
     )
     settings = f"Its settings: reading {mechanism['reading']}; {parameters}."
     held = [f"It holds {counts}."] if counts else []
     return [made, *held, *_aligned(certificate), settings]
+
+
+def _left(certificate: Certificate) -> str:
+    """What is left of the recordings themselves."""
+    if _part(certificate, "guarantee").get("definition") == "none":
+        return "Nothing bounds how much of the recordings themselves is left in this release."
+    return "The recordings themselves are not part of this release."
 
 
 def _aligned(certificate: Certificate) -> list[str]:
@@ -232,9 +239,12 @@ def _consent(certificate: Certificate) -> list[str]:
         measured = (
             f" In a test on this data, the strongest computer program we tried {_still(attack)}."
         )
+    kept = _texts(certificate, "kept")
+    named = "with the name that I have in the recordings" if "person" in kept else "without my name"
+    dated = "with the times" if "times" in kept else "without the date"
     return [
-        '> "My eye movements will be published in a changed form, without my name and without the'
-        f" date of the recording. {words}{measured} Published data cannot be called back"
+        f'> "My eye movements will be published in a changed form, {named} and {dated}'
+        f" of the recording. {words}{measured} Published data cannot be called back"
         ' afterwards."'
     ]
 

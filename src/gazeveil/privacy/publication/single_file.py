@@ -7,7 +7,7 @@ The file appears last: whoever finds it finds its certificate too.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,6 +23,7 @@ from gazeveil.io.maps_file import write_maps
 from gazeveil.io.people import write_people
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.maps.heatmap import HeatMap
+from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import Description, write_file_certificate
 from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
 from gazeveil.privacy.publication.identities.key_file import check_key_file, write_key
@@ -30,12 +31,13 @@ from gazeveil.privacy.publication.identities.names import (
     PublicNames,
     chance,
     check_names,
+    names_that_pass,
     pseudonyms,
     public_names,
     tells,
 )
 from gazeveil.privacy.publication.signing import SigningKey
-from gazeveil.privacy.publication.statement import ALWAYS, check_keep
+from gazeveil.privacy.publication.statement import ALWAYS, check_keep, promise_of_file
 from gazeveil.privacy.release import Release
 
 #: Writes the file to a place that is given.
@@ -48,6 +50,7 @@ def write_file(
     choices: PublicationChoices,
     seed: int | None = None,
     signing_key: SigningKey | None = None,
+    recorded: Sequence[RecordingKey] = (),
 ) -> Description:
     """Publish a feature table, maps or a table of people as a file with a certificate beside it.
 
@@ -64,6 +67,8 @@ def write_file(
         For tests: names and order follow from it.
     signing_key : SigningKey, optional
         Signs the certificate.
+    recorded : sequence of keys
+        Of the recordings that maps are of: no stimulus may carry the name of a person.
 
     Returns
     -------
@@ -79,7 +84,7 @@ def write_file(
         raise DataError(f"{path} exists already. Name another file.")
     if choices.key_file is not None:
         check_key_file(choices.key_file, path)
-    write, names, description = described_file(release, choices, seed)
+    write, names, description = described_file(release, choices, seed, recorded)
     _staged(path, write, description, signing_key)
     if choices.key_file is not None:
         write_key(choices.key_file, names)
@@ -87,22 +92,30 @@ def write_file(
 
 
 def described_file(
-    release: Release[Any], choices: PublicationChoices, seed: int | None = None
+    release: Release[Any],
+    choices: PublicationChoices,
+    seed: int | None = None,
+    recorded: Sequence[RecordingKey] = (),
+    alignment: Alignment | None = None,
 ) -> tuple[Writer, PublicNames, Description]:
     """What writes the file, the names in it, and what its certificate says; parameters as of
-    :func:`write_file`.
+    :func:`write_file`. `alignment` is that of the recordings before they were protected, where
+    they were aligned.
     """
     check_keep(choices, (), {})
     if isinstance(release.data, FeatureTable):
         write, names, contents = _table(release.data, choices, seed)
         shown = (*_kept(choices), *ALWAYS)
     elif all(isinstance(m, HeatMap) for m in release.data.values()):
-        write, names, contents = _maps(release.data, choices, seed)
+        write, names, contents = _maps(release.data, choices, seed, recorded)
         shown = tuple(c for c in _kept(choices) if c.startswith(FIELDS["stimulus"]))
     else:
         write, names, contents = _people(release.data, choices, seed)
         shown = tuple(c for c in _kept(choices) if c.startswith(FIELDS["person"]))
-    promise = release.guarantee.with_not_covered(*shown)
+    if alignment is None:
+        promise = release.guarantee.with_not_covered(*shown)
+    else:
+        promise = promise_of_file(release.guarantee, alignment, *shown)
     return write, names, _described(release, promise, choices, contents)
 
 
@@ -116,7 +129,14 @@ def _described(
     choices: PublicationChoices,
     contents: Mapping[str, object],
 ) -> Description:
-    origin = release.provenance
+    origin, keep = release.provenance, choices.keep
+    named = {"pseudonyms": "kept" if "person" in keep else "random"}
+    numbered = {"sessions": "kept" if "session" in keep else "numbered in random order"}
+    # Maps hold nobody, and a table of people no sessions: nothing is said of what is not there.
+    alignment = {
+        **(named if "people" in contents else {}),
+        **(numbered if "rows" in contents else {}),
+    }
     return Description(
         promise,
         origin.mechanism,
@@ -124,11 +144,8 @@ def _described(
         origin.parameters,
         origin.seeded,
         origin.versions,
-        kept=choices.keep,
-        alignment={
-            "pseudonyms": "kept" if "person" in choices.keep else "random",
-            "sessions": "kept" if "session" in choices.keep else "numbered in random order",
-        },
+        kept=keep,
+        alignment=alignment,
         contents=contents,
     )
 
@@ -177,12 +194,15 @@ def _table(
 
 
 def _maps(
-    maps: Mapping[str, HeatMap], choices: PublicationChoices, seed: int | None
+    maps: Mapping[str, HeatMap],
+    choices: PublicationChoices,
+    seed: int | None,
+    recorded: Sequence[RecordingKey],
 ) -> tuple[Writer, PublicNames, dict[str, object]]:
     """Maps under published names of stimuli; maps are of no person."""
     if choices.stimuli is None and "stimulus" not in choices.keep:
-        passed = tuple(s for s in maps if not tells(s, ()))
-        choices = replace(choices, stimuli=passed)
+        passed = names_that_pass(recorded) if recorded else {s for s in maps if not tells(s, ())}
+        choices = replace(choices, stimuli=tuple(s for s in maps if s in passed))
     keys: list[RecordingKey] = [("", s, "", "") for s in maps]
     check_names(choices, keys)
     names = public_names(keys, choices, chance(seed))

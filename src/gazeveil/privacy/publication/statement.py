@@ -94,6 +94,16 @@ def published_promise(
     return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, aligned_first)))
 
 
+def promise_of_file(promise: Guarantee, alignment: Alignment, *shown: str) -> Guarantee:
+    """The guarantee of a table or of maps that were made of recordings on a public clock: somebody
+    else's length and rate moved what was taken of everybody's gaze.
+    """
+    if alignment.rate_hz is not None or alignment.lengths_s or alignment.distances_mm:
+        shown = (*shown, _MEDIANS)
+    promise = promise.with_not_covered(*shown)
+    return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, True)))
+
+
 def _of_pieces(
     promise: Guarantee, choices: PublicationChoices, alignment: Alignment, aligned_first: bool
 ) -> Guarantee:

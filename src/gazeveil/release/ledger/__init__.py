@@ -2,7 +2,12 @@
 
 from gazeveil.release.ledger.charge import ReleaseCharge, charge_of
 from gazeveil.release.ledger.fingerprint import PersonPrint, people_prints, prints_of
-from gazeveil.release.ledger.ledger import LedgerAnswer, ReleaseLedger, default_ledger
+from gazeveil.release.ledger.ledger import (
+    LedgerAnswer,
+    ReleaseLedger,
+    check_one_name,
+    default_ledger,
+)
 
 __all__ = [
     "LedgerAnswer",
@@ -10,6 +15,7 @@ __all__ = [
     "ReleaseCharge",
     "ReleaseLedger",
     "charge_of",
+    "check_one_name",
     "default_ledger",
     "people_prints",
     "prints_of",

@@ -247,7 +247,7 @@ def _answer(
     earlier: list[dict[str, Any]],
     budget: Number | None,
 ) -> LedgerAnswer:
-    _check_names(charge, people)
+    check_one_name(charge, people)
     before = [(ReleaseCharge.from_dict(r["charge"]), _prints(r)) for r in earlier]
     worst, met, shared = charge.loss, set(), 0
     for person in people.values():
@@ -312,7 +312,14 @@ def _larger(a: Loss, b: Loss) -> Loss:
     return b if b.measure == "concentrated" else a
 
 
-def _check_names(charge: ReleaseCharge, people: Mapping[str, PersonPrint]) -> None:
+def check_one_name(charge: ReleaseCharge, people: Mapping[str, PersonPrint]) -> None:
+    """Refuse a release that promises something to people, and in which somebody has two names.
+
+    Raises
+    ------
+    BudgetError
+        If two of the people share recorded gaze.
+    """
     if charge.loss is None and not charge.groups:
         return  # nothing is said of a person
     if (same := under_two_names(people)) is not None:

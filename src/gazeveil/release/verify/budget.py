@@ -1,9 +1,9 @@
-"""The promise, worked out again from the mechanism, its parameters and the released recordings.
+"""The promise, worked out again from the mechanism, its parameters and what is released.
 
 A stream mechanism promises what follows from its parameters and from the rates, spaces and lengths
-of the released recordings, so all numbers are compared. What a mechanism over people promises also
-depends on the recordings behind the release; of it the definition, the status and the numbers that
-are parameters are compared.
+of the released recordings, one on tables or maps what follows from the released file; so all
+numbers are compared. What a mechanism over people promises also depends on the recordings behind
+the release; of it the definition, the status and the numbers that are parameters are compared.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ from typing import Any
 from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.maps.heatmap import HeatmapMechanism
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.publication.certificate import per_person
 from gazeveil.privacy.rational import exact, format_exact
 from gazeveil.privacy.stream.kaleido.regions import by_radius, radius_in
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.release.verify.certified import FilesOfRelease, certified_mechanism
+from gazeveil.release.verify.one_file import ReleasedFile
 from gazeveil.release.verify.outcome import VerifyCheck
+from gazeveil.release.verify.stated import contradictions
 
 _NAME = "promise"
 
@@ -36,8 +39,9 @@ def check_budget(
     files: FilesOfRelease,
     released: Cohort | None,
     raw: Cohort | None = None,
+    file: ReleasedFile | None = None,
 ) -> VerifyCheck:
-    """Work the promise out again and compare.
+    """Work the promise out again and compare, also what the certificate says in several places.
 
     Parameters
     ----------
@@ -50,13 +54,30 @@ def check_budget(
     raw : Cohort, optional
         The recordings behind it: where they were put on the public clock after the protection,
         what a person adds up to follows from them.
+    file : ReleasedFile, optional
+        Its one file, where it is not made of recordings.
     """
+    found = _worked_out(certificate, files, released, raw, file)
+    return replace(found, failures=(*found.failures, *contradictions(certificate)))
+
+
+def _worked_out(
+    certificate: Mapping[str, Any],
+    files: FilesOfRelease,
+    released: Cohort | None,
+    raw: Cohort | None,
+    file: ReleasedFile | None,
+) -> VerifyCheck:
     try:
         chosen = certified_mechanism(certificate, files)
     except GazeveilError as error:
         return VerifyCheck(_NAME, (f"The certificate's mechanism cannot be made: {error}",))
     except (KeyError, TypeError, AttributeError):
         return VerifyCheck(_NAME, ("The certificate does not name its mechanism as it must.",))
+    if file is not None and (promise := _of_file(chosen, file)) is not None:
+        expected = promise.tested() if certificate.get("seeded") else promise
+        unlike = (*_differences(certificate, expected, True), *_unsaid(certificate, expected))
+        return VerifyCheck(_NAME, unlike, "worked out again from mechanism and file")
     if not (isinstance(chosen, StreamMechanism) and chosen.stride == 1):
         return _by_parameters(certificate, chosen)
     before = certificate.get("alignment", {}).get("before_protection", True)
@@ -74,6 +95,31 @@ def check_budget(
     if protected is None:
         note += "; what a person adds up to follows from those behind the release (--against)"
     return VerifyCheck(_NAME, tuple(failures), note)
+
+
+def _of_file(chosen: Mechanism[Any], file: ReleasedFile) -> Guarantee | None:
+    """What the mechanism promises for a file of this shape; None where that does not follow."""
+    if isinstance(chosen, HeatmapMechanism):
+        return chosen.promise(max(1, len(file.stimuli)))
+    if file.table is None:
+        return None
+    try:
+        # A released table has the people, recordings, rows and bounds that its promise counts.
+        return chosen.release(file.table).guarantee
+    except GazeveilError:
+        return None
+
+
+def _unsaid(certificate: Mapping[str, Any], expected: Guarantee) -> Iterator[str]:
+    """What the mechanism assumes or leaves out, and the certificate does not say."""
+    claimed = certificate["guarantee"]
+    for name, clauses in (
+        ("assumptions", expected.assumptions),
+        ("not_covered", expected.not_covered),
+    ):
+        for clause in clauses:
+            if clause not in claimed.get(name, ()):
+                yield f"The certificate's '{name}' leaves out: {_short(clause)}."
 
 
 def _with_stated_r(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gazeveil.gaze.cohort import Attributes
+from gazeveil.privacy.guarantee import OF_PEOPLE
 from gazeveil.privacy.publication.piece_files import viewers_of
 from gazeveil.privacy.rational import exact
 from gazeveil.release.verify.outcome import VerifyCheck
@@ -47,12 +48,14 @@ def check_groups(
 ) -> VerifyCheck:
     """Where people of a group get the same gaze, at least k have it."""
     guarantee = certificate["guarantee"]
-    if guarantee["definition"] != "k-anonymity":
+    if guarantee["definition"] not in OF_PEOPLE:
         return VerifyCheck("groups", note="none are promised")
     k, names = _whole("k", guarantee["numbers"]["k"]), {r.person for r in recordings}
     if len(names) < k:
         failure = f"{len(names)} people are released, and groups of {k} are promised."
         return VerifyCheck("groups", (failure,))
+    if guarantee["definition"] != "k-anonymity":
+        return VerifyCheck("groups", note=f"at least {k} people are released")
     saw: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for r in recordings:
         saw[r.person].append((r.stimulus, r.samples))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from gazeveil.release.verify.identifiers import (
     identifiers,
     texts_of,
 )
+from gazeveil.release.verify.one_file import ReleasedFile, check_file_contents, released_file
 from gazeveil.release.verify.outcome import VerifiedRelease, VerifyCheck
 from gazeveil.release.verify.people import check_contents, check_groups, check_table
 from gazeveil.release.verify.pieces import check_pieces
@@ -87,15 +88,23 @@ def verify(
         check_page(place, certificate),
         check_signature(place, key),
     ]
-    of_recordings = _of_recordings(certificate, files)
+    kind = _kind(certificate, files)
+    of_recordings = kind in ("stream", "cohort")
     released, problem = _released(place) if of_recordings else (None, "")
+    file, unread = (None, "") if of_recordings else released_file(place, kind)
     raw = _raw(against)
     try:
-        found += _inside(certificate, files, released, problem, raw, progress)
+        if of_recordings:
+            found += _inside(certificate, files, released, problem, raw, progress)
+        else:
+            found += [
+                check_file_contents(certificate, file, unread),
+                check_budget(certificate, files, None, file=file),
+            ]
         if raw is not None:
             where = source if isinstance(against, Cohort) else against
             raw_files = None if where is None else Path(where)
-            found += _against(files, certificate, released, raw, raw_files, progress)
+            found += _against(files, certificate, released, raw, raw_files, progress, file)
     except ParameterError as error:
         found.append(VerifyCheck("certificate", (f"PRIVACY.json is not whole: {error}",)))
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -105,12 +114,12 @@ def verify(
     return VerifiedRelease(tuple(found))
 
 
-def _of_recordings(certificate: Mapping[str, Any], files: FilesOfRelease) -> bool:
-    """Whether the release is made of recordings, and not of maps or a table."""
+def _kind(certificate: Mapping[str, Any], files: FilesOfRelease) -> str:
+    """The kind of the mechanism; that of recordings where it cannot be made."""
     try:
-        return certified_mechanism(certificate, files).kind in ("stream", "cohort")
+        return certified_mechanism(certificate, files).kind
     except (GazeveilError, KeyError, TypeError, AttributeError):
-        return True
+        return "stream"
 
 
 def _of_pieces(certificate: Mapping[str, Any]) -> bool:
@@ -166,6 +175,7 @@ def _against(
     raw: Cohort,
     source: Path | None,
     progress: Progress,
+    file: ReleasedFile | None,
 ) -> list[VerifyCheck]:
     """What the release shows of the recordings."""
     listed = [(f.kind, f.example) for f in inventory(source).findings] if source is not None else []
@@ -190,9 +200,11 @@ def _against(
     else:
         for _ in noting(raw):
             pass
-    stimuli = set(released.stimuli) if released is not None else set()
+    stimuli: Collection[str] = () if file is None else file.stimuli
+    names: Collection[str] = () if file is None else file.people
+    if released is not None:
+        stimuli, names = released.stimuli, {item.person for item in released.items}
     wanted = {t: k for t, k in wanted.items() if t not in stimuli}
-    names = {item.person for item in released.items} if released is not None else set()
     kept = certificate.get("kept", ())
     words = _vocabulary(certificate, files)
     found.append(check_identifiers(files.place, wanted, kept, words, names))

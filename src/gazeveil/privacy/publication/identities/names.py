@@ -134,19 +134,31 @@ def _passed(
         seen.setdefault(key[place], set()).add(key[0])
     if field in choices.keep:
         return {name: name for name in seen}
-    everybody = {k[0] for k in keys}
     if choices.stimuli is not None:
         allowed = {*choices.stimuli, ""}
     else:
-        enough = min(2, len(everybody))
-        allowed = {n for n, who in seen.items() if len(who) >= enough and not tells(n, carried)}
-        allowed.add("")
+        allowed = {*names_that_pass(keys, place, carried), ""}
     other = sorted(set(seen) - allowed)
     source.shuffle(other)
     numbers = (f"{field}-{i:03d}" for i in range(1, len(seen) * 2 + 2))
     free = (n for n in numbers if n not in seen)
     replaced = {name: next(free) for name in other}
     return {name: replaced.get(name, name) for name in seen}
+
+
+def names_that_pass(
+    keys: Sequence[RecordingKey], place: int = 1, people: Collection[str] | None = None
+) -> set[str]:
+    """Names of stimuli that may be published without being listed: at least two people have them,
+    where there are two, and they carry none of `people`, by default those of the keys. `place` is
+    that of the name in a key.
+    """
+    seen: dict[str, set[str]] = {}
+    for key in keys:
+        seen.setdefault(key[place], set()).add(key[0])
+    everybody = {k[0] for k in keys}
+    enough, carried = min(2, len(everybody)), everybody if people is None else people
+    return {n for n, who in seen.items() if len(who) >= enough and not tells(n, carried)}
 
 
 def tells(name: str, people: Iterable[str]) -> bool:
@@ -172,6 +184,6 @@ def tells(name: str, people: Iterable[str]) -> bool:
 
 def check_names(choices: PublicationChoices, keys: Sequence[RecordingKey]) -> None:
     """Refuse an allow-list with a name that nobody has: a misspelt one would be lost in silence."""
-    known = {k[1] for k in keys} | {k[3] for k in keys}
+    known = ({k[1] for k in keys} | {k[3] for k in keys}) - {""}
     for name in choices.stimuli or ():
         checks.one_of("publication", "stimuli", name, known)

@@ -1,0 +1,144 @@
+"""Releases of tables, maps and drawn recordings are verified as whole as those of samples: what
+they count, promise and leave out, also where the tamperer wrote page and hashes anew.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gazeveil
+from gazeveil.privacy.publication.certificate import hashes
+from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.page import page
+from gazeveil.release.publishing import publish
+from gazeveil.release.recipe import Recipe
+from gazeveil.release.verify import verify
+
+TABLE, MAPS, DRAWN, THINNED = (
+    "fpa:epsilon=10",
+    "heatmap-laplace:epsilon=2",
+    "event-synth-pd:k=4,gamma=4",
+    "temporal:K=3",
+)
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recordings of stimuli that folders are called after, with a digit, as GazeCom has one."""
+    made = gazeveil.simulate(8, 2, 6.0, 60.0, seed=1)
+    folder = tmp_path_factory.mktemp("raw") / "recordings"
+    gazeveil.Cohort(
+        [r.with_(person=f"viewer{r.person}", stimulus=f"bridge_{r.stimulus[-1]}") for r in made]
+    ).write(folder)
+    (folder / "bridge_1").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def releases(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("releases")
+    for mechanism in (TABLE, MAPS, DRAWN, THINNED):
+        released(raw, folder / mechanism.partition(":")[0], mechanism)
+    return folder
+
+
+def released(raw: Path, out: Path, mechanism: str, to: str = "parquet") -> Path:
+    choices = PublicationChoices(durations="common", to=to)
+    publish(Recipe(raw, mechanism, choices, battery="none"), gazeveil.read(raw), out)
+    return out
+
+
+@pytest.mark.parametrize("to", ["parquet", "csv"])
+@pytest.mark.parametrize("mechanism", [TABLE, MAPS, "k-same-select:k=4", "marginals:k=4"])
+def test_a_table_and_maps_are_green_against_their_recordings(
+    mechanism: str, to: str, raw: Path, tmp_path: Path
+) -> None:
+    out = released(raw, tmp_path / "out", mechanism, to)
+    result = verify(out, against=raw)
+    assert result.passed, [c for c in result.checks if not c.passed]
+    assert next(c for c in result.checks if c.name == "promise").note.startswith("worked out again")
+
+
+def _both(name: str, value: list[str]) -> Callable[[dict[str, Any]], None]:
+    def edit(certificate: dict[str, Any]) -> None:
+        certificate[name] = certificate["guarantee"][name] = value
+
+    return edit
+
+
+def _more_people(certificate: dict[str, Any]) -> None:
+    certificate["mechanism"]["parameters"]["k"] = "40"
+    for part in (certificate["guarantee"], certificate["per_person"]):
+        part["numbers"]["k"] = "40"
+
+
+def _less_for_a_person(certificate: dict[str, Any]) -> None:
+    certificate["guarantee"]["user"] = {"epsilon": "1"}
+    certificate["per_person"]["numbers"] = {"epsilon": "1"}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "edit", "red"),
+    [
+        (TABLE, lambda c: c["contents"].update(people=2400), "contents"),
+        (TABLE, lambda c: c["contents"].update(rows=5), "contents"),
+        (TABLE, lambda c: c["per_person"]["numbers"].update(epsilon="1"), "promise"),
+        (TABLE, _less_for_a_person, "promise"),
+        (TABLE, _both("not_covered", []), "promise"),
+        (TABLE, _both("assumptions", []), "promise"),
+        (MAPS, lambda c: c["contents"].update(stimuli=1), "contents"),
+        (MAPS, lambda c: c["contents"].update(people=500), "contents"),
+        (MAPS, _less_for_a_person, "promise"),
+        (MAPS, _both("not_covered", []), "promise"),
+        (DRAWN, _more_people, "groups"),
+        (DRAWN, lambda c: c["per_person"]["numbers"].update(k="40"), "promise"),
+        (DRAWN, lambda c: c.update(not_covered=[]), "promise"),
+        (THINNED, lambda c: c["guarantee"].update(status="proved"), "promise"),
+    ],
+)
+def test_an_edited_certificate_is_red_although_page_and_hashes_fit(
+    mechanism: str, edit: Callable[[dict[str, Any]], None], red: str, releases: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(releases / mechanism.partition(":")[0], out)
+    assert verify(out).passed
+    certificate = json.loads((out / "PRIVACY.json").read_text("utf-8"))
+    edit(certificate)
+    (out / "PRIVACY.md").write_text(page(certificate), "utf-8")
+    certificate["files"] = hashes(out)
+    (out / "PRIVACY.json").write_text(json.dumps(certificate, indent=1), "utf-8")
+    assert {c.name for c in verify(out).checks if not c.passed} == {red}
+
+
+def test_a_damaged_table_is_red(releases: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(releases / "fpa", out)
+    (out / "features.parquet").write_bytes(b"PAR1 nothing PAR1")
+    assert not verify(out).passed
+
+
+@pytest.mark.parametrize("mechanism", [TABLE, MAPS])
+def test_what_the_public_clock_tells_is_not_covered_by_tables_and_maps_either(
+    mechanism: str, releases: Path
+) -> None:
+    out = releases / mechanism.partition(":")[0]
+    certificate = json.loads((out / "PRIVACY.json").read_text("utf-8"))
+    assert any("rounded medians" in clause for clause in certificate["not_covered"])
+    assert any("clock of 60 Hz" in clause for clause in certificate["assumptions"])
+
+
+def test_the_page_says_nothing_of_names_where_maps_have_none(releases: Path) -> None:
+    assert "random names" in (releases / "fpa/PRIVACY.md").read_text("utf-8")
+    assert "random names" not in (releases / "heatmap-laplace/PRIVACY.md").read_text("utf-8")
+
+
+def test_the_page_does_not_call_samples_gone_that_stay(releases: Path) -> None:
+    gone = "The recordings themselves are not part of this release."
+    assert gone in (releases / "fpa/PRIVACY.md").read_text("utf-8")
+    assert gone not in (releases / "temporal/PRIVACY.md").read_text("utf-8")
