@@ -9,15 +9,13 @@ from itertools import islice
 from gazeveil.gatekeeper.core.area_metrics import AreaMetrics, MeasuredArea
 from gazeveil.gatekeeper.core.areas import RegisteredArea, area_of, snap
 from gazeveil.gatekeeper.core.counters import CounterAnswer
-from gazeveil.gatekeeper.core.device_state import DeviceState
+from gazeveil.gatekeeper.core.device_state import AllowedRequest, DeviceState
 from gazeveil.gatekeeper.core.events.listeners import MODES, Listener, SaccadeStart, TileListener
 from gazeveil.gatekeeper.core.events.log import KINDS, PublicEvent
 from gazeveil.gatekeeper.core.selection import DWELL_MS
 from gazeveil.gatekeeper.core.targets import Target, place
 from gazeveil.gatekeeper.errors import Denied
-from gazeveil.gatekeeper.policy.decision import Request
 from gazeveil.gatekeeper.policy.rules import judge
-from gazeveil.gatekeeper.streams.billing import Billing
 from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
 from gazeveil.gatekeeper.streams.shared import Deliver, Subscriber
 from gazeveil.gatekeeper.streams.subscription import PrivateStream, Subscription
@@ -46,7 +44,7 @@ class App:
         self.name = name
         self._origin = origin
 
-    def _ask(self, action: str, call: str, areas: int | None = None) -> Billing:
+    def _ask(self, action: str, call: str, areas: int | None = None) -> AllowedRequest:
         state = self._state
         with state.lock:
             request = state.request(self.name, action, self._origin, areas=areas)
@@ -158,7 +156,7 @@ class App:
 
     def _events(
         self,
-        allowed: Billing,
+        allowed: AllowedRequest,
         kind: str,
         area_id: int,
         since_ms: int | None,
@@ -205,8 +203,8 @@ class App:
         """The differentially private number of fixations in an area since its counter began, with
         its first call by any app.
         """
-        state, billing = self._state, self._ask("counter", "counter")
-        with state.answering(billing):
+        state, allowed = self._state, self._ask("counter", "counter")
+        with state.answering(allowed):
             rectangle = self._area(area_id).rectangle
             counter = state.counters.get(rectangle)
             horizon = 0 if counter is None else counter.tree_of(state.tick)
@@ -216,12 +214,12 @@ class App:
             owed = 1 if last is None else horizon - last
             device_owed = 1 if device_last is None else horizon - device_last
         epsilon = state.counters.epsilon
-        billing.pay(
+        allowed.billing.pay(
             "counter",
             ("epsilon", epsilon * max(0, device_owed)),
             [(self.name, ("epsilon", epsilon * max(0, owed)))],
         )
-        with state.answering(billing):
+        with state.answering(allowed):
             counter = state.counters.begin(rectangle, state.tick)
             app_state.horizons[rectangle] = max(horizon, app_state.horizons.get(rectangle, 0))
             state.charged[rectangle] = max(horizon, state.charged.get(rectangle, 0))
@@ -368,24 +366,19 @@ class App:
             # may be open.
             state.opening[self.name] += 1
         try:
-            billing = state.ask(request, "open_private_stream")
+            allowed = state.ask(request, "open_private_stream")
             if not callable(callback):
                 raise Denied("parameter", "A stream is delivered to something that can be called.")
-            return self._opened(billing, mechanism_of(mechanism), every, request, callback)
+            return self._opened(allowed, mechanism_of(mechanism), every, callback)
         finally:
             with state.lock:
                 state.opening -= Counter((self.name,))
 
     def _opened(
-        self,
-        billing: Billing,
-        made: StreamMechanism,
-        every: int,
-        request: Request,
-        callback: Deliver,
+        self, allowed: AllowedRequest, made: StreamMechanism, every: int, callback: Deliver
     ) -> PrivateStream:
         state = self._state
-        with state.answering(billing):
+        with state.answering(allowed):
             pool = state.pool
             shared, view = pool.reserve(made, every)
             pay = shared.first_lease(view, self.name)
@@ -405,7 +398,7 @@ class App:
                 next(state.numbers), self.name, state.leave, str(made), view.guarantee, rate_hz
             )
             state.pool.subscribe(shared, Subscriber(self.name, callback, stream, view), paid)
-            state.enter(stream, request)
+            state.enter(stream, allowed.request)
             state.review()  # the policy may have changed while the ledger wrote
             if state.closed:
                 stream.end("The Gatekeeper is closed.", "closed")

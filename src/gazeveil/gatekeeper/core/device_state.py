@@ -15,6 +15,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -48,6 +49,20 @@ if TYPE_CHECKING:
     from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Ledger
     from gazeveil.gatekeeper.policy.grant import Grant
+
+
+@dataclass(frozen=True)
+class AllowedRequest:
+    """A request that the policy allowed, for the wearer whose billing that is."""
+
+    request: Request
+    billing: Billing
+    policy: Policy
+
+
+def _again(was: Request, now_ns: int) -> Request:
+    """A request that was allowed, to be decided anew; what was counted then counts no more."""
+    return Request(was.app, was.action, was.mechanism, now_ns, 0, 0, was.origin, was.rate_hz)
 
 
 class DeviceState:
@@ -164,14 +179,21 @@ class DeviceState:
             self._begin(self.counters.anew())
 
     @contextlib.contextmanager
-    def answering(self, billing: Billing) -> Iterator[None]:
-        """Hold the lock for an answer that was allowed while that billing was in use, and refuse it
-        where the wearer has changed since.
+    def answering(self, allowed: AllowedRequest) -> Iterator[None]:
+        """Hold the lock for an answer to a request that was allowed, and refuse it where the wearer
+        has changed since, or the policy does not allow it any more: its row of the audit log, or
+        its charge, may have waited for a disk.
         """
         with self.lock:
-            if billing is not self.billing:
+            if allowed.billing is not self.billing:
                 raise Denied("wearer", CHANGED)
+            if allowed.policy is not self.policy and (denied := self._denied_now(allowed.request)):
+                raise denied
             yield
+
+    def _denied_now(self, was: Request) -> Denied | None:
+        decision = self.decide(_again(was, self.clock_ns()))
+        return None if decision.allow else Denied(decision.code, decision.reason)
 
     def app_state(self, app: str) -> AppState:
         """What is remembered of an app."""
@@ -199,13 +221,13 @@ class DeviceState:
         )
         return Request(app, action, mechanism, now, calls, streams, origin, rate_hz, areas)
 
-    def ask(self, request: Request, what: str) -> Billing:
+    def ask(self, request: Request, what: str) -> AllowedRequest:
         """Refuse, or let an answer be given; the call is counted and recorded.
 
         Returns
         -------
-        Billing
-            Of the wearer that the answer was allowed for; :meth:`answering` takes it.
+        AllowedRequest
+            What :meth:`answering` takes.
 
         Raises
         ------
@@ -217,7 +239,8 @@ class DeviceState:
         with self.lock:
             if self.closed:
                 raise Denied("closed", "The Gatekeeper is closed.")
-            decision, billing = self.decide(request), self.billing
+            allowed = AllowedRequest(request, self.billing, self.policy)
+            decision = self.decide(request)
             refusals = self.refusals_of_unknown
             # Nothing is remembered of names that nobody granted anything.
             if request.app in self.policy.apps:
@@ -237,7 +260,7 @@ class DeviceState:
             detail["mechanism"] = request.mechanism[:300]
         self.record("answer", request.app, detail)
         self._used(request)
-        return billing
+        return allowed
 
     def decide(self, request: Request) -> AccessDecision:
         """What the policy says, and whether the grant is not over by its use."""
@@ -318,8 +341,7 @@ class DeviceState:
         """What the policy says now of every subscription."""
         now = self.clock_ns()
         for subscription, was in tuple(self.subscriptions.items()):
-            again = Request(was.app, was.action, was.mechanism, now, 0, 0, was.origin, was.rate_hz)
-            yield subscription, self.decide(again)
+            yield subscription, self.decide(_again(was, now))
 
     def review(self) -> None:
         """End the subscriptions that the policy no longer allows."""
