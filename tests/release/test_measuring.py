@@ -28,6 +28,15 @@ def test_an_attacker_who_sees_raw_gaze_is_told_apart_from_guessing(cohort: Cohor
     assert any("recognised" in sentence for sentence in found["said"])
 
 
+def test_figures_have_two_digits_since_they_come_from_the_recordings(cohort: Cohort) -> None:
+    noisy = gazeveil.mechanism("gaussian", sigma_deg=3)
+    found = measure(cohort, noisy, "none", ("signal", "density", "events"), 1, executor=1)
+    rows = found["utility"]["analyses"]
+    figures = [r[n] for r in rows for n in ("value", "reference") if r[n] is not None]
+    assert len(figures) > 2
+    assert all(float(f"{figure:.2g}") == figure for figure in figures)
+
+
 def test_what_cannot_be_measured_is_said_and_not_made_up(cohort: Cohort) -> None:
     maps = measure(cohort, gazeveil.mechanism("heatmap-laplace", epsilon=1), "quick")
     assert maps["attack"] is None

@@ -177,17 +177,23 @@ def _utility(measures: Sequence[Measure], middle_deg: float) -> dict[str, object
         if words is None or not math.isfinite(m.value):
             continue
         guess = middle_deg if m.metric == "rmse_deg" else m.chance
-        reference = round(guess, 3) if math.isfinite(guess) else None
+        reference = _rounded(guess) if math.isfinite(guess) else None
         rows.append(
             {
                 "analysis": words[0],
                 "metric": words[1],
-                "value": round(m.value, 3),
+                "value": _rounded(m.value),
                 "unit": words[2],
                 "reference": reference,
             }
         )
     return {"analyses": rows} if rows else None
+
+
+def _rounded(value: float) -> float:
+    # Figures come from the recordings without noise: a third digit tells who took part.
+    shown = float(f"{value:.2g}")
+    return int(shown) if abs(shown) >= 10 else shown
 
 
 def _said(attack: dict[str, object] | None, utility: dict[str, object] | None) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import pytest
 import gazeveil
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.privacy.publication.certificate import (
+    FIGURES,
     Description,
     per_person,
     read_certificate,
@@ -65,6 +66,21 @@ def test_every_file_is_listed_with_its_hash(cohort: gazeveil.Cohort, tmp_path: P
     promise: Any = certificate["guarantee"]
     assert promise["numbers"]["rho"] == str(description.guarantee.rho)
     assert not (folder / "PRIVACY.sig").exists()
+
+
+@pytest.mark.parametrize("name", ["attack", "utility"])
+def test_what_was_measured_on_the_recordings_is_not_covered(
+    cohort: gazeveil.Cohort, name: str
+) -> None:
+    figures = {
+        "attack": {"attacker": "knn", "found": 1, "people": 4, "guessing": 1},
+        "utility": {"analyses": []},
+    }
+    silent = described(cohort, "gaussian:sigma_deg=5").to_dict()
+    told = described(cohort, "gaussian:sigma_deg=5", **{name: figures[name]}).to_dict()
+    assert FIGURES not in silent["not_covered"]  # type: ignore[operator]
+    assert FIGURES in told["not_covered"]  # type: ignore[operator]
+    assert FIGURES in str(told["sentence"])
 
 
 def test_the_page_is_made_from_the_certificate_alone(

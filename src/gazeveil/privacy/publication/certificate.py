@@ -30,6 +30,10 @@ VERSION = 1
 
 JSON_NAME, PAGE_NAME, SIGNATURE_NAME = "PRIVACY.json", "PRIVACY.md", "PRIVACY.sig"
 
+#: What measurements show: no mechanism stands between them and the recordings, so that somebody who
+#: has recordings can try who took part.
+FIGURES = "the figures of attackers and analyses below, which come from the recordings, rounded"
+
 #: Files that `PRIVACY.json` cannot list: itself, and what is made from its bytes.
 UNLISTED = frozenset({JSON_NAME, SIGNATURE_NAME})
 
@@ -81,9 +85,15 @@ class Description:
     attack: Mapping[str, object] | None = None
     utility: Mapping[str, object] | None = None
 
+    @property
+    def promise(self) -> Guarantee:
+        """The guarantee, which does not speak of what was measured on the recordings."""
+        measured = self.attack is not None or self.utility is not None
+        return self.guarantee.with_not_covered(FIGURES) if measured else self.guarantee
+
     def to_dict(self) -> dict[str, object]:
         """The certificate as JSON has it, without `files`."""
-        promise, table = self.guarantee, self.people_table
+        promise, table = self.promise, self.people_table
         return {
             "format": FORMAT,
             "version": VERSION,
