@@ -127,3 +127,20 @@ def test_nobody_is_sent_for_a_key_that_cannot_exist(
     said = " ".join(capsys.readouterr().err.split())
     assert words in said
     assert "--key-file" not in said
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "shows"),
+    [("clock-render:epsilon=1,r_deg=2", True), ("kaleido:epsilon=1,w=30,r_deg=2", False)],
+)
+def test_a_length_that_losses_show_is_printed_as_not_covered(
+    mechanism: str, shows: bool, tmp_path: Path
+) -> None:
+    recordings = list(gazeveil.simulate(3, 1, 10.0, 60.0, seed=1))
+    recordings[0] = recordings[0].slice(0, 300)  # five seconds, of ten that are public
+    source = gazeveil.Cohort(recordings).write(tmp_path / "in")
+    publish(recipe(source, mechanism), gazeveil.read(source), tmp_path / "out")
+    tails = [r.valid[420:] for r in gazeveil.read(tmp_path / "out")]
+    assert any(not tail.any() for tail in tails) is shows
+    page = (tmp_path / "out/PRIVACY.md").read_text("utf-8")
+    assert ("which ends in lost samples" in page) is shows

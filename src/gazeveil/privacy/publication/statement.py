@@ -19,7 +19,7 @@ from gazeveil.privacy.publication.identities.people_table import PeopleTable, at
 from gazeveil.privacy.publication.part import CHANNELS
 from gazeveil.privacy.publication.piece_files import makes_pieces
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.stream.losses.option import NEVER_COVERED
+from gazeveil.privacy.stream.losses.option import LOST, NEVER_COVERED
 
 _RATE, _LENGTH, _ATTRIBUTES = (
     "the rate of each recording",
@@ -27,6 +27,11 @@ _RATE, _LENGTH, _ATTRIBUTES = (
     "the attributes of people",
 )
 _BEGINNING = NEVER_COVERED[0]
+
+#: What a public length does not hide where losses show: it is filled up with lost samples.
+_ENDS = (
+    "how long a recording was that is shorter than the public length, which ends in lost samples"
+)
 
 #: What the public clock, lengths and screens are made from: functions of the data, which no
 #: mechanism has protected.
@@ -88,9 +93,12 @@ def published_promise(
         hidden.add(_RATE)
     if alignment.lengths_s and stimuli <= set(alignment.lengths_s):
         hidden |= {_LENGTH, _BEGINNING}
+    shown = _shown(choices, alignment, aligned_first, table, stimuli)
+    if alignment.lengths_s and any(c.startswith(LOST) for c in promise.not_covered):
+        shown.append(_ENDS)
     promise = replace(
         promise, not_covered=tuple(c for c in promise.not_covered if c not in hidden)
-    ).with_not_covered(*_shown(choices, alignment, aligned_first, table, stimuli), *ALWAYS)
+    ).with_not_covered(*shown, *ALWAYS)
     return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, aligned_first)))
 
 
