@@ -250,6 +250,27 @@ def test_an_app_sends_no_more_over_many_connections_than_over_one(tmp_path: Path
             assert third.hear()["type"] == "pong"
 
 
+def test_an_app_holds_no_more_subscriptions_over_many_connections_than_it_may(
+    tmp_path: Path,
+) -> None:
+    """Each event is told to all of them: with four thousand other apps waited for their samples."""
+    with running(tmp_path / "home", subscriptions_per_app=3) as here:
+        token, other = here.app(), here.app()
+        with here.talk(token) as one, here.talk(token) as two, here.talk(other) as third:
+            assert one.subscribe(1, what="tile")["type"] == "subscribed"
+            assert one.subscribe(2, what="fixation")["type"] == "subscribed"
+            assert two.subscribe(1, what="tile")["type"] == "subscribed"
+            refused = two.subscribe(2, what="tile")
+            assert (refused["code"], refused["reason"]) == (
+                "rate",
+                "An app may hold 3 subscriptions. End one first.",
+            )
+            assert third.subscribe(1, what="tile")["type"] == "subscribed"
+            one.say(type="unsubscribe", id=1)
+            assert one.until("ended")["id"] == 1
+            assert two.subscribe(2, what="tile")["type"] == "subscribed"
+
+
 def test_the_rate_of_the_grant_is_429_and_says_so(here: Running) -> None:
     token = here.app(calls_per_minute=3)
     with here.client(token) as app:

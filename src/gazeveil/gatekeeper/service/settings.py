@@ -137,6 +137,8 @@ class Settings(BaseSettings):
     """Messages kept for a slow reader; then the oldest are dropped and counted."""
     subscriptions: int = Field(32, ge=1, le=1024)
     """Open subscriptions of one WebSocket."""
+    subscriptions_per_app: int = Field(256, ge=1)
+    """Open subscriptions of one app, on all its WebSockets together."""
     connections: int = Field(1024, ge=1)
     """Open WebSockets in all."""
     connections_per_app: int = Field(128, ge=1)

@@ -120,6 +120,12 @@ class AppSession:
         if len(connection.channels) >= most:
             reason = f"A connection may hold {most} subscriptions. End one first."
             return self._refuse(wish.id, "rate", reason)
+        # An event goes to each of them before the next sample is looked at.
+        most = self.service.settings.subscriptions_per_app
+        theirs = self.service.broadcaster.of(self.caller.app)
+        if sum(len(one.channels) for one in theirs) >= most:
+            reason = f"An app may hold {most} subscriptions. End one first."
+            return self._refuse(wish.id, "rate", reason)
         if wish.what == "samples" and not wish.mechanism:
             reason = (
                 "Samples are given only through a mechanism. Name one that is granted, as GET"
