@@ -73,7 +73,8 @@ _ALL = (
         "fpa:epsilon=10",
         "ml",
         1,
-        "features of windows for training models, with noise in each feature of a recording",
+        "features of fixations and saccades (with --table windows, of windows of 30 s) for training"
+        " models, with noise in each feature of a recording",
     ),
 )
 
