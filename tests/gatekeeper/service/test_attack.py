@@ -4,14 +4,17 @@ nowhere.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import secrets
 import struct
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -22,7 +25,7 @@ from gazeveil.gatekeeper import DeviceLimits
 from gazeveil.gatekeeper.logs import JsonLines, set_up
 from gazeveil.gatekeeper.streams.billing import NOT_NOW
 from tests.support.attacked_service import STRANGER, here  # noqa: F401
-from tests.support.gatekeeper_running import GAUSSIAN, KALEIDO, Running, running, until
+from tests.support.gatekeeper_running import GAUSSIAN, KALEIDO, Running, Talk, running, until
 
 
 def get(here: Running, path: str, token: str) -> httpx.Response:
@@ -269,6 +272,43 @@ def test_an_app_holds_no_more_subscriptions_over_many_connections_than_it_may(
             one.say(type="unsubscribe", id=1)
             assert one.until("ended")["id"] == 1
             assert two.subscribe(2, what="tile")["type"] == "subscribed"
+
+
+def until_closed(talk: Talk) -> Iterator[dict[str, Any]]:
+    """All that is said until the service hangs up."""
+    with contextlib.suppress(ConnectionClosed):
+        while True:
+            yield talk.hear()
+
+
+@pytest.mark.parametrize("end", ["drop", "drop_token", "rotate"])
+def test_a_connection_made_while_its_token_ends_does_not_outlive_it(
+    here: Running, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """It stayed, as the app of that name, also where the next app of the name was somebody else's:
+    those that were there when the token ended were closed, and it was not there yet.
+    """
+    service = here.service
+    assert service is not None
+    token, name = here.app(), here.last
+    of_app = service.callers.of_app
+
+    def slowly(*arguments: Any) -> Any:
+        caller = of_app(*arguments)
+        monkeypatch.setattr(service.callers, "of_app", of_app)
+        if end == "rotate":
+            assert here.owner.post(f"/v1/apps/{name}/token").status_code == 200
+        else:
+            getattr(service, end)(name)
+        return caller
+
+    monkeypatch.setattr(service.callers, "of_app", slowly)
+    with here.talk(None) as talk:
+        talk.say(type="hello", token=token)
+        talk.say(type="ping")
+        said = [message["type"] for message in until_closed(talk)]
+        assert "pong" not in said
+        assert talk.socket.close_code == 4001
 
 
 def test_the_rate_of_the_grant_is_429_and_says_so(here: Running) -> None:

@@ -160,6 +160,7 @@ class Decisions(ServiceQueries):
         """Take the token of an app away, and its grants back, those of all wearers; whether that is
         written.
         """
+        self.tokens.forget(app)  # first, or it connects again before its token has ended
         self.broadcaster.hang_up(
             self.broadcaster.of(app),
             "token",
@@ -167,18 +168,17 @@ class Decisions(ServiceQueries):
             4001,
         )
         self.access_requests.withdraw(app)
-        self.tokens.forget(app)
         return self._take("token", app, "apps", "asks", "audit")
 
     def drop(self, app: str) -> bool:
         """Forget an app: its token, grant, areas, asks and block; whether that is written. Its
         account in the ledger stays.
         """
+        self.tokens.forget(app)  # first, or it connects again before its token has ended
         self.broadcaster.hang_up(
             self.broadcaster.of(app), "token", "The owner has removed the app.", 4001
         )
         self._forget_asks(app)
-        self.tokens.forget(app)
         for key in [key for key in list(self.areas) if key[0] == app]:
             self.areas.pop(key, None)
         return self._take("drop", app, "apps", "asks", "audit")

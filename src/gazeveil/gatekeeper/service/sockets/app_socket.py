@@ -29,6 +29,7 @@ from gazeveil.gatekeeper.service.sockets.first_message import (
     BUSY,
     LEFT,
     PATIENCE,
+    UNKNOWN,
     admit,
     from_own_page,
     hello_of,
@@ -40,15 +41,15 @@ from gazeveil.gatekeeper.service.sockets.open_connection import carry, connect
 
 
 class AppSession:
-    """One app on one accepted WebSocket; `origin` is that of the page that opened it, where it is
-    not the service's own.
+    """One app on one accepted WebSocket, with the token of its hello; `origin` is that of the page
+    that opened it, where it is not the service's own.
     """
 
     def __init__(
-        self, service: Service, caller: Caller, websocket: WebSocket, origin: str | None
+        self, service: Service, caller: Caller, websocket: WebSocket, token: str, origin: str | None
     ) -> None:
         self.service, self.caller, self.websocket = service, caller, websocket
-        self.origin = origin
+        self.token, self.origin = token, origin
         self.connection = connect(service, websocket, caller.app, caller.expires_ns)
         if not caller.credential:
             self.connection.local = local_of(websocket.scope)
@@ -57,6 +58,10 @@ class AppSession:
     async def listen(self) -> None:
         """Read commands until the app leaves or asks for too much."""
         settings = self.service.settings
+        if not await run_in_threadpool(self._is_still_the_app):
+            self._error("token", "The token was taken away or replaced. Ask the owner.")
+            self.connection.hang_up(UNKNOWN, "token")
+            return
         heard = time.monotonic()
         while self.connection.closing is None:
             await self.connection.accepts_commands.wait()
@@ -86,6 +91,17 @@ class AppSession:
                     return
                 continue
             await self._obey(command)
+
+    def _is_still_the_app(self) -> bool:
+        """Whether the token has not ended while the connection was being made: whoever ended it
+        closed those connections that were there then.
+        """
+        if (local := self.connection.local) is not None:
+            return self.service.callers.local_app(local) == self.caller.app
+        try:
+            return self.service.tokens.check(self.token, time.time_ns()) is not None
+        except LedgerError:
+            return True  # while the ledger does not answer nothing is given
 
     def _error(self, code: str, reason: str) -> None:
         self.connection.answer({"type": "error", "code": code, "reason": reason})
@@ -211,12 +227,12 @@ async def stream(websocket: WebSocket) -> None:
     with contextlib.suppress(*LEFT):
         await websocket.accept()
         try:
-            caller, origin = await _caller(service, websocket)
+            caller, token, origin = await _caller(service, websocket)
         except Refused as refused:
             await refuse(websocket, refused)
             return
         service.peers.accept(websocket.scope)
-        session = AppSession(service, caller, websocket, origin)
+        session = AppSession(service, caller, websocket, token, origin)
         session.connection.answer({"type": "welcome", "app": caller.app, **service.public()})
         service.keeper.connected(caller.app)
         try:
@@ -225,8 +241,9 @@ async def stream(websocket: WebSocket) -> None:
             service.keeper.disconnected(caller.app)
 
 
-async def _caller(service: Service, websocket: WebSocket) -> tuple[Caller, str | None]:
-    """The app that connects, and the origin of its page, where it is not the service's own.
+async def _caller(service: Service, websocket: WebSocket) -> tuple[Caller, str, str | None]:
+    """The app that connects, its token, and the origin of its page, where it is not the service's
+    own.
 
     Raises
     ------
@@ -255,4 +272,4 @@ async def _caller(service: Service, websocket: WebSocket) -> tuple[Caller, str |
     most = settings.connections_per_app
     if len(service.broadcaster.of(caller.app)) >= most:
         raise Refused(503, "busy", f"An app may have {most} connections. Close one first.")
-    return caller, origin
+    return caller, hello.token, origin
