@@ -116,6 +116,22 @@ def test_an_edited_certificate_is_red_although_page_and_hashes_fit(
     assert {c.name for c in verify(out).checks if not c.passed} == {red}
 
 
+def test_a_table_of_people_is_green_until_it_promises_larger_groups(tmp_path: Path) -> None:
+    people = {f"a{i}": {"age": 20 + i % 9, "gender": "fm"[i % 2]} for i in range(24)}
+    file = tmp_path / "people.csv"
+    gazeveil.mechanism("demographics:k=4").release(people).write(file)
+    assert verify(file).failures == ()
+    stated = file.with_name("people.csv.PRIVACY.json")
+    certificate = json.loads(stated.read_text("utf-8"))
+    certificate["mechanism"]["parameters"]["k"] = "20"
+    for part in (certificate["guarantee"], certificate["per_person"]):
+        part["numbers"]["k"] = "20"
+    file.with_name("people.csv.PRIVACY.md").write_text(page(certificate), "utf-8")
+    certificate["files"] = hashes(file)
+    stated.write_text(json.dumps(certificate, indent=1), "utf-8")
+    assert [c.name for c in verify(file).checks if not c.passed] == ["contents"]
+
+
 def test_a_damaged_table_is_red(releases: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(releases / "fpa", out)

@@ -41,6 +41,17 @@ PUBLISHED: Mapping[int, tuple[tuple[str | None, int, int], ...]] = {
 ANY = "any"
 
 
+class AttributeNames(tuple[str, ...]):
+    """Names of attributes, `age:gender` as text: a comma parts parameters on the command line and
+    in a certificate, from which the mechanism is made again.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return ":".join(self)
+
+
 @dataclass(frozen=True)
 class Demographics(Mechanism[People]):
     """Age and gender (or other attributes) generalised to k-anonymity.
@@ -79,7 +90,8 @@ class Demographics(Mechanism[People]):
     def check(self) -> None:
         """Check k and the attributes."""
         self.store("k", checks.count(self.name, "k", self.k, least=2))
-        names = (self.attributes,) if isinstance(self.attributes, str) else tuple(self.attributes)
+        given = self.attributes
+        names = AttributeNames(given.split(":") if isinstance(given, str) else given)
         if (
             not names
             or not all(isinstance(n, str) and n for n in names)

@@ -4,6 +4,7 @@ of a table of people.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ import polars as pl
 from gazeveil.errors import GazeveilError
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.recording import KEY_NAMES
+from gazeveil.privacy.rational import exact
 from gazeveil.release.verify.outcome import VerifyCheck
 
 _SUFFIXES = (".parquet", ".csv", ".tsv")
@@ -34,12 +36,15 @@ class ReleasedFile:
         Names in it.
     table : FeatureTable, optional
         Where it is one.
+    smallest_group : int, optional
+        How few people share a row of a table of people.
     """
 
     counts: Mapping[str, int]
     people: frozenset[str] = frozenset()
     stimuli: frozenset[str] = frozenset()
     table: FeatureTable | None = field(default=None, repr=False)
+    smallest_group: int | None = None
 
 
 def released_file(place: Path, kind: str) -> tuple[ReleasedFile | None, str]:
@@ -77,21 +82,22 @@ def _shown(path: Path, kind: str) -> ReleasedFile:
             "rows": len(columns[0]),
         }
         return ReleasedFile(counts, people, stimuli, table)
-    name = "stimulus" if kind == "map" else "person"
-    texts = [str(v) for v in _column(path, name)]
+    frame = _frame(path)
     if kind == "map":
-        stimuli = frozenset(texts)
+        stimuli = frozenset(str(v) for v in frame["stimulus"])
         return ReleasedFile({"stimuli": len(stimuli)}, stimuli=stimuli)
-    return ReleasedFile({"people": len(texts)}, frozenset(texts))
+    people = frozenset(str(v) for v in frame["person"])
+    groups = Counter(frame.drop("person").rows())
+    return ReleasedFile(
+        {"people": frame.height}, people, smallest_group=min(groups.values(), default=0)
+    )
 
 
-def _column(path: Path, name: str) -> list[object]:
+def _frame(path: Path) -> pl.DataFrame:
     if path.suffix == ".parquet":
-        frame = pl.read_parquet(path, columns=[name])
-    else:
-        separator = "\t" if path.suffix == ".tsv" else ","
-        frame = pl.read_csv(path, columns=[name], separator=separator, infer_schema=False)
-    return frame[name].to_list()
+        return pl.read_parquet(path)
+    separator = "\t" if path.suffix == ".tsv" else ","
+    return pl.read_csv(path, separator=separator, infer_schema=False)
 
 
 def check_file_contents(
@@ -113,4 +119,10 @@ def check_file_contents(
         for name in stated
         if name not in shown.counts
     ]
+    if shown.smallest_group is not None and certificate["guarantee"]["status"] != "refuted":
+        k = exact("certificate", "k", str(certificate["guarantee"]["numbers"]["k"]))
+        if shown.smallest_group < k:
+            failures.append(
+                f"Only {shown.smallest_group} of the people share a row, and {k} are promised."
+            )
     return VerifyCheck("contents", tuple(failures), "counts fit")
