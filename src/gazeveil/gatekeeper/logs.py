@@ -30,6 +30,10 @@ FIELDS = (
     "database",
 )
 
+#: What the server writes for a WebSocket message that is no UTF-8. Any stranger may send those, so
+#: a line for each would fill the disk; the sender is told by the close code 1007.
+_NO_UTF8 = "Invalid UTF-8 sequence received from client."
+
 LOG = logging.getLogger(__package__)
 
 
@@ -60,6 +64,7 @@ def set_up(level: str) -> None:
     """Send the log lines of the service and of its server to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
+    handler.addFilter(lambda record: record.msg != _NO_UTF8)
     for name in ("gazeveil", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers = [handler] if name != "uvicorn.error" else []

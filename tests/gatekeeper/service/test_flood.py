@@ -409,6 +409,18 @@ def test_a_message_in_countless_empty_pieces_is_refused(process: Process) -> Non
         assert struct.unpack("!H", heard[2:4])[0] == 1009
 
 
+def test_messages_that_are_no_utf8_fill_no_log(process: Process) -> None:
+    before = process.errors.read_text()
+    for _ in range(20):
+        with upgraded(process.address) as one:
+            one.settimeout(30)
+            one.sendall(frame(1, b"\xff\xfe"))
+            heard = answer_of(one)
+            assert (heard[0], struct.unpack("!H", heard[2:4])[0]) == (0x88, 1007)
+    assert httpx.get(process.address + "/health").status_code == 200
+    assert process.errors.read_text() == before
+
+
 def test_who_reads_nothing_at_all_is_cut(tmp_path: Path) -> None:
     with running(tmp_path / "home", ping_s=0.5, hello_s=60) as here, upgraded(here.address) as one:
         assert here.service is not None
