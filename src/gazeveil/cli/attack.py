@@ -166,6 +166,8 @@ def _copy(path: Path, format_name: str | None, key_file: Path | None, raw: Cohor
 
 def _refuse_nobody(path: Path, certificate: Mapping[str, Any]) -> None:
     """Refuse a release in which there is nobody to recognise: no key of it exists."""
+    from gazeveil.cli.certificate_summary import ONE_FILE
+
     contents = certificate.get("contents")
     held = contents if isinstance(contents, dict) else {}
     if "pieces" in held:
@@ -176,7 +178,7 @@ def _refuse_nobody(path: Path, certificate: Mapping[str, Any]) -> None:
             name="PROTECTED",
             got=str(path),
         )
-    if held.get("format") in ("feature table", "heat maps", "table of people"):
+    if held.get("format") in ONE_FILE:
         raise ParameterError(
             f"{path} holds no recordings but a release of the kind '{held['format']}'. Attack the"
             " mechanism on the recordings: `gazeveil evaluate`.",

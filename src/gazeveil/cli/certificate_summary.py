@@ -8,6 +8,17 @@ from gazeveil.cli.arguments import say
 from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
 from gazeveil.privacy.publication.page import summary
 
+#: What a release holds that is one file and no recordings, as its certificate calls it.
+ONE_FILE = ("feature table", "heat maps", "table of people")
+
+
+def holds_one_file(path: Path) -> bool:
+    """Whether a release holds a table or maps, and no recordings."""
+    if not has_certificate(path):
+        return False
+    contents = read_certificate(path).get("contents")
+    return isinstance(contents, dict) and contents.get("format") in ONE_FILE
+
 
 def holds_pieces(path: Path) -> bool:
     """Whether a release holds pieces, whose names are nobody's."""
@@ -19,7 +30,7 @@ def holds_pieces(path: Path) -> bool:
 
 def show_certificate(path: Path) -> dict[str, object] | None:
     """Print what the certificate of a release says, and return it; nothing where there is none."""
-    if not path.is_dir() or not has_certificate(path):
+    if not has_certificate(path):
         return None
     certificate = read_certificate(path)
     try:

@@ -25,7 +25,7 @@ from gazeveil.cli.arguments import (
     say,
     write_json,
 )
-from gazeveil.cli.certificate_summary import holds_pieces, show_certificate
+from gazeveil.cli.certificate_summary import holds_one_file, holds_pieces, show_certificate
 from gazeveil.cli.inventory_table import show_inventory
 from gazeveil.cli.progress import track
 from gazeveil.gaze.cohort import Cohort
@@ -74,6 +74,9 @@ def command(
     all_text: AllTextOption = False,
 ) -> None:
     """Inspect recordings."""
+    if holds_one_file(path):
+        write_json(json_file, {"certificate": show_certificate(path)})
+        return
     if write_dataset:
         from gazeveil.io.description.writing import write_dataset_file
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import gazeveil
+from gazeveil.cli.main import main
 from gazeveil.privacy.publication.certificate import hashes
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.page import page
@@ -130,6 +131,16 @@ def test_a_table_of_people_is_green_until_it_promises_larger_groups(tmp_path: Pa
     certificate["files"] = hashes(file)
     stated.write_text(json.dumps(certificate, indent=1), "utf-8")
     assert [c.name for c in verify(file).checks if not c.passed] == ["contents"]
+
+
+@pytest.mark.parametrize("name", ["fpa", "heatmap-laplace"])
+def test_inspect_prints_the_certificate_of_a_table_and_of_maps(
+    name: str, releases: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["inspect", str(releases / name)])
+    assert not stop.value.code
+    assert f"Made by {name} (corrected)." in capsys.readouterr().out
 
 
 def test_a_damaged_table_is_red(releases: Path, tmp_path: Path) -> None:
