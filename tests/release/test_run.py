@@ -312,9 +312,7 @@ def test_what_is_finished_is_not_done_again(raw: Path, tmp_path: Path, killed: K
     assert f"{done} of {RECORDINGS} recordings were finished" in result.notes[0]
     kept = [p for p in before if (out / p.relative_to(WorkFolder(out).release)).exists()]
     same = [
-        p
-        for p in kept
-        if (out / p.relative_to(WorkFolder(out).release)).stat().st_ino == before[p]
+        p for p in kept if (out / p.relative_to(WorkFolder(out).release)).stat().st_ino == before[p]
     ]
     assert len(same) >= done
 
