@@ -80,7 +80,7 @@ def test_the_same_noise_brought_to_one_scale_names_no_document(windows: FeatureT
         values[rows] /= np.maximum(np.abs(values[rows]).mean(axis=0), 1e-9)
     # 24 recordings: guessing names 17 or more of them with a probability of 2e-4.
     assert documents_named(released, values) < 17 / 24
-    # Noise of windows is independent: of 5,304 windows, 36 in a hundred are four deviations above a third.
+    # Windows have noise of their own: of 5,304, 36 in a hundred are four deviations above a third.
     assert windows_named(released, released.values) > 0.6
     assert windows_named(released, values) < 0.36
 
