@@ -7,9 +7,10 @@
 Simulated people, 6 clips of 20 s at 120 Hz each, `gaussian` with 2 deg, 2 repetitions, the
 scenarios raw/private and private/private beside the baseline, two worker processes. Each size runs
 in a process of its own, from simulating the recordings to the finished results. Memory is the
-largest sum of memory over the process and all it started, looked at five times a second; pages that
-several processes share (libraries, for one) count as shares, once in all. Processor time is that of
-all these processes: it does not depend on what else a machine does, as far as caches do not.
+largest sum of memory over the process and all it started, looked at once a second (to add up the
+pages of a process takes milliseconds, which would count as the study's); pages that several
+processes share (libraries, for one) count as shares, once in all. Processor time is that of all
+these processes: it does not depend on what else a machine does, as far as caches do not.
 
 `--full` adds 1,000 people. `--cluster` runs each size up to 100 people a second time on a Dask
 scheduler with two workers on this machine and compares every figure. `--before` names the JSON of
@@ -48,7 +49,7 @@ CLUSTER_MOST = 100
 CLIPS, SECONDS, RATE_HZ = 6, 20.0, 120.0
 ATTACKS = ("rbfn", "linkage", "linkage:features=extended")
 WORKERS = 2
-EVERY_S = 0.2
+EVERY_S, LOOKS_PER_SUM = 0.2, 5
 SPLITS = 4
 
 _MIB = 1 << 20
@@ -75,18 +76,20 @@ class Watch(threading.Thread):
 
     def run(self) -> None:
         """Look until told to stop."""
-        own = psutil.Process()
+        own, look = psutil.Process(), 0
         while not self._over.wait(EVERY_S):
-            held = []
+            held = [0.0]
             for process in (own, *own.children(recursive=True)):
                 try:
-                    held.append(process.memory_full_info().pss / _MIB)
                     times = process.cpu_times()
                     self._cpu_s[process.pid] = times.user + times.system
+                    if look % LOOKS_PER_SUM == 0:
+                        held.append(process.memory_full_info().pss / _MIB)
                 except psutil.Error:  # it ended between the two looks
                     continue
             self.tree_mib = max(self.tree_mib, sum(held))
             self.process_mib = max(self.process_mib, *held)
+            look += 1
 
     def stop(self) -> float:
         """No further look; the processor time."""
