@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import DataError
-from gazeveil.evaluation import backends
+from gazeveil.evaluation import backends, sources
 from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.plan import plan, seed_of
 from gazeveil.evaluation.releases import ReleaseCache, protect
@@ -70,6 +71,43 @@ def test_recordings_above_a_size_are_read_back_as_they_were(cohort: Cohort) -> N
     assert kept.people == cohort.people
     # What is set aside already is not written again.
     assert set_aside(kept, most_bytes=0).items[3:] == kept.items[3:]
+
+
+def test_simulated_recordings_are_made_by_threads_as_one_by_one(
+    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lazy = gazeveil.simulate(4, 4, 4.0, 60.0, seed=5)
+    makers = set()
+    plain = sources._without_truth
+
+    def watched(item: Recording | Handle) -> Recording | Handle:
+        makers.add(threading.get_ident())
+        return plain(item)
+
+    monkeypatch.setattr(sources, "_without_truth", watched)
+    for cores in (1, 3):
+        makers.clear()
+        monkeypatch.setattr(sources, "cores", lambda cores=cores: cores)
+        monkeypatch.setattr(scratch, "IN_MEMORY", 3 * size_of(cohort[0]))
+        made = loaded(RecordingSet(lazy)).cohort
+        assert made is not None
+        assert (makers == {threading.get_ident()}) == (cores == 1)
+        assert made.keys == cohort.keys
+        assert all(same(a, b) for a, b in zip(made, cohort, strict=True))
+        assert all(r.truth is None and not r.x_deg.flags.writeable for r in made)
+
+
+def test_an_error_while_recordings_are_made_by_threads_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken() -> Recording:
+        raise DataError("no gaze")
+
+    items = list(gazeveil.simulate(1, 4, 1.0, 60.0, seed=5).items)
+    items.insert(3, Handle("p1", "none", broken, source="simulated"))
+    monkeypatch.setattr(sources, "cores", lambda: 3)
+    with pytest.raises(DataError, match="no gaze"):
+        loaded(RecordingSet(Cohort(items)))
 
 
 def test_the_file_has_no_name_and_goes_with_the_last_reference(cohort: Cohort) -> None:

@@ -8,7 +8,9 @@ on the same recordings share finished cells, and a file that has changed shares 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -23,6 +25,7 @@ from gazeveil.features.table import KEYS, FeatureTable
 from gazeveil.gaze.cohort import Cohort, Handle, natural
 from gazeveil.gaze.recording import Recording
 from gazeveil.gaze.scratch import SetAside, is_set_aside, set_aside
+from gazeveil.processes import cores
 
 #: Names of people or stimuli, how many of them (the first in natural order), or all.
 Selection: TypeAlias = tuple[str, ...] | int | None
@@ -42,6 +45,11 @@ _CHANNELS = (
 
 #: Datasets that come as window features.
 _MPII = ("mpiidpeye", "mpiiprivaceye")
+
+# What a simulated recording says of its source, and how many threads make them at most: a third of
+# the work holds the interpreter, so that more would wait for one another.
+_SIMULATED = "simulated"
+_THREADS = 3
 
 # Sampling rates of one tracker that are measured recording by recording differ by less.
 _SAME_RATE = 1.1
@@ -204,13 +212,32 @@ def loaded(recording_set: RecordingSet) -> RecordingSet:
         return RecordingSet(None, recording_set.tables, recording_set.pipeline, people)
     # What a simulator knows of its recordings is no part of them, and weighs more than they do.
     cohort = recording_set.cohort
-    recordings = (_without_truth(item) for item in cohort.items)
     return RecordingSet(
-        set_aside(recordings, cohort.people, cohort.name),
+        set_aside(_made_ahead(cohort.items), cohort.people, cohort.name),
         recording_set.tables,
         recording_set.pipeline,
         people,
     )
+
+
+def _made_ahead(items: Sequence[Recording | Handle]) -> Iterator[Recording | Handle]:
+    """Recordings without their truth, in order. Simulated ones are made by threads, some ahead of
+    the one that is asked for: no worker can begin before they are all there.
+    """
+    threads = min(cores(), _THREADS)
+    simulated = all(isinstance(item, Handle) and item.source == _SIMULATED for item in items)
+    if threads == 1 or not simulated:
+        yield from map(_without_truth, items)
+        return
+    yield from map(_without_truth, items[:1])  # what has to be compiled is compiled here, once
+    waiting: deque[Future[Recording | Handle]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items[1:]:
+            waiting.append(pool.submit(_without_truth, item))
+            if len(waiting) > 2 * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _without_truth(item: Recording | Handle) -> Recording | Handle:
