@@ -80,22 +80,25 @@ def _select(v: Floats, n: int, k: int) -> float:
     while lo < hi:
         a, b, c = v[lo], v[(lo + hi) // 2], v[hi]
         pivot = max(min(a, b), min(max(a, b), c))  # the middle of three splits more evenly
-        i, j = lo, hi
-        while i <= j:
-            while v[i] < pivot:
-                i += 1
-            while pivot < v[j]:
-                j -= 1
-            if i <= j:
-                v[i], v[j] = v[j], v[i]
-                i += 1
-                j -= 1
-        if k <= j:
-            hi = j
-        elif k >= i:
-            lo = i
-        else:
-            break
+        # Every value changes places with the first that is not smaller, also with itself: to ask
+        # first would cost more, because nobody can tell the answer of noise ahead.
+        j = lo
+        for i in range(lo, hi + 1):
+            value = v[i]
+            v[i], v[j] = v[j], value
+            j += int(value < pivot)
+        if k < j:
+            hi = j - 1
+        elif j > lo:
+            lo = j
+        else:  # nothing is smaller: those equal to the pivot come first
+            for i in range(lo, hi + 1):
+                value = v[i]
+                v[i], v[j] = v[j], value
+                j += int(value <= pivot)
+            if k < j:
+                break
+            lo = j
     return float(v[k])
 
 
