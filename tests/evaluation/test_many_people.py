@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,6 +28,7 @@ from gazeveil.evaluation.worker import Worker, forget_parts
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet, carry
 from gazeveil.gaze import scratch
 from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording
 from gazeveil.gaze.scratch import is_set_aside, set_aside, size_of
 
@@ -71,6 +73,41 @@ def test_recordings_above_a_size_are_read_back_as_they_were(cohort: Cohort) -> N
     assert kept.people == cohort.people
     # What is set aside already is not written again.
     assert set_aside(kept, most_bytes=0).items[3:] == kept.items[3:]
+
+
+@pytest.mark.parametrize("samples", [0, 1, 33])
+def test_everything_of_a_recording_is_read_back_and_arrays_stay_as_they_were(
+    cohort: Cohort, samples: int
+) -> None:
+    words, numbers = np.full(samples, "fixation"), np.arange(3.0)
+    before = cohort[0].slice(0, samples)
+    before = before.with_(
+        labels={"coder": words},
+        events=Events(["fixation"], [0], [0], [0], [1]),
+        counts={"rows": samples},
+        metadata={"numbers": numbers, "source": "here"},
+    )
+    (item,) = set_aside(Cohort([before]), most_bytes=-1).items
+    assert isinstance(item, Handle)
+    for load in (item.load, pickle.loads(pickle.dumps(item.load))):
+        after = load()
+        for f in fields(before):
+            a, b = getattr(before, f.name), getattr(after, f.name)
+            if isinstance(a, np.ndarray):
+                assert a.dtype == b.dtype
+                np.testing.assert_array_equal(a, b)
+                # Compiled code would be compiled again for arrays that begin anywhere.
+                assert b.flags.aligned
+                assert not b.flags.writeable
+            elif f.name not in ("labels", "events", "metadata"):
+                assert a == b
+        assert after.labels["coder"].tolist() == words.tolist()
+        assert after.events is not None
+        assert after.events.kind.tolist() == ["fixation"]
+        assert after.source == "here"
+        assert after.metadata["numbers"].tolist() == numbers.tolist()  # type: ignore[attr-defined]
+        with pytest.raises(TypeError):
+            after.metadata["source"] = "elsewhere"  # type: ignore[index]
 
 
 def test_simulated_recordings_are_made_by_threads_as_one_by_one(

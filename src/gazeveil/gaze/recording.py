@@ -223,9 +223,10 @@ class Recording(Tabular):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            mapping = name in ("labels", "counts", "metadata")
-            object.__setattr__(self, name, MappingProxyType(value) if mapping else value)
+        for name in ("labels", "counts", "metadata"):
+            state[name] = MappingProxyType(state[name])
+        # At once: workers of a study read tens of thousands of recordings back.
+        self.__dict__.update(state)
 
     def __len__(self) -> int:
         return len(self.t_ns)

@@ -27,6 +27,9 @@ from gazeveil.gaze.recording import Recording
 #: Recordings stay in memory up to this size, in bytes.
 IN_MEMORY = 8 << 20
 
+# Arrays in the file begin at multiples of this many bytes, as compiled code wants them.
+_STEP = 16
+
 
 class ScratchFile:
     """A temporary file of recordings; it lives as long as somebody in this process refers to it."""
@@ -49,16 +52,11 @@ class ScratchFile:
 
     def add(self, recording: Recording) -> Handle:
         """Write a recording; the handle reads it back. Raises as :meth:`put`."""
-        content = pickle.dumps(recording, protocol=pickle.HIGHEST_PROTOCOL)
-        return Handle(
-            recording.person,
-            recording.stimulus,
-            SetAside(
-                self, self.put(content), len(content), recording.rate_hz, recording.duration_s
-            ),
-            recording.session,
-            recording.task,
+        content, arrays = _bytes_of_recording(recording)
+        load = SetAside(
+            self, self.put(content), arrays, len(content), recording.rate_hz, recording.duration_s
         )
+        return Handle(recording.person, recording.stimulus, load, recording.session, recording.task)
 
     def put(self, content: bytes | memoryview) -> int:
         """Write some bytes; where they begin.
@@ -104,6 +102,26 @@ class ScratchFile:
         return array
 
 
+def _bytes_of_recording(recording: Recording) -> tuple[bytes, int]:
+    """A recording as bytes: its arrays as they lie in memory, each filled up to whole steps, then
+    all the rest, pickled with where each array is; and how many bytes the arrays take.
+
+    Arrays are most of a recording, and to pickle them takes longer than to copy them.
+    """
+    state = recording.__getstate__()
+    places: dict[str, tuple[tuple[int, ...], str, int]] = {}
+    parts: list[bytes | memoryview] = []
+    end = 0
+    for name, value in list(state.items()):
+        if isinstance(value, np.ndarray):
+            del state[name]
+            places[name] = (value.shape, value.dtype.str, end)
+            parts += [_bytes_of(value), bytes(-value.nbytes % _STEP)]
+            end += value.nbytes + len(parts[-1])
+    rest = pickle.dumps((state, places), protocol=pickle.HIGHEST_PROTOCOL)
+    return b"".join([*parts, rest]), end
+
+
 def _bytes_of(array: NDArray[Any]) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
@@ -116,26 +134,39 @@ class ScratchReader:
 
     def read(self, begin: int, length: int) -> bytes:
         """Some bytes of the file."""
-        with open(self.path, "rb") as file:
+        # Without the buffer that comes with it, which would take longer than to read.
+        with open(self.path, "rb", buffering=0) as file:
             file.seek(begin)
-            return file.read(length)
+            content = file.read(length)
+            # The system gives at most 2 GiB at a time.
+            while len(content) < length and (more := file.read(length - len(content))):
+                content += more
+            return content
 
 
 @dataclass(frozen=True, eq=False)
 class SetAside:
-    """A recording in `length` bytes of a scratch file from `begin`; calling it reads
-    the recording. Its rate and its duration are known without reading it.
+    """A recording in `length` bytes of a scratch file from `begin`, of which the first `arrays`
+    are its arrays; calling it reads the recording. Its rate and its duration are known without
+    reading it.
     """
 
     file: ScratchFile | ScratchReader
     begin: int
+    arrays: int
     length: int
     rate_hz: float
     duration_s: float
 
     def __call__(self) -> Recording:
         """Read it."""
-        recording: Recording = pickle.loads(self.file.read(self.begin, self.length))
+        content = self.file.read(self.begin, self.length)
+        state, places = pickle.loads(memoryview(content)[self.arrays :])
+        for name, (shape, dtype, begin) in places.items():
+            # A view of what was read: bytes, which nobody can write to.
+            state[name] = np.ndarray(shape, dtype, content, begin)
+        recording = Recording.__new__(Recording)
+        recording.__setstate__(state)
         return recording
 
 
