@@ -4,6 +4,7 @@ which task it is that ends one.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -69,6 +70,9 @@ def _begin(
 ) -> None:
     said_by_worker(turn)
     initializer(*given)
+    # Modules and what the worker begins with stay to its end: the garbage collector would look
+    # through all of it again and again.
+    gc.freeze()
 
 
 @contextmanager
