@@ -32,6 +32,7 @@ from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.attacks.base import FILTERS
 from gazeveil.compiled import compiled
+from gazeveil.features.measure import median_in_place
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 
@@ -145,8 +146,8 @@ def _robust_variance(parts: Sequence[Floats]) -> float:
     """Variance of the bulk, from the median of absolute values (differences have mean 0); 0 without
     values.
     """
-    values = np.concatenate(parts)
-    return float(np.median(np.abs(values)) / _MAD) ** 2 if len(values) else 0.0
+    sizes = np.abs(np.concatenate(parts))
+    return float(median_in_place(sizes) / _MAD) ** 2 if len(sizes) else 0.0
 
 
 def _stretches(recording: Recording) -> Iterator[_Stretch]:
@@ -167,6 +168,9 @@ def _stretches(recording: Recording) -> Iterator[_Stretch]:
     edges = [0, *cuts.tolist(), len(good)]
     for a, b in pairwise(edges):
         rows = slice(int(good[a]), int(good[b - 1]) + 1)
+        if b - a == rows.stop - rows.start:  # nothing is lost here
+            yield rows, [np.ascontiguousarray(column[a:b]) for column in columns]
+            continue
         places = np.arange(rows.start, rows.stop)
         yield rows, [np.interp(places, good[a:b], column[a:b]) for column in columns]
 

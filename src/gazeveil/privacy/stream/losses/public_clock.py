@@ -124,8 +124,14 @@ def on_clock(
 ) -> tuple[Ints, Floats, Floats, Bools]:
     """Times, places and validity of all steps; parameters as of :func:`steps_of`."""
     steps, count = steps_of(recording, rate_hz, duration_s)
-    taken = np.flatnonzero(steps >= 0)
     x, y, valid = np.full(count, np.nan), np.full(count, np.nan), np.zeros(count, dtype=np.bool_)
-    x[steps[taken]], y[steps[taken]] = recording.x_deg[taken], recording.y_deg[taken]
-    valid[steps[taken]] = True
+    _put(steps, recording.x_deg, recording.y_deg, x, y, valid)
     return np.rint(np.arange(count) * (1e9 / rate_hz)).astype(np.int64), x, y, valid
+
+
+@compiled
+def _put(steps: Ints, from_x: Floats, from_y: Floats, x: Floats, y: Floats, valid: Bools) -> None:
+    """Put every sample that has a step there; of several the last one stays."""
+    for i in range(len(steps)):
+        if steps[i] >= 0:
+            x[steps[i]], y[steps[i]], valid[steps[i]] = from_x[i], from_y[i], True
