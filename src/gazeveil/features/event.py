@@ -193,8 +193,9 @@ def _measured(
             " with recording.with_(rate_hz=...)."
         )
     codes = np.zeros(len(kinds), dtype=np.int64)
-    for code, event_kind in enumerate(KINDS):
-        codes[kinds == event_kind] = code
+    if len(kinds) and not (kinds == kinds[0]).all():  # most tables have one kind
+        for code, event_kind in enumerate(KINDS):
+            codes[kinds == event_kind] = code
     scalars, statistics, samples = measure_events(
         recording.x_deg,
         recording.y_deg,

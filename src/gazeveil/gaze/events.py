@@ -103,7 +103,7 @@ class Events(Tabular):
         lengths = {len(a) for a in self.columns().values()}
         if len(lengths) > 1:
             raise DataError(f"Events needs columns of one length. Got lengths {sorted(lengths)}.")
-        unknown = sorted(set(np.unique(self.kind).tolist()) - set(KINDS))
+        unknown = sorted(set(self.kind.tolist()) - set(KINDS))
         if unknown:
             refuse("Events", "kind", "words of " + ", ".join(KINDS), unknown[0])
         if (self.offset < self.onset).any() or (self.offset_ns < self.onset_ns).any():

@@ -11,6 +11,7 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.attacks.statistics import quantiles
+from gazeveil.features.measure import median_in_place
 from gazeveil.gaze.recording import Recording
 
 _RUNS = (0.25, 0.5, 0.75, 0.9, 1.0)
@@ -46,7 +47,7 @@ def missing_statistics(recording: Recording) -> Floats:
         return np.full(len(NAMES), np.nan)
     lost = ~recording.valid
     step_ms = np.diff(recording.t_ns) / 1e6
-    usual_ms = _median(step_ms)
+    usual_ms = float(median_in_place(step_ms.copy()))
     first, after = _runs(lost)
     runs_ms = np.asarray((after - first) * usual_ms, dtype=np.float64)
     ends = np.concatenate((after, [n])) if len(after) else np.array((0, n))
@@ -69,13 +70,6 @@ def missing_statistics(recording: Recording) -> Floats:
         ),
         dtype=np.float64,
     )
-
-
-def _median(values: Floats) -> float:
-    """numpy.median of known values, without its checks, which take longer than short series."""
-    low, high = (len(values) - 1) // 2, len(values) // 2
-    around = np.partition(values, (low, high))
-    return float((around[low] + around[high]) / 2.0)
 
 
 def _runs(lost: Bools) -> tuple[Ints, Ints]:

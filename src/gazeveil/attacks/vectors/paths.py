@@ -92,7 +92,28 @@ def paths(
     return {s: path_of_sums(recording.space, sums, round(s / finest)) for s in slots_s}
 
 
-def slot_sums(recording: Recording, slot_s: float, weights: Floats | None = None) -> Floats:
+def weighed_directions(recording: Recording, weights: Floats | None = None) -> Floats:
+    """Directions of samples times their weights, shape (samples, 3); anything where a sample is
+    lost. They are most of the work of :func:`slot_sums`, and serve slots of any length.
+
+    Parameters
+    ----------
+    recording, weights
+        As in :func:`paths`.
+    """
+    out = np.empty((len(recording), 3))
+    each = np.empty(0) if weights is None else weights
+    fill = _fill_sphere if isinstance(recording.space, Sphere) else _fill_screen
+    fill(recording.x_deg, recording.y_deg, recording.valid, each, out)
+    return out
+
+
+def slot_sums(
+    recording: Recording,
+    slot_s: float,
+    weights: Floats | None = None,
+    directions: Floats | None = None,
+) -> Floats:
     """Sums of the directions of valid samples over slots, shape (slots, 3).
 
     Parameters
@@ -101,12 +122,13 @@ def slot_sums(recording: Recording, slot_s: float, weights: Floats | None = None
         As in :func:`paths`.
     slot_s : float
         Length of a slot in seconds.
+    directions : array of float64, shape (samples, 3), optional
+        Those of :func:`weighed_directions`, where they are known.
     """
     slot = (recording.t_ns - recording.t_ns.min()) // round(1e9 * slot_s)
     sums = np.zeros((int(slot.max()) + 1, 3))
-    each = np.empty(0) if weights is None else weights
-    add = _add_sphere if isinstance(recording.space, Sphere) else _add_screen
-    add(slot, recording.x_deg, recording.y_deg, recording.valid, each, sums)
+    own = weighed_directions(recording, weights) if directions is None else directions
+    _add(slot, recording.valid, own, sums)
     return sums
 
 
@@ -203,35 +225,36 @@ def _offsets(space: Space, x: Floats, y: Floats, from_x: Floats, from_y: Floats)
 
 
 @compiled
-def _add_sphere(
-    slot: Ints, x: Floats, y: Floats, good: Bools, weights: Floats, sums: Floats
-) -> None:
-    """Add the directions of good samples of a sphere to the sums of their slots."""
-    for i in range(len(slot)):
+def _fill_sphere(x: Floats, y: Floats, good: Bools, weights: Floats, out: Floats) -> None:
+    """Weighed directions of good samples of a sphere."""
+    for i in range(len(x)):
         if good[i]:
             weight = weights[i] if len(weights) else 1.0
             lon, lat = math.radians(x[i] - 180.0), math.radians(90.0 - y[i])
             flat = weight * math.cos(lat)
-            k = slot[i]
-            sums[k, 0] += flat * math.sin(lon)
-            sums[k, 1] += weight * math.sin(lat)
-            sums[k, 2] += flat * math.cos(lon)
+            out[i, 0] = flat * math.sin(lon)
+            out[i, 1] = weight * math.sin(lat)
+            out[i, 2] = flat * math.cos(lon)
 
 
 @compiled
-def _add_screen(
-    slot: Ints, x: Floats, y: Floats, good: Bools, weights: Floats, sums: Floats
-) -> None:
-    """Add the directions of good samples of a screen to the sums of their slots."""
-    for i in range(len(slot)):
+def _fill_screen(x: Floats, y: Floats, good: Bools, weights: Floats, out: Floats) -> None:
+    """Weighed directions of good samples of a screen."""
+    for i in range(len(x)):
         if good[i]:
             weight = weights[i] if len(weights) else 1.0
             right, down = math.tan(math.radians(x[i])), math.tan(math.radians(y[i]))
             scale = weight / math.sqrt(right * right + down * down + 1.0)
-            k = slot[i]
-            sums[k, 0] += scale * right
-            sums[k, 1] -= scale * down
-            sums[k, 2] += scale
+            out[i, 0], out[i, 1], out[i, 2] = scale * right, -(scale * down), scale
+
+
+@compiled
+def _add(slot: Ints, good: Bools, directions: Floats, sums: Floats) -> None:
+    """Add the directions of good samples to the sums of their slots."""
+    for i in range(len(slot)):
+        if good[i]:
+            for axis in range(3):
+                sums[slot[i], axis] += directions[i, axis]
 
 
 @compiled

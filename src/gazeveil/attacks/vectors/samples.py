@@ -238,7 +238,10 @@ def _velocities(
             continue
         dx, dy = x[i + 1] - x[i], y[i + 1] - y[i]
         if sphere:
-            dx = (dx + 180.0) % 360.0 - 180.0
+            turned = dx + 180.0
+            if not 0.0 <= turned < 360.0:  # nearly never, and a remainder is slow
+                turned %= 360.0
+            dx = turned - 180.0
             dx *= math.sin(math.radians((y[i + 1] + y[i]) / 2))
         out[0, i], out[1, i] = dx * rate_hz, dy * rate_hz
         speed[i] = math.sqrt(dx * dx + dy * dy) * rate_hz
