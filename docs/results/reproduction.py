@@ -6,7 +6,7 @@ from here.
 
 A study that was run again alone (`gazeveil reproduce NAME --out RUN`) is added with `python
 docs/results/reproduction.py NAME=RUN ...`: its figures take the place of those of the same number,
-a table of its own says what was run, and the tables of the run of all studies stay as they are.
+a table of its own says what was run, and what is said of other studies stays as it is.
 """
 
 from __future__ import annotations
@@ -81,16 +81,26 @@ def fill(page: str, name: str, text: str) -> str:
     return pattern.sub(lambda m: f"{m[1]}{text}\n{m[2]}", page)
 
 
-def later(runs: dict[str, dict[str, Any]]) -> str:
-    """One line for each study that was run again alone, then its orders."""
-    lines = [
-        "| study | draws | figures with ours beside | cells not computed |",
-        "|---|---|---|---|",
-    ]
+def later(page: str, runs: dict[str, dict[str, Any]]) -> str:
+    """One line for each study that was run again alone, then its orders; studies that the page has
+    already and that are not among the runs keep what it says of them.
+    """
+    between = re.search(r"<!-- LATER -->\n(.*?)<!-- end -->", page, re.DOTALL)
+    table, *blocks = re.split(r"\n(?=### )", between[1] if between else "")
+    rows = {m[1]: m[0] for m in re.finditer(r"^\| `(.+?)` \|.*$", table, re.MULTILINE)}
+    orders = {re.findall("`(.+?)`", block)[0]: block.strip() for block in blocks}
     for name, study in runs.items():
-        rows = f"{len(answered(study))} of {len(study['published'])}"
-        lines.append(f"| `{name}` | {study['repetitions']} | {rows} | {len(study['failures']):,} |")
-    return "\n".join(lines) + "\n\n" + claims(runs)
+        answers = f"{len(answered(study))} of {len(study['published'])}"
+        parts = "; ".join(dict.fromkeys(part["cohort"] for part in study["parts"]))
+        said = (parts, study["repetitions"], answers, f"{len(study['failures']):,}")
+        rows[name] = f"| `{name}` | " + " | ".join(str(s) for s in said) + " |"
+        orders[name] = claims({name: study})
+    lines = [
+        "| study | parts run | draws | figures with ours beside | cells not computed |",
+        "|---|---|---|---|---|",
+        *rows.values(),
+    ]
+    return "\n".join(lines) + "\n\n" + "\n\n".join(filter(None, orders.values()))
 
 
 def write(record: dict[str, list[dict[str, Any]]]) -> None:
@@ -113,7 +123,8 @@ def add(runs: dict[str, dict[str, Any]]) -> None:
         record[name] = [rows[i] for i in sorted(rows)]
     write(record)
     page = HERE / "reproduction.md"
-    page.write_text(fill(page.read_text(encoding="utf-8"), "LATER", later(runs)), encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    page.write_text(fill(text, "LATER", later(text, runs)), encoding="utf-8")
 
 
 def main() -> None:
