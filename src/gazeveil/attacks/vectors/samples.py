@@ -101,7 +101,10 @@ def place_statistics(recording: Recording) -> Floats:
     if isinstance(recording.space, Sphere):
         # Around the mean direction, so that nothing breaks at 0/360.
         middle = np.nan if centre is None else float(centre.degrees[0][0])
-        x = np.mod(x - middle + 180.0, 360.0) - 180.0
+        x = x - middle + 180.0
+        if x.min() < 0.0 or x.max() >= 360.0:  # remainders are slow, and seldom needed
+            x = np.mod(x, 360.0)
+        x -= 180.0
     else:
         x = x - x.mean()
     y = y - y.mean()
@@ -180,11 +183,12 @@ def _fill_bands(velocity: Floats, rate_hz: float, out: Floats) -> None:
     """Logarithms of the power of the velocity in each band along both axes, by Welch's mean over
     windows of 4 s; lost samples count as no movement.
     """
-    known = np.count_nonzero(np.isfinite(velocity), axis=1) >= _LEAST_VELOCITIES
+    finite = np.isfinite(velocity)
+    known = np.count_nonzero(finite, axis=1) >= _LEAST_VELOCITIES
     if not rate_hz > 0 or not known.any():
         return
     length = min(velocity.shape[1], round(_WELCH_S * rate_hz))
-    power = _welch(np.nan_to_num(velocity), rate_hz, length)
+    power = _welch(np.where(finite, velocity, 0.0), rate_hz, length)
     _band_logs(power, _band_edges(rate_hz, length, power.shape[1]), known, out)
 
 
