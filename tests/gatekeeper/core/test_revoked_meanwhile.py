@@ -12,10 +12,23 @@ import pytest
 from gazeveil.gatekeeper import AuditLog, Denied, Gatekeeper, Grant, Ledger, Policy, Target
 from gazeveil.gatekeeper.core.app import App
 
+END_NS = 10**18
+
 GRANT = Grant(
     frozenset({"areas", "fixations", "saccades", "tile", "counter", "select", "events"}),
     budgets={"epsilon": Fraction(4)},
+    expires_ns=END_NS,
 )
+
+
+class SetClock:
+    """A clock that shows what it was set to."""
+
+    now_ns = END_NS - 10**9
+
+    def __call__(self) -> int:
+        return self.now_ns
+
 
 CALLS: dict[str, Callable[[App], object]] = {
     "register_area": lambda app: app.register_area("door", 0, 0, 20, 20),
@@ -30,11 +43,14 @@ CALLS: dict[str, Callable[[App], object]] = {
     "listener": lambda app: app.add_event_listener("fixation", lambda event: None),
 }
 
-TAKE: dict[str, Callable[[Gatekeeper], None]] = {
-    "revoked": lambda keeper: keeper.revoke("shop"),
-    "no-consent": lambda keeper: keeper.consent(False),
-    "no-grant": lambda keeper: keeper.drop("shop"),
-    "scope": lambda keeper: keeper.grant("shop", replace(GRANT, scopes=frozenset({"samples"}))),
+TAKE: dict[str, Callable[[Gatekeeper, SetClock], None]] = {
+    "revoked": lambda keeper, clock: keeper.revoke("shop"),
+    "no-consent": lambda keeper, clock: keeper.consent(False),
+    "no-grant": lambda keeper, clock: keeper.drop("shop"),
+    "scope": lambda keeper, clock: keeper.grant(
+        "shop", replace(GRANT, scopes=frozenset({"samples"}))
+    ),
+    "expired": lambda keeper, clock: setattr(clock, "now_ns", END_NS),
 }
 
 
@@ -46,7 +62,8 @@ def test_no_answer_is_given_for_what_was_taken_while_its_row_was_written(
     """A disk may take seconds for the row, in which the owner has been told that it is gone."""
     with Ledger.open("sqlite://") as ledger:
         log = AuditLog(ledger)
-        keeper = Gatekeeper(Policy({"shop": GRANT}, consent=True), ledger, rate_hz=100.0, audit=log)
+        clock, policy = SetClock(), Policy({"shop": GRANT}, consent=True)
+        keeper = Gatekeeper(policy, ledger, rate_hz=100.0, audit=log, clock_ns=clock)
         app = keeper.app("shop")
         app.register_area("view", 0, 0, 360, 180)
         for i, x_deg in enumerate((20.0, 60.0, 100.0)):
@@ -60,7 +77,7 @@ def test_no_answer_is_given_for_what_was_taken_while_its_row_was_written(
         def taken_meanwhile(kind: str, *more: object, **named: object) -> None:
             write(kind, *more, **named)  # type: ignore[arg-type]
             if kind == "answer":
-                TAKE[code](keeper)
+                TAKE[code](keeper, clock)
 
         log.record = taken_meanwhile  # type: ignore[method-assign, assignment]
         with pytest.raises(Denied) as no:

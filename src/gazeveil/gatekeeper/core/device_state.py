@@ -181,18 +181,22 @@ class DeviceState:
     @contextlib.contextmanager
     def answering(self, allowed: AllowedRequest) -> Iterator[None]:
         """Hold the lock for an answer to a request that was allowed, and refuse it where the wearer
-        has changed since, or the policy does not allow it any more: its row of the audit log, or
-        its charge, may have waited for a disk.
+        has changed since, or the policy does not allow it any more, its time being over among
+        others: its row of the audit log, or its charge, may have waited for a disk.
         """
         with self.lock:
             if allowed.billing is not self.billing:
                 raise Denied("wearer", CHANGED)
-            if allowed.policy is not self.policy and (denied := self._denied_now(allowed.request)):
+            if denied := self._denied_now(allowed):
                 raise denied
             yield
 
-    def _denied_now(self, was: Request) -> Denied | None:
-        decision = self.decide(_again(was, self.clock_ns()))
+    def _denied_now(self, allowed: AllowedRequest) -> Denied | None:
+        again = _again(allowed.request, self.clock_ns())
+        # The request was counted as use of its grant, and may have been the last one that the grant
+        # allows: use is asked about only where the policy is another one.
+        unchanged = allowed.policy is self.policy
+        decision = decide(self.policy, again) if unchanged else self.decide(again)
         return None if decision.allow else Denied(decision.code, decision.reason)
 
     def app_state(self, app: str) -> AppState:
