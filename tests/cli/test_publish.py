@@ -390,3 +390,19 @@ def test_the_recipe_inside_a_release_does_not_say_enough_to_run(
     )
     assert code == 2
     assert "does not say which recordings" in err
+
+
+def test_what_holds_for_every_recording_is_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line for each of hundreds of slow recordings would hide all other notes."""
+    slow = gazeveil.simulate(3, 2, 35.0, 25.0, seed=2).write(tmp_path / "slow")
+    arguments = ["publish", str(slow), str(tmp_path / "out"), "-m", "lpa:epsilon=1", "--no-attack"]
+    with pytest.raises(SystemExit) as end:
+        main([*arguments, "--table", "windows"])
+    assert end.value.code == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Note: ")]
+    about = [n for n in notes if "not shown to handle" in n]
+    assert len(about) == 1
+    assert "25 Hz is below 32 Hz" in about[0]
+    assert [n for n in notes if "holds for other recordings" in n] != []

@@ -204,8 +204,16 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every expected failure is one sentence and exit code 2."""
     given = sys.argv[1:] if arguments is None else arguments
     options: frozenset[str] = frozenset()
+    about_recordings = 0
 
-    def show_warning(message: Warning | str, *_: object) -> None:
+    def show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+        nonlocal about_recordings
+        if getattr(category, "about_recording", False):
+            about_recordings += 1
+            if about_recordings > 2:  # a line for each of hundreds would hide everything else
+                return
+            if about_recordings == 2:
+                message = "The same holds for other recordings, which are not named."
         _say(f"Note: {in_options(str(message), options)}")
 
     warnings.showwarning = show_warning  # type: ignore[assignment]

@@ -14,6 +14,7 @@ The first two are medians over fixations of 100 ms or more (Holmqvist et al. 201
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,6 +32,9 @@ MUCH_LOST = 0.25
 
 class QualityWarning(UserWarning):
     """A recording is outside what a detector was shown to handle."""
+
+    #: There may be one for each recording: a command says the first alone.
+    about_recording: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
