@@ -6,7 +6,8 @@ from here.
 
 A study that was run again alone (`gazeveil reproduce NAME --out RUN`) is added with `python
 docs/results/reproduction.py NAME=RUN ...`: its figures take the place of those of the same number,
-a table of its own says what was run, and what is said of other studies stays as it is.
+a table of its own says what was run, and what is said of other studies stays as it is. `NAME+=RUN`
+adds the figures of settings that were cut before, and nothing else, to `reproduction.json`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from gazeveil.papers.catalogue import study_names
+from gazeveil.papers.citations import CITATIONS
+from gazeveil.papers.figure import published_figures
 from gazeveil.papers.published import row_texts
 
 HERE = Path(__file__).parent
@@ -104,9 +107,15 @@ def later(page: str, runs: dict[str, dict[str, Any]]) -> str:
 
 
 def write(record: dict[str, list[dict[str, Any]]]) -> None:
-    """The figures as JSON, a study a line."""
+    """The figures as JSON, a study a line, and on the page how many there are."""
     lines = [f"{json.dumps(n)}: {json.dumps(rows)}" for n, rows in record.items()]
     (HERE / "reproduction.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    ours = {row["id"] for rows in record.values() for row in rows}
+    all_figures = [figure for paper in CITATIONS for figure in published_figures(paper)]
+    said = f"{sum(f.id in ours for f in all_figures):,} of {len(all_figures):,} published figures"
+    page = HERE / "reproduction.md"
+    text = fill(page.read_text(encoding="utf-8"), "COUNT", f"Ours stands beside {said}.")
+    page.write_text(text, encoding="utf-8")
 
 
 def kept(study: dict[str, Any]) -> list[dict[str, Any]]:
@@ -127,17 +136,33 @@ def add(runs: dict[str, dict[str, Any]]) -> None:
     page.write_text(fill(text, "LATER", later(text, runs)), encoding="utf-8")
 
 
+def add_missing(name: str, study: dict[str, Any]) -> None:
+    """Add published figures that the record lacks: orders need all settings, and stay."""
+    record = json.loads((HERE / "reproduction.json").read_text(encoding="utf-8"))
+    rows = {row["id"]: row for row in kept(study) if str(row["id"]).startswith("PF")}
+    rows |= {row["id"]: row for row in record.get(name, [])}
+    record[name] = [rows[i] for i in sorted(rows)]
+    write(record)
+
+
+def study_of(run: str) -> dict[str, Any]:
+    """What a run of one study found."""
+    study: dict[str, Any] = json.loads((Path(run) / "study.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = study["study"]
+    return found
+
+
 def main() -> None:
     """Write both files."""
     given = sys.argv[1:]
     if given and all("=" in word for word in given):
-        named = dict(word.split("=", 1) for word in given)
-        add(
-            {
-                name: json.loads((Path(run) / "study.json").read_text(encoding="utf-8"))["study"]
-                for name, run in named.items()
-            }
-        )
+        named = [word.split("=", 1) for word in given]
+        again = {name: study_of(run) for name, run in named if not name.endswith("+")}
+        if again:
+            add(again)
+        for name, run in named:
+            if name.endswith("+"):
+                add_missing(name.removesuffix("+"), study_of(run))
         return
     if len(given) != 1 or not Path(given[0]).is_dir():
         sys.exit("Give the folder that `gazeveil reproduce --all --out DIR` wrote, or NAME=RUN.")
