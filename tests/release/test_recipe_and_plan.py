@@ -138,7 +138,7 @@ def test_the_time_of_an_attack_is_a_range_that_grows_with_what_is_attacked(batte
 
 
 @pytest.mark.parametrize(
-    ("people", "processor_s"), [(200, 177), (1000, 898)], ids=["200 people", "1,000 people"]
+    ("people", "processor_s"), [(200, 118), (1000, 564)], ids=["200 people", "1,000 people"]
 )
 def test_the_range_holds_what_the_strong_battery_took(people: int, processor_s: float) -> None:
     row = f"| {people:,} | {people * 6:,} |"

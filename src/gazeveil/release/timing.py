@@ -67,11 +67,11 @@ class BatteryCost:
 
 
 #: From `docs/results/growth.md` (200 and 1,000 people: cost grows with the number of samples alone)
-#: and from publications of GazeCom, on aarch64 cores.
+#: and from publications of GazeCom, on cores of servers, fast ones and slow or busy ones.
 BATTERY_COSTS: Mapping[str, BatteryCost] = MappingProxyType(
     {
         "quick": BatteryCost(Span(1, 5), Span(6, 18), (2, 2)),
-        "strong": BatteryCost(Span(2, 10), Span(30, 55), (2, 6)),
+        "strong": BatteryCost(Span(2, 10), Span(13, 50), (2, 6)),
     }
 )
 
@@ -95,7 +95,7 @@ def attack_span(battery: str, samples: int, repetitions: int, protect_s: float) 
     Examples
     --------
     >>> print(attack_span("strong", 1_178_126, 3, 2.0))
-    2 to 4 minutes
+    1 to 4 minutes
     """
     cost = BATTERY_COSTS[battery]
     fewest, most = cost.releases
