@@ -53,10 +53,11 @@ Example: `gazeveil attack recordings/ protected/ --attacks quick -a lda`
 
 Example: `gazeveil attack recordings/ protected/ --kind attributes:attribute=gender`"""
 
-_WORDS = {
-    "raw/raw": "raw, other raw ones",
-    "raw/private": "raw, the copy",
-    "release/release": "the copy, the rest of it",
+#: What the attacker learns from and is asked about, in the order of the tables.
+_SCENARIOS = {
+    "raw/raw": "learns from raw recordings, is asked about other raw ones",
+    "raw/private": "learns from raw recordings, is asked about the copy",
+    "release/release": "learns from one part of the copy, is asked about the rest",
 }
 
 
@@ -195,17 +196,16 @@ def _print_rates(results: Results, name: str, repetitions: int, doubt: str) -> N
     from gazeveil.evaluation.report.summary import choice_note, measured
 
     rates = results.frame.filter(metric="identification_rate")
-    table = rate_table(
-        f"{name}: people recognised, mean of {repetitions} splits",
-        "attacker",
-        "learns from, is asked about",
-    )
-    for row in sorted(
-        rates.iter_rows(named=True),
-        key=lambda r: (list(_WORDS).index(r["scenario"]), -r["value"], r["attack"]),
-    ):
-        table.add_row(row["attack"], _WORDS[row["scenario"]], *rate_words(row))
-    console().print(table)
+    rows = sorted(rates.iter_rows(named=True), key=lambda r: (-r["value"], r["attack"]))
+    for scenario, words in _SCENARIOS.items():
+        here = [row for row in rows if row["scenario"] == scenario]
+        if not here:
+            continue
+        title = f"{name}: people recognised, mean of {repetitions} splits; the attacker {words}"
+        table = rate_table(title, "attacker")
+        for row in here:
+            table.add_row(row["attack"], *rate_words(row))
+        console().print(table)
     if doubt:
         say(doubt)
     for release in () if doubt else Findings(results).protected:

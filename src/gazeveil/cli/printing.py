@@ -114,16 +114,16 @@ def _show_missing(results: Results) -> None:
 
 
 def rate_table(title: str, *columns: str) -> Table:
-    """A table of rates that fits a narrow terminal; only the first two columns are ever folded."""
+    """A table of rates that fits a narrow terminal; figures are never folded."""
     table = Table(
         title=title, box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, collapse_padding=True
     )
-    for place, column in enumerate((*columns, *RATE_COLUMNS)):
+    for column in (*columns, *RATE_COLUMNS):
         table.add_column(
             column,
             justify="right" if column in RATE_COLUMNS else "left",
             overflow="fold",
-            no_wrap=place > 1,
+            no_wrap=column in RATE_COLUMNS,
         )
     return table
 

@@ -41,8 +41,8 @@ def baseline_sentence(findings: Findings) -> str:
         text
         if worst.above_chance
         else text
-        + " That is no better than guessing: these recordings cannot show what a mechanism"
-        " protects."
+        + " That is not measurably better than guessing: these recordings cannot show what a"
+        " mechanism protects."
     )
 
 
@@ -67,8 +67,8 @@ def verdict(release: ReleaseFindings) -> str:
             " whether that is better than guessing."
         )
     return (
-        f"With {release.label} no attacker tried does better than guessing: {who} recognises"
-        f" {_how_many(worst)}."
+        f"With {release.label} no attacker tried does measurably better than guessing: {who}"
+        f" recognises {_how_many(worst)}."
     )
 
 
@@ -78,9 +78,10 @@ def measured(release: ReleaseFindings) -> str:
     if worst is None:
         return "nobody attacked it."
     between = interval(worst.low, worst.high)
-    verdict = "people are recognised" if release.recognised else "no better than guessing"
-    if not release.recognised and worst.too_few:
-        verdict = "too few people to tell"
+    verdict = "people are recognised"
+    if not release.recognised:
+        held = "not measurably better than guessing"
+        verdict = "too few people to tell" if worst.too_few else held
     return (
         f"{verdict}. The {release.strongest}, {attack_label(worst.attack)} in {worst.scenario},"
         f" recognised {percent(worst.value)}{f' [{between}]' if between else ''}, guessing"
@@ -221,7 +222,7 @@ def overview(findings: Findings) -> list[str]:
         )
     if held:
         sentences.append(
-            f"No attacker tried{battery} does better than guessing on {len(held)} of"
+            f"No attacker tried{battery} does measurably better than guessing on {len(held)} of"
             f" {_releases(protected)}: {_listed(held)}."
         )
     if broken:
