@@ -140,10 +140,9 @@ def test_too_few_people_or_one_value_are_refused():
 
 def test_the_same_seed_gives_the_same_figures():
     recording_set = shown(1.0, about())
-    assert (
-        infer(recording_set, recording_set, "age", seed=5, draws=49).results
-        == infer(recording_set, recording_set, "age", seed=5, draws=49).results
-    )
+    first, second = (infer(recording_set, recording_set, "age", seed=5, draws=49) for _ in "12")
+    # As text: a p-value that was not worked out is NaN, which is not equal to itself.
+    assert repr(first.results) == repr(second.results)
 
 
 def test_training_on_raw_and_testing_on_noise_finds_nothing():

@@ -137,7 +137,7 @@ def test_heat_maps_tell_unless_noise_covers_a_viewer():
 def test_the_same_seed_gives_the_same_game(crowd):
     first, second = (play(crowd, by("k-same-select", k=2), seed=4, rounds=2) for _ in range(2))
     assert first.scores == second.scores
-    assert first.auc == second.auc
+    assert repr(first.auc) == repr(second.auc)  # its p-value is NaN, which is not equal to itself
 
 
 def test_targets_of_one_kind_few_people_or_one_stimulus_are_refused(crowd):

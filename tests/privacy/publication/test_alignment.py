@@ -135,6 +135,49 @@ def test_the_distance_of_the_eyes_becomes_one_for_all() -> None:
     assert spaces == {Screen(1920, 1080, 531.0, 299.0, 640.0)}
 
 
+def watched(person: str, screen: Screen, offset_deg: float = 0.0) -> Recording:
+    rng = np.random.default_rng(len(person))
+    x, y = rng.normal(offset_deg, 3, (2, 100))
+    return Recording(person, "s", np.arange(100) * 10_000_000, x, y, space=screen)
+
+
+def test_a_size_that_was_worked_out_from_a_recording_passes_for_nobody() -> None:
+    """As a TX300's is, from the gaze points: thirteen digits of one recording."""
+    own = [Screen(1920, 1080, 513.8106178756442 + i, 289.93746 - i, 630.0 + 20 * i) for i in (0, 1)]
+    cohort = Cohort([watched("ann", own[0]), watched("bob", own[1])])
+    alignment = public_alignment(look_at(cohort, True), PublicationChoices())
+    made = aligned(cohort, alignment)
+    assert {r.space for r in made} == {Screen(1920, 1080, 510.0, 290.0, 640.0)}
+    np.testing.assert_array_equal(made[0].x_deg, cohort[0].x_deg)
+    # A person whose files were not among those that were looked at gets the same screen.
+    later = watched("eve", Screen(1920, 1080, 517.123456, 291.0, 700.0))
+    assert alignment.applied(later).space == made[0].space
+    # Of a resolution that nobody else has, no more than centimetres pass.
+    alone = alignment.applied(watched("joe", Screen(1280, 800, 301.23456, 188.7, 587.6)))
+    assert alone.space == Screen(1280, 800, 300.0, 190.0, 600.0)
+
+
+def test_sizes_that_people_share_pass_as_they_are_and_the_others_become_one() -> None:
+    shared = Screen(1920, 1080, 531.0, 299.0, 600.0)
+    odd = [Screen(1920, 1080, 512.34567, 288.2, 633.0), Screen(1920, 1080, 518.7, 290.1, 615.0)]
+    people = [("ann", shared), ("bob", shared), ("eve", odd[0]), ("joe", odd[1])]
+    cohort = Cohort([watched(*each) for each in people])
+    alignment = public_alignment(look_at(cohort, True), PublicationChoices())
+    spaces = [r.space for r in aligned(cohort, alignment)]
+    assert spaces[:2] == [shared, shared]
+    assert spaces[2] == spaces[3] == Screen(1920, 1080, 520.0, 290.0, 620.0)
+    assert len(alignment.screens) == 2
+
+
+def test_one_persons_two_sizes_are_shared_by_nobody() -> None:
+    own = Screen(1920, 1080, 513.8106178756442, 289.9, 630.0)
+    cohort = Cohort([watched("ann", own), watched("ann", own).with_(stimulus="t")])
+    alignment = public_alignment(look_at(cohort, True), PublicationChoices())
+    assert {r.space for r in aligned(cohort, alignment)} == {
+        Screen(1920, 1080, 510.0, 290.0, 630.0)
+    }
+
+
 def test_kept_times_and_kept_rates_are_kept() -> None:
     own = recording([i / 71.9 for i in range(100)], 71.9)
     times = public_alignment(look_at(Cohort([own]), True), PublicationChoices(("times",)))

@@ -495,7 +495,10 @@ def test_real_people_are_found_less_often_than_under_gaussian_noise_that_errs_mo
     raw = {r.key: r for r in cohort}
     learnt = round(0.75 * len(cohort.stimuli))
     found, error = {}, {}
-    for text in ("gaussian:sigma_deg=5", "clock-render:epsilon=1,r_deg=2,slot_s=0.5,form=offline"):
+    for text in (
+        "gaussian:sigma_deg=5,losses=keep",
+        "clock-render:epsilon=1,r_deg=2,slot_s=0.5,form=offline",
+    ):
         releases = [gazeveil.mechanism(text).release(cohort, seed=s).data for s in (1, 2)]
         gallery, probe = (RecordingSet(d) for d in releases)
         medians = []

@@ -19,6 +19,7 @@ import pytest
 import gazeveil
 from gazeveil.cli.main import main
 from gazeveil.errors import FormatError
+from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message
 from gazeveil.io.parquet import load, write_recording
 from gazeveil.privacy.publication.certificate import hashes
@@ -263,6 +264,17 @@ def test_planted_raw_rows_are_red(samples: int, out: Path, raw: Path) -> None:
     planted(out, raw, samples)
     assert verify(out).passed  # nobody can see it without the recordings
     assert red(verify(out, raw)) == ["raw rows"]
+
+
+def test_a_screen_with_the_digits_of_an_estimate_is_red(out: Path) -> None:
+    file = recordings(out)[0]
+    still = load(file)
+    screen, zero = Screen(1920, 1080, 513.8106178756442, 290, 630), np.zeros(len(still))
+    write_recording(still.with_(space=screen, x_deg=zero, y_deg=zero), file)
+    certified_anew(out)
+    found = verify(out)
+    assert "contents" in red(found)
+    assert "1 screens belong to one person each" in " ".join(found.failures)
 
 
 def test_a_copy_of_the_recordings_is_red(raw: Path, tmp_path: Path) -> None:

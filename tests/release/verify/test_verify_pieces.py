@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from gazeveil.gaze.geometry import Sphere
 from gazeveil.release.verify.pieces import check_pieces
 from gazeveil.release.verify.released import ReleasedRecording
 
 WHOLE = tuple(
-    ReleasedRecording(f"{s}-{k}-{i}", s, "1", "", 60.0, k * 6 * 10**9, 300, (), f"{s}{k}{i}")
+    ReleasedRecording(
+        f"{s}-{k}-{i}", s, "1", "", 60.0, Sphere(), k * 6 * 10**9, 300, (), f"{s}{k}{i}"
+    )
     for s in ("a", "b")
     for k in range(3)
     for i in range(4)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,10 @@ from numpy.typing import NDArray
 from gazeveil.arrays import Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
-from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Message, Recording
+from gazeveil.privacy.publication.screens import PublicScreens
 from gazeveil.privacy.stream.losses.public_clock import MOST_STEPS, steps_of
-
-#: Width and height in pixels and in millimetres: what makes screens the same, wherever heads are.
-ScreenSize: TypeAlias = tuple[float, float, float, float]
 
 #: Longest step between two samples of the tracker that is no pause, in its own periods.
 LONGEST_STEP = 1.5
@@ -42,8 +40,6 @@ _CHANNELS = ("left_deg", "right_deg", "head_deg", "eye_in_head_deg", "pupil", "c
 
 #: The word of a sample that nobody labelled.
 UNLABELLED = "undefined"
-
-_DISTANCE_MM = 100.0  # an unknown screen's distance is rounded to this
 
 
 @dataclass(frozen=True)
@@ -58,8 +54,9 @@ class Alignment:
         Whether the tracker's own times pass as they are; then nothing else is aligned but screens.
     lengths_s : mapping of stimulus to seconds
         Public lengths; recordings of other stimuli keep their own.
-    distances_mm : mapping of screen size to millimetres
-        The public viewing distance of each screen; the eyes' own distance tells people apart.
+    screens : PublicScreens
+        The public screens; the eyes' own distance, and a size that was worked out from a recording,
+        tell people apart.
     slowest_hz : float
         The lowest rate of a recording that was looked at, in Hz; NaN where that is not known.
     in_head : bool
@@ -69,7 +66,7 @@ class Alignment:
     rate_hz: Fraction | None = None
     times_kept: bool = False
     lengths_s: Mapping[str, Fraction] = field(default_factory=dict)
-    distances_mm: Mapping[ScreenSize, float] = field(default_factory=dict)
+    screens: PublicScreens = field(default_factory=PublicScreens)
     slowest_hz: float = math.nan
     in_head: bool = False
 
@@ -103,13 +100,8 @@ class Alignment:
         return _gathered(recording, sources, rate_hz).with_(space=space)
 
     def public_space(self, space: Space) -> Space:
-        """The space with the public viewing distance."""
-        if isinstance(space, Sphere):
-            return space
-        distance = self.distances_mm.get(screen_size(space))
-        if distance is None:
-            distance = max(_DISTANCE_MM, _DISTANCE_MM * round(space.distance_mm / _DISTANCE_MM))
-        return replace(space, distance_mm=distance)
+        """The sphere as it is, or the public screen."""
+        return space if isinstance(space, Sphere) else self.screens.of(space)
 
     @property
     def most_steps(self) -> int:
@@ -163,11 +155,6 @@ def _is_aligned(recording: Recording, rate_hz: float, steps: int | None) -> bool
         return False
     clock_ns = np.rint(np.arange(len(recording)) * (1e9 / rate_hz)).astype(np.int64)
     return bool(recording.valid.all()) and np.array_equal(recording.t_ns, clock_ns)
-
-
-def screen_size(screen: Screen) -> ScreenSize:
-    """What makes two screens the same."""
-    return screen.width_px, screen.height_px, screen.width_mm, screen.height_mm
 
 
 def sources_of_steps(recording: Recording, rate_hz: float) -> Ints:

@@ -36,8 +36,9 @@ _ENDS = (
 #: What the public clock, lengths and screens are made from: functions of the data, which no
 #: mechanism has protected.
 _MEDIANS = (
-    "the public rate, lengths of stimuli and viewing distances, which are rounded medians of the"
-    " recordings unless they were named: of a stimulus that one person saw, that person's own"
+    "the public rate, lengths of stimuli, sizes of screens and viewing distances, which are rounded"
+    " medians of the recordings unless they were named: of a stimulus that one person saw, that"
+    " person's own"
 )
 
 #: What a mechanism with a clock of its own says, which has the public one here.
@@ -106,7 +107,7 @@ def promise_of_file(promise: Guarantee, alignment: Alignment, *shown: str) -> Gu
     """The guarantee of a table or of maps that were made of recordings on a public clock: somebody
     else's length and rate moved what was taken of everybody's gaze.
     """
-    if alignment.rate_hz is not None or alignment.lengths_s or alignment.distances_mm:
+    if alignment.rate_hz is not None or alignment.lengths_s or alignment.screens:
         shown = (*shown, _MEDIANS)
     promise = promise.with_not_covered(*shown)
     return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, True)))
@@ -135,7 +136,7 @@ def _shown(
     shown += [
         f"the {n} of people, kept as it was" for n in table.kept if "attributes" not in choices.keep
     ]
-    if alignment.rate_hz is not None or alignment.lengths_s or alignment.distances_mm:
+    if alignment.rate_hz is not None or alignment.lengths_s or alignment.screens:
         shown.append(_MEDIANS)
     if not stimuli <= set(alignment.lengths_s):
         shown.append(_LENGTH)
@@ -143,7 +144,7 @@ def _shown(
     if differ:
         when = "repeated" if aligned_first else "repeated protected"
         shown.append(f"the tracker's own rate, where {when} samples show it")
-    if len(alignment.distances_mm) > 1:
+    if len(alignment.screens) > 1:
         shown.append("who sat at which screen")
     return shown
 

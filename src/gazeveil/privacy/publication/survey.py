@@ -15,8 +15,9 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording, RecordingKey
-from gazeveil.privacy.publication.alignment import Alignment, ScreenSize, screen_size
+from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.screens import public_screens
 
 #: Rates that trackers are sold with, in Hz: to have one of them tells nothing.
 USUAL_RATES_HZ = (
@@ -104,10 +105,12 @@ def public_alignment(looks: Sequence[Look], choices: PublicationChoices) -> Alig
     ParameterError
         For the length of a stimulus that nobody saw.
     """
-    distances = _distances(looks)
+    screens = public_screens(
+        (look.key[0], look.space) for look in looks if isinstance(look.space, Screen)
+    )
     in_head = bool(looks) and all(look.in_head for look in looks)
     if "times" in choices.keep:
-        return Alignment(times_kept=True, distances_mm=distances, in_head=in_head)
+        return Alignment(times_kept=True, screens=screens, in_head=in_head)
     rates = [look.rate_hz for look in looks if not math.isnan(look.rate_hz)]
     if not rates:
         raise DataError(
@@ -118,7 +121,7 @@ def public_alignment(looks: Sequence[Look], choices: PublicationChoices) -> Alig
     if rate is None and "rate" not in choices.keep:
         rate = Fraction(usual_rate_hz(median(rates)))
     lengths = _lengths(looks, choices)
-    return Alignment(rate, False, lengths, distances, min(rates), in_head)
+    return Alignment(rate, False, lengths, screens, min(rates), in_head)
 
 
 def usual_rate_hz(rate_hz: float) -> int:
@@ -146,22 +149,3 @@ def _lengths(looks: Sequence[Look], choices: PublicationChoices) -> Mapping[str,
         lengths.setdefault(look.key[1], []).append(look.duration_s + period)
     # Tenths of a second: a median to the nanosecond is somebody's own length.
     return {s: Fraction(max(1, round(10 * median(own))), 10) for s, own in lengths.items()}
-
-
-def _distances(looks: Sequence[Look]) -> dict[ScreenSize, float]:
-    """One viewing distance for each screen: that of all people where they agree, else the median in
-    whole centimetres.
-    """
-    found: dict[ScreenSize, dict[str, float]] = {}
-    agree: dict[ScreenSize, set[float]] = {}
-    for look in looks:
-        if isinstance(look.space, Screen):
-            size = screen_size(look.space)
-            found.setdefault(size, {})[look.key[0]] = look.space.distance_mm
-            agree.setdefault(size, set()).add(look.space.distance_mm)
-    return {
-        size: min(agree[size])
-        if len(agree[size]) == 1 and len(own) > 1
-        else 10.0 * max(1, round(median(own.values()) / 10))
-        for size, own in found.items()
-    }

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gazeveil.gaze.cohort import Attributes
+from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.guarantee import OF_PEOPLE
 from gazeveil.privacy.publication.piece_files import viewers_of
 from gazeveil.privacy.rational import exact
@@ -105,12 +106,32 @@ def check_contents(
         public = float(exact("certificate", "rate_hz", str(alignment["rate_hz"])))
         other = sum(abs(r.rate_hz - public) > 1e-9 * public for r in recordings)
         failures += [f"{other} recordings have another rate than {public:g} Hz."] if other else []
+    failures += _own_screens(recordings)
     extras = Counter(name for r in recordings for name in r.extras if name not in kept)
     failures += [
         f"{n} recordings have {name}, which the certificate does not say."
         for name, n in extras.items()
     ]
     return VerifyCheck("contents", tuple(failures), "counts, times, rates and channels fit")
+
+
+def _own_screens(recordings: Sequence[ReleasedRecording]) -> list[str]:
+    """Screens of one person alone that have the digits of an estimate: a reader worked them out
+    from that person's recording, and whoever has it finds its owner by them.
+    """
+    people: dict[Screen, set[str]] = {}
+    for r in recordings:
+        if isinstance(r.space, Screen):
+            people.setdefault(r.space, set()).add(r.person)
+    own = [s for s, who in people.items() if len(who) == 1 and not _in_tenths_mm(s)]
+    if not own:
+        return []
+    return [f"{len(own)} screens belong to one person each and have more digits than a ruler."]
+
+
+def _in_tenths_mm(screen: Screen) -> bool:
+    sizes_mm = (screen.width_mm, screen.height_mm, screen.distance_mm)
+    return all(abs(10 * mm - round(10 * mm)) < 1e-6 for mm in sizes_mm)
 
 
 def _whole(name: str, value: object) -> int:

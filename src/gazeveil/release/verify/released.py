@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.publication.part import CHANNELS
 
@@ -31,6 +32,8 @@ class ReleasedRecording:
         Its names.
     rate_hz : float
         Nominal.
+    space : Screen or Sphere
+        Where it was shown.
     start_ns : int
         Its first time.
     samples : int
@@ -46,6 +49,7 @@ class ReleasedRecording:
     session: str
     task: str
     rate_hz: float
+    space: Space
     start_ns: int
     samples: int
     extras: tuple[str, ...]
@@ -64,6 +68,7 @@ def _facts(r: Recording) -> ReleasedRecording:
     return ReleasedRecording(
         *r.key,
         rate_hz=r.rate_hz,
+        space=r.space,
         start_ns=int(r.t_ns[0]) if len(r) else 0,
         samples=len(r),
         extras=tuple(n for n in CHANNELS if _has(r, n)),
