@@ -28,6 +28,7 @@ from gazeveil.release.inventory import inventory
 from gazeveil.release.inventory.notes import PLAIN
 from gazeveil.release.inventory.patterns import spots
 from gazeveil.release.scrub import PAGE, scrub
+from gazeveil.release.scrub.cells import midpoint
 from gazeveil.release.scrub.documents import scrubbed_document
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.kinds import pupil
@@ -104,13 +105,31 @@ def test_every_time_of_a_copy_is_the_same(tmp_path: Path) -> None:
     assert not archive[3] & 0x08  # and no file name in it
 
 
-def test_the_distance_between_the_eyes_is_gone(tmp_path: Path) -> None:
+def test_the_distance_between_the_eyes_is_not_written_down(tmp_path: Path) -> None:
     plant("pupil-neon", tmp_path / "in")
     scrub(tmp_path / "in", tmp_path / "out")
     states = pl.read_csv(next((tmp_path / "out").rglob("3d_eye_states.csv")))
     left, right = (states[f"eyeball center {side} x [mm]"] for side in ("left", "right"))
     assert (left == right).all()
     assert "ipd [mm]" not in states.columns
+
+
+def test_directions_and_a_gaze_point_in_space_still_tell_the_distance_of_the_eyes() -> None:
+    """The page of scrub says so: what passes is raw gaze."""
+    rng = np.random.default_rng(1)
+    half_mm = np.array([31.4, 0.5, -0.3])
+    points = rng.normal([0, 0, 600], [150, 100, 150], (200, 3))
+    rays = [(points - side * half_mm) for side in (-1, 1)]  # left, right
+    left, right = (r / np.linalg.norm(r, axis=1, keepdims=True) for r in rays)
+    middle = [float(midpoint(f"{-x:.4f}", f"{x:.4f}")[0]) for x in half_mm]
+    equations, sides = np.zeros((3, 3)), np.zeros(3)
+    for directions, side in ((left, -1), (right, 1)):
+        for ray, point in zip(directions, points - middle, strict=True):
+            across = np.eye(3) - np.outer(ray, ray)
+            equations += across
+            sides += side * across @ point
+    found = np.linalg.solve(equations, sides)
+    assert 2 * np.linalg.norm(found) == pytest.approx(2 * np.linalg.norm(half_mm), abs=0.1)
 
 
 def test_labels_are_new_in_every_run_and_the_key_is_for_its_owner(tmp_path: Path) -> None:

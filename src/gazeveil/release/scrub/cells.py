@@ -78,7 +78,8 @@ def shifted(cell: str, offset: Decimal) -> str | None:
 
 
 def midpoint(left: str, right: str) -> tuple[str, str]:
-    """One coordinate of both eyes as the place between them, so that their distance is gone.
+    """One coordinate of both eyes as the place between them, so that their distance is not written
+    down. Directions of both eyes and a gaze point in space still tell it.
 
     Where one eye was not seen, the other's own place would give half the distance away when the
     first comes back: then both count as not seen.
