@@ -24,6 +24,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.path.join(os.path.dirname(__file__), "support")
 
+# Networks are compared bit by bit, which sums on a GPU are not.
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
 # The first example of a test may compile a kernel: time limits belong to whole tests
 # (pytest-timeout), not to examples.
 settings.register_profile("gazeveil", deadline=None)

@@ -52,7 +52,10 @@ def test_nothing_is_shown_where_nobody_watches(
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_time_left_is_known_from_the_first_item_without_what_was_there() -> None:
+def test_the_time_left_is_known_from_the_first_item_without_what_was_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "cores", lambda: 2)  # with many, nothing is the least it can be
     now = [100.0]
     shown = Progress(progress.TimeLeftColumn(), get_time=lambda: now[0])
     task = shown.add_task("cells", total=None)
