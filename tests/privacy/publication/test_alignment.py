@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import pickle
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gazeveil import Cohort, Recording, Screen, simulate
+from gazeveil import Cohort, Recording, Screen, mechanism, simulate
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.privacy.publication.alignment import Alignment, aligned, sources_of_steps
 from gazeveil.privacy.publication.choices import PublicationChoices
@@ -167,6 +168,17 @@ def test_sizes_that_people_share_pass_as_they_are_and_the_others_become_one() ->
     assert spaces[:2] == [shared, shared]
     assert spaces[2] == spaces[3] == Screen(1920, 1080, 520.0, 290.0, 620.0)
     assert len(alignment.screens) == 2
+    assert alignment.screens.alone == 0
+
+
+def test_people_who_are_alone_at_a_screen_are_counted_and_said(tmp_path: Path) -> None:
+    shared = Screen(1920, 1080, 531.0, 299.0, 600.0)
+    people = [("ann", shared), ("bob", shared), ("eve", Screen(1536, 864, 406.4, 228.6, 600.0))]
+    cohort = Cohort([watched(*each) for each in people])
+    assert public_alignment(look_at(cohort, True), PublicationChoices()).screens.alone == 1
+    mechanism("gaussian:sigma_deg=2").release(cohort).write(tmp_path / "out")
+    said = (tmp_path / "out" / "PRIVACY.md").read_text("utf-8")
+    assert "one person is the only one at a screen, which tells who that is" in said
 
 
 def test_one_persons_two_sizes_are_shared_by_nobody() -> None:
@@ -189,8 +201,6 @@ def test_kept_times_and_kept_rates_are_kept() -> None:
 
 
 def test_files_are_aligned_when_they_are_loaded_and_can_be_sent(tmp_path: object) -> None:
-    from pathlib import Path
-
     from gazeveil import read
 
     folder = simulate(2, 1, 2.0, 100.0, seed=1).write(Path(str(tmp_path)) / "raw")

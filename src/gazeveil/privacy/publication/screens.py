@@ -36,10 +36,13 @@ class PublicScreens:
         Sizes that several people share, with one viewing distance for each.
     others : mapping of resolution to Screen
         The one screen of all other recordings of a resolution.
+    alone : int
+        How many people are the only ones at their public screen, which tells them from all others.
     """
 
     shared: Mapping[ScreenSize, Screen] = field(default_factory=dict)
     others: Mapping[Resolution, Screen] = field(default_factory=dict)
+    alone: int = 0
 
     def __len__(self) -> int:
         return len({*self.shared.values(), *self.others.values()})
@@ -79,7 +82,8 @@ def public_screens(own: Iterable[tuple[str, Screen]]) -> PublicScreens:
             shared[size] = replace(seen[0][1], distance_mm=_distance(seen))
         else:
             others.setdefault(size[:2], []).extend(seen)
-    return PublicScreens(shared, {px: _middle(seen) for px, seen in others.items()})
+    alone = sum(len({person for person, _ in seen}) == 1 for seen in others.values())
+    return PublicScreens(shared, {px: _middle(seen) for px, seen in others.items()}, alone)
 
 
 def _distance(seen: list[tuple[str, Screen]]) -> float:

@@ -145,7 +145,10 @@ def _shown(
         when = "repeated" if aligned_first else "repeated protected"
         shown.append(f"the tracker's own rate, where {when} samples show it")
     if len(alignment.screens) > 1:
-        shown.append("who sat at which screen")
+        alone = alignment.screens.alone
+        people = "one person is" if alone == 1 else f"{alone} people are each"
+        told = f", and {people} the only one at a screen, which tells who that is" if alone else ""
+        shown.append(f"who sat at which screen{told}")
     return shown
 
 
