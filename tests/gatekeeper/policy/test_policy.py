@@ -350,7 +350,7 @@ GRANTS = st.builds(
     most_hz=st.one_of(st.none(), st.floats(1, 1000)),
     budgets=st.dictionaries(st.sampled_from(["epsilon", "rho", "samples"]), st.fractions(0, 3)),
     expires_ns=st.one_of(st.none(), st.integers(0, 10)),
-    origins=st.sampled_from([(), ("https://a.example",)]),
+    origins=st.sampled_from([(), ("https://a.example",), ("https://a.example",) * 2]),
     revoked=st.booleans(),
 )
 POLICIES = st.builds(

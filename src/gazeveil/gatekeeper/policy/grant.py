@@ -162,7 +162,8 @@ class Grant:
             if not isinstance(origin, str) or not _ORIGIN.fullmatch(origin):
                 allowed = "scheme and host, as https://example.org or http://127.0.0.1:8000"
                 checks.refuse("Grant", "origins", allowed, origin)
-        object.__setattr__(self, "origins", tuple(self.origins))
+        # One that comes twice means the same, and a policy file that repeats it is refused.
+        object.__setattr__(self, "origins", tuple(dict.fromkeys(self.origins)))
         if not isinstance(self.revoked, bool):
             checks.refuse("Grant", "revoked", "true or false", self.revoked)
         if self.identity is not None and not isinstance(self.identity, LocalIdentity):
