@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from gazeveil import Events, Recording, Sphere, detect
 from gazeveil.errors import DataError
 from gazeveil.events import OnlineDetector
 from gazeveil.events.online.detector import Edge, gather
+from gazeveil.events.quality import QualityWarning
 from tests.support.event_signals import SCREEN, jitter, on_screen, step_path, times
 
 
@@ -163,3 +165,23 @@ def test_a_closed_detector_takes_no_more() -> None:
 def test_unequal_lengths_are_refused() -> None:
     with pytest.raises(DataError, match="of one length"):
         OnlineDetector(250.0).push([0, 1], [180.0], [90.0])
+
+
+@pytest.mark.parametrize("rate_hz", [25.0, 31.0])
+def test_pursuit_below_32_hz_is_not_told_and_that_is_said(rate_hz: float) -> None:
+    t = np.arange(0, 4, 1 / rate_hz)
+    slow = on_screen(4 * t - 8, rate_hz=rate_hz)
+    with pytest.warns(QualityWarning, match=f"no pursuit below 32 Hz, and rate_hz is {rate_hz:g}"):
+        events = detect(slow, "online", pursuit=True)
+    assert not len(events.of("pursuit"))
+    with pytest.warns(QualityWarning):
+        OnlineDetector(rate_hz, SCREEN, pursuit=True)
+
+
+def test_pursuit_from_32_hz_on_and_an_unknown_rate_need_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", QualityWarning)
+        OnlineDetector(32.0, SCREEN, pursuit=True)
+        OnlineDetector(25.0, SCREEN)
+        unknown = on_screen(np.zeros(9)).with_(rate_hz=float("nan"))
+        assert set(detect(unknown, "online", pursuit=True).kind) == {"undefined"}

@@ -355,6 +355,29 @@ def test_a_distance_in_centimetres_is_recognised_and_said(tmp_path: Path) -> Non
     assert one.metadata["screen_distance_unit"] == "cm"
 
 
+@pytest.mark.parametrize(
+    ("distance", "size", "unit"), [(60, [38.6, 29], "cm"), (600, [386, 290], "mm")]
+)
+def test_a_size_in_the_unit_of_the_distance_is_the_same_screen(
+    tmp_path: Path, distance: float, size: list[float], unit: str
+) -> None:
+    said = {**PRESENTATION, "ScreenDistance": distance, "ScreenSize": size}
+    one = gazeveil.read(dataset(tmp_path, binocular(), said))[0]
+    assert one.space == Screen(1024, 768, 386.0, 290.0, 600.0)
+    assert one.metadata["screen_size_unit"] == unit
+
+
+@pytest.mark.parametrize(
+    ("distance", "size"), [(0.6, [38.6, 29]), (60, [386, 290]), (600, [38600, 29000])]
+)
+def test_a_screen_wider_than_any_is_refused(
+    tmp_path: Path, distance: float, size: list[float]
+) -> None:
+    said = {**PRESENTATION, "ScreenDistance": distance, "ScreenSize": size}
+    with pytest.raises(FormatError, match=r"ScreenSize of \[.* m wide at 0\.6 m\. Write both in"):
+        list(gazeveil.read(dataset(tmp_path, binocular(), said)))
+
+
 def test_eyes_on_different_rows_meet_on_one_clock(tmp_path: Path) -> None:
     files = binocular() | {
         f"{BEH}eye2_physio.tsv.gz": "7001\t518\t390\t4300\n7003\t518\t390\t4300\n"
@@ -482,6 +505,18 @@ def test_a_dataset_that_cannot_be_read_says_why(
 def test_a_screen_can_be_given(tmp_path: Path) -> None:
     one = gazeveil.read(dataset(tmp_path, binocular(), None), screen=SCREEN)[0]
     assert one.space == SCREEN
+
+
+def test_a_given_screen_of_other_pixels_than_stated_is_refused_for_gaze_in_pixels(
+    tmp_path: Path,
+) -> None:
+    other = Screen(1920, 1080, 531.0, 299.0, 600.0)
+    root = dataset(tmp_path / "px", binocular())
+    with pytest.raises(FormatError, match=r"ScreenResolution says 1024 x 768 px.*1920 x 1080"):
+        list(gazeveil.read(root, screen=other))
+    in_mm = {**PHYSIO, "x_coordinate": {"Units": "mm"}, "y_coordinate": {"Units": "mm"}}
+    one = gazeveil.read(dataset(tmp_path / "mm", binocular(), physio=in_mm), screen=other)[0]
+    assert one.space == other
 
 
 def test_a_folder_without_gaze_is_not_taken(tmp_path: Path) -> None:

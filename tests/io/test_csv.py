@@ -13,6 +13,7 @@ from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.io.csv import FORMAT
 from gazeveil.io.csv_layout import recognise, split_unit
 from gazeveil.io.source import Head
+from gazeveil.release.scrub import scrub
 
 SCREEN = Screen(1000, 500, 500.0, 250.0, 500.0)
 
@@ -64,6 +65,71 @@ def test_common_names_are_recognised() -> None:
         "person": "Participant",
         "pupil": "pupil_diameter",
     }
+
+
+TARGET_BESIDE = [
+    "time_ms,x_px,y_px,gaze_x_px,gaze_y_px",
+    "time_ms,gaze_x_px,gaze_y_px,x_px,y_px",
+    "time_ms,x_px,y_px,left_gaze_x_px,left_gaze_y_px,right_gaze_x_px,right_gaze_y_px",
+    "time_ms,left_x_px,left_y_px,left_gaze_x_px,left_gaze_y_px",
+]
+
+
+@pytest.mark.parametrize("header", TARGET_BESIDE)
+def test_names_that_say_gaze_go_before_those_of_a_target(tmp_path: Path, header: str) -> None:
+    cells = [[500, 250] if "gaze" in n else [9, 9] for n in header.split(",")[1::2]]
+    row = ",".join(str(v) for pair in cells for v in pair)
+    path = write(tmp_path / "a.csv", f"{header}\n0,{row}\n4,{row}\n")
+    (recording,) = gazeveil.read(path, screen=SCREEN)
+    assert recording.x_deg.tolist() == [0.0, 0.0]
+    assert recording.y_deg.tolist() == [0.0, 0.0]
+
+
+def test_a_place_without_eye_stays_beside_eyes_that_say_no_more_than_it() -> None:
+    found = recognise(["t_ms", "x_px", "y_px", "left_x_px", "left_y_px"])
+    assert (found["x"], found["left_x"]) == ("x_px", "left_x_px")
+
+
+@pytest.mark.parametrize("header", TARGET_BESIDE[:3])
+def test_a_scrubbed_copy_keeps_the_gaze_and_not_the_target(tmp_path: Path, header: str) -> None:
+    names = header.split(",")
+    rows = [",".join([str(4 * i), *(f"{500 + i}.5" for _ in names[1:])]) for i in range(30)]
+    write(tmp_path / "in" / "p1_img.csv", "\n".join([header, *rows]) + "\n")
+    scrub(tmp_path / "in", tmp_path / "out")
+    (copy,) = (tmp_path / "out").rglob("*.csv")
+    kept = copy.read_text().splitlines()[0].split(",")
+    assert kept == ["time_ms", *(n for n in names if "gaze" in n)]
+
+
+@pytest.mark.parametrize(
+    ("header", "said", "columns"),
+    [
+        (
+            "t_ms,timestamp_ms,x_px,y_px",
+            r"'t_ms' and 'timestamp_ms' .*columns=\{'t'",
+            {"t": "t_ms"},
+        ),
+        (
+            "t_ms,x_px,y_px,pos_x_px,pos_y_px",
+            r"'x_px' and 'pos_x_px' may each be 'x'.*columns=\{'x': \.\.\., 'y'",
+            {"x": "pos_x_px", "y": "pos_y_px"},
+        ),
+        (
+            "t_ms,gaze_left_x_px,gaze_left_y_px,left_gaze_x_px,left_gaze_y_px",
+            r"'left_gaze_x_px' and 'gaze_left_x_px' may each be 'left_x'",
+            {"left_x": "left_gaze_x_px", "left_y": "left_gaze_y_px"},
+        ),
+    ],
+)
+def test_two_columns_that_fit_equally_are_asked_about(
+    tmp_path: Path, header: str, said: str, columns: dict[str, str]
+) -> None:
+    row = ",".join("1" for _ in header.split(","))
+    path = write(tmp_path / "a.csv", f"{header}\n{row}\n")
+    with pytest.raises(FormatError, match=said):
+        gazeveil.read(path, screen=SCREEN)
+    (recording,) = gazeveil.read(path, format="csv", screen=SCREEN, columns=columns)
+    assert len(recording) == 1
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])

@@ -345,6 +345,46 @@ def test_other_units_are_guessed_by_their_values(tmp_path: Path, x: str, unit: s
     assert abs(float(cohort[0].x_deg.mean())) < 3
 
 
+@pytest.mark.parametrize("names", ["x_cm,y_cm", "x [arcmin],y [arcmin]", "gaze_x_mm,gaze_y_mm"])
+@pytest.mark.parametrize("scale", [0.05, 2.0])
+def test_a_unit_in_the_name_is_not_overruled_by_a_guess(
+    tmp_path: Path, names: str, scale: float
+) -> None:
+    gaze = (gaze_px(200) - [640, 360]) * scale * 2
+    ticks = np.arange(200) * 4.0
+    table(tmp_path / "a.csv", f"t_ms,{names}", [ticks, gaze[:, 0], gaze[:, 1]])
+    unit = names.rstrip("]")[-2:]
+    with pytest.raises(
+        FormatError, match=rf"says '\w*{unit}', which is no unit of gaze.*Convert it"
+    ):
+        gazeveil.read(tmp_path, screen=SCREEN)
+    said, _ = heard(tmp_path, screen=SCREEN, unit="px-centred")
+    assert len(said[0]) == 200
+
+
+def test_minutes_are_not_guessed_to_be_seconds(tmp_path: Path) -> None:
+    gaze = gaze_px(200)
+    table(tmp_path / "a.csv", "time_min,x_px,y_px", [np.arange(200) / 1800, gaze[:, 0], gaze[:, 1]])
+    with pytest.raises(FormatError, match=r"says 'min', which is no unit of time.*to seconds"):
+        gazeveil.read(tmp_path, screen=SCREEN)
+
+
+@pytest.mark.parametrize(("scale", "unit"), [(4.0, "pixels from the centre"), (0.05, "degrees")])
+def test_a_guess_around_the_centre_says_which_way_y_was_taken(
+    tmp_path: Path, scale: float, unit: str
+) -> None:
+    gaze = (gaze_px(200) - [640, 360]) * scale
+    table(tmp_path / "a.csv", "t_ms,x,y", [np.arange(200) * 4, gaze[:, 0], gaze[:, 1]])
+    cohort, said = heard(tmp_path, screen=SCREEN)
+    (sentence,) = (s for s in said if unit in s)
+    assert "'y' grows downwards; where it grows upwards, as PsychoPy's does, say y_axis='up'" in (
+        sentence
+    )
+    turned, said = heard(tmp_path, screen=SCREEN, y_axis="up")
+    assert not any("downwards" in s for s in said)
+    np.testing.assert_allclose(turned[0].y_deg, -cohort[0].y_deg, atol=1e-9)
+
+
 def test_values_that_leave_a_unit_open_are_asked_for(tmp_path: Path) -> None:
     gaze = np.random.default_rng(0).uniform(2, 80, (100, 2))
     ticks = np.arange(100) * 4.0
@@ -432,6 +472,41 @@ def test_numbers_that_mean_lost_are_pointed_out(tmp_path: Path, number: float) -
     cohort, said = heard(tmp_path, screen=SCREEN, missing=number)
     assert not any("first rows" in s for s in said)
     assert cohort[0].valid.mean() == 0.9
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["t_ms,x_px,y_px,validity", "t_ms,left_x_px,left_y_px,validity", "t_ms,lx_px,ly_px,left_valid"],
+)
+def test_a_validity_that_calls_gaze_lost_is_pointed_out(tmp_path: Path, header: str) -> None:
+    px = gaze_px(200)
+    px[40:60] = -1
+    upside_down = np.zeros(200)
+    upside_down[40:60] = 1
+    for code, doubted in ((upside_down, True), (1 - upside_down, False)):
+        table(tmp_path / "p1" / "a.csv", header, [np.arange(200) * 4, px[:, 0], px[:, 1], code])
+        _, said = heard(tmp_path, screen=SCREEN, missing=-1)
+        sentences = [s for s in said if "calls 180 of the first 180 samples that have gaze" in s]
+        assert len(sentences) == int(doubted)
+        assert not doubted or "write 1 for valid and 0 for lost" in sentences[0]
+
+
+def test_a_recording_whose_samples_are_all_called_lost_is_pointed_out(tmp_path: Path) -> None:
+    px = gaze_px(100)
+    columns = [np.arange(100) * 4, px[:, 0], px[:, 1], np.zeros(100)]
+    table(tmp_path / "p1" / "a.csv", "t_ms,x_px,y_px,validity", columns)
+    _, said = heard(tmp_path, screen=SCREEN)
+    assert any("'validity' of a.csv calls 100 of the first 100 samples" in s for s in said)
+
+
+def test_codes_of_validity_get_a_sentence_that_says_what_to_write(tmp_path: Path) -> None:
+    px = gaze_px(100)
+    columns = [np.arange(100) * 4, px[:, 0], px[:, 1], np.where(np.arange(100) % 9, 0, 4)]
+    table(tmp_path / "p1" / "a.csv", "t_ms,x_px,y_px,validity", columns)
+    with pytest.raises(
+        FormatError, match=r"'4' in column 'validity'.*Write 1 .*0 and 1 mean valid"
+    ):
+        list(heard(tmp_path, screen=SCREEN)[0])
 
 
 def test_every_verb_reads_it_and_names_what_it_leaves_out(tmp_path: Path) -> None:

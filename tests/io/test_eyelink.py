@@ -373,3 +373,30 @@ def test_corner_targets_that_validation_shows_elsewhere_do_not_change_the_distan
     recording = one(put(tmp_path, PREAMBLE + text + block(walk(5))))
     assert recording.metadata["geometry"] == "calibration"
     assert centre_px_per_deg(recording.space)[0] == pytest.approx(np.radians(2000), rel=1e-3)
+
+
+# --- a screen that the user gives
+
+
+SMALL, LARGE = Screen(1280, 1024, 376.0, 301.0, 700.0), Screen(1920, 1080, 531.0, 299.0, 700.0)
+
+
+def test_a_screen_of_other_pixels_than_the_file_states_is_refused(tmp_path: Path) -> None:
+    path = put(tmp_path, PREAMBLE + block(walk(5)))
+    message = "DISPLAY_COORDS says 1920 x 1080 px, and screen= says 1280 x 1024 px.*Screen\\(1920"
+    with pytest.raises(FormatError, match=message):
+        one(path, screen=SMALL)
+    assert one(path, screen=LARGE).space == LARGE
+
+
+@pytest.mark.parametrize("coords", ["0 0 1919 1079", "0.00 0.00 1920.00 1080.00"])
+def test_of_two_statements_one_has_to_fit_the_screen(tmp_path: Path, coords: str) -> None:
+    default = "MSG\t5 GAZE_COORDS 0.00 0.00 1023.00 767.00\n"
+    text = default + PREAMBLE.replace("0 0 1919 1079", coords) + block(walk(5))
+    recording = one(put(tmp_path, text), screen=LARGE)
+    np.testing.assert_allclose(pixels(recording, "right")[0], [900, 500])
+
+
+def test_a_screen_is_taken_whole_where_the_file_states_no_pixels(tmp_path: Path) -> None:
+    text = PREAMBLE.replace("DISPLAY_COORDS 0 0 1919 1079", "nothing") + block(walk(5))
+    assert one(put(tmp_path, text), screen=SMALL).space == SMALL

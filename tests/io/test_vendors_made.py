@@ -105,6 +105,13 @@ def test_without_a_screen_the_resolution_is_read_and_the_size_is_said_to_be_assu
     assert recording.metadata["assumed_geometry"] is True
 
 
+def test_a_screen_of_other_pixels_than_the_export_states_is_refused(tmp_path: Path) -> None:
+    other = Screen(1280, 1024, 376.0, 301.0, 650.0)
+    message = "Recording resolution says 1920 x 1080 px, and screen= says 1280 x 1024 px"
+    with pytest.raises(FormatError, match=message):
+        list(gazeveil.read(lab(tmp_path), format="tobii-tsv", screen=other))
+
+
 def test_a_studio_export_in_milliseconds_with_validity_codes(tmp_path: Path) -> None:
     header = (
         "ParticipantName\tMediaName\tRecordingTimestamp\tStudioEvent\tGazePointLeftX"
@@ -129,6 +136,52 @@ def test_a_studio_export_in_milliseconds_with_validity_codes(tmp_path: Path) -> 
     assert recording.t_ns[:2].tolist() == [3_000_000, 20_000_000]
     assert dict(recording.counts) == {"rows": 6, "event_rows": 1}
     assert [m.text for m in recording.messages] == ["MovieStart"]
+
+
+def in_media(tmp_path: Path, unit: str, placed: str, gaze: str, original: str = "") -> Path:
+    header = f"Recording timestamp [ms]\tGaze point X [{unit}]\tGaze point Y [{unit}]"
+    header += "\tPresented Stimulus name" + "".join(f"\t{c}" for c in placed.split(",") if c)
+    header += "\tOriginal Media width\tOriginal Media height" if original else ""
+    x, y = gaze.split()
+    values = ["a.png", *(["560", "240", "800", "600"] if placed else []), *original.split()]
+    rows = [f"{10 * i}\t{x}\t{y}\t" + "\t".join(values) for i in range(3)]
+    return write(tmp_path / "m.tsv", "\n".join([header, *rows]) + "\n")
+
+
+PLACED_LAB = (
+    "Presented Media position X [DACS px],Presented Media position Y [DACS px],"
+    "Presented Media width,Presented Media height"
+)
+PLACED_STUDIO = "MediaPosX (ADCSpx),MediaPosY (ADCSpx),MediaWidth,MediaHeight"
+
+
+@pytest.mark.parametrize("placed", [PLACED_LAB, PLACED_STUDIO])
+@pytest.mark.parametrize(
+    ("unit", "gaze"), [("MCS px", "200 300"), ("MCSpx", "200 300"), ("MCS norm", "0.25 0.5")]
+)
+def test_media_coordinates_are_moved_to_where_the_medium_stood(
+    tmp_path: Path, placed: str, unit: str, gaze: str
+) -> None:
+    path = in_media(tmp_path, unit, placed, gaze)
+    (recording,) = gazeveil.read(path, format="tobii-tsv", screen=SCREEN)
+    expected = np.ravel(SCREEN.from_px([760], [540]))
+    np.testing.assert_allclose([recording.x_deg[0], recording.y_deg[0]], expected)
+
+
+@pytest.mark.parametrize(
+    ("unit", "placed", "original", "message"),
+    [
+        ("MCS px", "", "", "nothing says where that stood on the display.*DACS px"),
+        ("MCS norm", "", "", "nothing says where that stood on the display.*DACS px"),
+        ("MCS px", PLACED_LAB, "400 300", "larger or smaller than it is.*DACS px"),
+    ],
+)
+def test_media_coordinates_without_a_place_on_the_display_are_refused(
+    tmp_path: Path, unit: str, placed: str, original: str, message: str
+) -> None:
+    path = in_media(tmp_path, unit, placed, "0.5 0.5", original)
+    with pytest.raises(FormatError, match=message):
+        list(gazeveil.read(path, format="tobii-tsv", screen=SCREEN))
 
 
 def test_an_export_of_glasses_becomes_directions_in_the_head(tmp_path: Path) -> None:
@@ -386,6 +439,33 @@ def test_smi_trials_messages_and_lost_samples(tmp_path: Path) -> None:
     assert first.rate_hz == 250
     assert first.labels["smi"].tolist() == ["fixation", "blink"]
     assert first.metadata["date"] == "01.02.2020 10:00:00"
+
+
+def test_smi_refuses_a_screen_of_other_pixels_than_its_header_states(tmp_path: Path) -> None:
+    body = "Time\tType\tTrial\tL POR X [px]\tL POR Y [px]\n1000\tSMP\t1\t840\t525\n"
+    with pytest.raises(FormatError, match=r"Calibration Area says 1680 x 1050 px.*1920 x 1080"):
+        list(gazeveil.read(smi(tmp_path, body), format="smi", screen=SCREEN))
+
+
+@pytest.mark.parametrize("header", [SMI_HEADER, "[BeGaze]\nVersion:\tBeGaze 3.5\n"])
+def test_an_event_export_of_begaze_is_refused_by_name(tmp_path: Path, header: str) -> None:
+    body = "Table Header for Fixations:\nEvent Type\tTrial\tNumber\tStart\tEnd\tDuration\n"
+    path = smi(tmp_path, body + "Fixation L\t1\t1\t10000\t20000\t10000\n", header)
+    for place in (path, tmp_path):
+        with pytest.raises(FormatError, match=r"event export of BeGaze.*Export the raw data"):
+            gazeveil.read(place)
+
+
+def test_raw_data_of_begaze_3_7_is_read_as_csv_and_the_guess_is_said(tmp_path: Path) -> None:
+    header = "RecordingTime [ms]\tStimulus\tParticipant\tPoint of Regard Right X [px]"
+    header += "\tPoint of Regard Right Y [px]"
+    rows = [f"{4 * i}.0\ta.jpg\tAnna\t{960 + i}\t540" for i in range(40)]
+    rows[7] = "28.0\ta.jpg\tAnna\t0\t0"
+    path = write(tmp_path / "raw.txt", "\n".join([header, *rows]) + "\n")
+    with pytest.warns(UserWarning, match="right_x is 'Point of Regard Right X"):
+        (recording,) = gazeveil.read(path, screen=SCREEN, missing=0)
+    assert recording.key[:2] == ("Anna", "a.jpg")
+    assert np.count_nonzero(recording.valid) == 39
 
 
 def test_smi_of_iview_with_commas_and_without_millimetres(tmp_path: Path) -> None:

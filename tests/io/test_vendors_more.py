@@ -281,6 +281,11 @@ def test_studio_2_says_its_resolution_and_distance_before_the_table(tmp_path: Pa
     assert [m.text for m in recording.messages] == ["KeyPress Space"]
 
 
+def test_studio_2_refuses_a_screen_of_other_pixels(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"resolution says 1280 x 1024 px.*1920 x 1080"):
+        list(gazeveil.read(studio2(tmp_path), screen=Screen(1920, 1080, 531.0, 299.0, 650.0)))
+
+
 def test_glasses_2_joins_the_lines_of_a_sample(tmp_path: Path) -> None:
     path = glasses2(tmp_path)
     (recording,) = gazeveil.read(path)

@@ -5,7 +5,9 @@ On a Screen a position is (x_deg, y_deg). On a Sphere it is the unit gaze vector
 that the distance of two near samples is their angle in degrees everywhere: nothing special happens
 at 0/360 or at the poles.
 
-Rules that all detectors share:
+What the detectors start from (`auto`, `dorr` and `is5t` then judge lost samples by rules of their
+own, and `online` calls the first 500 ms of a longer gap a `blink`; `docs/reference/events.md` has
+them side by side):
 
 * A gap between two valid samples of at most 75 ms (or one and a half sample steps, if that is
   longer) is bridged: the lost samples in it get positions on the straight line and take part like

@@ -2,10 +2,19 @@
 units.
 
 Common column names are recognised (`t`, `time`, `timestamp`; `x`, `gaze_x`, `left_x`, ...), with or
-without a unit in the name (`t_ms`, `x_deg`, `gaze x [px]`, `timestamp [ns]`). A column or a unit
-that no name and no option says is guessed where the values allow one answer alone, with a warning
-that says the guess (:mod:`gazeveil.io.description.guess`), and asked for otherwise. Rows of several
-people or stimuli in one file give one recording each, in order of first appearance.
+without a unit in the name (`t_ms`, `x_deg`, `gaze x [px]`, `timestamp [ns]`). A name that says gaze
+goes before one that does not: `x` and `y` beside `gaze_x` and `gaze_y`, or beside those of the
+eyes, are a target or a mouse and not read. Where two columns fit the time or gaze equally (`t_ms`
+and `timestamp_ms`, `x` and `pos_x`), `columns=` is asked for. A column or a unit that no name and
+no option says is guessed where the values allow one answer alone, with a warning that says the
+guess (:mod:`gazeveil.io.description.guess`), and asked for otherwise; a name that says a unit which
+is not read (`x_cm`, `x_arcmin`, `time_min`) is refused. Rows of several people or stimuli in one
+file give one recording each, in order of first appearance.
+
+A column of validity (`valid`, `validity`, `left_valid`, ...) has 1, yes, true or valid where a
+sample is valid and 0, no, false, invalid or nothing where it is lost. Tobii's codes, of which 0 is
+valid, have to be written so first: a column that calls nearly all samples that have gaze lost is
+pointed out, and codes above 1 are refused.
 
 A file of more than 32 MiB (4 MiB zipped) is read in blocks of 4 MiB: its text is never in memory at
 once, and of its rows those of one recording alone.

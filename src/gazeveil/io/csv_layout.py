@@ -29,21 +29,30 @@ VECTOR_UNITS = ("vector", "vector-openxr")
 GAZE_ROLES = ("x", "y", "left_x", "left_y", "right_x", "right_y")
 #: The third component of directions.
 DEPTH_ROLES = ("z", "left_z", "right_z")
+# Names behind a bar say less: they go by where no name before it is there.
 _SPELLINGS = {
-    "t": "t time timestamp timestamps recordingtime sampletime recordingtimestamp gazetimestamp",
-    "x": "x gazex xgaze gazepointx porx posx gx eyex xpos lon longitude",
-    "y": "y gazey ygaze gazepointy pory posy gy eyey ypos lat latitude",
-    "left_x": "leftx xleft lx xl leftgazex gazexleft gazeleftx leftgazepointx gazepointleftx lporx",
-    "left_y": "lefty yleft ly yl leftgazey gazeyleft gazelefty leftgazepointy gazepointlefty lpory",
+    "t": (
+        "gazetimestamp recordingtimestamp recordingtime sampletime | t time timestamp timestamps"
+    ),
+    "x": "gazex xgaze gazepointx porx gx | x posx eyex xpos lon longitude",
+    "y": "gazey ygaze gazepointy pory gy | y posy eyey ypos lat latitude",
+    "left_x": (
+        "leftgazex gazexleft gazeleftx leftgazepointx gazepointleftx lporx | leftx xleft lx xl"
+    ),
+    "left_y": (
+        "leftgazey gazeyleft gazelefty leftgazepointy gazepointlefty lpory | lefty yleft ly yl"
+    ),
     "right_x": (
-        "rightx xright rx xr rightgazex gazexright gazerightx rightgazepointx gazepointrightx rporx"
+        "rightgazex gazexright gazerightx rightgazepointx gazepointrightx rporx |"
+        " rightx xright rx xr"
     ),
     "right_y": (
-        "righty yright ry yr rightgazey gazeyright gazerighty rightgazepointy gazepointrighty rpory"
+        "rightgazey gazeyright gazerighty rightgazepointy gazepointrighty rpory |"
+        " righty yright ry yr"
     ),
-    "z": "z gazez zgaze gz eyez",
-    "left_z": "leftz zleft lz zl leftgazez gazezleft gazeleftz",
-    "right_z": "rightz zright rz zr rightgazez gazezright gazerightz",
+    "z": "gazez zgaze gz | z eyez",
+    "left_z": "leftgazez gazezleft gazeleftz | leftz zleft lz zl",
+    "right_z": "rightgazez gazezright gazerightz | rightz zright rz zr",
     "valid": "valid isvalid validity",
     "left_valid": "leftvalid validleft lvalid",
     "right_valid": "rightvalid validright rvalid",
@@ -64,7 +73,8 @@ _SPELLINGS = {
     "task": "task taskname",
 }
 #: Role -> names that are recognised, compared without case, punctuation and unit.
-ROLES = {role: tuple(spellings.split()) for role, spellings in _SPELLINGS.items()}
+ROLES = {role: tuple(names.replace("|", "").split()) for role, names in _SPELLINGS.items()}
+_RANKS = {role: [r.split() for r in names.split("|")] for role, names in _SPELLINGS.items()}
 
 #: Spellings of units in column names.
 _TIME_UNITS = {
@@ -75,10 +85,16 @@ _TIME_UNITS = {
     "100ns": "100ns",
 }
 _GAZE_UNITS = {
-    **dict.fromkeys(("deg", "degree", "degrees", "°"), "deg"),
+    **dict.fromkeys(("deg", "degree", "degrees", "°", "dva"), "deg"),
     "rad": "rad",
     **dict.fromkeys(("px", "pix", "pixel", "pixels"), "px"),
 }
+#: Units that are known and not read: a guess must not overrule a name that says one.
+_UNREAD_TIME = frozenset({"min", "mins", "minutes", "h", "hours"})
+_UNREAD_GAZE = frozenset(
+    {"m", "metres", "meters", "cm", "mm", "in", "inch", "inches", "arcmin", "arcsec", "mrad"}
+    | {"percent", "pct", "%"}
+)
 _SUFFIX = re.compile(
     r"^(?P<base>.*?)[\s_.\-]*"
     r"(?:\[\s*(?P<square>[^\]]+?)\s*\]|\(\s*(?P<round>[^)]+?)\s*\)"
@@ -149,18 +165,43 @@ def split_unit(name: str) -> tuple[str, str]:
     return key(name), ""
 
 
+def unread_unit(name: str, of: str) -> str:
+    """The unit that a column of `"time"` or `"gaze"` says in its name, where it is a known one that
+    is not read; else an empty text.
+    """
+    parts = _SUFFIX.match(name.strip())
+    if parts is None:
+        return ""
+    unit = (parts["square"] or parts["round"] or parts["bare"]).lower()
+    return unit if unit in (_UNREAD_TIME if of == "time" else _UNREAD_GAZE) else ""
+
+
 def recognise(names: Iterable[str]) -> dict[str, str]:
     """Role -> column, for the names that are recognised; an earlier spelling in :data:`ROLES` goes
     first.
+
+    A name that says gaze goes before one that does not: where `left_gaze_x` and its kind are there,
+    `x` and `y` are a target or a mouse.
     """
+    fitting = _fitting(names)
+    explicit = [
+        r for r in GAZE_ROLES if r in fitting and split_unit(fitting[r][0])[0] in _RANKS[r][0]
+    ]
+    if has_gaze(dict.fromkeys(explicit, "")) and not {"x", "y"} & set(explicit):
+        fitting = {role: found for role, found in fitting.items() if role not in ("x", "y", "z")}
+    return {role: found[0] for role, found in fitting.items()}
+
+
+def _fitting(names: Iterable[str]) -> dict[str, list[str]]:
+    """Role -> the columns that fit it equally well, at least one."""
     by_key: dict[str, str] = {}
     for name in names:
         by_key.setdefault(split_unit(name)[0], name)
-    return {
-        role: next(by_key[s] for s in spellings if s in by_key)
-        for role, spellings in ROLES.items()
-        if not by_key.keys().isdisjoint(spellings)
+    found = {
+        role: [[by_key[s] for s in spellings if s in by_key] for spellings in ranks]
+        for role, ranks in _RANKS.items()
     }
+    return {role: next(filter(None, ranks)) for role, ranks in found.items() if any(ranks)}
 
 
 def has_gaze(roles: Mapping[str, str]) -> bool:
@@ -270,7 +311,7 @@ def _roles(
     path: Path, names: list[str], options: Mapping[str, object], rated: bool
 ) -> dict[str, str]:
     """Role -> column; gaze is among them, and time unless a rate gives it."""
-    roles = recognise(names)
+    roles, chosen = recognise(names), dict[str, str]()
     if options.get("columns") is not None:
         chosen = _chosen_columns(path, names, options["columns"])
         # A column the user gave to one role is not taken for another.
@@ -287,7 +328,24 @@ def _roles(
     ):
         if missing:
             raise FormatError(path, f"{subject} recognised (columns: {listed(names)})", remedy)
+    _ask_which(path, names, {r: n for r, n in roles.items() if r not in chosen}, chosen)
     return roles
+
+
+def _ask_which(
+    path: Path, names: list[str], roles: Mapping[str, str], chosen: Mapping[str, str]
+) -> None:
+    """Refuse where another column fits the time, or gaze, as well as the one that was taken."""
+    fitting = _fitting(names)
+    for role in ("t", *GAZE_ROLES):
+        both = [n for n in fitting.get(role, ()) if n not in chosen.values()]
+        if role in roles and len(both) > 1:
+            wanted = "'t': ..." if role == "t" else f"'{role[:-1]}x': ..., '{role[:-1]}y': ..."
+            raise FormatError(
+                path,
+                f"{' and '.join(repr(n) for n in both)} may each be '{role}'",
+                f"Say which is, with columns={{{wanted}}}, as an option or in dataset.toml.",
+            )
 
 
 def _chosen_columns(path: Path, names: list[str], columns: object) -> dict[str, str]:
@@ -320,6 +378,7 @@ def _time_unit(
         return "frame"
     said = said_time_unit(column) or ("ms" if validation else None)
     if said is None:
+        _refuse_unread(path, column, "time", "Convert it to seconds ('time_s')")
         raise FormatError(
             path,
             f"the time column '{column}' does not say its unit",
@@ -338,12 +397,27 @@ def _gaze_unit(
     columns = [roles[r] for r in GAZE_ROLES if r in roles]
     unit = said_gaze_unit(columns)
     if unit is None:
+        for column in columns:
+            _refuse_unread(
+                path, column, "gaze", "Convert it to degrees or pixels ('x_deg', 'x_px')"
+            )
         raise FormatError(
             path,
             f"the gaze columns {', '.join(repr(c) for c in columns)} do not say their unit",
             f"Say unit= one of: {', '.join(UNITS)}, as an option or in dataset.toml.",
         )
     return unit
+
+
+def _refuse_unread(path: Path, column: str, of: str, remedy: str) -> None:
+    unit = unread_unit(column, of)
+    if unit:
+        option = "time_unit=" if of == "time" else "unit="
+        raise FormatError(
+            path,
+            f"the column '{column}' says '{unit}', which is no unit of {of} that is read",
+            f"{remedy}, or say {option} where the name is wrong.",
+        )
 
 
 def _with_depth(path: Path, names: list[str], roles: dict[str, str], unit: str) -> dict[str, str]:

@@ -356,6 +356,11 @@ def _remedy(place: Path) -> tuple[str, str] | None:
         (b"PK\x03\x04", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
     ) or head.name.endswith((".tar", ".tgz")):
         return "it is an archive of another kind than gzip", "Unpack it and read the files in it."
+    if "Table Header for Fixations" in head.text:
+        return (
+            "it is an event export of BeGaze, without samples",
+            "Export the raw data from BeGaze.",
+        )
     return None
 
 

@@ -20,6 +20,7 @@ it into blocks gives the same events.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cache
 
@@ -34,6 +35,7 @@ from gazeveil.events.auto.motion import grid_factor
 from gazeveil.events.auto.network import DELAY, Network, shipped
 from gazeveil.events.online.kernel import LIMITS, close_stream, new_floats, new_state, push_samples
 from gazeveil.events.online.streaming import new_memory, packed
+from gazeveil.events.quality import QualityWarning
 from gazeveil.events.trace import BLINK_S, BRIDGE_S
 from gazeveil.gaze.events import KINDS, WORD, Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere
@@ -79,9 +81,13 @@ class OnlineDetector:
         What the degrees mean.
     pursuit : bool
         Whether the offset of a fixation says `pursuit` where it was one; needs 32 Hz.
-
     network : Network, optional
         Other weights than those that come with the package.
+
+    Warns
+    -----
+    QualityWarning
+        For `pursuit` below 32 Hz: none is told.
 
     Examples
     --------
@@ -132,6 +138,14 @@ class OnlineDetector:
         self._memory = new_memory(self.rate_hz * split / merge)
         # Slower streams show too little of a pursuit to tell it from trembling.
         told = pursuit and self.rate_hz >= SLOWEST_HZ
+        if pursuit and not told:
+            warnings.warn(
+                f"{owner} tells no pursuit below {SLOWEST_HZ:.0f} Hz, and rate_hz is"
+                f" {self.rate_hz:.4g}: what is followed is a fixation. Leave out pursuit=True to be"
+                " rid of this warning.",
+                QualityWarning,
+                stacklevel=2,
+            )
         self._floats = new_floats(self.rate_hz, told)
         # Times are kept as far back as an edge can lie.
         self._times = np.zeros(self._longest_reach + 8, dtype=np.int64)
@@ -254,9 +268,9 @@ def detect_online(
     """
     n = len(recording)
     known = bool(recording.rate_hz > 0)
-    detector = OnlineDetector(
-        recording.rate_hz if known else 1.0, recording.space, pursuit, network
-    )
+    # Where no rate is known nothing is pushed, and any that needs no warning does.
+    rate_hz = recording.rate_hz if known else SLOWEST_HZ
+    detector = OnlineDetector(rate_hz, recording.space, pursuit, network)
     if n == 0:
         return Events.empty("online")
     if not known:

@@ -15,7 +15,10 @@ Coordinates are pixels, millimetres, centimetres, metres or fractions of a scree
 radians from its centre, in `Units` of the column or `SampleCoordinateUnits`; the screen is
 `StimulusPresentation` of `*_events.json`, or `screen=Screen(...)`. The specification has the
 distance in metres; a distance of 10 to 300 is taken for centimetres and more for millimetres, as
-some published datasets have it, and `metadata["screen_distance_unit"]` says so.
+some published datasets have it, and `metadata["screen_distance_unit"]` says so. A size of 5 or more
+is then taken for the same unit (`metadata["screen_size_unit"]`). A screen that is wider than five
+metres, or than four times its distance, is refused; so is a `screen=` of other pixels than
+`ScreenResolution` for gaze in pixels.
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ from gazeveil.io.parsing.json_text import read_json
 from gazeveil.io.parsing.table import Table, parse_table, read_table
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
+from gazeveil.io.vendors.stated_pixels import refuse_other_pixels
 from gazeveil.registry import number_or_text
 
 __all__ = ["FORMAT", "load", "people", "scan", "sniff_folder", "write"]
@@ -61,6 +65,8 @@ _ANGLE = {
 }
 _SHARE = frozenset({"normalized", "normalised", "fraction", "norm"})
 _EYES = ("left", "right", "cyclopean")
+# Wider screens, or nearer ones, are a unit that was taken for another.
+_WIDEST_MM, _WIDEST_PER_DISTANCE = 5000.0, 4.0
 
 
 def sniff_folder(folder: Path) -> bool:
@@ -297,6 +303,10 @@ def _space(
     presentation = entry if isinstance(entry, Mapping) else {}
     origin = _origin(name, presentation.get("ScreenOrigin"))
     if screen is not None:
+        stated = presentation.get("ScreenResolution")
+        px = [v for v in stated if isinstance(v, int | float)] if isinstance(stated, list) else []
+        if _unit(about) in _PIXEL and len(px) == 2:
+            refuse_other_pixels(name.path, screen, [(px[0], px[1])], "ScreenResolution")
         return screen, origin, {}
     stated, note = _screen(name, presentation)
     return stated, origin, note
@@ -344,7 +354,25 @@ def _screen(name: Name, presentation: Mapping[str, object]) -> tuple[Screen, dic
     far, width, height, width_px, height_px = known
     unit, factor = ("m", 1000.0) if far < 10 else ("cm", 10.0) if far <= 300 else ("mm", 1.0)
     note: dict[str, object] = {} if unit == "m" else {"screen_distance_unit": unit}
-    return Screen(width_px, height_px, width * 1000, height * 1000, far * factor), note
+    per_size = 1000.0
+    if unit != "m" and width >= 5:
+        # Who writes the distance in another unit may have the size right: 0.5 is metres.
+        per_size, note["screen_size_unit"] = factor, unit
+    width_mm, distance_mm = width * per_size, far * factor
+    if width_mm > min(_WIDEST_MM, _WIDEST_PER_DISTANCE * distance_mm):
+        raise FormatError(
+            name.path,
+            f"its events file says a ScreenSize of {size} and a ScreenDistance of {distance}, which"
+            f" is a screen {width_mm / 1000:g} m wide at {distance_mm / 1000:g} m",
+            "Write both in metres into *_events.json, or read with screen=Screen(...).",
+        )
+    return Screen(width_px, height_px, width_mm, height * per_size, distance_mm), note
+
+
+def _unit(about: Mapping[str, object]) -> str:
+    """The unit of gaze."""
+    said = unit_of(about, "x_coordinate") or str(about.get("SampleCoordinateUnits", ""))
+    return said.strip().lower()
 
 
 def _degrees(
@@ -352,11 +380,7 @@ def _degrees(
 ) -> tuple[Floats, Floats]:
     """Gaze in degrees of the space, whatever its unit and wherever its origin."""
     x, y = table.floats("x_coordinate"), table.floats("y_coordinate")
-    unit = (
-        (unit_of(about, "x_coordinate") or str(about.get("SampleCoordinateUnits", "")))
-        .strip()
-        .lower()
-    )
+    unit = _unit(about)
     if isinstance(about.get(OWN), Mapping):
         return x, y
     assert isinstance(space, Screen)

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from gazeveil.arrays import Floats
+from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.cohort import Handle
 from gazeveil.io.csv_layout import recognise, said_gaze_unit, said_time_unit
 from gazeveil.io.description.guess import FASTEST_HZ, SLOWEST_HZ, time_unit_of
 from gazeveil.io.description.peek import LEAST_ROWS, FirstRows
+from gazeveil.io.parsing.delimited import YES
 from gazeveil.io.parsing.table import UNIT_NS
 from gazeveil.io.source import Head, stem
 
@@ -35,6 +36,9 @@ _PERSON = re.compile(
 )
 # What trackers write where there is no gaze, and the share of rows from which it is pointed out.
 _LOST, _LEAST_LOST = (0.0, -1.0, -100.0, 9999.0, -9999.0, 99999.0, -32768.0), 0.01
+_EYES = ("", "left_", "right_")
+# A column of validity that lets fewer rows with gaze pass means it the other way round.
+_LEAST_VALID = 0.05
 _JOINT = re.compile(r"[_\-. ]+")
 
 
@@ -162,7 +166,11 @@ def doubts_about_units(files: Iterable[Path], options: Mapping[str, object]) -> 
             said = options.get("columns")
             chosen = {str(k): str(v) for k, v in said.items()} if isinstance(said, Mapping) else {}
             roles = {**recognise(rows.names), **chosen}
-            return [*_time_doubts(rows, roles, options), *_gaze_doubts(rows, roles, options)]
+            return [
+                *_time_doubts(rows, roles, options),
+                *_gaze_doubts(rows, roles, options),
+                *_valid_doubts(rows, roles, options),
+            ]
     return []
 
 
@@ -199,11 +207,7 @@ def _gaze_doubts(
     rows: FirstRows, roles: Mapping[str, str], options: Mapping[str, object]
 ) -> list[str]:
     pair = next(
-        (
-            (roles[f"{e}x"], roles[f"{e}y"])
-            for e in ("", "left_", "right_")
-            if {f"{e}x", f"{e}y"} <= roles.keys()
-        ),
+        ((roles[f"{e}x"], roles[f"{e}y"]) for e in _EYES if {f"{e}x", f"{e}y"} <= roles.keys()),
         None,
     )
     if pair is None or not set(pair) <= set(rows.names):
@@ -241,3 +245,40 @@ def _lost_doubts(
                 f" '{pair[0]}' and '{pair[1]}'. If that means lost, say missing={number:g}."
             ]
     return []
+
+
+def _valid_doubts(
+    rows: FirstRows, roles: Mapping[str, str], options: Mapping[str, object]
+) -> list[str]:
+    """Doubts about columns of validity that call the rows with gaze lost."""
+    for role in ("valid", "left_valid", "right_valid"):
+        column, eye = roles.get(role), role.removesuffix("valid")
+        if column is None or column not in rows.names:
+            continue
+        seen = _seen(rows, roles, (eye,) if eye else _EYES, options)
+        words = [row[rows.names.index(column)].strip().lower() for row in rows.cells]
+        passed = int((np.isin(words, YES) & seen).sum())
+        count = int(seen.sum())
+        if count >= LEAST_ROWS and passed < _LEAST_VALID * count:
+            return [
+                f"The column '{column}' of {rows.path.name} calls {count - passed} of the first"
+                f" {count} samples that have gaze lost: 1, yes, true and valid mean valid there, 0"
+                " means lost. If 0 means valid, as Tobii writes it, write 1 for valid and 0 for"
+                " lost; if the column is something else, rename it."
+            ]
+    return []
+
+
+def _seen(
+    rows: FirstRows, roles: Mapping[str, str], eyes: Iterable[str], options: Mapping[str, object]
+) -> Bools:
+    """Rows in which one of these eyes has gaze."""
+    said = options.get("missing", ())
+    lost = [*_LOST, *(said if isinstance(said, list | tuple) else (said,))]
+    seen = np.zeros(len(rows.cells), dtype=np.bool_)
+    for eye in eyes:
+        pair = [n for a in "xy" if (n := roles.get(f"{eye}{a}")) in rows.names and n is not None]
+        if len(pair) == 2:
+            x, y = (rows.numbers(name) for name in pair)
+            seen |= np.isfinite(x) & np.isfinite(y) & ~((x == y) & np.isin(x, lost))
+    return seen

@@ -3,8 +3,9 @@
 Nothing is guessed that the values leave open: the unit of time is taken where one unit alone gives
 a rate that trackers have (4 to 2,500 Hz spans less than the factor of 1,000 between units), pixels
 where gaze runs far beyond degrees, fractions where it stays within 0 and 1, degrees where it lies
-on both sides of 0. Every guess comes with the sentence that says it, and whoever reads gets that
-sentence.
+on both sides of 0. A unit in the column's own name is not overruled, also where it is one that
+nobody reads (`x_cm`). Which way y grows cannot be seen: it is taken downwards. Every guess comes
+with the sentence that says it, and whoever reads gets that sentence.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from gazeveil.io.csv_layout import (
     recognise,
     said_gaze_unit,
     said_time_unit,
+    unread_unit,
 )
 from gazeveil.io.description.peek import LEAST_ROWS, FirstRows
 from gazeveil.io.source import Head
@@ -227,7 +229,7 @@ def _guess_time(
 ) -> Guess:
     column = roles.get("t")
     said = {"time_unit", "frame_interval_s"} & options.keys()
-    if column is None or said or said_time_unit(column):
+    if column is None or said or said_time_unit(column) or unread_unit(column, "time"):
         return Guess()
     ticks = [rows.numbers(column) for rows in looked if column in rows.names]
     units = {time_unit_of(t) for t in ticks}
@@ -267,7 +269,7 @@ def _guess_gaze(
     x, y = (np.where(np.isin(v, missing), np.nan, v) for v in (x, y))
     said = options.get("unit") or said_gaze_unit(columns)
     unit = said if isinstance(said, str) else gaze_unit_of(x, y)
-    if unit is None:
+    if unit is None or (not said and any(unread_unit(c, "gaze") for c in columns)):
         return Guess()
     found: dict[str, object] = {} if said else {"unit": unit}
     sentences = []
@@ -277,6 +279,11 @@ def _guess_gaze(
             f"Guessed from gaze of {low[0]:g} to {high[0]:g} (x) and {low[1]:g} to {high[1]:g} (y):"
             f" '{pairs[0][0]}' and '{pairs[0][1]}' are {_UNIT_WORDS[unit]}"
         )
+        if unit in ("px-centred", "deg") and "y_axis" not in options:
+            sentences[-1] += (
+                f", and '{pairs[0][1]}' grows downwards; where it grows upwards, as PsychoPy's"
+                " does, say y_axis='up'"
+            )
     needs_screen = unit in ("px", "px-centred", "fraction") and np.isfinite(x).sum() >= LEAST_ROWS
     if needs_screen and options.get("screen") is None and options.get("space") is None:
         screen = guess_screen(x, y, unit)

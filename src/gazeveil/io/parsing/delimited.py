@@ -148,10 +148,14 @@ class KeyedTable:
         wrong = (~yes & ~cells.is_in(list(NO))).arg_true()
         if len(wrong):
             row = int(wrong[0])
+            coded = str(cells[row]).replace(".", "", 1).isdecimal()
             raise FormatError(
                 self.table.path,
                 f"'{cells[row]}' in column '{name}' is neither yes nor no",
-                "Mend the line.",
+                "Write 1 where it holds and 0 where not (of Tobii's codes of validity 0 and 1 mean"
+                " valid, 2 to 4 lost)."
+                if coded
+                else "Mend the line.",
                 self.table.line_of(row),
             )
         return yes.to_numpy().astype(np.bool_)

@@ -1,4 +1,5 @@
-"""SMI text exports: BeGaze raw and event export, and what the IDF converter of iView X writes.
+"""SMI text exports: raw data with a header of `##` lines, as BeGaze and the IDF converter of iView
+X write it.
 
 A header of `## ` lines (`Sample Rate`, `Subject`, `Calibration Area` in pixels, `Stimulus Dimension
 [mm]`, `Head Distance [mm]`), then a table: `Time` (us), `Type` (`SMP` or `MSG`), `Trial`, `L POR X
@@ -11,8 +12,13 @@ point of regard of exactly (0, 0) is a lost sample; a pupil of 0 too.
 * `MSG` rows are not samples: they are counted, and become messages.
 * `L/R Event Info` (`Fixation`, `Saccade`, `Blink`) become `labels["smi"]` (the right eye of two:
   `labels["smi_right"]`); blinks are invalid.
+* Pixels are those of `Calibration Area`; a `screen=` of others is refused.
 * Without millimetres in the header or `screen=`, a 474 x 297 mm screen at 700 mm is assumed
   (`metadata["assumed_geometry"]`).
+
+Raw data of BeGaze 3.7 has no `##` lines (`RecordingTime [ms]`, `Point of Regard Right X [px]`): it
+is read as `csv`, whose guesses are said; say `missing=0`. Event exports of BeGaze (`Table Header
+for Fixations`) have no samples and are not read: export the raw data.
 """
 
 from __future__ import annotations
@@ -41,6 +47,7 @@ from gazeveil.io.parsing.pupil import pupil_of
 from gazeveil.io.parsing.table import Table
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text, stem
+from gazeveil.io.vendors.stated_pixels import refuse_other_pixels
 
 _HEADER = re.compile(r"^##\s*([^:\[]+?(?:\s*\[mm\])?)\s*:\s*(.*)$")
 _MESSAGE = re.compile(r"^#\s*Message:\s*", re.IGNORECASE)
@@ -211,6 +218,9 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
     export = parse(path, stamp(path))
     sheet, rows = export.sheet, export.parts[part]
     header_screen, assumed = _screen(export.header)
+    if screen is not None and _numbers(export.header.get("calibration area", "")):
+        stated = (header_screen.width_px, header_screen.height_px)
+        refuse_other_pixels(path, screen, [stated], "Calibration Area")
     space = screen or header_screen
     eyes: dict[str, Floats] = {}
     labels: dict[str, Texts] = {}

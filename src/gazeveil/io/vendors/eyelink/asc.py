@@ -19,7 +19,8 @@ both eyes at up to 2 kHz.
   lost. A file converted without samples gives recordings of events only.
 * Lines of no known kind are not rows; `metadata["lines_not_understood"]` counts them, and a file of
   nothing else is refused.
-* The screen in pixels comes from `GAZE_COORDS` or `DISPLAY_COORDS`, the rest from `screen=`, or
+* The screen in pixels comes from `GAZE_COORDS` or `DISPLAY_COORDS` (a `screen=` of other pixels is
+  refused; where the file states none, its are taken), the rest from `screen=`, or
   from the calibration, or from the resolution that the file states
   (`metadata["resolution_px_per_deg"]`), or from the head's distance in remote mode
   (`metadata["head_distance_mm"]`), or from an assumption with a warning and

@@ -12,12 +12,15 @@ all that get a documented assumption.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Screen
+from gazeveil.io.vendors.stated_pixels import has_pixels, refuse_other_pixels
 
 #: HREF units from the eye to its reference plane (EyeLink manual).
 HREF_DISTANCE = 15000.0
@@ -48,15 +51,30 @@ class Geometry:
 
 
 def screen_box(texts: list[str]) -> tuple[float, float, float, float] | None:
-    """Left, top, right and bottom pixel that the messages state, or None."""
-    found = next((m for t in texts if (m := _COORDS.search(t)) is not None), None)
-    if found is None:
-        return None
-    left, top, right, bottom = (float(v) for v in found.groups())
-    return left, top, right, bottom
+    """Left, top, right and bottom pixel that the messages state first, or None."""
+    return next(iter(_boxes(texts)), None)
+
+
+def _boxes(texts: list[str]) -> Iterator[tuple[float, float, float, float]]:
+    for text in texts:
+        if (found := _COORDS.search(text)) is not None:
+            left, top, right, bottom = (float(v) for v in found.groups())
+            yield left, top, right, bottom
+
+
+def _given(path: Path, texts: list[str], screen: Screen) -> Geometry:
+    """What the user says, where the file does not say other pixels. A tracker may state its own
+    default before the experiment states the screen: one of the two is enough.
+    """
+    sizes = {(_extent(b[2] - b[0]), _extent(b[3] - b[1])): b for b in _boxes(texts)}
+    stated = [size for size in sizes if min(size) > 0]
+    refuse_other_pixels(path, screen, stated, "GAZE_COORDS or DISPLAY_COORDS")
+    box = next((sizes[size] for size in stated if has_pixels(screen, size)), _ASSUMED_PX)
+    return Geometry(screen, box[0], box[1], "given")
 
 
 def from_messages(
+    path: Path,
     texts: list[str],
     screen: Screen | None = None,
     resolution: tuple[float, float] | None = None,
@@ -66,10 +84,12 @@ def from_messages(
 
     Parameters
     ----------
+    path : Path
+        The file.
     texts : list of str
         Its messages without their times.
     screen : Screen, optional
-        What the user says goes before everything.
+        What the user says; its pixels are those of the file where that says them.
     resolution : tuple of float, optional
         Pixels per degree of x and y in the middle of the screen, as the file states them.
     distance_mm : float, optional
@@ -80,11 +100,16 @@ def from_messages(
     Geometry
         `source` is `given`, `calibration`, `resolution`, `distance` (the screen's width is assumed)
         or `assumed`.
+
+    Raises
+    ------
+    FormatError
+        For a screen of other pixels than the file states.
     """
+    if screen is not None:
+        return _given(path, texts, screen)
     box = screen_box(texts) or _ASSUMED_PX
     left, top = box[0], box[1]
-    if screen is not None:
-        return Geometry(screen, left, top, "given")
     width, height = (_extent(box[2] - box[0]), _extent(box[3] - box[1]))
     if width <= 0 or height <= 0:
         left, top, width, height = _ASSUMED_PX

@@ -91,13 +91,13 @@ class Parsed:
         distances = self.samples.distance_mm
         return None if distances is None else float(np.nanmedian(distances))
 
-    def geometry(self, screen: Screen | None) -> Geometry:
+    def geometry(self, path: Path, screen: Screen | None) -> Geometry:
         """The screen, from what the user and the file say; looked for once, because a file may have
         hundreds of trials and many messages.
         """
         if screen not in self._geometries:
             self._geometries[screen] = from_messages(
-                self.texts, screen, self.resolution, self.distance_mm
+                path, self.texts, screen, self.resolution, self.distance_mm
             )
         return self._geometries[screen]
 
@@ -123,7 +123,7 @@ def recording_of(
 ) -> Recording:
     """Trial number `index` of a file."""
     trial, samples = parsed.trials[index], parsed.samples
-    geometry = parsed.geometry(screen)
+    geometry = parsed.geometry(path, screen)
     rows = trial.rows if parsed.has_samples else np.empty(0, dtype=np.int64)
     # Blocks of one eye and of both may share a file; an eye that this trial never recorded is no
     # channel of it.
@@ -240,7 +240,7 @@ def _scan(
     """One recording per trial, in file order, and one more for samples in no trial."""
     _check_options(owner, screen, trials)
     parsed = parse(path, stamp(path), trials)
-    source = parsed.geometry(screen).source
+    source = parsed.geometry(path, screen).source
     if source in ("assumed", "distance"):
         distance = "" if source == "distance" else " at 700 mm"
         warnings.warn(

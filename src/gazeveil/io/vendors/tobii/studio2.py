@@ -9,6 +9,7 @@ exported. Exports of Studio 3 name their columns the other way round (`GazePoint
 
 * Validity 0 (certain) and 1 are used, 2 to 4 are lost; so is a point of -1, -1.
 * Rows with an event and no validity are not samples: they are counted and become messages.
+* Pixels are those of `Recording resolution`; a `screen=` of others is refused.
 * Millimetres come from `screen=`; else the distance is the median of the distance columns and the
   screen a 24 inch one, or all of it is assumed (`metadata["assumed_geometry"]`).
 """
@@ -35,6 +36,7 @@ from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.pupil import mean_of_eyes
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
+from gazeveil.io.vendors.stated_pixels import refuse_other_pixels
 
 _ASSUMED_WIDTH_MM, _ASSUMED_DISTANCE_MM = 531.0, 650.0
 _HEADER = frozenset({"timestamp", "gazepointxleft", "gazepointyleft", "validityleft"})
@@ -143,6 +145,9 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
     export = _open(path, stamp(path))
     rows = export.parts[part]
     estimated, assumed = _screen(export)
+    if screen is not None and _RESOLUTION.search(export.preamble) is not None:
+        stated = (estimated.width_px, estimated.height_px)
+        refuse_other_pixels(path, screen, [stated], "Recording resolution")
     space = screen or estimated
     t_ns = export.sheet.times_ns("Timestamp", unit="ms")
     kept = rows[export.is_sample[rows]]

@@ -14,6 +14,11 @@ left/right`, `Eye movement type` or `GazeEventType`, `Sensor`, `Event` or `Studi
 * Validity is `Valid`/`Invalid`, or 0 (certain) to 4 (lost), of which 0 and 1 are used.
 * A time column without unit is milliseconds or microseconds: a step that would mean a tracker
   slower than 5 Hz decides. Or say `time_unit=`.
+* Display coordinates (`DACS`, `ADCS`) go before media coordinates (`MCS`), which become places on
+  the display by `Presented Media position X/Y` and `width/height` (Studio: `MediaPosX/Y`,
+  `MediaWidth/Height`) of their row; without these columns they are refused.
+* Pixels are those of `Recording resolution`; a `screen=` of others is refused, unless gaze is a
+  fraction of the display.
 * Millimetres come from `screen=`, or from the gaze and eye columns in millimetres where they were
   exported, or from an assumed 24 inch screen at 650 mm (`metadata["assumed_geometry"]`).
 * Exports of glasses have gaze directions in the head unit's frame (`HUCS`: x left, y up, z
@@ -47,11 +52,14 @@ from gazeveil.io.parsing.pupil import pupil_of
 from gazeveil.io.parsing.table import UNIT_NS
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
+from gazeveil.io.vendors.stated_pixels import refuse_other_pixels
+from gazeveil.io.vendors.tobii import media
 
 #: Stimulus of rows that belong to none.
 NO_STIMULUS = "no-stimulus"
 
 _BRACKETS = re.compile(r"[\[(]([^\])]*)[\])]")
+_SIZE = re.compile(r"0*([1-9]\d*)\s*x\s*0*([1-9]\d*)")
 _TYPES = {"fixation": "fixation", "saccade": "saccade"}
 _ASSUMED_WIDTH_MM = 531.0
 _ASSUMED_DISTANCE_MM = 650.0
@@ -73,7 +81,8 @@ def sniff(head: Head) -> bool:
 # Columns that are used, by bare name: numbers, words, and cells that tell samples from events.
 _NUMBERS = re.compile(
     r"gazepoint(left|right)?[xy]|gazedirection(left|right)[xyz]|pupil(diameter)?(left|right)|"
-    r"recordingresolution(width|height)|eyepos(ition)?(left|right)z|distance(left|right)"
+    r"recordingresolution(width|height)|eyepos(ition)?(left|right)z|distance(left|right)|"
+    + media.COLUMNS
 )
 _WORDS = re.compile(
     r"participantname|recordingname|presented(stimulus|media)name|medianame|stimulusname|sensor|"
@@ -274,6 +283,9 @@ def _gaze(
         return Sphere(), gaze.left_deg, gaze.right_deg, None, {"frame": "head"}
     by_side = {side: _points(export, side) for side in ("left", "right", "")}
     if all(points is None for points in by_side.values()):
+        moved = {side: media.points_on_display(path, export, side) for side in by_side}
+        by_side = {side: None if px is None else (px, False) for side, px in moved.items()}
+    if all(points is None for points in by_side.values()):
         raise FormatError(
             path,
             "there is no gaze point in pixels or as a fraction of the screen",
@@ -285,6 +297,8 @@ def _gaze(
         metadata["geometry"] = source
         if source == "assumed":
             metadata["assumed_geometry"] = True
+    elif any(points is not None and not points[1] for points in by_side.values()):
+        refuse_other_pixels(path, screen, _stated_px(export), "Recording resolution")
     placed: dict[str, Floats | None] = {}
     for side, points in by_side.items():
         if points is None:
@@ -301,14 +315,13 @@ def _gaze(
 
 
 def _points(export: TobiiExport, side: str) -> tuple[Floats, bool] | None:
-    """Gaze point of one side ("" for both eyes together), and whether it is a fraction; display
-    coordinates go before media's.
+    """Gaze point of one side ("" for both eyes together) in display coordinates, and whether it is
+    a fraction.
     """
     for bracket, norm in (
         (r"DACS\s*px|ADCS\s*px", False),
         (r"^$|^px$", False),
-        (r"MCS\s*px", False),
-        (r"norm", True),
+        (r"^(?!.*MCS).*norm", True),
     ):
         columns = [export.column(f"gazepoint{side}{axis}", bracket=bracket) for axis in "xy"]
         if None not in columns:
@@ -316,21 +329,24 @@ def _points(export: TobiiExport, side: str) -> tuple[Floats, bool] | None:
     return None
 
 
+def _stated_px(export: TobiiExport) -> list[tuple[float, float]]:
+    """Width and height of the display in pixels where the export says it, one or none."""
+    both = export.words("recordingresolution")
+    written = None if both is None else both.filter(both.ne(""))
+    size = None if written is None or not len(written) else _SIZE.match(str(written[0]))
+    if size is not None:
+        return [(float(size[1]), float(size[2]))]
+    width, height = (
+        _first(export.floats(export.column(f"recordingresolution{d}"))) for d in ("width", "height")
+    )
+    return [] if width is None or height is None else [(width, height)]
+
+
 def _screen(
     export: TobiiExport, by_side: Mapping[str, tuple[Floats, bool] | None]
 ) -> tuple[Screen, str]:
     """Resolution from the export; millimetres from columns that have them, else assumed."""
-    width, height = (
-        _first(export.floats(export.column(f"recordingresolution{d}"))) for d in ("width", "height")
-    )
-    both = export.words("recordingresolution")
-    size = re.match(
-        r"(\d+)\s*x\s*(\d+)",
-        "" if both is None or both.ne("").sum() == 0 else str(both.filter(both.ne(""))[0]),
-    )
-    if size is not None:
-        width, height = float(size[1]), float(size[2])
-    width, height = width or 1920.0, height or 1080.0
+    width, height = next(iter(_stated_px(export)), (1920.0, 1080.0))
     pitch_mm, distance_mm = None, None
     for side in ("left", "right"):
         points = by_side[side]
