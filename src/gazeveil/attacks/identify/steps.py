@@ -4,8 +4,10 @@ The vectors are those of :mod:`gazeveil.attacks.vectors.steps`, without what the
 common (:mod:`gazeveil.attacks.vectors.deviations`). Four regressions judge them: a plain one, one
 that multiplies each feature by the root of its share of variance between people, one on a Gaussian
 kernel of those, and one on the sum of such kernels, one for each kind of numbers; their
-standardised scores are added. Penalties are chosen on the gallery alone
-(:mod:`gazeveil.attacks.learning.kernel_ridge`). The scores of a person's recordings are averaged.
+standardised scores are added. Where a release holds places, how long it does is judged by a kernel
+of its own that weighs as much as all others: among hundreds of noisy numbers it would drown.
+Penalties are chosen on the gallery alone (:mod:`gazeveil.attacks.learning.kernel_ridge`). The
+scores of a person's recordings are averaged.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
@@ -127,9 +130,41 @@ def _learn(
     of = places_of(gallery.persons, known)[0]
     stimuli = np.unique(gallery.stimuli, return_inverse=True)[1]
     labels = TrainingLabels(of, len(known), fold_of(stimuli))
-    even = _even_blocks(gallery.blocks)
     people = person_means(g, gallery.persons, known)
     share = np.sqrt(between_share_of_rows(g, people, of))
+    kinds = np.array(gallery.blocks, dtype=np.str_)
+    held = kinds == "held"
+    if not held.any() or held.all():
+        return np.sum(_judged(g, p, share, labels, kinds, learner), axis=0)
+    rest = _judged(g[:, ~held], p[:, ~held], share[~held], labels, kinds[~held], learner)
+    timing = kernel_scores((g * share)[:, held], (p * share)[:, held], labels)
+    return np.sum(rest, axis=0) + len(rest) * standardised_scores(timing)
+
+
+def _judged(
+    g: Floats,
+    p: Floats,
+    share: Floats,
+    labels: TrainingLabels,
+    kinds: NDArray[np.str_],
+    learner: str,
+) -> list[Floats]:
+    """Standardised scores of probe rows, of each regression that a learner adds up.
+
+    Parameters
+    ----------
+    g, p : array of float64, shape (rows, features)
+        Gallery and probe, standardised.
+    share : array of float64, shape (features,)
+        Root of the share of variance between people.
+    labels : TrainingLabels
+        Of the gallery.
+    kinds : array of str, shape (features,)
+        The kind of each feature.
+    learner : str
+        One of :data:`LEARNERS`.
+    """
+    even = _even_blocks(tuple(kinds.tolist()))
     weight = even * share
     parts = []
     if learner in ("all", "ridge"):
@@ -141,12 +176,11 @@ def _learn(
     if learner in ("all", "kernels"):
         # One kernel for each kind of numbers: a recording that is odd in one of them, by its noise
         # say, stays like others in the rest.
-        kinds = np.array(gallery.blocks, dtype=np.str_)
-        own = [kinds == name for name in dict.fromkeys(gallery.blocks)]
+        own = [kinds == name for name in dict.fromkeys(kinds.tolist())]
         parts.append(kernel_scores(g * share, p * share, labels, own))
     if learner == "logistic":
         parts.append(_logistic_scores(g * even, p * even, labels))
-    return np.sum([standardised_scores(part) for part in parts], axis=0)
+    return [standardised_scores(part) for part in parts]
 
 
 def _even_blocks(blocks: tuple[str, ...]) -> Floats:

@@ -53,8 +53,11 @@ class PublicScreens:
         known = self.shared.get(size) or self.others.get(size[:2])
         if known is not None:
             return known
-        return Screen(
-            *size[:2], *(_rounded(mm) for mm in size[2:]), _rounded(screen.distance_mm, far=True)
+        return replace(
+            screen,
+            width_mm=_rounded(screen.width_mm),
+            height_mm=_rounded(screen.height_mm),
+            distance_mm=_rounded(screen.distance_mm, far=True),
         )
 
 
@@ -97,13 +100,11 @@ def _distance(seen: list[tuple[str, Screen]]) -> float:
 def _middle(seen: list[tuple[str, Screen]]) -> Screen:
     """The median screen of people, in whole centimetres."""
     screens = dict(seen).values()
-    return Screen(
-        seen[0][1].width_px,
-        seen[0][1].height_px,
-        *(
-            _rounded(median(getattr(screen, name) for screen in screens))
-            for name in ("width_mm", "height_mm", "distance_mm")
-        ),
+    return replace(
+        seen[0][1],
+        width_mm=_rounded(median(screen.width_mm for screen in screens)),
+        height_mm=_rounded(median(screen.height_mm for screen in screens)),
+        distance_mm=_rounded(median(screen.distance_mm for screen in screens)),
     )
 
 
