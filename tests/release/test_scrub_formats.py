@@ -270,3 +270,13 @@ def test_tables_that_a_dataset_file_describes_are_copied_with_a_new_one(tmp_path
     assert len({r.person for r in new}) == 2
     assert [r.person == new[0].person for r in new] == [r.person == old[0].person for r in old]
     assert len({(r.person, r.session) for r in new}) == 3
+
+
+def test_two_columns_that_may_each_be_the_time_are_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    rows = "\n".join(f"{10 * i},{5000 + 10 * i},{400 + i},300" for i in range(50))
+    text = f"t_ms,timestamp_ms,x_px,y_px\n{rows}\n"
+    (tmp_path / "in" / "p1.csv").write_text(text, "utf-8")
+    with pytest.raises(FormatError, match=r"'t_ms' and 'timestamp_ms' may each be 't'"):
+        scrub(tmp_path / "in", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -328,14 +328,24 @@ def _roles(
     ):
         if missing:
             raise FormatError(path, f"{subject} recognised (columns: {listed(names)})", remedy)
-    _ask_which(path, names, {r: n for r, n in roles.items() if r not in chosen}, chosen)
+    ask_which(path, names, {r: n for r, n in roles.items() if r not in chosen}, chosen)
     return roles
 
 
-def _ask_which(
-    path: Path, names: list[str], roles: Mapping[str, str], chosen: Mapping[str, str]
+def ask_which(
+    path: Path | str, names: Sequence[str], roles: Mapping[str, str], chosen: Mapping[str, str]
 ) -> None:
-    """Refuse where another column fits the time, or gaze, as well as the one that was taken."""
+    """Refuse where another column fits the time, or gaze, as well as the one that was taken.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file, for the message.
+    names : sequence of str
+        Its columns.
+    roles, chosen : mapping of role to column
+        What was recognised, and what the user said.
+    """
     fitting = _fitting(names)
     for role in ("t", *GAZE_ROLES):
         both = [n for n in fitting.get(role, ()) if n not in chosen.values()]

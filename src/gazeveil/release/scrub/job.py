@@ -84,11 +84,11 @@ class ScrubJob:
         return self._labels[name]
 
     def _fresh(self) -> str:
-        """A label that no other text has."""
-        while (label := f"id{secrets.token_hex(_LABEL_BYTES)}") in self._used:
+        """A label that no other text has, and that is not taken for a date by its digits."""
+        while (word := secrets.token_hex(_LABEL_BYTES)).isdecimal() or f"id{word}" in self._used:
             pass
-        self._used.add(label)
-        return label
+        self._used.add(f"id{word}")
+        return f"id{word}"
 
     def event(self, text: str, words: frozenset[str]) -> str:
         """A word that the vendor's software writes, or the label of any other text."""

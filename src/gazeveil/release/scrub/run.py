@@ -145,7 +145,8 @@ def _nothing(place: Path, left: Mapping[str, str]) -> FormatError:
         else "It takes every text format that `gazeveil formats` lists, and tables whose columns a"
         " dataset.toml beside them says; `gazeveil publish` reads binary ones too."
     )
-    return FormatError(place, "no file here is of a format that scrub can copy", remedy)
+    why = f": {reason.rstrip('.')}" if reason and reason not in WAYS_OUT else ""
+    return FormatError(place, f"no file here is of a format that scrub can copy{why}", remedy)
 
 
 def _check_places(place: Path, folder: Path, key_file: str | os.PathLike[str] | None) -> None:

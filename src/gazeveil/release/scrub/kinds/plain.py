@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from gazeveil.errors import FormatError
-from gazeveil.io.csv_layout import is_validation, recognise, split_unit
+from gazeveil.io.csv_layout import ask_which, is_validation, recognise, split_unit
 from gazeveil.io.parsing.delimited import find_separator, key
 from gazeveil.io.vendors.arff import CODES, WORDS
 from gazeveil.release.scrub.job import ScrubJob
@@ -52,6 +52,8 @@ def scrubbed_csv(
     if not separator:
         raise FormatError("table", "its columns are not separated", "Export with commas.")
     by_name: dict[str, list[str]] = {}
+    if said is None:
+        ask_which("table", names, recognise(names), {})
     for role, name in (recognise(names) if said is None else said).items():
         by_name.setdefault(name.strip(), []).append(role)
     targets = _TARGETS if said is None and is_validation(names) else {}

@@ -12,7 +12,7 @@ PRO_LAB = TableRules(
         r"|eyemovement(type|event)|gazeevent(type|duration)|fixation(point|index)|saccade|sensor"
         r"|mouseposition|gyro|accelerometer|magnetometer|recordingresolution"
         r"|recordingmonitorlatency|recordingduration"
-        r"|(presented|original)(media|stimulus)(width|height|position)"
+        r"|(presented|original)(media|stimulus)(width|height|position)|media(width|height|pos[xy])"
         r"|distance(left|right)|eyeopenness|strictaverage|ungrouped|mappedfixation"
     ),
     shift=r"(recording|computer|eyetracker|local|system|device)?timestamp",
