@@ -5,6 +5,7 @@ for.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -145,6 +146,7 @@ def test_all_apps_get_one_answer_and_each_pays_once_per_horizon() -> None:
     first = k.app("a").counter(areas["a"])
     assert (spent("device"), spent("app:a"), spent("app:b")) == (Fraction(1, 3), Fraction(1, 3), 0)
     assert k.app("b").counter(areas["b"]) == first
+    assert first.fixations == 0, "what there was before is not told"
     assert k.app("a").counter(areas["a"]) == first
     assert (spent("device"), spent("app:a"), spent("app:b")) == (
         Fraction(1, 3),
@@ -172,6 +174,58 @@ def test_a_counter_counts_fixations_of_its_area() -> None:
         )
     )
     assert (app.counter(left.id).fixations, app.counter(right.id).fixations) == (3, 2)
+
+
+@pytest.mark.parametrize("lapse", ["revoked", "scope", "dropped"])
+def test_a_counter_tells_nothing_of_what_was_looked_at_without_a_grant(lapse: str) -> None:
+    k = keeper("a", "b", counter_epsilon=10**3, grants={"budgets": {"epsilon": Fraction(10**5)}})
+    app = k.app("a")
+    left = app.register_area("x", 90, 70, 20, 20)
+    assert app.counter(left.id).fixations == 0
+    t, x, y = looks([(102, 82), (142, 82)] * 3)
+    k.push(t, x, y)
+    assert app.counter(left.id).fixations == 3
+    whole = k.policy.apps["a"]
+    if lapse == "revoked":
+        k.revoke("a")
+    elif lapse == "scope":
+        k.grant("a", replace(whole, scopes=whole.scopes - {"counter"}))
+    else:
+        k.drop("a")
+    k.push(t + t[-1] + 10**7, x, y)
+    k.grant("a", whole)
+    if lapse == "dropped":
+        left = app.register_area("x", 90, 70, 20, 20)
+    assert app.counter(left.id).fixations == 0
+    late = k.app("b").register_area("x", 90, 70, 20, 20)
+    assert k.app("b").counter(late.id).fixations == 0, "asked for the first time"
+    k.push(t + 2 * t[-1] + 2 * 10**7, x, y)
+    assert app.counter(left.id).fixations == k.app("b").counter(late.id).fixations == 3
+
+
+def test_an_app_pays_for_the_horizons_it_learns_of() -> None:
+    ledger = Ledger.open("sqlite://")
+    k = keeper("a", "b", ledger=ledger, counter_levels=5)  # a horizon is 31 ticks
+    areas = {name: k.app(name).register_area("x", 90, 70, 20, 20).id for name in ("a", "b")}
+
+    def spent(account: str) -> Fraction:
+        return ledger.spent(account, "epsilon", time.time_ns())
+
+    k.app("a").counter(areas["a"])
+    whole = k.policy.apps["a"]
+    k.revoke("a")
+    t, x, y = looks([(102, 82), (142, 82)] * 12)  # 10.5 s: 105 ticks
+    k.push(t, x, y)
+    k.app("b").counter(areas["b"])
+    assert (spent("device"), spent("app:b")) == (4, 1)
+    k.grant("a", whole)
+    k.app("a").counter(areas["a"])
+    k.app("a").counter(areas["a"])
+    assert spent("app:a") == 2, "the horizon before, and this one"
+    k.push(t + t[-1] + 10**7, x, y)
+    k.app("a").counter(areas["a"])
+    k.app("b").counter(areas["b"])
+    assert spent("device") == spent("app:b") + 3 == spent("app:a") + 2
 
 
 def test_without_budget_there_is_no_count() -> None:

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gazeveil.gatekeeper.core.events.listeners import SaccadeStart
+from gazeveil.gatekeeper.core.events.log import PublicEvent
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.policy.grant import Grant
@@ -100,6 +102,33 @@ def test_another_scope_does_not_read_back_to_before_it_was_granted(ledger: Ledge
     assert device.shop.metrics(device.area).fixations == 3
     device.keeper.grant("shop", GRANT)
     assert device.shop.get_fixations(device.area) == ()
+
+
+def test_a_listener_is_not_told_of_the_look_that_was_open_when_it_came(ledger: Ledger) -> None:
+    """Nor when its saccade began; of what began since it is told all, in each mode."""
+    device = Device(ledger, replace(GRANT, scopes=GRANT.scopes | {"events"}))
+    device.keeper.revoke("shop")
+    device.look_about(1)
+    device.keeper.grant("shop", replace(GRANT, scopes=GRANT.scopes | {"events"}))
+    since_ms = device.keeper.state.t_ms
+    told: dict[str, list[PublicEvent | SaccadeStart]] = {}
+    for name, kind, mode in (
+        ("fixation", "fixation", "end"),
+        ("saccade", "saccade", "end"),
+        ("both", "saccade", "start-stop"),
+        ("start", "saccade", "start"),
+    ):
+        device.shop.add_event_listener(kind, told.setdefault(name, []).append, mode)
+    device.look_about(3)
+    assert {name: [event.kind for event in events] for name, events in told.items()} == {
+        "fixation": ["fixation"] * 3,
+        "saccade": ["saccade"] * 4,
+        "both": ["saccade-start", "saccade"] * 4,
+        "start": ["saccade-start"] * 4,
+    }
+    assert all(event.t_ms >= since_ms for events in told.values() for event in events)
+    # What is told is what an area that was registered then tells.
+    assert len(device.shop.get_fixations(device.area)) == 3
 
 
 def test_a_grant_that_is_changed_while_it_is_in_force_keeps_what_was_counted(

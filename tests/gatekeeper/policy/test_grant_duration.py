@@ -4,6 +4,7 @@ log says of it; on clocks that the tests move.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -273,6 +274,62 @@ def test_a_spent_budget_is_told_as_spent_and_what_is_left_as_time(tmp_path: Path
             )
             assert app.get("/v1/me").json()["state"] == "spent"
         until(lambda: here.owner.get("/v1/apps").json()["apps"][0]["state"] == "spent")
+
+
+@pytest.mark.parametrize("lasts", ["once", "for-good"])
+def test_a_grant_that_ends_while_no_samples_come_is_told_nothing_when_the_tracker_leaves(
+    ledger: Ledger, lasts: str
+) -> None:
+    one = Device(ledger, lasts, expires_ns=None if lasts == "once" else 1_800_000_001 * SECOND_NS)
+    told: list[object] = []
+    one.keeper.connected("shop")
+    listening = one.shop.add_event_listener("fixation", told.append)
+    one.look(20.0)  # this look is open
+    if lasts == "once":
+        one.keeper.disconnected("shop")
+    one.after(SECOND_NS)
+    one.keeper.lost()
+    assert told == []
+    assert listening.code == "expired"
+
+
+def test_what_has_expired_hears_it_without_a_sample_and_while_samples_wait(ledger: Ledger) -> None:
+    one = Device(ledger, "for-good", expires_ns=1_800_000_001 * SECOND_NS)
+    first = one.shop.add_event_listener("fixation", lambda _: None)
+    one.keeper.end_expired()
+    assert first.ended is None
+    one.after(SECOND_NS)
+    holder = threading.Thread(target=one.keeper.state.lock.acquire)
+    holder.start()  # a thread that ends keeps the lock, as samples that wait for the ledger do
+    holder.join()
+    one.keeper.end_expired()
+    assert first.code == "expired"
+
+
+def test_a_long_block_ends_for_an_app_where_its_grant_does(ledger: Ledger) -> None:
+    one = Device(ledger, "for-good", expires_ns=1_800_000_001 * SECOND_NS)
+    told: list[int] = []
+
+    def tell(_: object) -> None:
+        told.append(one.now_ns)
+        one.after(SECOND_NS // 5)  # as if each look took so long to be worked off
+
+    listening = one.shop.add_event_listener("fixation", tell)
+    t = np.arange(1, 60_001) * 10_000_000
+    one.keeper.push(t, np.where(np.arange(60_000) // 50 % 2, 20.0, 60.0), np.full(60_000, 90.0))
+    assert listening.code == "expired"
+    assert len(told) < 100, "of 1200 looks"
+
+
+def test_an_open_connection_hears_that_its_grant_ended_though_the_tracker_is_silent(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path / "home") as here:
+        ends = time.time_ns() + 3 * SECOND_NS
+        token = here.app("shop", grant={"scopes": ["events"], "expires_ns": ends})
+        with here.talk(token) as talk:
+            assert talk.subscribe(1, what="fixation")["type"] == "subscribed"
+            assert talk.until("ended")["code"] == "expired"
 
 
 def test_times_of_use_in_words() -> None:

@@ -100,6 +100,25 @@ def test_a_clock_that_is_set_back_does_not_make_the_mechanism_forget() -> None:
     assert third.valid.mean() > 0.9
 
 
+@pytest.mark.parametrize("reading", ["corrected", "published"])
+def test_clocks_that_take_turns_do_not_bring_the_session_to_the_end_of_its_time(
+    reading: str,
+) -> None:
+    """One counts from its start and one from 1970, by turns; the session once ended in a fault."""
+    protector = Protector(f"gaussian:sigma_deg=1,reading={reading}", 100.0, Sphere(), seed=4)
+    n = 40
+    for turn in range(40):
+        t = (1_800_000_000 if turn % 2 else 3600) * 10**9 + turn * 10**9 + np.arange(n) * PERIOD_NS
+        if turn % 3:
+            protector.lost()
+        out = protector.push(block(t, np.full(n, 180.0), np.full(n, 90.0)))
+        assert out.valid.all()
+        assert np.abs(out.t_ns - t).max() < 3 * PERIOD_NS, "released times follow the clock"
+    far = np.arange(-45_000, 45_000) * 80_000 * 10**9  # steps of just below a day
+    assert len(protector._parts(far)) == len(far), "each goes on by one period"
+    assert len(protector._parts(far[:9000])) == 1
+
+
 def test_times_that_no_clock_has_are_left_out() -> None:
     protector = Protector("gaussian:sigma_deg=1", 100.0, Sphere())
     out = protector.push(block([2**63 - 1, -(2**63), 0, PERIOD_NS], [180.0] * 4, [90.0] * 4))

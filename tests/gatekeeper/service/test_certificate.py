@@ -115,3 +115,21 @@ def test_a_mechanism_whose_noise_proves_nothing_is_named(
     assert [name for name in ("unproved", "copies") if found[name]] == (
         [] if kind is None else [kind]
     )
+
+
+def test_of_a_mechanism_that_cannot_be_made_nothing_is_claimed() -> None:
+    """One such rule took the certificate of the whole device away."""
+    rule = MechanismRule(
+        "kaleido",
+        {
+            "epsilon": ("=", 1),
+            "w": ("=", 60),
+            "r_deg": ("=", 2),
+            "losses": ("=", "keep"),
+            "duration_s": ("=", 5),
+        },
+    )
+    grant = Grant(frozenset({"samples"}), mechanisms=(rule,))
+    raw = raw_statement(Policy({"shop": grant}, consent=True))
+    assert not raw["never_given"]
+    assert [app for app, _ in raw["unproved"]] == ["shop"]

@@ -673,3 +673,33 @@ def test_presets_of_the_policy_can_all_be_granted(here: Running) -> None:
         assert answer.status_code == 422, wrong
     assert here.owner.post("/v1/apps/nobody/grant", json={"preset": "avatar"}).status_code == 404
     assert here.owner.post("/v1/apps", json={"name": "any"}).json()["error"]["code"] == "taken"
+
+
+@pytest.mark.parametrize("how", ["off", "revoked", "wearer", "expired"])
+def test_what_waits_of_a_stream_that_its_budget_ended_is_thrown_away_too(
+    tmp_path: Path, how: str
+) -> None:
+    """A slow reader got it minutes after the owner had switched everything off."""
+    with running(tmp_path / "home") as here:
+        ends = time.time_ns() + 4 * 10**9 if how == "expired" else None
+        token = here.app("shop", grant={**ALL, "expires_ns": ends})
+        with here.talk(token) as talk, here.tracker() as tracker:
+            assert talk.subscribe(1, what="samples", mechanism=KALEIDO)["type"] == "subscribed"
+            assert here.service is not None
+            (connection,) = here.service.broadcaster.of("shop")
+            connection._sending = True  # as if the socket took no more
+            tracker.send(np.full(60, 180.0), 90.0)
+            tracker.settle(here)
+            connection.end(connection.channels[1], "budget", "The budget is used up.")
+            if how != "expired":
+                assert any(waits.samples is not None for waits in connection._waiting), "paid for"
+            if how == "off":
+                here.owner.post("/v1/consent", json={"on": False})
+            elif how == "revoked":
+                here.owner.post("/v1/apps/shop/revoke")
+            elif how == "wearer":
+                here.owner.post("/v1/wearer", json={"name": "anna"})
+            until(lambda: all(waits.samples is None for waits in tuple(connection._waiting)))
+            connection._sending = False
+            here.service.broadcaster.touch(connection)
+            assert talk.hear()["type"] == "ended"

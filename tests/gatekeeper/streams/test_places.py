@@ -62,18 +62,19 @@ class Device:
         )
         self.start()
 
-    def start(self) -> None:
+    def start(self, name: str = "device") -> None:
         self.keeper = Gatekeeper(
             self.policy,
             self.ledger,
             rate_hz=100.0,
+            device=name,
             clock_ns=lambda: self.now_ns,
             folder=self.folder,
         )
 
-    def restart(self) -> None:
+    def restart(self, name: str = "device") -> None:
         self.keeper.close()
-        self.start()
+        self.start(name)
 
     def open(self, app: str, sigma: int) -> Taken:
         taken = Taken()
@@ -356,3 +357,16 @@ def test_the_tile_can_follow_noisy_places_and_the_device_pays_for_the_day() -> N
     assert ledger.spent("device", "place", MORNING_NS) > 0
     assert ledger.spent("app:a", "place", MORNING_NS) == 0
     k.close()
+
+
+def test_a_device_that_is_renamed_pays_from_its_new_account(tmp_path: Path) -> None:
+    """Its charge had the id of the one before, and every stream was refused until midnight."""
+    device = Device("a", "b", folder=tmp_path)
+    device.open("a", 8)
+    device.restart("headset")
+    for app in ("a", "b"):
+        taken = device.open(app, 8)
+        device.rest()
+        assert taken.places
+    assert device.spent("app:a") == device.spent("app:b") == price(8)
+    assert device.spent("device") == device.spent("headset") == price(8)

@@ -12,9 +12,9 @@ import pytest
 
 import gazeveil
 from gazeveil.gatekeeper import Denied, Ledger
-from gazeveil.gatekeeper.streams.pool import every_of
+from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
 from tests.support.stream_apps import KALEIDO, Faulty, Taken, one_by_one, push_still
-from tests.support.wearers import grant, keeper, looks
+from tests.support.wearers import Trace, grant, keeper, looks
 
 
 def test_apps_with_the_same_mechanism_share_bytes_and_the_device_pays_once() -> None:
@@ -344,3 +344,64 @@ def test_a_tracker_whose_clock_begins_anew_goes_on_with_the_same_session(told: b
         "without a word the new clock is believed after half a second"
     )
     k.close()
+
+
+def some(t0_ns: int, count: int = 80) -> Trace:
+    return t0_ns + np.arange(count) * 10**7, np.full(count, 180.0), np.full(count, 90.0)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_trackers_whose_clocks_take_turns_go_on_with_the_same_session(told: bool) -> None:
+    """One counts from its start and one from 1970; streams once ended for good at the fifth."""
+    k = keeper("a")
+    got = Taken()
+    k.app("a").open_private_stream("gaussian:sigma_deg=2", got)
+    unix_ns = 1_800_000_000 * 10**9
+    for turn in range(20):
+        k.push(*some((unix_ns if turn % 2 else 3600 * 10**9) + turn * 10**10))
+        if told:
+            k.lost()
+    t, valid = got.column(0), got.column(3)
+    assert len(t) == 20 * 80
+    assert valid.sum() == (20 * 80 if told else 80 + 19 * 30), "believed after half a second"
+    assert (np.diff(t) > 0).all()
+    assert abs(t[-1] - unix_ns) < 10**12, "released times follow the clock that is ahead"
+    assert k._state.pool._clock._state[1] < 3700 * 10**9, "the session's go on by periods"
+    k.close()
+
+
+def test_times_that_no_clock_has_harm_no_stream() -> None:
+    """Each was added to the session's time, until that did not fit 64 bits."""
+    k = keeper("a")
+    got = Taken()
+    k.app("a").open_private_stream("gaussian:sigma_deg=2", got)
+    rng = np.random.default_rng(3)
+    odd = [0, 1, 10**18, -5, 2**63 - 1, -(2**63), 2**62, 2**62 - 1, -(2**62) + 1, 4 * 10**18 - 1]
+    for turn in range(60):
+        n = int(rng.integers(1, 90))
+        wild = rng.choice(odd, n) if turn % 2 else np.sort(rng.integers(-(2**63), 2**63 - 1, n))
+        k.push(wild, np.full(n, 180.0), np.full(n, 90.0))
+        k.push(int(wild[0]), 180.0, 90.0)
+        k.push(np.arange(n) * 80_000 * 10**9, np.full(n, 180.0), np.full(n, 90.0))
+    k.push(*some(1_800_000_000 * 10**9, 60))  # a new clock is believed after half a second
+    before = len(got)
+    k.push(*some(1_800_000_001 * 10**9))
+    assert got.column(3)[before:].all()
+    k.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gaussian:sigma_deg=2,losses=fill",
+        "gaussian:sigma_deg=2,clock_hz=60",
+        "chain:stages=gaussian(sigma_deg=2)+temporal(K=4),losses=fill",
+    ],
+)
+def test_gaussian_streams_do_not_take_an_option_that_they_would_not_keep(text: str) -> None:
+    """They are views of one noise, in which lost samples stay lost."""
+    with pytest.raises(Denied, match="lost samples stay lost") as no:
+        mechanism_of(text)
+    assert no.value.code == "mechanism"
+    assert mechanism_of("gaussian:sigma_deg=2,losses=keep").losses == "keep"
+    assert mechanism_of("kaleido:epsilon=1,w=60,r_deg=2,losses=fill").losses == "fill"

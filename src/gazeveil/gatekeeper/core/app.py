@@ -200,8 +200,8 @@ class App:
             return self._area(area_id).metrics()
 
     def counter(self, area_id: int) -> CounterAnswer:
-        """The differentially private number of fixations in an area since its counter began, with
-        its first call by any app.
+        """The differentially private number of fixations in an area since the app first asked, and
+        since it last got back a grant to ask: that question is answered by 0.
         """
         state, allowed = self._state, self._ask("counter", "counter")
         with state.answering(allowed):
@@ -212,6 +212,8 @@ class App:
             last = app_state.horizons.get(rectangle)
             device_last = state.charged.get(rectangle)
             owed = 1 if last is None else horizon - last
+            if rectangle not in app_state.counted_before:
+                owed = min(1, owed)  # of the horizons between it learns nothing
             device_owed = 1 if device_last is None else horizon - device_last
         epsilon = state.counters.epsilon
         allowed.billing.pay(
@@ -221,12 +223,15 @@ class App:
         )
         with state.answering(allowed):
             counter = state.counters.begin(rectangle, state.tick)
+            app_state = state.app_state(self.name)  # the app may have been dropped meanwhile
             app_state.horizons[rectangle] = max(horizon, app_state.horizons.get(rectangle, 0))
             state.charged[rectangle] = max(horizon, state.charged.get(rectangle, 0))
             # The tick that was paid for: if the next horizon began meanwhile, the answer is that of
             # the last tick before it.
             tick = min(state.tick, counter.first_tick + (horizon + 1) * counter.horizon - 1)
-            return CounterAnswer(counter.count(tick), epsilon, state.counters.guarantee)
+            count = counter.count(tick)
+            count -= app_state.counted_before.setdefault(rectangle, count)
+            return CounterAnswer(count, epsilon, state.counters.guarantee)
 
     def current_tile(self) -> int | None:
         """The tile that is looked at, row by row from the upper left; None while
@@ -241,7 +246,7 @@ class App:
         self, kind: str, callback: Callable[[PublicEvent | SaccadeStart], None], mode: str = "end"
     ) -> Subscription:
         """Have a callback told of every event of a kind, when the tick in which it was decided is
-        over.
+        over. A look that began before is not told.
 
         Parameters
         ----------
@@ -267,7 +272,9 @@ class App:
         with self._state.answering(allowed):
             subscription = self._subscribe("events")
             self._state.listeners.append(
-                Listener(subscription, kind, mode != "end", mode != "start", callback)
+                Listener(
+                    subscription, kind, mode != "end", mode != "start", callback, self._state.t_ms
+                )
             )
             return subscription
 

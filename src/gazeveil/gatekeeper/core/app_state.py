@@ -22,7 +22,10 @@ class AppState:
     visited: int = 0
     calls: list[int] = field(default_factory=lambda: [0] * 60)
     calls_second: int = 0
+    #: Up to which horizon the app has paid for an area's counter.
     horizons: dict[Rectangle, int] = field(default_factory=dict)
+    #: What an area's counter said, with its noise, when the app began to ask.
+    counted_before: dict[Rectangle, int] = field(default_factory=dict)
     refusals: RefusalRows = field(default_factory=RefusalRows)
 
     def begin_anew(self, t_ms: int) -> None:

@@ -9,8 +9,9 @@ presence of one fixation in the area. The error of a count has variance at most 
 epsilon)**2, instead of growing with the number of answers. Proof: proofs/gatekeeper.md.
 
 Blocks are drawn when they are first asked for: those nobody asks for cost no random bits, and a
-tick without fixations costs nothing. All apps that ask in the same tick get the same answer, and
-areas of the same cells share one counter.
+tick without fixations costs nothing. Areas of the same cells share one counter, whichever apps ask.
+An app is told what the counter says now less what it said when the app began to ask: the fixations
+before cancel out, and the noise of both counts stays.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class CounterAnswer:
     Parameters
     ----------
     fixations : int
-        Since the counter began, plus noise: right on average, and so it may be negative.
+        Since the app first asked, plus noise: right on average, and so it may be negative.
     epsilon : Fraction
         Of one fixation.
     guarantee : Guarantee

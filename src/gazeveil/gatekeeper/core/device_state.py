@@ -354,6 +354,16 @@ class DeviceState:
                 subscription.end(decision.reason, decision.code)
         self._expiries()
 
+    def has_expired(self) -> bool:
+        """Whether a grant that something is subscribed under has ended by time or by its use."""
+        expiry_ns = self.expiry_ns  # another thread may change it
+        return expiry_ns is not None and self.clock_ns() >= expiry_ns
+
+    def end_expired(self) -> None:
+        """End the subscriptions whose grant has ended so."""
+        if self.has_expired():
+            self.review()
+
     def stop_denied(self) -> None:
         """Have nothing more delivered that the policy no longer allows; :meth:`review` ends it when
         the lock is free.
@@ -398,7 +408,7 @@ class DeviceState:
         if quantised.kind == "saccade-start":
             start = SaccadeStart(quantised.onset_tick * self.level.tick_ms)
             for listener in tuple(self.listeners):
-                if listener.starts:
+                if listener.starts and start.t_ms >= listener.since_ms:
                     tell(listener.subscription, listener.callback, start)
             return
         if quantised.cell is None:
@@ -416,7 +426,8 @@ class DeviceState:
                 app_state.visited = measured.take(entry, app_state.visited)
         for listener in tuple(self.listeners):
             wanted = listener.kind == event.kind and listener.ends
-            if wanted and listener.subscription.ended is None:
+            # A look that began before is told no more than by an area that was registered since.
+            if wanted and event.t_ms >= listener.since_ms and listener.subscription.ended is None:
                 tell(
                     listener.subscription,
                     listener.callback,

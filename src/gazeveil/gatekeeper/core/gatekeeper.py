@@ -170,7 +170,8 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         state = self._state
         now = state.clock_ns()
         if state.uses.disconnected(app, state.policy.apps.get(app), now):
-            # What another connection of the app still gets ends with the next sample.
+            # What another connection of the app still gets ends with the next sample, or when the
+            # platform next calls `end_expired`.
             state.expiry_ns = now
 
     def is_over(self, app: str) -> bool:

@@ -23,6 +23,10 @@ _INTEGERS = (int, np.integer)
 _NUMBERS = (float, int, np.floating, np.integer)
 _BOOLEANS = (bool, np.bool_)
 
+#: Samples that are worked off between two looks at whether a grant has ended: streams of a longer
+#: block may wait for the ledger for seconds.
+_PIECE = 1024
+
 #: Raw blocks, for the owner's own view alone.
 Watcher: TypeAlias = Callable[[Ints, Floats, Floats, Bools], None]
 
@@ -128,6 +132,12 @@ class GazeIntake:
             self._state.lock.release()
 
     def _push_block(self, samples: Samples) -> None:
+        for begin in range(0, max(len(samples[0]), 1), _PIECE):
+            t, x, y, valid = samples
+            piece = slice(begin, begin + _PIECE)
+            self._push_piece((t[piece], x[piece], y[piece], valid[piece]))
+
+    def _push_piece(self, samples: Samples) -> None:
         if self._idle():
             if self._watched():
                 self._watch(samples)
@@ -139,10 +149,8 @@ class GazeIntake:
 
     def _idle(self) -> bool:
         """Whether samples are not to be looked at; also ends what has expired."""
-        state = self._state
-        if state.expiry_ns is not None and state.clock_ns() >= state.expiry_ns:
-            state.review()
-        return state.closed or not state.policy.consent
+        self._state.end_expired()
+        return self._state.closed or not self._state.policy.consent
 
     def _watched(self) -> bool:
         """Whether the owner looks at gaze that apps do not get: only at the owner's own. Another
@@ -166,6 +174,7 @@ class GazeIntake:
 
     def _take(self, decided: list[QuantisedEvent]) -> None:
         """Publish what was decided in ticks that are over."""
+        self._state.end_expired()  # streams may have waited for the ledger since the samples came
         self._pending.extend(decided)
         tick = self._quantiser.tick
         if tick > self._state.tick:
@@ -185,6 +194,8 @@ class GazeIntake:
         with state.lock:
             if state.closed:
                 return
+            # The last sample may be long ago, and a grant may have ended since.
+            state.end_expired()
             decided = self._quantiser.close()
             self._pending.extend(decided if state.policy.consent else ())
             while self._pending:
@@ -192,6 +203,22 @@ class GazeIntake:
             state.pool.pause()
             state.tile.forget()
             state.selections.forget()
+
+    def end_expired(self) -> None:
+        """End what has expired. Samples do that as they come; this is for the time when none do.
+
+        It never waits: while another thread holds the lock, as samples that wait for the ledger do,
+        what has expired is only stopped, and leaves the lists when they have passed.
+        """
+        state = self._state
+        if not state.has_expired():
+            return
+        state.stop_denied()
+        if state.lock.acquire(blocking=False):
+            try:
+                state.end_expired()
+            finally:
+                state.lock.release()
 
     def confirm(self, app: str | None = None) -> None:
         """The wearer made the platform's gesture for "this one" (a pinch, a press): selections by

@@ -22,7 +22,7 @@ _LONGEST = 300
 TIDY_S = 0.2
 
 
-#: Scopes that read what was looked at before the question.
+#: Scopes that read what was looked at before the question; the counts of `counter` begin apart.
 READ_BACK = frozenset({"areas", "fixations", "saccades"})
 
 
@@ -164,15 +164,18 @@ class PolicyChanges(ABC):
             self._tidy()
 
     def _leave_past_untold(self, app: str, grant: Grant) -> None:
-        """Have the areas of an app count from now on, where another grant would let it read what
-        was looked at while it might not.
+        """Have the areas of an app count from now on, and its counters from its next question on,
+        where another grant would let it read what was looked at while it might not.
         """
         state, had = self._state, self._state.policy.apps.get(app)
         if app not in state.app_states or had is grant:
             return
-        gained = (grant.scopes - had.scopes) & READ_BACK if had is not None else READ_BACK
-        if gained or had is None or not state.in_force(app, had):
+        lapsed = had is None or not state.in_force(app, had)
+        gained = grant.scopes - had.scopes if had is not None else grant.scopes
+        if lapsed or gained & READ_BACK:
             state.app_states[app].begin_anew(state.t_ms)
+        if lapsed or "counter" in gained:
+            state.app_states[app].counted_before.clear()
 
     def _tidy(self) -> None:
         """End and forget what the policy in force does not allow."""

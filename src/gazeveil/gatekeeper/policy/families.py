@@ -120,6 +120,15 @@ def problem(mechanism: StreamMechanism) -> str | None:
     """
     if mechanism.name in COPIES:
         return copies(mechanism.name, str(mechanism.parameters().get("K", 2)))
+    if view_of(mechanism) is not None and (
+        mechanism.losses not in (None, "keep")
+        or (mechanism.duration_s, mechanism.clock_hz) != (None, None)
+    ):
+        return (
+            "All Gaussian streams share one noise, and lost samples stay lost in it, so gaussian"
+            " fills no losses here. Leave the parameters losses, duration_s and clock_hz out, or"
+            " write losses=keep"
+        )
     if not isinstance(mechanism, Chain):
         proved = mechanism.claim.definition != "none" and mechanism.claim.status == "proved"
         if mechanism.name in FAMILIES or proved:

@@ -144,7 +144,7 @@ _AVATAR = Preset(
         "The app can turn an avatar's eyes about the right way: for every part of the view, 5"
         " degrees wide, it gets one noisy place, the same all day (of UTC), at most 60 times a"
         f" second; {_AVATAR_RESTING.words()}; when the eyes go to another part, or back to one, is"
-        " told; all finer movement is removed."
+        " told, and a person can be recognised by it; all finer movement is removed."
     ),
     platform="coarse",
     steady=_AVATAR_RESTING,
@@ -163,7 +163,8 @@ _FOVEATED = Preset(
         "The app can keep a region of some degrees around the gaze sharp: for every part of the"
         " view, 5 degrees wide, it gets one place with 2 degrees of noise or more, the same all"
         f" day (of UTC), at most 250 times a second; {_FOVEATED_RESTING.words()}; when the eyes go"
-        " to another part, or back to one, is told; tremor and the shape of movements are removed."
+        " to another part, or back to one, is told, and a person can be recognised by it; tremor"
+        " and the shape of movements are removed."
     ),
     platform="fine",
     steady=_FOVEATED_RESTING,

@@ -136,6 +136,7 @@ class MechanismRule:
         }
         for parameter, bound in bounds.items():
             self._check_choices(owner, parameter, bound)
+        self._check_losses(owner, bounds)
         object.__setattr__(self, "parameters", MappingProxyType(bounds))
         object.__setattr__(self, "_hash", hash((self.name, tuple(bounds.items()), self.unproved)))
 
@@ -165,6 +166,25 @@ class MechanismRule:
             for value in edge if sign == "in" else (edge,):
                 if not within(value, ("in", public)):
                     refuse(owner, parameter, bound_words(("in", public)), value_words(value))
+
+    def _check_losses(self, owner: str, bounds: Mapping[str, Bound]) -> None:
+        """Refuse what no stream of this device does with lost samples: an app could not have it, or
+        would have something else than the grant says.
+        """
+        sign, edge = bounds.get("losses", ("any", None))
+        for value in edge if sign == "in" else (edge,) if sign == "=" else ():
+            try:
+                text = _weakest_text(self.name, {**bounds, "losses": ("=", value)})
+                made: Any = registry.mechanism(text)
+                why = problem(made)
+            except ParameterError as error:
+                why = _sentence(error).rstrip(".") if error.name == "losses" else None
+            if why is not None:
+                raise ParameterError(
+                    f"In {owner}, 'losses' cannot be {value_words(value)}: {why}.",
+                    name="losses",
+                    got=value,
+                )
 
     def __hash__(self) -> int:
         # Verdicts are kept by rule and text, because a stream asks before every sample.
@@ -301,10 +321,14 @@ def weakest(rule: MechanismRule) -> str:
     >>> weakest(MechanismRule("kaleido", bounds))
     'kaleido:epsilon=2,w=30,r_deg=2'
     """
+    return _weakest_text(rule.name, rule.parameters)
+
+
+def _weakest_text(mechanism: str, bounds: Mapping[str, Bound]) -> str:
     written = []
-    for name, (sign, value) in rule.parameters.items():
-        choices = {"in": value, "=": (value,)}.get(sign) or _choices(rule.name, name, (sign, value))
-        default = comparable(_defaults(rule.name)[name])
+    for name, (sign, value) in bounds.items():
+        choices = {"in": value, "=": (value,)}.get(sign) or _choices(mechanism, name, (sign, value))
+        default = comparable(_defaults(mechanism)[name])
         chosen = choices[0]
         if name in _WEAKEST and all(isinstance(choice, Fraction) for choice in choices):
             chosen = _WEAKEST[name](choices)
@@ -312,7 +336,7 @@ def weakest(rule: MechanismRule) -> str:
             chosen = default
         if chosen is not None:
             written.append(f"{name}={chosen}")
-    return f"{rule.name}:" + ",".join(written)
+    return f"{mechanism}:" + ",".join(written)
 
 
 def _public(name: str, parameter: str) -> tuple[Value, ...]:

@@ -6,21 +6,26 @@ It lets no time of a sample through, though: the released times lie on the regul
 nominal rate, and that grid begins at a whole multiple of the period before the first sample. (Only
 the `published` readings pass the tracker's times on, as their papers do; their guarantee says so.)
 
-When the tracker's clock goes back, as it does when the tracker was started again, the session goes
-on: its own time continues, the difference between its time and the tracker's changes by whole
-periods, and the mechanism forgets nothing. So a window that spans the break costs what any window
-costs, and nothing is lost: after a reset a mechanism with a budget per window would be silent until
-the budget is free again.
+When the tracker's clock goes back, as it does when the tracker was started again, or jumps by more
+than a day, as it does when another tracker takes its place, the session goes on: its own time
+continues, the difference between its time and the tracker's changes by whole periods, and the
+mechanism forgets nothing. So a window that spans the break costs what any window costs, and nothing
+is lost: after a reset a mechanism with a budget per window would be silent until the budget is free
+again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Ints
 from gazeveil.gatekeeper.blocks import Block
+from gazeveil.gatekeeper.streams.session_clock import MOST_NS, most_step_ns
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.validity import SET_BACK_S
 from gazeveil.privacy.guarantee import Guarantee
@@ -30,9 +35,6 @@ from gazeveil.privacy.stream.mechanism import StreamMechanism
 #: A clock that goes back by more was set back; by less, samples came in the wrong order, and the
 #: late ones are lost.
 _SET_BACK_NS = round(1e9 * SET_BACK_S)
-
-#: Beyond this a time leaves no room to count on in 64 bits.
-_MOST_NS = 4 * 10**18
 
 
 class Protector:
@@ -107,7 +109,7 @@ class Protector:
 
     def push(self, samples: Block) -> Block:
         """What may leave now; maybe fewer samples than came, or none."""
-        keep = np.abs(samples.t_ns.astype(np.float64)) < _MOST_NS
+        keep = np.abs(samples.t_ns.astype(np.float64)) < MOST_NS
         t, x, y, valid = (
             samples.t_ns[keep],
             samples.x_deg[keep],
@@ -116,19 +118,18 @@ class Protector:
         )
         self.counts["in"] += len(samples)
         self.counts["impossible times"] += len(samples) - len(t)
-        edges = (
-            np.concatenate(([0], np.flatnonzero(np.diff(t) < -_SET_BACK_NS) + 1, [len(t)]))
-            if len(t)
-            else np.zeros(1, dtype=np.int64)
-        )
         parts = []
-        for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            self._follow(int(t[start]))
+        for part in self._parts(t):
+            begin_ns = int(t[part.start])
+            self._follow(begin_ns)
+            # Both clocks by their difference to the part's begin: that of two wild clocks may not
+            # fit 64 bits.
+            session_ns = begin_ns - self._in_ns
             released = self.session.push(
-                t[start:stop] - self._in_ns, x[start:stop], y[start:stop], valid[start:stop]
+                t[part] - begin_ns + session_ns, x[part], y[part], valid[part]
             )
-            parts.append((released[0] + self._out_ns, *released[1:]))
-            self._last_ns = int(t[stop - 1])
+            parts.append((released[0] - session_ns + (session_ns + self._out_ns), *released[1:]))
+            self._last_ns = int(t[part.stop - 1])
         if not parts:
             return Block(t, x, y, valid, samples.form)
         t, x, y, valid = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -137,18 +138,36 @@ class Protector:
         self.counts["out, lost"] += int(np.count_nonzero(~out.valid))
         return out
 
+    def _parts(self, t_ns: Ints) -> list[slice]:
+        """A block, cut where its times are no longer those of one clock."""
+        if not len(t_ns):
+            return []
+        # As far as the session's time may come in this block.
+        far_ns = self._session_ns() + int(t_ns.max()) - int(t_ns.min())
+        other = _other_clock(np.diff(t_ns), far_ns)
+        edges = [0, *(np.flatnonzero(other) + 1).tolist(), len(t_ns)]
+        return [slice(begin, end) for begin, end in pairwise(edges)]
+
+    def _session_ns(self) -> int:
+        """The session's time of the last sample."""
+        return 0 if self._last_ns is None else self._last_ns - self._in_ns
+
     def _follow(self, t_ns: int) -> None:
-        """Keep the session's time going where the tracker's clock begins or was set back."""
+        """Keep the session's time going where the tracker's clock begins, was set back, or is
+        another one.
+        """
+        other = self._last_ns is not None and (
+            _other_clock(t_ns - self._last_ns, self._session_ns())
+            or (self._broke and t_ns <= self._last_ns)
+        )
         if self.mechanism.keeps_tracker_times:
-            if self._last_ns is not None and (
-                t_ns < self._last_ns - _SET_BACK_NS or (self._broke and t_ns <= self._last_ns)
-            ):
+            if other and self._last_ns is not None:
                 self._in_ns += t_ns - self._last_ns - round(self._period_ns)
                 self._out_ns = self._in_ns
                 self.counts["clocks set back"] += 1
         elif self._last_ns is None:
             self._in_ns = t_ns - self._grid(t_ns)
-        elif t_ns < self._last_ns - _SET_BACK_NS or (self._broke and t_ns <= self._last_ns):
+        elif other:
             # the first whole step after everything the session has seen
             following = self._grid(self._last_ns - self._in_ns + round(2 * self._period_ns))
             self._in_ns, self._out_ns = t_ns - following, self._grid(t_ns) - following
@@ -160,3 +179,8 @@ class Protector:
         # in whole numbers: a float near 10**18 has steps of 128 ns
         period = round(self._period_ns * 1024)
         return (t_ns * 1024 // period) * period // 1024
+
+
+def _other_clock(step_ns: Any, session_ns: int) -> Any:
+    """Whether a step of the tracker's time, or each of several, is no step of one clock."""
+    return (step_ns < -_SET_BACK_NS) | (step_ns > most_step_ns(min(session_ns, MOST_NS)))

@@ -99,9 +99,13 @@ def raw_statement(policy: Policy) -> dict[str, Any]:
     by_kind: dict[str, list[list[str]]] = {"unproved": [], "copies": [], "native": []}
     for app, grant in policy.apps.items():
         for rule in grant.mechanisms:
-            text = weakest(rule)
-            mechanism: Any = registry.mechanism(text)
-            named = [app, rule_text(rule)]
+            text, named = weakest(rule), [app, rule_text(rule)]
+            try:
+                mechanism: Any = registry.mechanism(text)
+            except GazeveilError:
+                # What cannot be made cannot be looked up, so nothing is claimed of it.
+                by_kind["unproved"].append(named)
+                continue
             if problem(mechanism) is not None:
                 by_kind["copies"].append(named)
             if rule.unproved and judge(grant.mechanisms, text).currency == "samples":

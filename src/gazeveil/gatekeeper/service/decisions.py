@@ -1,9 +1,10 @@
 """What the owner decides, and where it is written: grants, consent, apps, asks and wearers.
 
-What gives something is written first, to the policy file and the audit log, and comes in force
-then. What takes something away is in force at once, from memory, and is written when the disk and
-the database take it (:mod:`gazeveil.gatekeeper.service.revocations`). Where both meet, taking away
-holds.
+What gives something is written first, to the policy file and then to the audit log, and comes in
+force then. A crash between the two leaves in the file what the owner gave, and the next start puts
+it in force, without a row of its own in the log; every answer under it has one. What takes
+something away is in force at once, from memory, and is written when the disk and the database take
+it (:mod:`gazeveil.gatekeeper.service.revocations`). Where both meet, taking away holds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.core.areas import RegisteredArea
@@ -23,6 +25,7 @@ from gazeveil.gatekeeper.policy.grant import SCOPES, Grant
 from gazeveil.gatekeeper.policy.grant_duration import as_written
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.policy.presets import PRESETS
+from gazeveil.gatekeeper.policy.rules import judge
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
 from gazeveil.gatekeeper.service.access_requests import PURPOSES
 from gazeveil.gatekeeper.service.answers import ServiceQueries
@@ -186,11 +189,31 @@ class Decisions(ServiceQueries):
     def _take(self, kind: str, app: str, *changed: str) -> bool:
         revocation = Revocation(kind, app, self.keeper.wearer, time.time_ns())
         self.keeper.take(revocation.from_policy)
+        self.discard_denied()
         self.changed(*changed)
         written = self.revocations.add(revocation)
         if written:
             self.changed("audit")
         return written
+
+    def discard_denied(self) -> None:
+        """Throw away what a slow reader was to get of streams that had ended by their budget, where
+        its grant has ended since; of open streams the core does it.
+        """
+        for connection in tuple(self.broadcaster.connections):
+            if connection.waiting:
+                connection.discard_ended(partial(self._may_have, connection.app))
+
+    def _may_have(self, app: str, mechanism: str) -> bool:
+        """Whether an app may have samples of a mechanism now."""
+        policy, grant = self.policy, self.policy.apps.get(app)
+        return (
+            policy.consent
+            and grant is not None
+            and "samples" in grant.scopes
+            and self.keeper.state.in_force(app, grant)
+            and judge(grant.mechanisms, mechanism).code == "allowed"
+        )
 
     def write_revocation(self, revocation: Revocation) -> None:
         """Write what was taken away to the policy file, the tokens and the audit log; may be
@@ -226,6 +249,7 @@ class Decisions(ServiceQueries):
                     409, "policy", f"{str(error).rstrip('.')}. The old policy stays in force."
                 ) from None
             self.keeper.take_as(edit.onto(self.policy))
+            self.discard_denied()
             try:
                 taken = self._ready_to_give()
                 self._set_policy(edit.onto(self.policy), taken)
@@ -239,6 +263,7 @@ class Decisions(ServiceQueries):
     def _set_policy(self, policy: Policy, taken: int | None = None) -> None:
         """Put a policy in force, for connections that are open too."""
         self.keeper.set_policy(policy, taken)
+        self.discard_denied()
         self.hang_up_other_programs()
 
     def hang_up_other_programs(self) -> None:

@@ -186,6 +186,8 @@ class Service(Decisions):
             try:
                 self.keeper.switch_wearer(name)
             finally:
+                for connection in tuple(self.broadcaster.connections):
+                    connection.discard_ended(lambda _: False)
                 # The next wearer must not grant what the last one was asked.
                 for ask in self.access_requests.waiting():
                     self.access_requests.withdraw(ask.app)
@@ -202,6 +204,8 @@ class Service(Decisions):
             self.broadcaster.sweep()
             self.hang_up_other_programs()
             self.peers.sweep(time.monotonic())
+            self.keeper.end_expired()
+            self.discard_denied()
             self.keeper.in_use()
             self.metrics.database_up.set(1 if self.database_up else 0)
 

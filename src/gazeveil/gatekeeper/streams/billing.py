@@ -132,6 +132,11 @@ class Billing:
         self._worker: ThreadPoolExecutor | None = None
         self._waiting_since_s: float | None = None
 
+    @property
+    def device(self) -> str:
+        """The ledger's account of the device."""
+        return self._device
+
     def pay(
         self,
         why: str,

@@ -151,7 +151,8 @@ class PlaceStream(SharedStream):
             if (app, key, self._r_deg, sigma) not in self._paid_for:
                 once = f"place {key.day} {key.fingerprint} {sigma} {float(step[1]):.9g} "
                 if app is None:
-                    self.billing.pay("places of a day", step, (), once + "device")
+                    # By its account: one that is renamed pays anew, as another device.
+                    self.billing.pay("places of a day", step, (), once + self.billing.device)
                 else:
                     self.billing.pay("places of a day", None, [(app, step)], once + f"app {app}")
                 self._paid_for.add((app, key, self._r_deg, sigma))
@@ -208,11 +209,11 @@ class PlaceStream(SharedStream):
         """Whether so many samples can be pushed without waiting; not the first ones of a day."""
         return self._key is self._key_now() and super().ready(count)
 
-    def push(self, samples: Samples) -> None:
+    def push(self, samples: Samples, released_ns: int = 0) -> None:
         """Protect and deliver samples; the first ones of a day wait for it to be paid for."""
         if self._key is not self._key_now():
             self._left = 0
-        super().push(samples)
+        super().push(samples, released_ns)
 
     def _release(self, samples: Samples) -> Callable[[Subscriber], Samples]:
         assert self._key is not None

@@ -16,8 +16,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
-from gazeveil.arrays import Ints
-from gazeveil.compiled import compiled
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.policy.families import family_of, problem, view_of
@@ -26,10 +24,10 @@ from gazeveil.gatekeeper.streams.billing import Billing
 from gazeveil.gatekeeper.streams.day_keys import DayKey
 from gazeveil.gatekeeper.streams.graded import GradedStream
 from gazeveil.gatekeeper.streams.place import PlaceStream
+from gazeveil.gatekeeper.streams.session_clock import SessionClock
 from gazeveil.gatekeeper.streams.shared import SharedStream, StreamView, Subscriber
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
-from gazeveil.gaze.validity import set_back_samples
 from gazeveil.privacy import registry
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.place.mechanism import GaussianPlace
@@ -114,8 +112,7 @@ class StreamPool:
         self._reserved: list[SharedStream] = []
         self._active: tuple[SharedStream, ...] = ()
         self._made = 0
-        self._last_ns, self._shift_ns, self._behind = -(2**62), 0, 0
-        self._period_ns, self._believe = round(1e9 / rate_hz), set_back_samples(rate_hz)
+        self._clock = SessionClock(rate_hz)
 
     @property
     def active(self) -> tuple[SharedStream, ...]:
@@ -244,40 +241,13 @@ class StreamPool:
 
     def push(self, samples: Samples) -> None:
         """Give samples to all shared streams in use."""
-        if len(samples[0]):
-            samples = (self._on(samples[0]), *samples[1:])
+        for run, released_ns in self._clock.runs(samples):
             for shared in self._active:
-                shared.push(samples)
-
-    def _on(self, t_ns: Ints) -> Ints:
-        """Times that go on, also where the tracker began a new clock.
-
-        A session would have to forget its past to believe a clock that went back, and with it what
-        it has spent in the current window.
-        """
-        first = int(t_ns[0]) + self._shift_ns
-        if first <= self._last_ns:
-            self._behind += len(t_ns)
-            if self._behind > self._believe:
-                self._shift_ns += self._last_ns + self._period_ns - first
-        if int(t_ns[0]) + self._shift_ns > self._last_ns:
-            self._behind = 0
-        on = t_ns + self._shift_ns if self._shift_ns else t_ns
-        self._last_ns = max(self._last_ns, _latest(on))
-        return on
+                shared.push(run, released_ns)
 
     def pause(self) -> None:
-        """The tracker vanished: a clock that begins anew is believed at once."""
-        self._behind = self._believe
+        """The tracker vanished: another clock is believed at once."""
+        self._clock.pause()
 
     def __len__(self) -> int:
         return len(self._active)
-
-
-@compiled
-def _latest(t_ns: Ints) -> int:
-    """The latest time of a short block; numpy's takes longer to begin than this takes."""
-    latest = t_ns[0]
-    for i in range(1, len(t_ns)):
-        latest = max(latest, t_ns[i])
-    return int(latest)

@@ -258,8 +258,10 @@ class SharedStream:
         kinds = {True} if count == 1 else {False} if self.every == 1 else {True, False}
         return count <= self._left and kinds <= self._compiled_for
 
-    def push(self, samples: Samples) -> None:
-        """Protect and deliver samples as far as they are paid for."""
+    def push(self, samples: Samples, released_ns: int = 0) -> None:
+        """Protect and deliver samples as far as they are paid for; `released_ns` is added to the
+        times that are released.
+        """
         if self.every > 1:
             picked = slice((-self._phase) % self.every, None, self.every)
             self._phase = (self._phase + len(samples[0])) % self.every
@@ -274,13 +276,14 @@ class SharedStream:
             done += n
             view = self._release(_part(samples, part))
             self._compiled_for.add(n == 1)
-            shared: Samples | None = None
+            made: Samples | None = None
             for subscriber in tuple(self.subscribers):
                 if subscriber.subscription.ended is None:
                     its_samples = view(subscriber)
                     # Subscribers of one view follow one another and share its arrays.
-                    if its_samples is not shared:
-                        shared = _read_only(its_samples)
+                    if its_samples is not made:
+                        made = its_samples
+                        shared = _read_only(_later(made, released_ns))
                     _hand_over(subscriber, shared)
             if self._next is None and 2 * self._left <= self.lease and self.subscribers:
                 self._ask()
@@ -385,6 +388,10 @@ def cut(samples: Samples, first: int, every: int) -> Samples:
 def _part(samples: Samples, part: slice) -> Samples:
     t, x, y, valid = samples
     return t[part], x[part], y[part], valid[part]
+
+
+def _later(samples: Samples, by_ns: int) -> Samples:
+    return (samples[0] + by_ns, *samples[1:]) if by_ns else samples
 
 
 def _read_only(samples: Samples) -> Samples:

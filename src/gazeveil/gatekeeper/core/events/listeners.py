@@ -31,7 +31,8 @@ class SaccadeStart:
 @dataclass(eq=False)
 class Listener:
     """Somebody who wants to be told of events of one kind: that one has begun, by its tick alone
-    (`starts`), that one has ended (`ends`), or both.
+    (`starts`), that one has ended (`ends`), or both; of none before `since_ms`, when it began to
+    listen.
     """
 
     subscription: Subscription
@@ -39,6 +40,7 @@ class Listener:
     starts: bool
     ends: bool
     callback: Callable[[PublicEvent | SaccadeStart], None]
+    since_ms: int
 
 
 @dataclass(eq=False)

@@ -199,8 +199,8 @@ def metrics(request: Request, app: CallingApp, area_id: Number) -> Any:
 
 @router.get("/areas/{area_id}/counter", response_model=AreaCounterAnswer)
 def counter(request: Request, app: CallingApp, area_id: Number) -> dict[str, Any]:
-    """A differentially private count of fixations; costs budget when it is new, the same answer for
-    all apps.
+    """A differentially private count of fixations since the app first asked; costs budget when it
+    is new.
     """
     answer = app.counter(area_id)
     _show(request, app, "counter", area_id)

@@ -32,7 +32,7 @@ from gazeveil.gatekeeper.service.sockets.encoded_samples import SampleEncoder
 #: Answers that may wait before further commands are left unread.
 WAITING_ANSWERS = 64
 
-#: Ends after which what waits is still sent.
+#: Ends after which what waits is still sent, as long as the app may have it.
 PAID_FOR = frozenset({"budget", "ledger"})
 
 Send = Callable[[dict[str, object]], Awaitable[None]]
@@ -155,6 +155,19 @@ class Connection:
             self.channels.pop(channel.id, None)
         self.broadcaster.touch(self)
 
+    def discard_ended(self, may_have: Callable[[str], bool]) -> None:
+        """Throw away what still waits of streams that have ended, by their mechanism, where the app
+        may not have it any more.
+        """
+        with self._lock:
+            kept = deque(
+                p
+                for p in self._waiting
+                if p.channel is None or not p.channel.ended or may_have(p.channel.mechanism or "")
+            )
+            self._data -= len(self._waiting) - len(kept)
+            self._waiting = kept
+
     def _last_words(self, channel: Channel, code: str, reason: str) -> None:
         if channel.choice is not None:
             self._answer(channel.choice)
@@ -175,6 +188,11 @@ class Connection:
         self._fail(ConnectionError("the connection is closed"))
         if self._task is not None:
             self._task.cancel()
+
+    @property
+    def waiting(self) -> int:
+        """Messages that wait."""
+        return len(self._waiting)
 
     @property
     def answers(self) -> int:
