@@ -210,6 +210,7 @@ def test_made_up_calls_get_documented_answers_and_no_5xx(here: Running, role: st
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(2400)  # ten thousand calls, six minutes on a free machine
 @pytest.mark.parametrize("role", ["app", "owner"])
 def test_many_made_up_calls_get_documented_answers_and_no_5xx(here: Running, role: str) -> None:
     assert examine(here, role, 300) > 40
