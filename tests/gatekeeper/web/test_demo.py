@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ pytest.importorskip(
     "playwright", reason="playwright is not installed: the pages are not looked at in a browser"
 )
 
-from playwright.sync_api import Page, WebSocket, expect
+from playwright.sync_api import Locator, Page, WebSocket, expect
 
 from tests.support.gatekeeper_browser import Desk, browser, desk, panel, signed_in  # noqa: F401
 from tests.support.gatekeeper_running import Process, Running, TrackerTalk, free_port
@@ -42,6 +43,15 @@ def look(tracker: TrackerTalk, place: tuple[float, float], seconds: float) -> No
     """Come from elsewhere and rest on a place."""
     tracker.look(*BETWEEN, 0.4)
     tracker.look(*place, seconds)
+
+
+def look_until_chosen(tracker: TrackerTalk, place: tuple[float, float], room: Locator) -> None:
+    """Rest on a place, and again: on a busy machine a page may just be connecting anew."""
+    for _ in range(4):
+        look(tracker, place, 1.5)
+        with suppress(AssertionError):
+            expect(room.locator(".log")).not_to_be_empty(timeout=15_000)
+            return
 
 
 class Heard:
@@ -86,7 +96,7 @@ def test_the_room_hears_the_chosen_thing_and_nothing_before(
     demo.wait_for_timeout(1000)
     assert heard.told() == [], "nothing before the choice, wherever the wearer looks"
     expect(room).to_contain_text("It was told nothing yet.")
-    look(tracker, LAMP, 1.5)
+    look_until_chosen(tracker, LAMP, room)
     expect(room.locator(".log")).to_have_text("chosen: Lamp")
     expect(room).to_contain_text("It was told 1 choice, and nothing else.")
     told = [{name: value for name, value in one.items() if name != "id"} for one in heard.told()]
