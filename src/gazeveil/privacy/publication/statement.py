@@ -37,8 +37,8 @@ _ENDS = (
 #: mechanism has protected.
 _MEDIANS = (
     "the public rate, lengths of stimuli, sizes of screens and viewing distances, which are rounded"
-    " medians of the recordings unless they were named: of a stimulus that one person saw, that"
-    " person's own"
+    " medians of the recordings unless they were named or, for screens, are the same for several"
+    " people: of a stimulus that one person saw, that person's own"
 )
 
 #: What a mechanism with a clock of its own says, which has the public one here.
