@@ -141,7 +141,7 @@ def datasets(data: Path, sixth: bool) -> dict[str, Labelled]:
         sets[f"lund2013 {task}"] = Labelled(trials, ("MN", "RA"), "lund2013")
     for r in read(data / "irf_lookatpoint", format="irf"):
         sets[f"irf {r.person}"] = Labelled([r], ("expert",), "irf")
-    sets["hmr"] = Labelled(list(read(data / "hmr")), ("pattern",), "hmr", pso=False)
+    sets["hmr"] = Labelled(list(read(data / "hmr")), ("label",), "hmr", pso=False)
     return sets
 
 

@@ -67,7 +67,7 @@ def export(path: Path) -> None:
     places = {
         "gazecom": ("gazecom", "gazecom", ("handlabeller_final",)),
         "irf": ("irf_lookatpoint", "irf", ("expert",)),
-        "hmr": ("hmr", None, ("pattern",)),
+        "hmr": ("hmr", None, ("label",)),
         "lund_img": ("lund2013/img", "lund2013", ("MN", "RA")),
         "lund_dots": ("lund2013/dots", "lund2013", ("MN", "RA")),
         "lund_video": ("lund2013/video", "lund2013", ("MN", "RA")),

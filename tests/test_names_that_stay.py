@@ -19,8 +19,9 @@ pupil-neon pupil-neon-native smi vive-pro-eye pico unity-hmd bids 360-em gazecom
 gazebase-vr et-dk2
 vr-saliency vr-eyetracking dgaze ehtask mpiidpeye mpiiprivaceye salient360 eyenavgs osie
 webqamgaze neuroliaa irf hmr""".split()  # noqa: SIM905 - as the design lists them
-FORMATS += ["eyelink-edf", "gazepoint", "varjo", "quest-pro"]
+FORMATS += ["eyelink-edf", "gazepoint", "varjo"]
 FORMATS += ["tobii-glasses2", "tobii-sdk", "tobii-studio2"]
+FORMATS += ["eyelink-report", "gorilla", "jspsych", "iohub", "xdf"]
 VERBS = [
     "demo",
     "inspect",

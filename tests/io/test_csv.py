@@ -10,8 +10,8 @@ import pytest
 import gazeveil
 from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gaze.geometry import Screen, Sphere
-from gazeveil.io.csv import FORMAT
-from gazeveil.io.csv_layout import recognise, split_unit
+from gazeveil.io.plain.reader import FORMAT
+from gazeveil.io.plain.roles import recognise, split_unit
 from gazeveil.io.source import Head
 from gazeveil.release.scrub import scrub
 

@@ -15,8 +15,8 @@ from gazeveil.errors import DataError, FormatError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.summary import summarise
-from gazeveil.io.description.toml_file import dataset_toml, read_dataset_file
-from gazeveil.io.description.writing import write_dataset_file
+from gazeveil.io.dataset_file import dataset_toml, read_dataset_file
+from gazeveil.io.dataset_form import write_dataset_file
 from gazeveil.io.reading import ReadingWarning
 from tests.support import command_line
 from tests.support.recordings import real
@@ -88,6 +88,7 @@ def test_columns_that_are_said_find_their_files_in_a_folder(tmp_path: Path) -> N
         columns={"t": "Uhr", "x": "Blick_X", "y": "Blick_Y"},
         time_unit="ms",
         unit="px",
+        y_axis="down",
         screen=SCREEN,
         pattern="{person}_{stimulus}.csv",
     )
@@ -103,7 +104,7 @@ def test_a_dataset_file_says_everything_once(tmp_path: Path) -> None:
     (tmp_path / "dataset.toml").write_text(
         'format = "csv"\npattern = "{person}_{stimulus}.csv"\npeople = "who.csv"\n'
         '[columns]\nt = "Uhr"\nx = "Blick_X"\ny = "Blick_Y"\n'
-        '[units]\ntime = "ms"\ngaze = "px"\n' + SECTION,
+        '[units]\ntime = "ms"\ngaze = "px"\ny_axis = "down"\n' + SECTION,
         "utf-8",
     )
     cohort, said = heard(tmp_path)
@@ -176,7 +177,10 @@ def test_a_dataset_file_that_was_written_reads_the_same(tmp_path: Path) -> None:
     (tmp_path / "who.csv").write_text("person,age\nanna,31\nben,29\n", "utf-8")
     path = write_dataset_file(tmp_path)
     text = path.read_text("utf-8")
-    assert 'pattern = "{person}_{stimulus}.csv"' in text
+    # Which of the patterns is right only a person can say: they stand there as comments.
+    asked = next(t for t in text.splitlines() if t.startswith('# pattern = "{person}_'))
+    assert asked.endswith("# 2 people: 'anna', 'ben'; 2 stimuli")
+    path.write_text(text.replace(asked, asked[2:]), "utf-8")
     assert 'people = "who.csv"' in text
     assert '[columns]\nt = "Uhr"\nx = "Blick_X"\ny = "Blick_Y"\n' in text
     assert "assumed = true" in text
@@ -275,10 +279,14 @@ def test_every_file_its_own_person_is_pointed_out(tmp_path: Path) -> None:
 
 
 def test_trackers_taken_for_people_are_pointed_out(tmp_path: Path) -> None:
-    names = tuple(f"{t}/{p}_sea.csv" for t in ("tobii", "EyeLink 1000") for p in ("p01", "p02"))
+    names = tuple(f"{t}/{p}.csv" for t in ("tobii", "EyeLink 1000") for p in ("sea", "city"))
     said = heard(own_columns(tmp_path, names))[1]
     doubt = next(s for s in said if "like trackers" in s)
     assert "'EyeLink 1000', 'tobii'" in doubt
+    names = tuple(f"{t}/{p}_sea.csv" for t in ("tobii", "EyeLink 1000") for p in ("p01", "p02"))
+    cohort, said = heard(own_columns(tmp_path / "named", names))
+    assert sorted(cohort.people) == ["p01", "p02"]
+    assert not any("people were taken" in s for s in said)
 
 
 @pytest.mark.data
@@ -287,19 +295,27 @@ def test_recordings_that_are_named_after_trackers_are_pointed_out() -> None:
     assert any("'EyeLink_1000+_binocular_1000Hz'" in s and "like trackers" in s for s in said)
 
 
-def test_clips_taken_for_people_are_pointed_out(tmp_path: Path) -> None:
+def test_participants_that_no_other_part_can_be_are_read_without_a_question(tmp_path: Path) -> None:
     names = tuple(f"{c}/{p}.csv" for c in ("sea", "city") for p in ("obs01", "obs02"))
-    said = heard(own_columns(tmp_path, names))[1]
-    assert any("pattern='{stimulus}/{person}.csv'" in s for s in said)
-    cohort, said = heard(tmp_path, pattern="{stimulus}/{person}.csv")
+    cohort, said = heard(own_columns(tmp_path, names))
     assert sorted(cohort.people) == ["obs01", "obs02"]
+    assert cohort.stimuli == ("city", "sea")
     assert not any("pattern=" in s for s in said)
+    (fact,) = cohort.facts["person"]
+    assert (fact.value, fact.origin) == ("{stimulus}/{person}.csv", "guessed")
 
 
-def test_people_in_folders_raise_no_doubt(tmp_path: Path) -> None:
-    names = tuple(f"{p}/{c}.csv" for c in ("sea", "city") for p in ("anna", "ben"))
-    said = heard(own_columns(tmp_path, names))[1]
-    assert not any("people were taken" in s or "of its own" in s for s in said)
+def test_names_that_may_be_people_or_clips_are_asked_about_with_both_counts(tmp_path: Path) -> None:
+    names = tuple(f"{p}/{c}.csv" for c in ("sea", "city", "wood") for p in ("anna", "ben"))
+    cohort, said = heard(own_columns(tmp_path, names))
+    (sentence,) = (s for s in said if "pattern=" in s)
+    assert "taken from folders (2 people: 'anna', 'ben'; 3 stimuli)" in sentence
+    assert "pattern='{stimulus}/{person}.csv' (3 people: 'city', 'sea', 'wood'; 2 stimuli)" in (
+        sentence
+    )
+    (doubt,) = (d for d in cohort.doubts if d.topic == "person")
+    assert 'pattern = "{person}/{stimulus}.csv"' in doubt.remedy
+    assert {f.origin for f in cohort.facts["person"]} == {"guessed"}
 
 
 def test_milliseconds_called_seconds_are_pointed_out(tmp_path: Path) -> None:
@@ -309,7 +325,7 @@ def test_milliseconds_called_seconds_are_pointed_out(tmp_path: Path) -> None:
     cohort, said = heard(tmp_path, "csv", screen=SCREEN)
     assert any("makes 0.25 Hz: they look like ms. Say time_unit='ms'" in s for s in said)
     assert any("rate that no tracker has" in w for w in summarise(cohort).warnings())
-    assert heard(tmp_path, "csv", screen=SCREEN, time_unit="ms")[1] == []
+    assert heard(tmp_path, "csv", screen=SCREEN, time_unit="ms", y_axis="down")[1] == []
 
 
 def test_pixels_called_degrees_are_pointed_out(tmp_path: Path) -> None:
@@ -376,9 +392,11 @@ def test_a_guess_around_the_centre_says_which_way_y_was_taken(
     gaze = (gaze_px(200) - [640, 360]) * scale
     table(tmp_path / "a.csv", "t_ms,x,y", [np.arange(200) * 4, gaze[:, 0], gaze[:, 1]])
     cohort, said = heard(tmp_path, screen=SCREEN)
-    (sentence,) = (s for s in said if unit in s)
-    assert "'y' grows downwards; where it grows upwards, as PsychoPy's does, say y_axis='up'" in (
-        sentence
+    assert any(unit in s for s in said)
+    (sentence,) = (s for s in said if "downwards" in s)
+    assert sentence == (
+        "'y' of a.csv is taken to grow downwards; where it grows upwards, as PsychoPy's does, say"
+        " y_axis='up'."
     )
     turned, said = heard(tmp_path, screen=SCREEN, y_axis="up")
     assert not any("downwards" in s for s in said)
@@ -463,15 +481,23 @@ def test_the_screen_that_is_assumed_has_the_gaze_in_its_middle(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("number", [-1.0, 0.0, 9999.0])
-def test_numbers_that_mean_lost_are_pointed_out(tmp_path: Path, number: float) -> None:
+def test_numbers_that_mean_lost_are_lost_and_pointed_out(tmp_path: Path, number: float) -> None:
     gaze = gaze_px(200)
     gaze[::10] = number
     table(tmp_path / "a.csv", "t_ms,x_px,y_px", [np.arange(200) * 4.0, gaze[:, 0], gaze[:, 1]])
-    said = heard(tmp_path, screen=SCREEN)[1]
-    assert any(f"10 % of the first rows of a.csv have {number:g} in both" in s for s in said)
-    cohort, said = heard(tmp_path, screen=SCREEN, missing=number)
-    assert not any("first rows" in s for s in said)
-    assert cohort[0].valid.mean() == 0.9
+    with pytest.warns(ReadingWarning, match=rf"10 % of .*a\.csv have {number:g} in both.*lost"):
+        (recording,) = gazeveil.read(tmp_path, screen=SCREEN)
+    assert recording.valid.mean() == 0.9
+    assert recording.facts["validity"].origin == "guessed"
+    (doubt,) = recording.doubts
+    assert doubt.remedy == f"[units]\nmissing = [{number:g}]"
+    for said in (number, [number]):
+        (recording,) = gazeveil.read(tmp_path, screen=SCREEN, missing=said)
+        assert recording.doubts == ()
+        assert recording.valid.mean() == 0.9
+    (recording,) = gazeveil.read(tmp_path, screen=Screen(40000, 40000, 400, 400, 900), missing=[])
+    assert recording.doubts == ()
+    assert recording.valid.all()
 
 
 @pytest.mark.parametrize(
@@ -499,14 +525,20 @@ def test_a_recording_whose_samples_are_all_called_lost_is_pointed_out(tmp_path: 
     assert any("'validity' of a.csv calls 100 of the first 100 samples" in s for s in said)
 
 
-def test_codes_of_validity_get_a_sentence_that_says_what_to_write(tmp_path: Path) -> None:
+def test_codes_of_validity_are_asked_about(tmp_path: Path) -> None:
     px = gaze_px(100)
     columns = [np.arange(100) * 4, px[:, 0], px[:, 1], np.where(np.arange(100) % 9, 0, 4)]
     table(tmp_path / "p1" / "a.csv", "t_ms,x_px,y_px,validity", columns)
+    cohort, said = heard(tmp_path, screen=SCREEN)
+    (sentence,) = (s for s in said if "'validity' of a.csv is not used" in s)
+    assert "columns={'valid': 'validity'} (1 is valid)" in sentence
+    assert cohort.read_as is not None
+    assert cohort.read_as.unused == ("validity",)
     with pytest.raises(
         FormatError, match=r"'4' in column 'validity'.*Write 1 .*0 and 1 mean valid"
     ):
-        list(heard(tmp_path, screen=SCREEN)[0])
+        list(heard(tmp_path, screen=SCREEN, columns={"valid": "validity"})[0])
+    assert not any("validity" in s for s in heard(tmp_path, screen=SCREEN, ignore=["validity"])[1])
 
 
 def test_every_verb_reads_it_and_names_what_it_leaves_out(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ COUNTS = [
     (("irf_lookatpoint",), "irf", 2, 2, 1),
     (("hmr",), "hmr", 3, 3, 1),
     (("lund2013",), "lund2013", 19, 9, 9),
+    (("vr_eyetracking",), "vr-eyetracking", 715, 20, 40),
     (("osie",), "osie", 10500, 15, 700),
     (("neuroliaa_interiors",), "neuroliaa", 1283, 10, 134),
     (("webqamgaze",), "webqamgaze", 375, 15, 264),
@@ -105,14 +106,10 @@ def test_irf_has_expert_labels_and_the_screen_of_its_configuration() -> None:
     assert np.percentile(np.abs(first.x_deg[first.valid]), 99) < first.space.width_deg / 2
 
 
-def test_hmr_says_that_it_is_not_calibrated() -> None:
+def test_hmr_is_read_by_a_shipped_description() -> None:
     recording = read(real("hmr"), format="hmr")[0]
-    assert (recording.person, recording.rate_hz, recording.metadata["calibrated"]) == (
-        "user_1",
-        200,
-        False,
-    )
-    words, counts = np.unique(recording.labels["pattern"], return_counts=True)
+    assert (recording.person, recording.stimulus, recording.rate_hz) == ("user_1", "eye_0", 200)
+    words, counts = np.unique(recording.labels["label"], return_counts=True)
     assert dict(zip(words.tolist(), counts.tolist(), strict=True)) == {
         "blink": 4030,
         "fixation": 35803,
@@ -170,7 +167,7 @@ def test_webqamgaze_gives_people_and_conditions() -> None:
     assert 25 < recording.rate_hz < 35
 
 
-def test_cateyes_keeps_the_row_whose_clock_is_wrong_and_reads_the_messages_beside_it() -> None:
+def test_cateyes_keeps_the_row_whose_clock_is_wrong() -> None:
     cohort = read(real("vendor_samples", "cateyes"), format="cateyes")
     example = cohort.select(people="example_data")[0]
     assert (len(example), example.metadata["time_faults"], bool(example.valid[0])) == (
@@ -178,9 +175,7 @@ def test_cateyes_keeps_the_row_whose_clock_is_wrong_and_reads_the_messages_besid
         1,
         False,
     )
-    assert example.messages[0].text == "instruction"
     full = cohort.select(people="test_data_full")[0]
-    assert len({m.text for m in full.messages}) == 16
     assert round(full.rate_hz) == 120
 
 

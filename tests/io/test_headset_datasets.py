@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.io import registry
 from gazeveil.io.reading import read
 from gazeveil.io.source import Head
-from tests.support.dataset_files import DK2, EM360, NAV, VR, dk2_row, run, write
+from tests.support.dataset_files import DK2, EM360, NAV, VR, dk2_row, write
 
 
 def test_360_em_has_head_eye_and_two_tiers_of_labels(tmp_path: Path) -> None:
@@ -302,41 +301,3 @@ def test_ehtask_rows_carry_their_task_and_recording(tmp_path: Path) -> None:
     assert recording.eye_in_head_deg is not None
     np.testing.assert_allclose(recording.eye_in_head_deg[0], [0, -55])
     assert (recording.metadata["recording"], recording.rate_hz, len(recording)) == (11, 25, 250)
-
-
-@pytest.mark.parametrize("protocol", [0, 2, 4])
-def test_vr_saliency_reads_pickled_dicts(tmp_path: Path, protocol: int) -> None:
-    path = tmp_path / "seated_vr" / "cubemap_0001.pck"
-    path.parent.mkdir()
-    path.write_bytes(pickle.dumps([run(1), run(2)], protocol=protocol))
-    cohort = read(tmp_path, format="vr-saliency")
-    assert cohort.keys[1] == ("seated_vr/cubemap_0001/2", "cubemap_0001", "1", "seated_vr")
-    recording = cohort[1]
-    np.testing.assert_allclose([recording.x_deg[0], recording.y_deg[0]], [20, 92])
-    assert round(recording.rate_hz) == 120
-    assert recording.eye_in_head_deg is not None
-    np.testing.assert_allclose(recording.eye_in_head_deg[0], [0, 2], atol=1e-6)
-    assert "gaze_fixations" in recording.metadata["published"]  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("protocol", [0, 2, 5])
-@pytest.mark.parametrize("shape", ["a column of runs", "a column per field"])
-def test_vr_saliency_reads_pickled_data_frames_without_pandas(
-    tmp_path: Path, protocol: int, shape: str
-) -> None:
-    pandas = pytest.importorskip("pandas")
-    rows = (
-        [{"user_id": "u1", "data": run(1)}, {"user_id": "u2", "data": run(2)}]
-        if shape == "a column of runs"
-        else [run(1), run(2)]
-    )
-    frame = pandas.DataFrame(
-        [list(r.values()) for r in rows],
-        columns=pandas.Index(list(rows[0]), dtype=object),
-        dtype=object,
-    )
-    (tmp_path / "s.pck").write_bytes(pickle.dumps(frame, protocol=protocol))
-    cohort = read(tmp_path / "s.pck", format="vr-saliency")
-    assert [r.x_deg[0] for r in cohort] == [10, 20]
-    if shape == "a column of runs":
-        assert [k[0] for k in cohort.keys] == ["u1", "u2"]

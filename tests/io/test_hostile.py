@@ -140,9 +140,14 @@ def test_an_archive_that_unzips_without_end_is_refused(
 def test_a_file_beyond_the_limit_is_refused_before_it_is_parsed(
     tmp_path: Path, zipped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (CSV + "40,1.0,2.0\n" * 50).encode()
+    # Plain tables are read in blocks and have no such limit.
+    header = "@RELATION g\n@ATTRIBUTE time NUMERIC\n@ATTRIBUTE x NUMERIC\n@ATTRIBUTE y NUMERIC\n"
+    for name, value in (("width", 400), ("height", 225)):
+        header += f"%@METADATA {name}_px 1280\n%@METADATA {name}_mm {value}\n"
+    rows = "".join(f"{4000 * i},640,{360 + i}\n" for i in range(54))
+    text = (header + "%@METADATA distance_mm 450\n@DATA\n" + rows).encode()
     path = put(
-        tmp_path / ("a.csv.gz" if zipped else "a.csv"), gzip.compress(text) if zipped else text
+        tmp_path / ("a.arff.gz" if zipped else "a.arff"), gzip.compress(text) if zipped else text
     )
     monkeypatch.setattr(source, "MOST_BYTES", len(text) - 1)
     with pytest.raises(

@@ -17,16 +17,16 @@ import pytest
 import gazeveil
 from gazeveil.errors import FormatError
 from gazeveil.gaze.geometry import Screen
-from gazeveil.io import csv
-from gazeveil.io.parsing import blocks
+from gazeveil.io.plain import reader, spool, text
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 
 
 @pytest.fixture
 def tiny_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, size in (("LARGE_BYTES", 0), ("LARGE_ZIPPED_BYTES", 0), ("BLOCK_BYTES", 64)):
-        monkeypatch.setattr(blocks, name, size)
+    for name in ("LARGE_BYTES", "LARGE_ZIPPED_BYTES", "LARGE_ROWS"):
+        monkeypatch.setattr(reader, name, 0)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 64)
 
 
 def rows(n: int = 200, separator: str = ",", person: str = "") -> list[str]:
@@ -93,12 +93,11 @@ def test_blocks_give_the_recordings_that_the_whole_file_gives(
 
 def test_a_line_break_inside_quotes_ends_no_block(tmp_path: Path, tiny_blocks: None) -> None:
     path = tmp_path / "a.csv"
-    text = "t,label\n" + "".join(f'{i},"one\ntwo\nthree"\n' for i in range(50))
-    path.write_text(text, "utf-8")
-    found = [data for _, data in blocks.blocks(path)]
-    assert b"".join(found) == text.encode()
-    assert len(found) > 5
-    assert all(data.count(b'"') % 2 == 0 and data.endswith(b"\n") for data in found)
+    rows = (f'{4 * i},{i + 300},200,"one\ntwo\nthree"' for i in range(50))
+    path.write_text("\n".join(["t_ms,x_px,y_px,label", *rows]), "utf-8")
+    (recording,) = gazeveil.read(path, "csv", screen=SCREEN)
+    assert recording.t_ns.tolist() == [4_000_000 * i for i in range(50)]
+    assert len(set(recording.labels["label"])) == 1
 
 
 @pytest.mark.parametrize(
@@ -132,32 +131,33 @@ def test_a_utf16_file_is_read_whole(tmp_path: Path, tiny_blocks: None) -> None:
     assert len(recording) == 200
 
 
-def test_of_a_file_with_many_people_only_the_blocks_of_one_are_parsed(
-    tmp_path: Path, tiny_blocks: None, monkeypatch: pytest.MonkeyPatch
+def test_a_file_with_many_people_is_parsed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.csv"
     people = [line for p in "abcd" for line in rows(50, person=p)]
     path.write_text("\n".join(["person,t_ms,x_px,y_px", *people]), "utf-8")
-    cohort = gazeveil.read(path, "csv", screen=SCREEN)
     parsed: list[int] = []
+    original = spool.sheets
 
     def counted(*arguments: object) -> object:
-        for place, sheet in blocks.sheets(*arguments):  # type: ignore[arg-type]
+        for sheet in original(*arguments):  # type: ignore[arg-type]
             parsed.append(len(sheet))
-            yield place, sheet
+            yield sheet
 
-    monkeypatch.setattr(csv, "sheets", counted)
-    assert len(cohort[2]) == 50
-    assert 50 <= sum(parsed) < 60
+    monkeypatch.setattr(spool, "sheets", counted)
+    cohort = gazeveil.read(path, "csv", screen=SCREEN)
+    for _ in range(2):
+        assert [len(r) for r in cohort] == [50] * 4
+    assert parsed == [200]
 
 
 _PEAK = """
 import sys
-import gazeveil, gazeveil.io.csv
+import gazeveil
 from gazeveil.gaze.geometry import Screen
-from gazeveil.io.parsing import blocks
-blocks.LARGE_BYTES = int(sys.argv[2])
-blocks.BLOCK_BYTES = 1 << 20
+from gazeveil.io.plain import text
+text.BLOCK_BYTES = int(sys.argv[2])
 screen = Screen(1280, 720, 400.0, 225.0, 450.0)
 
 def peak_kib():
@@ -172,9 +172,9 @@ print(samples, peak_kib() - before)
 """
 
 
-def _peak_mib(path: Path, small: Path, large_bytes: int) -> float:
+def _peak_mib(path: Path, small: Path, block_bytes: int) -> float:
     done = subprocess.run(
-        [sys.executable, "-c", _PEAK, str(path), str(large_bytes), str(small)],
+        [sys.executable, "-c", _PEAK, str(path), str(block_bytes), str(small)],
         env={**os.environ, "POLARS_MAX_THREADS": "2"},  # each thread has buffers of its own
         capture_output=True,
         text=True,
@@ -197,8 +197,8 @@ def test_memory_grows_with_one_recording_not_with_the_text(tmp_path: Path) -> No
     # 30 MiB of text, 20 recordings of 1.2 MiB in blocks of 1 MiB: 33 to 37 MiB were measured, and
     # 230 MiB where the file is read whole.
     most_mib = 64
-    assert _peak_mib(path, tmp_path / "small.csv", 0) < most_mib
-    assert _peak_mib(path, tmp_path / "small.csv", 1 << 40) > 2 * most_mib
+    assert _peak_mib(path, tmp_path / "small.csv", 1 << 20) < most_mib
+    assert _peak_mib(path, tmp_path / "small.csv", 1 << 30) > 2 * most_mib
 
 
 def _tobii(unit: str, sensor: bool, wrong: str = "") -> str:
@@ -241,8 +241,7 @@ def test_a_tobii_export_in_blocks_gives_the_same_bits(
     (tmp_path / "whole.tsv").write_text(_tobii(unit, sensor), "utf-8")
     whole = list(gazeveil.read(tmp_path / "whole.tsv", "tobii-tsv"))
     assert len(whole) == 6
-    for name, size in (("LARGE_BYTES", 0), ("BLOCK_BYTES", 256)):
-        monkeypatch.setattr(blocks, name, size)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 256)
     (tmp_path / "cut.tsv").write_text(_tobii(unit, sensor), "utf-8")
     cut = list(gazeveil.read(tmp_path / "cut.tsv", "tobii-tsv"))
     assert [r.key for r in cut] == [r.key for r in whole]
@@ -259,9 +258,8 @@ def test_a_wrong_cell_of_a_tobii_export_is_named_by_the_same_line_in_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = []
-    for size in (1 << 40, 0):
-        monkeypatch.setattr(blocks, "LARGE_BYTES", size)
-        monkeypatch.setattr(blocks, "BLOCK_BYTES", 256)
+    for size in (1 << 20, 256):
+        monkeypatch.setattr(text, "BLOCK_BYTES", size)
         path = tmp_path / f"{size}" / "a.tsv"
         path.parent.mkdir()
         path.write_text(_tobii(" [μs]", True, "12,x"), "utf-8")

@@ -49,12 +49,12 @@ def test_the_clip_that_the_authors_of_360_em_made_is_left_out(
 def test_one_condition_of_vr_saliency_can_be_taken(tmp_path: Path) -> None:
     count = paper_files.vr_saliency(tmp_path, named=True, people=2, scenes=2)
     folder = tmp_path / "vr-saliency"
-    assert len(read(folder, "vr-saliency")) == 2 * count
-    seated = read(folder, "vr-saliency", part="seated_vr")
+    assert len(read(folder)) == 2 * count
+    seated = read(folder / "seated_vr", "vr-saliency")
     assert len(seated) == count
-    assert {key[3] for key in seated.keys} == {"seated_vr"}
-    with pytest.raises(ParameterError, match="part"):
-        read(folder, "vr-saliency", part="sitting")
+    assert {key[2:] for key in seated.keys} == {("1", "seated_vr")}
+    assert seated.stimuli == ("cubemap_0000", "cubemap_0001")
+    assert seated[0].rate_hz == 120
 
 
 def test_intervals_of_frames_lie_beside_the_files_or_one_note_says_what_is_assumed(

@@ -70,21 +70,6 @@ def varjo(folder: Path) -> Path:
     return put(folder / "varjo_gaze_output_2026.csv", VARJO + rows)
 
 
-def quest_pro(folder: Path) -> Path:
-    head = "timeSinceStartup,LeftEye_qx,LeftEye_qy,LeftEye_qz,LeftEye_qw,LeftEye_IsValid,"
-    head += "LeftEye_Confidence,RightEye_qx,RightEye_qy,RightEye_qz,RightEye_qw,RightEye_IsValid,"
-    head += "RightEye_Confidence,Head_qx,Head_qy,Head_qz,Head_qw\n"
-    rows = ""
-    for i in range(N):
-        half = np.radians(10) / 2
-        eye = f"0,{np.sin(half)},0,{np.cos(half)}" if i != 5 else "0,0,0,1"
-        sure = 0.2 if i == 6 else 0.9
-        turned = np.radians(4) / 2
-        rows += f"{2 + i / 72:.6f},{eye},1,{sure},{eye},{int(i != 7)},{sure},"
-        rows += f"0,{np.sin(turned)},0,{np.cos(turned)}\n"
-    return put(folder / "ContinuousData.csv", head + rows)
-
-
 def tobii_sdk(folder: Path, tuples: bool = True) -> Path:
     names = ["device_time_stamp", "system_time_stamp"]
     for side in ("left", "right"):
@@ -98,7 +83,8 @@ def tobii_sdk(folder: Path, tuples: bool = True) -> Path:
     lines = ["\t".join(names)]
     for i in range(N):
         valid = i != 5
-        fraction = (0.2 + i / 100, 0.3 + i / 100) if valid else (np.nan, np.nan)
+        # On both axes, and not on one line, as gaze does.
+        fraction = (0.2 + i / 100, 0.3 + (i % 7) / 100) if valid else (np.nan, np.nan)
         user = (480 * (fraction[0] - 0.5), 200 - 270 * fraction[1], 0.0)
         cells = [f"{7_000_000 + 8333 * i}", f"{900 + i}"]
         for _ in range(2):
@@ -144,7 +130,6 @@ def glasses2(folder: Path) -> Path:
 SAMPLES: dict[str, Callable[[Path], Path]] = {
     "gazepoint": gazepoint,
     "varjo": varjo,
-    "quest-pro": quest_pro,
     "tobii-sdk": tobii_sdk,
     "tobii-studio2": studio2,
     "tobii-glasses2": glasses2,
@@ -165,9 +150,9 @@ def test_files_are_known_and_one_sample_is_lost(tmp_path: Path, name: str) -> No
     assert found.name == name
     (recording,) = gazeveil.read(path)
     assert len(recording) == N
-    lost = {"varjo": [5, 6], "quest-pro": [5, 6], "tobii-studio2": [5, 6]}.get(name, [5])
+    lost = {"varjo": [5, 6], "tobii-studio2": [5, 6]}.get(name, [5])
     assert np.flatnonzero(~recording.valid).tolist() == lost
-    rates = {"gazepoint": 60, "varjo": 200, "quest-pro": 72, "tobii-sdk": 120}
+    rates = {"gazepoint": 60, "varjo": 200, "tobii-sdk": 120}
     assert recording.rate_hz == pytest.approx(rates.get(name, 50), rel=0.02)
 
 
@@ -225,18 +210,6 @@ def test_varjo_looks_right_and_up_where_x_and_y_grow(tmp_path: Path) -> None:
     assert recording.metadata["frame"] == "head"
 
 
-def test_quest_pro_turns_the_eyes_in_the_world_and_knows_the_head(tmp_path: Path) -> None:
-    (recording,) = gazeveil.read(quest_pro(tmp_path))
-    assert recording.x_deg[0] == pytest.approx(190, abs=1e-6)
-    assert recording.head_deg is not None
-    assert recording.head_deg[0, 0] == pytest.approx(184, abs=1e-6)
-    assert recording.eye_in_head_deg is not None
-    assert recording.eye_in_head_deg[0] == pytest.approx([6, 0], abs=1e-6)
-    assert recording.right_deg is not None
-    assert np.isnan(recording.right_deg[7]).all()
-    assert recording.valid[7]  # the left eye is there
-
-
 @pytest.mark.parametrize("tuples", [True, False])
 def test_tobii_sdk_measures_its_screen(tmp_path: Path, tuples: bool) -> None:
     path = tobii_sdk(tmp_path, tuples)
@@ -244,10 +217,12 @@ def test_tobii_sdk_measures_its_screen(tmp_path: Path, tuples: bool) -> None:
     assert isinstance(recording.space, Screen)
     assert recording.space.width_mm == pytest.approx(480)
     assert recording.space.height_mm == pytest.approx(270)
-    assert recording.space.distance_mm == pytest.approx(620)
+    assert recording.space.distance_mm == pytest.approx(621, abs=1)
     assert recording.metadata["geometry"] == "measured"
     assert recording.x_deg[30] == pytest.approx(0, abs=1e-9)
-    assert recording.x_deg[0] == pytest.approx(-np.degrees(np.arctan(0.3 * 480 / 620)))
+    assert recording.x_deg[0] == pytest.approx(
+        -np.degrees(np.arctan(0.3 * 480 / recording.space.distance_mm))
+    )
     assert recording.y_deg[0] < 0
     (given,) = gazeveil.read(path, screen=SCREEN)
     assert given.space == SCREEN

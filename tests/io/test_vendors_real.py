@@ -52,7 +52,7 @@ SAMPLES = {
     "vive-pro-eye": ("HTC_Vive_Pro", 7),  # one more has no rows and is left out
     "pico": ("Pico_Neo_3_Pro", 1),
     "unity-hmd": ("salient360_hmd", 4),
-    "tobii-tx300": ("tobii_tx300_i2mc", 10),
+    "tobii-sdk": ("tobii_tx300_i2mc", 10),
     "tobii-glasses3": ("Tobii_Pro_Glasses_3", 1),
     "pupil-invisible": ("Pupil_Invisible", 1),
     "csv": ("tsv_multi", 7),
@@ -80,7 +80,7 @@ def test_only_its_own_format_among_the_vendors_knows_a_sample_file(name: str) ->
     vendors = [
         "eyelink-asc",
         "tobii-glasses3",
-        "tobii-tx300",
+        "tobii-sdk",
         "tobii-tsv",
         "pupil-neon",
         "pupil-invisible",
@@ -269,7 +269,7 @@ def test_invisible_angles_are_those_of_the_file_and_blinks_are_lost() -> None:
 
 def test_tx300_measures_its_screen_and_loses_what_the_validity_says() -> None:
     folder = real("vendor_samples", "tobii_tx300_i2mc")
-    cohort = gazeveil.read(folder, format="tobii-tx300")
+    cohort = gazeveil.read(folder, format="tobii-sdk")
     assert set(cohort.people) == {"participant1", "participant2"}
     assert cohort.stimuli == ("1", "2", "3", "4", "5")
     for item, recording in zip(cohort.items, cohort, strict=True):

@@ -74,7 +74,7 @@ def test_gaze_is_what_it_was_and_times_begin_at_zero(format_name: str, tmp_path:
     before, after = recordings(tmp_path / "in"), recordings(tmp_path / "out")
     assert len(before) == len(after) > 0
     # Both eyes of the TX300 get one place, so that the measured distance of the screen moves.
-    close = 0.05 if format_name == "tobii-tx300" else 0.0
+    close = 0.05 if format_name == "tobii-sdk matlab" else 0.0
     for old, new in zip(before, after, strict=True):
         np.testing.assert_array_equal(old.valid, new.valid)
         np.testing.assert_allclose(new.x_deg, old.x_deg, rtol=0, atol=close)
@@ -389,12 +389,12 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
 
 
 def test_a_cut_archive_is_named_and_the_rest_is_copied(tmp_path: Path) -> None:
-    plant("tobii-tx300", tmp_path / "in")
+    plant("tobii-sdk matlab", tmp_path / "in")
     place = next((tmp_path / "in" / "P02").rglob("*.gz"))
     place.write_bytes(place.read_bytes()[:-2000])
     report = scrub(tmp_path / "in", tmp_path / "out")
     assert list(report.not_copied) == [place.relative_to(tmp_path / "in").as_posix()]
-    assert report.formats == {"tobii-tx300": 3}
+    assert report.formats == {"tobii-sdk": 3}
     assert len(list((tmp_path / "out").rglob("*.tsv*"))) == 3
 
 

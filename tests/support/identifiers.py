@@ -452,13 +452,6 @@ def eyenavgs(folder: Path) -> set[str]:
     return {"name", "clock"}
 
 
-def hmr(folder: Path) -> set[str]:
-    for person in (WORD, "user_2"):
-        lines = lines_in(real("hmr", "user_1", "eye_0.csv.gz"))[:600]
-        write(folder / person / "eye_0.csv.gz", lines)
-    return {"name"}
-
-
 def irf(folder: Path) -> set[str]:
     source = real("irf_lookatpoint")
     data = np.load(source / "lookAtPoint_EL_S1.npy")[:2000]
@@ -558,7 +551,7 @@ def parquet(folder: Path) -> set[str]:
 SCRUBBED: dict[str, Callable[[Path], set[str]]] = {
     "eyelink-asc": eyelink,
     "tobii-tsv": tobii_pro_lab,
-    "tobii-tx300": tobii_tx300,
+    "tobii-sdk matlab": tobii_tx300,
     "tobii-glasses3": glasses3,
     "pupil-invisible": pupil_invisible,
     "pupil-neon": pupil_neon,
@@ -572,7 +565,6 @@ FORMATS: dict[str, Callable[[Path], set[str]]] = {
     **SCRUBBED,
     "gazecom": gazecom,
     "eyenavgs": eyenavgs,
-    "hmr": hmr,
     "irf": irf,
     "lund2013": lund2013,
     "neuroliaa": neuroliaa,

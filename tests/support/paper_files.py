@@ -7,7 +7,6 @@ many recordings it wrote.
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -63,25 +62,21 @@ def et_dk2(data: Path, people: int = 3, images: int = 4, seconds: float = 8.0) -
 
 
 def vr_saliency(data: Path, named: bool, people: int = 3, scenes: int = 4) -> int:
-    """VR-Saliency: a pickle per scene, seated and standing; runs with or without a viewer."""
+    """VR-Saliency: a table per scene, seated and standing; runs with or without a viewer."""
     for part, seed in (("seated_vr", SEED), ("vr", SEED + 1)):
         folder = data / "vr-saliency" / part
         folder.mkdir(parents=True)
         recordings = _viewing(people, scenes, 6.0, 120, seed)
         for scene in range(scenes):
-            runs = []
+            lines = ["run,timestamp,gaze_lat,gaze_lon"]
             for person in range(people):
                 r = recordings[person][scene]
-                run: dict[str, object] = {
-                    "timestamp": 1.5e9 + np.arange(len(r)) / 120,
-                    "gaze_lat_lon": np.column_stack([r.y_deg, r.x_deg]),
-                    "headLatLon": np.full((len(r), 2), [90.0, 180.0]),
-                    "headTilt": np.zeros(len(r)),
-                    "viewpoint_idx": 0,
-                }
-                runs.append({"user_id": f"{part}{person}", **run} if named else run)
-            place = folder / f"cubemap_{scene:04d}.pck"
-            place.write_bytes(pickle.dumps(runs, protocol=2))
+                run = f"{part}{person}" if named else f"{part}/{scene}/{person}"
+                lines += [
+                    f"{run},{1.5e9 + i / 120:.6f},{y!r},{x!r}"
+                    for i, (x, y) in enumerate(zip(r.x_deg.tolist(), r.y_deg.tolist(), strict=True))
+                ]
+            (folder / f"cubemap_{scene:04d}.csv").write_text("\n".join(lines) + "\n")
     return people * scenes
 
 

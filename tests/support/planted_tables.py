@@ -138,18 +138,6 @@ def varjo(folder: Path) -> set[str]:
     return EVERYTHING
 
 
-def quest_pro(folder: Path) -> set[str]:
-    columns: dict[str, Column] = {"timeSinceStartup": lambda i: f"{CLOCK_S + i / 72:.6f}"}
-    for eye in ("LeftEye", "RightEye"):
-        columns |= _quaternion(f"{eye}_q{{}}")
-        columns |= {f"{eye}_IsValid": lambda i: int(i != 7), f"{eye}_Confidence": lambda i: "0.9"}
-        columns |= {f"{eye}_px": lambda i: AGE}
-    columns |= {**_quaternion("Head_q{}"), "Head_py": lambda i: "1.7170938"}
-    for person in PEOPLE:
-        write(folder / person / f"Continuous {DATE}.csv", "\ufeff" + sheet(columns))
-    return EVERYTHING
-
-
 def tobii_sdk(folder: Path, tuples: bool = True) -> set[str]:
     half = float(EYE_DISTANCE) / 2
     columns: dict[str, Column] = {
@@ -455,26 +443,11 @@ def salient360(folder: Path) -> set[str]:
     return {"name", "date", "clock"}
 
 
-def cateyes(folder: Path) -> set[str]:
-    for person in PEOPLE:
-        columns: dict[str, Column] = {
-            "Timestamp": lambda i: f"{CLOCK_S + i / 120:.6f}",
-            "Theta": lambda i: f"{i / 900:.5f}",
-            "Phi": lambda i: "0.1",
-            "Event_Name": lambda i: f"{NAME} looks",
-        }
-        write(folder / "study" / f"{person}_data.csv", sheet(columns))
-        said = f"Timestamp,Name,Operator\n{CLOCK_S}.25,{NAME} waves,{EMAIL}\n"
-        write(folder / "study" / f"{person}_events.csv", said)
-    return EVERYTHING
-
-
 #: Format -> how its files are planted; one format may come twice.
 PLANTED: dict[str, Callable[[Path], set[str]]] = {
     "gazepoint": gazepoint,
     "gazepoint ticks": gazepoint_ticks,
     "varjo": varjo,
-    "quest-pro": quest_pro,
     "tobii-sdk": tobii_sdk,
     "tobii-sdk columns": tobii_sdk_columns,
     "tobii-studio2": studio2,
@@ -494,8 +467,6 @@ PLANTED: dict[str, Callable[[Path], set[str]]] = {
     "vr-eyetracking": vr_eyetracking,
     "mpiidpeye": mpiidpeye,
     "salient360": salient360,
-    "cateyes": cateyes,
-    "hmr": planted.hmr,
     "neuroliaa": planted.neuroliaa,
     "webqamgaze": planted.webqamgaze,
 }

@@ -30,7 +30,7 @@ SetOption = Annotated[
         "--set",
         "-s",
         metavar="NAME=VALUE",
-        help="An option of the format or method, e.g. unit=px. May be repeated.",
+        help="An option of the format or method, e.g. unit=px or columns.x=GX. May be repeated.",
     ),
 ]
 ScreenOption = Annotated[
@@ -108,7 +108,8 @@ def options(
     screen: str | None = None,
     taken: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, object]:
-    """`NAME=VALUE` pairs as keyword arguments; a value is JSON where it can be, else text.
+    """`NAME=VALUE` pairs as keyword arguments; a value is JSON where it can be, else text, and a
+    name with a dot is an entry of an option (`columns.x=GX`).
 
     `taken` maps names that have an argument of their own to that argument.
     """
@@ -129,9 +130,16 @@ def options(
                 got=pair,
             )
         try:
-            result[name.strip()] = json.loads(text)
+            value = json.loads(text)
         except (json.JSONDecodeError, RecursionError):
-            result[name.strip()] = text
+            value = text
+        # `columns.x=GX` is the entry x of the option columns.
+        outer, dot, inner = name.strip().partition(".")
+        entries = result.setdefault(outer, {}) if dot else None
+        if isinstance(entries, dict):
+            entries[inner] = value
+        else:
+            result[name.strip()] = value
     if screen is not None:
         result["screen"] = parse_screen(screen)
     return result

@@ -25,10 +25,9 @@ from gazeveil.cli.arguments import (
     say,
     write_json,
 )
-from gazeveil.cli.certificate_summary import holds_one_file, holds_pieces, show_certificate
 from gazeveil.cli.inventory_table import show_inventory
 from gazeveil.cli.progress import track
-from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.cohort import Cohort, ReadAs
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import KEY_NAMES
 from gazeveil.gaze.summary import CohortSummary, RecordingSummary, summarise
@@ -74,18 +73,23 @@ def command(
     all_text: AllTextOption = False,
 ) -> None:
     """Inspect recordings."""
-    if holds_one_file(path):
-        write_json(json_file, {"certificate": show_certificate(path)})
-        return
+    certified = _is_certified(path)
+    if certified:
+        # Only here: promises and their noise take longer to import than a small folder to read.
+        from gazeveil.cli.certificate_summary import holds_one_file, holds_pieces, show_certificate
+
+        if holds_one_file(path):
+            write_json(json_file, {"certificate": show_certificate(path)})
+            return
     if write_dataset:
-        from gazeveil.io.description.writing import write_dataset_file
+        from gazeveil.io.dataset_form import write_dataset_file
 
         file = write_dataset_file(path, format_name, **reading_options(settings, screen))
         say(f"Written: {file}. Check it; every verb reads it from now on.")
     cohort = read_cohort(path, format_name, settings, screen)
-    pieces = holds_pieces(path)
+    pieces = certified and holds_pieces(path)
     summary = show(cohort, rows=rows, pieces=pieces)
-    certificate = show_certificate(path)
+    certificate = show_certificate(path) if certified else None
     found = inventory(
         path,
         all_text,
@@ -99,7 +103,18 @@ def command(
         draw_overview(cohort, summary, plot)
         say(f"Picture: {plot}")
     shown = {**figures(summary, pieces), "certificate": certificate, "inventory": found.to_dict()}
+    shown["doubts"] = [d._asdict() for d in dict.fromkeys((*cohort.doubts, *summary.doubts))]
+    if cohort.read_as is not None:
+        shown["columns"] = {
+            "used": dict(cohort.read_as.used),
+            "not_used": list(cohort.read_as.unused),
+        }
     write_json(json_file, shown)
+
+
+def _is_certified(path: Path) -> bool:
+    """Whether a certificate stands in a folder or beside a file."""
+    return (path / "PRIVACY.json" if path.is_dir() else Path(f"{path}.PRIVACY.json")).is_file()
 
 
 def show(cohort: Cohort, rows: int = 10, pieces: bool = False) -> CohortSummary:
@@ -107,6 +122,8 @@ def show(cohort: Cohort, rows: int = 10, pieces: bool = False) -> CohortSummary:
     summary = summarise(cohort, progress=lambda items: track(items, len(cohort), "Inspecting"))
     out = console()
     out.print(_overview(summary, pieces))
+    if summary.facts and not pieces:
+        out.print(_origins(summary, cohort.read_as))
     if rows and summary.recordings:
         out.print(_rows(summary, rows, pieces))
     for note in summary.warnings():
@@ -147,6 +164,27 @@ def _overview(summary: CohortSummary, pieces: bool) -> Table:
     ]
     for name, value in rows:
         table.add_row(name, value)
+    return table
+
+
+_TOPICS = {"y_axis": "y axis", "unit": "gaze unit"}
+_ORIGINS = {"file": "said by the file", "said": "said by you", "guessed": "GUESSED"}
+
+
+def _origins(summary: CohortSummary, read_as: ReadAs | None) -> Table:
+    """What reading took, and where it comes from."""
+    table = Table(
+        title="Read as", title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_header=False
+    )
+    for topic, facts in summary.facts.items():
+        for number, (fact, count) in enumerate(list(facts.items())[:3]):
+            some = f" ({count} recordings)" if len(facts) > 1 else ""
+            basis = f", {fact.basis}" if fact.basis else ""
+            name = _TOPICS.get(topic, topic) if not number else ""
+            table.add_row(name, fact.value + some, _ORIGINS.get(fact.origin, fact.origin) + basis)
+    if read_as is not None and read_as.used:
+        table.add_row("columns", ", ".join(read_as.used.values()), "used")
+        table.add_row("", ", ".join(read_as.unused) or "none", "not used")
     return table
 
 
@@ -197,6 +235,10 @@ def figures(summary: CohortSummary, pieces: bool = False) -> dict[str, object]:
         "loss_by_time": np.round(summary.loss_by_time, 6).tolist(),
         "skipped": summary.skipped,
         "notes": summary.warnings(),
+        "facts": {
+            topic: [{**f._asdict(), "recordings": n} for f, n in facts.items()]
+            for topic, facts in summary.facts.items()
+        },
         "recordings": [_row(r) for r in summary.recordings],
     }
 

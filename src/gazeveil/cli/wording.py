@@ -42,6 +42,10 @@ _SCREEN = re.compile(r"\bscreen=(?:Screen\([^()]*\))?")
 _FORMAT = re.compile(r"\bformat='([\w-]+)'")
 _RATE = re.compile(r"(?:Say it: |Give it with )?\brecording\.with_\(rate_hz=\.\.\.\)")
 _READ = re.compile(rf"\b({_NAME})=(?:'([^']*)')?(?=[\s.,;:)]|$)")
+#: Options with entries (`columns={'x': 'GX'}`), and those with lists (`ignore=['a']`).
+_ENTRIES = re.compile(r"\b(columns|rows)=\{([^{}]*)\}")
+_ENTRY = re.compile(r"'([^']*)': (?:'([^']*)'|(\.\.\.))")
+_LISTED = re.compile(r"\b(ignore|missing)=(\[[^\[\]]*\])")
 _WINDOW = re.compile(r"\b(window_s|step_s)(?=[\s.,])")
 _QUOTED = re.compile(r"(?<![\w-])([a-z]\w*)='([\w+-]+)'")
 
@@ -66,11 +70,23 @@ def in_options(message: str, options: Collection[str]) -> str:
         text = _SCREEN.sub(_SCREEN_TEXT, text)
     if "--set" in options:
         text = _RATE.sub("A CSV file takes it by --set rate_hz=HZ", text)
+        text = _ENTRIES.sub(_entries, text)
+        text = _LISTED.sub(_list, text)
         text = _READ.sub(lambda found: f"--set {found[1]}={found[2] or ''}", text)
     if "--parameter" in options and "--parameter" not in text:
         text = _WINDOW.sub(r"--parameter \1=SECONDS", text)
     # What is left are parameters of a mechanism, an attack or a method, written without quotes.
     return _QUOTED.sub(r"\1=\2", text) if options else text
+
+
+def _entries(found: re.Match[str]) -> str:
+    pairs = _ENTRY.findall(found[2])
+    return " ".join(f"--set {found[1]}.{k}={v or dots}" for k, v, dots in pairs) or found[0]
+
+
+def _list(found: re.Match[str]) -> str:
+    values = found[2].replace("'", '"')
+    return f"--set '{found[1]}={values}'"
 
 
 def _option(found: re.Match[str], options: Collection[str]) -> str:

@@ -17,6 +17,7 @@ from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gaze import dataframes, writer
 from gazeveil.gaze.cards import cohort_html
+from gazeveil.gaze.facts import Doubt, Fact, merged
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.gaze.tabular import Tabular
@@ -40,6 +41,8 @@ class Handle:
     chunks : callable, optional
         `chunks(size)` gives the recording in consecutive pieces of at most `size` samples, where
         the format can do that without loading it whole.
+    facts : mapping of str to Fact
+        What is known about the recording before it is loaded, with its origin.
     """
 
     person: str
@@ -49,6 +52,7 @@ class Handle:
     task: str = ""
     source: str = ""
     chunks: Callable[[int], Iterator[Recording]] | None = None
+    facts: Mapping[str, Fact] = field(default_factory=dict)
 
     @property
     def key(self) -> RecordingKey:
@@ -66,10 +70,16 @@ class Skipped:
 
 @dataclass(frozen=True)
 class ReadAs:
-    """What recordings were read as: a format, and options of its reader with what was guessed."""
+    """What recordings were read as: a format, options of its reader with what was guessed, the
+    questions that were left open, and for tables the columns that were used (role to name) and
+    those that were not.
+    """
 
     format: str
     options: Mapping[str, object] = field(default_factory=dict)
+    doubts: tuple[Doubt, ...] = ()
+    used: Mapping[str, str] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
 
 
 class Cohort(Tabular):
@@ -180,6 +190,16 @@ class Cohort(Tabular):
     def keys(self) -> tuple[RecordingKey, ...]:
         """(person, stimulus, session, task) of each recording, without loading."""
         return tuple(item.key for item in self._items)
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Questions that reading left open before any recording was loaded."""
+        return () if self.read_as is None else self.read_as.doubts
+
+    @property
+    def facts(self) -> dict[str, dict[Fact, int]]:
+        """Topic -> facts with the number of recordings each holds for, without loading."""
+        return merged(item.facts for item in self._items)
 
     @property
     def people(self) -> Mapping[str, Attributes]:

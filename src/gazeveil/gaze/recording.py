@@ -21,6 +21,7 @@ from gazeveil.errors import DataError
 from gazeveil.gaze import dataframes
 from gazeveil.gaze.cards import recording_html
 from gazeveil.gaze.events import WORD, Events, read_only
+from gazeveil.gaze.facts import Doubt, Fact
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.tabular import Tabular
 from gazeveil.gaze.times import estimate_rate_hz
@@ -243,6 +244,21 @@ class Recording(Tabular):
     def source(self) -> str:
         """The file it came from, or an empty text."""
         return str(self.metadata.get("source", ""))
+
+    @property
+    def facts(self) -> dict[str, Fact]:
+        """Origin of person, stimulus, clock, unit, y axis, screen and validity, as far as the
+        reader says it.
+        """
+        return {k: Fact(*v) for k, v in self._noted("facts", {}).items()}
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Questions that reading this recording left open."""
+        return tuple(Doubt(*d) for d in self._noted("doubts", ()))
+
+    def _noted(self, name: str, default: Any) -> Any:
+        return self.metadata.get(name, default)
 
     @property
     def title(self) -> str:

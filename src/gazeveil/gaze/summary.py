@@ -14,6 +14,7 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
+from gazeveil.gaze.facts import Doubt, Fact, merged
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording
 
@@ -49,6 +50,8 @@ class RecordingSummary:
     y_min_deg: float = np.inf
     y_max_deg: float = -np.inf
     source: str = ""
+    facts: dict[str, Fact] = field(default_factory=dict, repr=False)
+    doubts: tuple[Doubt, ...] = ()
 
     @property
     def loss(self) -> float:
@@ -86,6 +89,17 @@ class CohortSummary:
     heat_extent_deg: tuple[float, float, float, float]
     loss_by_time: Floats = field(repr=False)
     skipped: int = 0
+
+    @property
+    def facts(self) -> dict[str, dict[Fact, int]]:
+        """Topic -> facts that reading rests on, with the number of recordings of each."""
+        return merged(r.facts for r in self.recordings)
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Questions that reading single recordings left open, each once."""
+        found = {d.remedy or d.sentence: d for r in reversed(self.recordings) for d in r.doubts}
+        return tuple(reversed(found.values()))
 
     @property
     def samples(self) -> int:
@@ -219,6 +233,8 @@ def _summary_of(
             row.assumed_geometry = bool(piece.metadata.get("assumed_geometry", False))
             row.events = len(piece.events) if piece.events is not None else 0
             row.duration_s = piece.duration_s if not len(piece) else 0.0
+            of_handle = item.facts if isinstance(item, Handle) else {}
+            row.facts, row.doubts = {**of_handle, **piece.facts}, piece.doubts
         if not len(piece):
             continue
         ends_ns += [int(piece.t_ns.min()), int(piece.t_ns.max())]

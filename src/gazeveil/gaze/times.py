@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gazeveil.arrays import Bools, Ints
-from gazeveil.compiled import compiled
 
 _KNOWN_RATES_HZ = (
     *(25, 30, 50, 60, 72, 75, 90, 100, 120, 125, 150, 200),
@@ -64,30 +65,23 @@ def increasing(t_ns: ArrayLike, valid: ArrayLike) -> Bools:
     return mask
 
 
-@compiled
 def _longest_increasing(t: Ints) -> Bools:
-    n = len(t)
-    tails = np.empty(
-        n, dtype=np.int64
-    )  # tails[k]: index of the smallest end of an increasing run of length k + 1
-    before = np.full(n, -1, dtype=np.int64)
-    length = 0
-    for i in range(n):
-        lo, hi = 0, length
-        while lo < hi:
-            mid = (lo + hi) // 2
-            if t[tails[mid]] < t[i]:
-                lo = mid + 1
-            else:
-                hi = mid
-        if lo > 0:
-            before[i] = tails[lo - 1]
-        tails[lo] = i
-        if lo == length:
-            length += 1
-    keep = np.zeros(n, dtype=np.bool_)
-    i = tails[length - 1]
-    while i >= 0:
-        keep[i] = True
-        i = before[i]
-    return keep
+    """Members of one longest increasing subsequence."""
+    # ends[k]: the smallest end of an increasing run of length k + 1, at index tails[k].
+    ends: list[int] = []
+    tails: list[int] = []
+    before = []
+    for i, time in enumerate(t.tolist()):
+        at = bisect_left(ends, time)
+        before.append(tails[at - 1] if at else -1)
+        if at == len(ends):
+            ends.append(time)
+            tails.append(i)
+        else:
+            ends[at], tails[at] = time, i
+    members = np.zeros(len(t), dtype=np.bool_)
+    last = tails[-1]
+    while last >= 0:
+        members[last] = True
+        last = before[last]
+    return members

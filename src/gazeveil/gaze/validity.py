@@ -16,7 +16,6 @@ import math
 from typing import TypeAlias
 
 from gazeveil.arrays import Bools, Floats
-from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 
 #: Lowest x, first x above, lowest y, first y above, in degrees.
@@ -27,25 +26,14 @@ SET_BACK_S = 0.5
 
 # Half-open as on the sphere: the smallest number above -90 makes the lower end open.
 _SCREEN_LOW_DEG = math.nextafter(-90.0, 0.0)
-_SPHERE_DEG: Bounds = (0.0, 360.0, 0.0, 180.0)
-_SCREEN_DEG: Bounds = (_SCREEN_LOW_DEG, 90.0, _SCREEN_LOW_DEG, 90.0)
-
-
-@compiled
-def bounds_deg(sphere: bool) -> Bounds:
-    """Bounds of plain gaze on a sphere or a screen, in degrees."""
-    return _SPHERE_DEG if sphere else _SCREEN_DEG
-
-
-@compiled
-def is_plain(x_deg: float, y_deg: float, bounds: Bounds) -> bool:
-    """Whether one sample is plain gaze; without branches, so that a loop takes several at once."""
-    return (x_deg >= bounds[0]) & (x_deg < bounds[1]) & (y_deg >= bounds[2]) & (y_deg < bounds[3])
+#: Bounds of plain gaze.
+SPHERE_DEG: Bounds = (0.0, 360.0, 0.0, 180.0)
+SCREEN_DEG: Bounds = (_SCREEN_LOW_DEG, 90.0, _SCREEN_LOW_DEG, 90.0)
 
 
 def are_plain(space: Space, x_deg: Floats, y_deg: Floats) -> Bools:
     """Which samples are plain gaze in a space."""
-    low_x, high_x, low_y, high_y = _SPHERE_DEG if isinstance(space, Sphere) else _SCREEN_DEG
+    low_x, high_x, low_y, high_y = SPHERE_DEG if isinstance(space, Sphere) else SCREEN_DEG
     return (x_deg >= low_x) & (x_deg < high_x) & (y_deg >= low_y) & (y_deg < high_y)
 
 

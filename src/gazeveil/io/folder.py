@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle, Skipped, natural
-from gazeveil.io.description.toml_file import FILE_NAME
-from gazeveil.io.parsing.naming import PatternError
+from gazeveil.gaze.facts import Doubt
+from gazeveil.io.dataset_file import FILE_NAME, read_index
+from gazeveil.io.parsing.naming import BY_PATH, PatternError
+from gazeveil.io.paths import copies, question_of
 from gazeveil.io.registry import Format, get, names, sniff
 from gazeveil.io.source import Head
 
@@ -43,6 +45,26 @@ _NOT_DATA = frozenset(
 #: Suffixes of tables whose first line is the header, and nothing below it a file without rows.
 _TABLES = (".csv", ".tsv", ".txt")
 
+#: Kinds of files that labs have and that are not read, and the way out.
+_OTHERS = (
+    ((".xlsx", ".xls", ".ods"), "it is a spreadsheet", "Save it as CSV, one file per sheet."),
+    (
+        (".feather", ".arrow", ".ipc"),
+        "it is an Arrow file",
+        "Write it as CSV: `polars.read_ipc(path).write_csv(...)`, or pandas' read_feather.",
+    ),
+    (
+        (".pkl", ".pickle", ".pck", ".p", ".joblib"),
+        "it is a Python pickle, which runs code when it is opened",
+        "Open it where you trust it and write its samples as CSV.",
+    ),
+    (
+        (".sav", ".rds", ".rdata", ".dta"),
+        "it is a table of a statistics program",
+        "Save it as CSV.",
+    ),
+)
+
 #: Reasons of skipped files that are no surprise to anybody.
 EXPECTED = ("hidden", "not a recording", "read with the recordings")
 
@@ -50,7 +72,8 @@ EXPECTED = ("hidden", "not a recording", "read with the recordings")
 @dataclass(frozen=True)
 class Found:
     """What was found in a place: the format that most files have, the recordings, what is left out
-    and why, the options with what was guessed, and the guesses in words.
+    and why, the options with what was guessed, the guesses in words, what is open to doubt,
+    and the names of people that the paths may mean.
     """
 
     format: Format
@@ -58,6 +81,8 @@ class Found:
     skipped: tuple[Skipped, ...]
     options: Mapping[str, object]
     guesses: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    names: frozenset[str] = frozenset()
 
 
 def scan_file(place: Path, chosen: Format | None, options: Mapping[str, object]) -> Found:
@@ -74,7 +99,8 @@ def scan_file(place: Path, chosen: Format | None, options: Mapping[str, object])
     checks.known_options(f"Format {chosen.name}", options, chosen.options)
     options, guesses = _completed(chosen, [place], options)
     handles = tuple(chosen.scan(place, place.parent, **options))
-    return Found(chosen, handles, (), options, guesses)
+    doubts = () if chosen.doubts is None else tuple(chosen.doubts(place, options))
+    return Found(chosen, handles, (), options, guesses, doubts)
 
 
 def scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, object]) -> Found:
@@ -97,40 +123,76 @@ def scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, objec
     checks.known_options(f"Format {main.name}", options, main.options)
     of_main = [p for p, f in candidates if f is not None and f.name == main.name]
     options, guesses = _completed(main, [p for p in of_main if not _no_rows(p)], options)
-    handles: list[Handle] = []
-    misfits: list[PatternError] = []
+    files = []
     for place, of_place in candidates:
         reason = _why_not(place, main, of_place, options)
-        if not reason:
-            try:
-                found = list(main.scan(place, folder, **options))
-            except PatternError as error:
-                misfits.append(error)
-                skipped.append(Skipped(str(place), error.problem))
-                continue
-            handles += found
-            reason = "" if found else "no recording in it"
-            skipped += _foreign(main, place) if place.is_dir() else []
         if reason:
             skipped.append(Skipped(str(place), reason))
-    if not handles:
-        raise (
-            misfits[0]
-            if misfits
-            else FormatError(
-                folder, f"no file of format {main.name} here has any rows", "Check the files."
-            )
+        else:
+            files.append(place)
+    scanned = _scanned(main, files, folder, options)
+    by_path = _by_path(scanned.handles)
+    question = question_of(by_path, folder)
+    doubts = question.doubts()
+    if question.pattern is not None and len(by_path) == len(files):
+        guessed = (*options.get("guessed", ()), "pattern")  # type: ignore[misc]
+        options = {**options, "pattern": question.pattern, "guessed": guessed}
+        scanned = _scanned(main, files, folder, options)
+    skipped += scanned.skipped
+    if not scanned.handles:
+        raise scanned.misfit or FormatError(
+            folder, f"no file of format {main.name} here has any rows", "Check the files."
         )
-    return Found(main, tuple(handles), tuple(skipped), options, guesses)
+    doubts += [*copies(files), *scanned.doubts]
+    named = frozenset(p for reading in question.readings for p in reading.people)
+    return Found(main, scanned.handles, tuple(skipped), options, guesses, tuple(doubts), named)
+
+
+@dataclass(frozen=True)
+class _Scanned:
+    """Recordings of some files, files without any, and doubts about the files' layout."""
+
+    handles: tuple[Handle, ...]
+    skipped: tuple[Skipped, ...]
+    doubts: tuple[Doubt, ...]
+    misfit: PatternError | None
+
+
+def _scanned(
+    main: Format, files: Sequence[Path], folder: Path, options: Mapping[str, object]
+) -> _Scanned:
+    handles: list[Handle] = []
+    skipped: list[Skipped] = []
+    doubts: dict[tuple[str, str], Doubt] = {}
+    misfit = None
+    for place in files:
+        try:
+            found = list(main.scan(place, folder, **options))
+        except PatternError as error:
+            misfit = misfit or error
+            skipped.append(Skipped(str(place), error.problem))
+            continue
+        handles += found
+        if not found:
+            skipped.append(Skipped(str(place), "no recording in it"))
+        elif main.doubts is not None:
+            for doubt in main.doubts(place, options):
+                # One question is asked once, however many files raise it.
+                doubts.setdefault((doubt.topic, doubt.remedy or doubt.sentence), doubt)
+        skipped += _foreign(main, place) if place.is_dir() else []
+    return _Scanned(tuple(handles), tuple(skipped), tuple(doubts.values()), misfit)
+
+
+def _by_path(handles: Sequence[Handle]) -> list[Path]:
+    """Files whose person was taken from their path, by the common rule."""
+    files = [Path(h.source) for h in handles if h.facts.get("person") == BY_PATH]
+    return list(dict.fromkeys(files))
 
 
 def scan_index(
     folder: Path, index: Path, chosen: Format | None, options: Mapping[str, object]
 ) -> Found:
     """The recordings that an index lists."""
-    # Only here: tables need polars.
-    from gazeveil.io.description.index_file import read_index
-
     chosen = chosen or get("csv")
     files = read_index(index)
     checks.known_options(f"Format {chosen.name}", options, chosen.options)
@@ -139,8 +201,11 @@ def scan_index(
     own = {n for o in files.values() for n in o}
     options = {k: v for k, v in options.items() if k not in own}
     handles: list[Handle] = []
+    doubts: list[Doubt] = []
     for file in rowed:
         handles += chosen.scan(file, folder, **options, **files[file])
+        if chosen.doubts is not None and not doubts:
+            doubts += chosen.doubts(file, {**options, **files[file]})
     skipped = [Skipped(str(f), "no rows below its header") for f in files if f not in rowed]
     for place, refused in sorted(_walk(folder)):
         if place not in files and not place.is_dir():
@@ -148,7 +213,8 @@ def scan_index(
             skipped.append(Skipped(str(place), reason or "not in the index"))
     first = files[rowed[0]] if rowed else {}
     shown = {k: v for k, v in first.items() if k in ("screen", "space")}
-    return Found(chosen, tuple(handles), tuple(skipped), {**options, **shown}, guesses)
+    options = {**options, **shown}
+    return Found(chosen, tuple(handles), tuple(skipped), options, guesses, tuple(doubts))
 
 
 def _is_aside(place: Path) -> bool:
@@ -184,7 +250,7 @@ def _completed(
     if chosen.complete is None:
         return options, ()
     guess = chosen.complete(files, options)
-    return {**options, **guess.options}, guess.sentences
+    return {**options, **guess.options, "guessed": tuple(guess.options)}, guess.sentences
 
 
 def _no_rows(place: Path) -> bool:
@@ -352,6 +418,9 @@ def _remedy(place: Path) -> tuple[str, str] | None:
             "Install what reads it (pip install 'gazeveil[edf]'), or convert it with SR Research's"
             " edf2asc and read the .asc file it writes.",
         )
+    for suffixes, what, way in _OTHERS:
+        if head.name.endswith(suffixes):
+            return what, way
     if head.data.startswith(
         (b"PK\x03\x04", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
     ) or head.name.endswith((".tar", ".tgz")):
@@ -380,6 +449,12 @@ def unknown(place: Path) -> FormatError:
     remedy = _remedy(place)
     if remedy is not None:
         return FormatError(place, *remedy)
+    if Head.of(place).name.endswith((".json", ".jsonl")):
+        return FormatError(
+            place,
+            "it is JSON of no known kind",
+            "Write one row per sample as CSV: person, stimulus, t_ms, x_px and y_px.",
+        )
     return FormatError(
         place,
         "its format is not known",

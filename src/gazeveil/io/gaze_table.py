@@ -1,5 +1,5 @@
 """A recording as delimited text, with column names and units of one's choice: the inverse of
-:mod:`gazeveil.io.csv_rows`.
+:mod:`gazeveil.io.plain.rows`.
 
 By default `t_s`, `x_deg`, `y_deg` and `valid` (1 or 0), numbers in as many digits as bring the same
 number back, an empty cell where there is no value. What else a recording holds gets columns of its
@@ -20,8 +20,8 @@ from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.csv_layout import UNITS, VECTOR_UNITS
 from gazeveil.io.parsing.table import UNIT_NS
+from gazeveil.io.plain.layout import UNITS, VECTOR_UNITS
 
 _DEFAULT = {
     "t": "t_s",
@@ -60,7 +60,7 @@ class GazeTable:
     Parameters
     ----------
     columns : mapping of role to name
-        Roles of :data:`gazeveil.io.csv_layout.ROLES`; others have names of their own.
+        Roles of :data:`gazeveil.io.plain.roles.ROLES`; others have names of their own.
     time_unit, unit, y_axis
         As the reader's options have them.
     panorama : (width_px, height_px), optional

@@ -14,13 +14,14 @@ from pathlib import Path
 from gazeveil import checks
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle, ReadAs, Skipped
+from gazeveil.gaze.facts import FILE, GUESSED, Doubt, Fact
 from gazeveil.gaze.frames import FRAMES, cohort_in_frame
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
-from gazeveil.io.description.toml_file import beside, read_dataset_file
+from gazeveil.io.dataset_file import beside, read_dataset_file
 from gazeveil.io.folder import EXPECTED, Found, scan_file, scan_folder, scan_index
 from gazeveil.io.parsing.table import printable
+from gazeveil.io.paths import COPY, spelling_doubts
 from gazeveil.io.registry import WITHOUT_READER, Format, get
-from gazeveil.io.source import stem
 
 #: Options `read` itself understands; the others go to the format.
 COMMON_OPTIONS = frozenset({"people", "clash", "index", "frame"})
@@ -52,7 +53,7 @@ def read(
         A name from `gazeveil.io.registry.names()`; found by looking at the files if not given.
     **options
         Options of the format; and `people`, a mapping or a CSV/TSV file of attributes, `index`, a
-        table that says whose each file is (:mod:`gazeveil.io.description.index_file`), and
+        table that says whose each file is (:mod:`gazeveil.io.dataset_file`), and
         `clash="error" | "session"`: what to do with two recordings of one person, stimulus, session
         and task ("session" numbers them), `frame="world" | "head"`: what gaze on a sphere is
         relative to (:mod:`gazeveil.gaze.frames`), and `dataset`, the path of a `dataset.toml`; one
@@ -63,7 +64,8 @@ def read(
     -----
     ReadingWarning
         Of columns and units that were guessed, of people or units that look wrong, and of files
-        that are left out.
+        that are left out. `cohort.doubts` has the questions, `cohort.facts` and `recording.facts`
+        what was taken and where that comes from.
 
     Raises
     ------
@@ -82,29 +84,54 @@ def read(
     chosen = get(format) if isinstance(format, str) else format
     found = _found(place, chosen, options, common)
     root = place if place.is_dir() else place.parent
-    _point_out(found, root, common)
     handles, chosen = [_in_text(h) for h in found.handles], found.format
+    doubts = (*found.doubts, *spelling_doubts(h.person for h in handles))
+    _point_out(found, doubts, root)
     files = dict.fromkeys(Path(h.source) for h in handles if h.source)
     table = chosen.people(root, files) if chosen.people is not None else {}
     people: dict[str, Attributes] = {_text(p): a for p, a in table.items()}
     recorded = {h.person for h in handles}
-    handles = [replace(h, load=partial(_load_named, h.load, h.source)) for h in handles]
+    told = {_key(d) for d in doubts} | ({"screen"} if "screen" in _guessed(found) else set())
+    by_format = Fact(f"layout of {chosen.name}", FILE)
+    handles = [
+        replace(
+            h,
+            load=partial(_load_named, h.load, h.source, told),
+            facts={"person": by_format, "stimulus": by_format, **h.facts},
+        )
+        for h in handles
+    ]
     people = {p: a for p, a in people.items() if p in recorded}
     if common.get("people") is not None:
         people = {**people, **_people(common["people"], recorded)}
     if clash == "session":
         handles = _number_sessions(handles)
     name = place.stem if place.is_file() else place.name
-    read_as = ReadAs(chosen.name, _layout(found))
-    return cohort_in_frame(Cohort(handles, people, found.skipped, name, read_as), frame)
+    try:
+        cohort = Cohort(handles, people, found.skipped, name, _read_as(found, doubts))
+    except DataError as error:
+        copy = next((d for d in doubts if d.topic == COPY), None)
+        if copy is None:
+            raise
+        raise FormatError(place, copy.sentence.rstrip("."), "Then read again.") from error
+    return cohort_in_frame(cohort, frame)
 
 
-def _layout(found: Found) -> dict[str, object]:
-    """The options that a recording of this layout is written with."""
+def _guessed(found: Found) -> tuple[str, ...]:
+    """Options that were guessed."""
+    return tuple(found.options.get("guessed", ()))  # type: ignore[arg-type]
+
+
+def _read_as(found: Found, doubts: tuple[Doubt, ...]) -> ReadAs:
+    """The options that a recording of this layout is written with, and what reading left open."""
+    options = {k: v for k, v in found.options.items() if k != "guessed"}
     describe, files = found.format.describe, [h.source for h in found.handles if h.source]
     if describe is None or not files:
-        return dict(found.options)
-    return {**found.options, **describe(Path(files[0]), found.options)}
+        return ReadAs(found.format.name, options, doubts)
+    described = dict(describe(Path(files[0]), found.options))
+    unused = described.pop("unused", ())
+    used = {str(k): str(v) for k, v in dict(described["columns"]).items()}  # type: ignore[call-overload]
+    return ReadAs(found.format.name, {**options, **described}, doubts, used, tuple(unused))  # type: ignore[arg-type]
 
 
 def _found(
@@ -157,29 +184,11 @@ def _with_dataset_file(
     return chosen or file.format, merged
 
 
-def _point_out(found: Found, root: Path, common: Iterable[str]) -> None:
+def _point_out(found: Found, doubts: Iterable[Doubt], root: Path) -> None:
     """Warn of what was guessed, looks wrong or is left out."""
     if multiprocessing.parent_process() is not None:
         return  # the process that was started by a person says it once
-    # Only here: looking at tables needs polars, which other formats do without.
-    from gazeveil.io.description.doubts import (
-        doubts_about_names,
-        doubts_about_spelling,
-        doubts_about_units,
-    )
-
-    sentences = list(found.guesses)
-    said = {"pattern", "person", "index"} & {*found.options, *common}
-    columns = found.options.get("columns")
-    named = isinstance(columns, Mapping) and "person" in columns
-    if found.format.name == "csv":
-        files = dict.fromkeys(Path(h.source) for h in found.handles if h.source)
-        sentences += doubts_about_units(files, found.options)
-        # Where rows name the person, the path does not.
-        named = named or any(h.person not in _place_names(h) for h in found.handles)
-    if "pattern" in found.format.options and not said and not named:
-        sentences += doubts_about_names(found.handles, root)
-    sentences += doubts_about_spelling(h.person for h in found.handles)
+    sentences = [*found.guesses, *(d.sentence for d in doubts)]
     if sentences and found.guesses:
         sentences.append(
             "Write what is right into a dataset.toml (`gazeveil inspect PATH --write-dataset`)."
@@ -188,13 +197,12 @@ def _point_out(found: Found, root: Path, common: Iterable[str]) -> None:
     if surprising:
         sentences.append(left_out(surprising, root))
     for sentence in sentences:
-        # Names of files stand in it, and those may hold anything: line breaks, no text at all.
-        warnings.warn(printable(sentence, len(sentence)), ReadingWarning, stacklevel=3)
+        _warn(sentence)
 
 
-def _place_names(handle: Handle) -> tuple[str, ...]:
-    path = Path(handle.source)
-    return stem(path), path.parent.name
+def _warn(sentence: str) -> None:
+    # Names of files stand in it, and those may hold anything: line breaks, no text at all.
+    warnings.warn(printable(sentence, len(sentence)), ReadingWarning, stacklevel=4)
 
 
 def left_out(skipped: Sequence[Skipped], root: Path) -> str:
@@ -241,7 +249,8 @@ def _in_text(handle: Handle) -> Handle:
     names = {n: _text(getattr(handle, n)) for n in KEY_NAMES}
     if tuple(names.values()) == handle.key:
         return handle
-    return replace(handle, **names, load=partial(_load_as, handle.load, names), chunks=None)
+    load = partial(_load_as, handle.load, names)
+    return replace(handle, **names, load=load, chunks=None)  # type: ignore[arg-type]
 
 
 def _load_as(load: Callable[[], Recording], names: Mapping[str, str]) -> Recording:
@@ -262,18 +271,34 @@ def _number_sessions(handles: list[Handle]) -> list[Handle]:
     return result
 
 
-def _load_named(load: Callable[[], Recording], source: str) -> Recording:
-    """Load, and let every error name the file: what a recording refuses does not know where it came
-    from.
+def _load_named(load: Callable[[], Recording], source: str, told: set[str]) -> Recording:
+    """Load, let every error name the file (what a recording refuses does not know where it came
+    from), and ask what was not asked before: `told` has the questions that were.
     """
     try:
-        return load()
+        recording = load()
     except FormatError:
         raise
     except (DataError, ParameterError) as error:
         raise FormatError(
             source, str(error).rstrip("."), "Mend the file or leave it out."
         ) from error
+    doubts = [d for d in recording.doubts if _key(d) not in told]
+    screen = recording.facts.get("screen")
+    if screen is not None and screen.origin == GUESSED and "screen" not in told:
+        told.add("screen")
+        words = f"{Path(source).name} does not say its screen: assumed {screen.value}."
+        doubts.append(Doubt("screen", f"{words} Degrees depend on it: say screen=."))
+    told |= {_key(d) for d in doubts}
+    if multiprocessing.parent_process() is None:
+        for doubt in doubts:
+            _warn(doubt.sentence)
+    return recording
+
+
+def _key(doubt: Doubt) -> str:
+    """What makes two doubts one question."""
+    return doubt.remedy or doubt.sentence
 
 
 def _load_with_session(load: Callable[[], Recording], session: str) -> Recording:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gazeveil.gaze.cohort import Attributes, Handle
+from gazeveil.gaze.facts import Doubt
 from gazeveil.io.source import Head
 from gazeveil.registry import Registry
 
@@ -26,7 +27,6 @@ MODULES: dict[str, str] = {
     "gazebase-vr": "datasets.gazebase_vr",
     "gazebase": "datasets.gazebase",
     "et-dk2": "datasets.et_dk2",
-    "vr-saliency": "datasets.vr_saliency",
     "vr-eyetracking": "datasets.vr_eyetracking",
     "dgaze": "datasets.dgaze",
     "ehtask": "datasets.ehtask",
@@ -38,15 +38,12 @@ MODULES: dict[str, str] = {
     "neuroliaa": "datasets.neuroliaa",
     "irf": "datasets.irf",
     "lund2013": "datasets.lund2013",
-    "hmr": "datasets.hmr",
-    "cateyes": "datasets.cateyes",
     "eyelink-asc": "vendors.eyelink.asc",
     "eyelink-edf": "vendors.eyelink.edf",
     "tobii-glasses2": "vendors.tobii.glasses2",
     "tobii-glasses3": "vendors.tobii.glasses3",
     "tobii-sdk": "vendors.tobii.sdk",
     "tobii-studio2": "vendors.tobii.studio2",
-    "tobii-tx300": "vendors.tobii.tx300",
     "tobii-tsv": "vendors.tobii.tsv",
     "pupil-neon-native": "vendors.pupil.neon_native",
     "pupil-neon": "vendors.pupil.neon",
@@ -58,10 +55,15 @@ MODULES: dict[str, str] = {
     "unity-hmd": "vendors.unity_hmd",
     "gazepoint": "vendors.gazepoint",
     "varjo": "vendors.varjo",
-    "quest-pro": "vendors.quest_pro",
     "arff": "vendors.arff",
-    "csv": "csv",
+    "csv": "plain.reader",
 }
+
+#: Tables of known layout, each a file of :mod:`gazeveil.io.known`.
+KNOWN = (
+    *("hmr", "cateyes", "vr-saliency"),
+    *("eyelink-report", "gorilla", "jspsych", "iohub", "xdf"),
+)
 
 #: Datasets that are listed but cannot be read -> why, and what to do.
 WITHOUT_READER: dict[str, tuple[str, str]] = {
@@ -135,6 +137,8 @@ class Format:
         `options` and `sentences`.
     describe : callable, optional
         `describe(file, options)`: the options in full, with what the file's own names say.
+    doubts : callable, optional
+        `doubts(file, options) -> iterable of Doubt`: what of the file's layout is open to doubt.
     sample : callable, optional
         `sample(folder) -> path`: writes a small file or folder of this format, for
         `gazeveil check`.
@@ -158,6 +162,7 @@ class Format:
     describe: Callable[[Path, Mapping[str, object]], Mapping[str, object]] | None = field(
         default=None
     )
+    doubts: Callable[[Path, Mapping[str, object]], Iterable[Doubt]] | None = field(default=None)
 
     def knows(self, path: Path, head: Head | None = None) -> bool:
         """Whether a file, or a folder that is one recording or dataset, is of this format."""
@@ -169,7 +174,8 @@ class Format:
 REGISTRY: Registry[Format] = Registry(
     "format",
     "gazeveil.io",
-    {name: (module, "FORMAT") for name, module in MODULES.items()},
+    {name: (module, "FORMAT") for name, module in MODULES.items()}
+    | {name: ("known", name) for name in KNOWN},
     lambda value: isinstance(value, Format),
     "a gazeveil.io.registry.Format",
     groups=("gazeveil.formats", "gazeveil.datasets"),
@@ -192,6 +198,7 @@ def in_sniffing_order() -> Iterator[Format]:
     """All formats: ours, those of other packages, and plain CSV, which takes what is left."""
     for name in MODULES:
         if name == "csv":
+            yield from (get(known) for known in KNOWN)
             yield from REGISTRY.added().values()
         yield get(name)
 

@@ -3,7 +3,7 @@
 No reader opens a file itself: they all come through here, so a truncated archive, a UTF-16 export
 or an archive that unzips to far more than a recording can be is met once. Limits: a text file that
 is parsed in memory holds at most 4 GiB, unzipped (large CSV files are not, see
-:mod:`gazeveil.io.parsing.blocks`); and an archive that has given more than 256
+:mod:`gazeveil.io.plain.text`); and an archive that has given more than 256
 MiB may not be more than 200 times its own size (tables of gaze shrink 3 to 20 times).
 """
 
@@ -64,7 +64,7 @@ class Head:
     @cached_property
     def text(self) -> str:
         """The head as text; undecodable bytes become replacement characters."""
-        return _decode(self.data, errors="replace")
+        return decode(self.data, errors="replace")
 
     @cached_property
     def lines(self) -> list[str]:
@@ -208,10 +208,16 @@ def read_text(path: Path) -> str:
     """All text of a file: UTF-8, UTF-16 with a byte-order mark, or Latin-1; line ends become
     newlines.
     """
-    return _decode(read_bytes(path)).replace("\r\n", "\n").replace("\r", "\n")
+    return unix(decode(read_bytes(path)))
 
 
-def _decode(data: bytes, errors: str = "strict") -> str:
+def unix(text: str) -> str:
+    """Text whose lines end in newlines."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def decode(data: bytes, errors: str = "strict") -> str:
+    """Bytes as text: UTF-8, UTF-16 with a byte-order mark, or Latin-1."""
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             # A head may be cut in the middle of a character.

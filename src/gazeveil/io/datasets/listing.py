@@ -172,8 +172,9 @@ def describe() -> list[DatasetEntry]:
 
 
 def _names() -> list[str]:
-    """Formats of public datasets: those whose module is one of this folder, and others' own."""
+    """Formats of public datasets: ours by code or by a shipped description, and others' own."""
     ours = [name for name, module in registry.MODULES.items() if module.startswith("datasets.")]
+    ours += [name for name in registry.KNOWN if registry.get(name).dataset is not None]
     added = registry.REGISTRY.added().items()
     others = [name for name, form in added if form.dataset is not None]
     return sorted([*ours, *others, *registry.WITHOUT_READER])
@@ -191,7 +192,9 @@ def entry(name: str) -> DatasetEntry:
         return _OPENNEEDS
     form = registry.get(name)
     assert form.dataset is not None
-    return DatasetEntry(form.name, **asdict(form.dataset), options=tuple(sorted(form.options)))
+    # A shipped description says what its tables need.
+    options = () if name in registry.KNOWN else tuple(sorted(form.options))
+    return DatasetEntry(form.name, **asdict(form.dataset), options=options)
 
 
 def check(path: str | Path, name: str | None = None, **options: object) -> DatasetCheck:

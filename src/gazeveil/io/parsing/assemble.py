@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.gaze.events import Events
+from gazeveil.gaze.facts import FILE, GUESSED, Fact
 from gazeveil.gaze.geometry import Space, Sphere, combine_eyes, wrap_x
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.gaze.times import increasing
@@ -54,6 +55,7 @@ def assemble(
     rows: int | None = None,
     not_samples: Mapping[str, int] | None = None,
     metadata: Mapping[str, object] | None = None,
+    facts: Mapping[str, Fact] | None = None,
 ) -> Recording:
     """Make the recording of one file, or of one trial in it.
 
@@ -69,6 +71,8 @@ def assemble(
         Rows read; default the number of samples.
     not_samples : mapping of str to int, optional
         Rows that are not samples, by reason; the sum of these and the samples is `rows`.
+    facts : mapping of str to Fact, optional
+        What is known and where it comes from; the screen is added from `metadata`.
     """
     left_deg, right_deg = _own(left_deg), _own(right_deg)
     # A float beyond 64 bits is cut to their last value when it is made an integer.
@@ -99,6 +103,9 @@ def assemble(
     kept = increasing(t_ns, mask)
     faults = int(np.count_nonzero(mask & ~kept))
     extra: dict[str, object] = {"source": str(path)}
+    found = _facts(space, facts, metadata)
+    if found:
+        extra["facts"] = found
     if faults:
         extra["time_faults"] = faults
     if impossible:
@@ -127,6 +134,19 @@ def assemble(
         counts={"rows": len(t_ns) + sum(others.values()) if rows is None else rows, **others},
         metadata={**extra, **(metadata or {})},
     )
+
+
+def _facts(
+    space: Space, facts: Mapping[str, Fact] | None, metadata: Mapping[str, object] | None
+) -> dict[str, Fact]:
+    """The facts with that of the screen, which a reader assumes where its file says none."""
+    if isinstance(space, Sphere):
+        return dict(facts or {})
+    assumed = bool((metadata or {}).get("assumed_geometry"))
+    value = f"{space.width_px:g} x {space.height_px:g} px, {space.width_mm:g} x {space.height_mm:g}"
+    value += f" mm, {space.distance_mm:g} mm away"
+    basis = str((metadata or {}).get("geometry", "a usual screen" if assumed else ""))
+    return {"screen": Fact(value, GUESSED if assumed else FILE, basis), **(facts or {})}
 
 
 def _closed(space: Space, x: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -8,22 +8,25 @@ one tracker differ in these (`Head Rotation. x`, `head_rotation.x`).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.io.parsing.table import Table, parse_table
-from gazeveil.io.source import Head, read_text
+from gazeveil.io.source import Head, decode, read_text
 
 _SEPARATORS = "\t;,|"
 _COMMA_NUMBER = re.compile(r"^\s*[-+]?\d*,\d+(?:[eE][-+]?\d+)?\s*$")
 _LOOK_ROWS = 200
+_LONG_RUNS = 20
 
 #: Words for "yes, there is an eye" in validity columns.
 YES = ("true", "1", "valid", "yes", "1.0")
@@ -76,7 +79,8 @@ class KeyedTable:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        return {key(n): n for n in reversed(self.table.names)}
+        # Names of other alphabets have no key; they are found as they are written.
+        return {key(n) or n: n for n in reversed(self.table.names)}
 
     @cached_property
     def _numbers(self) -> dict[tuple[str, Sequence[str]], Floats]:
@@ -88,11 +92,11 @@ class KeyedTable:
 
     def name(self, *wanted: str) -> str | None:
         """The file's name of the first of these columns that is there, or None."""
-        return next((self._names[key(w)] for w in wanted if key(w) in self._names), None)
+        return next((self._names[k] for w in wanted if (k := key(w) or w) in self._names), None)
 
     def has(self, *wanted: str) -> bool:
         """Whether all these columns are there."""
-        return all(key(w) in self._names for w in wanted)
+        return all((key(w) or w) in self._names for w in wanted)
 
     def need(self, *wanted: str) -> str:
         """The file's name of the first of these columns that is there; an error that lists what is
@@ -143,11 +147,13 @@ class KeyedTable:
             For a word that is neither.
         """
         name = self.need(*wanted)
-        cells = self.table.column(name).fill_null("").str.strip_chars().str.to_lowercase()
-        yes = cells.is_in(list(YES))
-        wrong = (~yes & ~cells.is_in(list(NO))).arg_true()
-        if len(wrong):
-            row = int(wrong[0])
+        cells = self.table.column(name).cast(pl.String).fill_null("")
+        # There are few different words, and to look at each costs less than to change all cells.
+        words = {w: w.strip().lower() for w in cells.unique().to_list()}
+        yes = cells.is_in([w for w, plain in words.items() if plain in YES])
+        wrong = [w for w, plain in words.items() if plain not in YES and plain not in NO]
+        if wrong:
+            row = int(cells.is_in(wrong).arg_true()[0])
             coded = str(cells[row]).replace(".", "", 1).isdecimal()
             raise FormatError(
                 self.table.path,
@@ -167,13 +173,18 @@ class KeyedTable:
         if not len(self):
             return [(tuple("" for _ in columns), np.empty(0, dtype=np.int64))]
         cells = {
-            f"{i}": self.table.column(c).fill_null("").str.strip_chars()
+            f"{i}": self.table.column(c).cast(pl.String).fill_null("")
             for i, c in enumerate(columns)
             if c is not None
         }
         if not cells:
             return [(tuple("" for _ in columns), np.arange(len(self), dtype=np.int64))]
-        frame = pl.DataFrame(cells).with_row_index("row")
+        frame = pl.DataFrame(cells)
+        changed = frame.select(pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1))))
+        starts = changed.to_series().arg_true().to_numpy()
+        if len(starts) * _LONG_RUNS < len(self):
+            return _runs(frame, starts, len(columns))
+        frame = frame.select(pl.all().str.strip_chars()).with_row_index("row")
         grouped = frame.group_by(list(cells), maintain_order=True).agg(pl.col("row"))
         parts = [
             tuple(str(record.get(f"{i}", "")) for i in range(len(columns)))
@@ -185,13 +196,27 @@ class KeyedTable:
         ]
 
 
+def _runs(
+    frame: pl.DataFrame, starts: NDArray[Any], width: int
+) -> list[tuple[tuple[str, ...], Ints]]:
+    """Rows of each part, where parts stand in long runs of rows."""
+    found: dict[tuple[str, ...], list[Ints]] = {}
+    ends = [*starts[1:].tolist(), frame.height]
+    words = frame[starts].rows(named=True)
+    for record, start, end in zip(words, starts.tolist(), ends, strict=True):
+        part = tuple(record.get(f"{i}", "").strip() for i in range(width))
+        found.setdefault(part, []).append(np.arange(start, end, dtype=np.int64))
+    return [(part, np.concatenate(rows)) for part, rows in found.items()]
+
+
 def open_sheet(
     path: Path,
     separator: str | None = None,
     decimal: str | None = None,
     comment: str = "",
-    text: str | None = None,
+    text: str | bytes | None = None,
     first_line: int = 1,
+    types: Mapping[str, type[pl.DataType]] | None = None,
 ) -> KeyedTable:
     """Read delimited text with a header.
 
@@ -206,8 +231,11 @@ def open_sheet(
         and decimal sign.
     comment : str
         Prefix of lines that are not rows.
-    text : str, optional
-        The text, where it has been read already; it starts at line `first_line` of the file.
+    text : str or bytes, optional
+        The text, where it has been read already, bytes in UTF-8; it starts at line `first_line` of
+        the file.
+    types : mapping of column to polars type, optional
+        Columns that are parsed as numbers at once, where all their cells are numbers.
 
     Raises
     ------
@@ -215,15 +243,11 @@ def open_sheet(
         For a file that is empty, cut or not a table.
     """
     text = read_text(path) if text is None else text
-    header = next(
-        (
-            line
-            for line in text.split("\n", 64)
-            if line.strip() and not (comment and line.startswith(comment))
-        ),
-        "",
-    )
-    separator = find_separator(header) if separator is None else separator
+    if separator is None:
+        start = text[: 1 << 16] if isinstance(text, str) else decode(text[: 1 << 16], "replace")
+        lines = (t for t in start.split("\n", 64) if t.strip())
+        header = next((t for t in lines if not (comment and t.startswith(comment))), "")
+        separator = find_separator(header)
     if not separator:
         raise FormatError(
             path,
@@ -231,16 +255,22 @@ def open_sheet(
             "Check that this is the exported text file.",
             first_line,
         )
-    table = parse_table(path, text, separator, first_line, comment=comment)
+    table = parse_table(
+        path,
+        text,
+        separator,
+        first_line,
+        comment=comment,
+        # Without a word about the decimal sign, cells are looked at as text first.
+        types=types if decimal else None,
+        decimal_comma=decimal == ",",
+    )
     if decimal is None:
         decimal = "," if separator != "," and _has_comma_numbers(table) else "."
     if decimal == ",":
-        table = replace(
-            table,
-            frame=table.frame.with_columns(
-                pl.all().str.replace(r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$", "${1}.${2}")
-            ),
-        )
+        written = pl.col(pl.String)
+        pointed = written.str.replace(r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$", "${1}.${2}")
+        table = replace(table, frame=table.frame.with_columns(pointed))
     return KeyedTable(table, decimal)
 
 

@@ -1,4 +1,5 @@
-"""Who looked at what, from a file's place: the rule all vendor readers share.
+"""Person, stimulus, session and task of a recording, from options, its file or its place: the rule
+all vendor readers share.
 
 Where the file itself does not say, the person is the folder the file lies in and the stimulus the
 file name without its suffix; a file that lies directly in the folder that was asked for names both.
@@ -10,18 +11,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
+from gazeveil.gaze.facts import FILE, GUESSED, SAID, Fact
 from gazeveil.gaze.recording import KEY_NAMES, Recording
 from gazeveil.io.source import stem
 
 #: Options every vendor reader takes.
 OPTIONS = frozenset({"person", "stimulus", "session", "task", "pattern"})
 
+#: Facts of names from a path: by the common rule, and by a format's own.
+BY_PATH = Fact("its path", GUESSED)
+_BY_FORMAT = Fact("its path", GUESSED, "rule of the format")
 _FIELD = re.compile(r"\{(person|stimulus|session|task|)\}")
 
 
@@ -31,16 +36,18 @@ class PatternError(FormatError):
 
 @dataclass(frozen=True)
 class Names:
-    """Person, stimulus, session and task of one recording."""
+    """Person, stimulus, session and task of one recording, and where each comes from."""
 
     person: str
     stimulus: str
     session: str = "1"
     task: str = ""
+    facts: Mapping[str, Fact] = field(default_factory=dict)
 
     def handle(self, load: Callable[[], Recording], path: Path) -> Handle:
         """The handle of a recording that lies in `path`."""
-        return Handle(self.person, self.stimulus, load, self.session, self.task, str(path))
+        keys = (self.person, self.stimulus, load, self.session, self.task)
+        return Handle(*keys, str(path), facts=self.facts)
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,8 @@ class NamingOptions:
         Texts that go before everything the file or its path says.
     pattern : str, optional
         How the path says the rest, such as `"{person}/{stimulus}.csv"`.
+    guessed : bool
+        Whether the pattern was not said but found in the paths themselves.
     """
 
     person: str | None = None
@@ -60,6 +69,7 @@ class NamingOptions:
     session: str | None = None
     task: str | None = None
     pattern: str | None = None
+    guessed: bool = False
 
     def __post_init__(self) -> None:
         for name in ("person", "stimulus", "session", "task", "pattern"):
@@ -105,27 +115,35 @@ class NamingOptions:
             if self.pattern is not None
             else (place or _from_place(path, root))
         )
-        names = {n: getattr(self, n) or file_says.get(n) or from_path.get(n) for n in KEY_NAMES}
-        return Names(
-            names["person"] or stem(path),
-            names["stimulus"] or stem(path),
-            names["session"] or "1",
-            names["task"] or "",
-        )
+        by_path = BY_PATH if place is None else _BY_FORMAT
+        if self.pattern is not None:
+            by_path = Fact(self.pattern, *((GUESSED, "its path") if self.guessed else (SAID,)))
+        found, facts = {"person": stem(path), "stimulus": stem(path), "session": "1"}, {}
+        for name in KEY_NAMES:
+            for value, fact in (
+                (from_path.get(name), by_path),
+                (file_says.get(name), Fact("its content", FILE)),
+                (getattr(self, name), Fact("an option", SAID)),
+            ):
+                if value:
+                    found[name], facts[name] = value, fact
+        for name in ("person", "stimulus"):
+            facts.setdefault(name, BY_PATH)
+        return Names(**found, facts=facts)
 
     def _from_pattern(self, path: Path, root: Path) -> dict[str, str]:
         assert self.pattern is not None
         pattern = self.pattern[:-3] if self.pattern.lower().endswith(".gz") else self.pattern
         expression, last, fields = "", 0, set()
-        for field in _FIELD.finditer(pattern):
-            expression += re.escape(pattern[last : field.start()])
-            name = field[1]
+        for found in _FIELD.finditer(pattern):
+            expression += re.escape(pattern[last : found.start()])
+            name = found[1]
             expression += (
                 f"(?P={name})" if name in fields else (f"(?P<{name}>[^/]+?)" if name else "[^/]*?")
             )
             if name:
                 fields.add(name)
-            last = field.end()
+            last = found.end()
         expression += re.escape(pattern[last:])
         place = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
         place = place[:-3] if place.lower().endswith(".gz") else place
@@ -144,7 +162,8 @@ class NamingOptions:
 def naming_options(**options: object) -> NamingOptions:
     """The naming options among a reader's options; others are left alone."""
     named = {k: v for k, v in options.items() if k in OPTIONS}
-    return NamingOptions(**named)  # type: ignore[arg-type]
+    guessed = "pattern" in options.get("guessed", ())  # type: ignore[operator]
+    return NamingOptions(**named, guessed=guessed)  # type: ignore[arg-type]
 
 
 def _from_place(path: Path, root: Path) -> dict[str, str]:

@@ -8,7 +8,8 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
-from gazeveil.gaze.validity import Bounds, bounds_deg, is_plain
+from gazeveil.gaze.validity import Bounds
+from gazeveil.gaze.validity_kernels import bounds_deg, is_plain
 
 #: Samples that are looked at together.
 PIECE = 512

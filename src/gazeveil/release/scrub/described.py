@@ -14,10 +14,10 @@ from pathlib import Path, PurePosixPath
 
 from gazeveil.errors import FormatError
 from gazeveil.gaze.frames import FRAMES
-from gazeveil.io.csv_layout import Layout, plan_layout
-from gazeveil.io.description.peek import FirstRows
-from gazeveil.io.description.toml_file import FILE_NAME, beside, dataset_toml, read_dataset_file
+from gazeveil.io.dataset_file import FILE_NAME, beside, dataset_toml, read_dataset_file
 from gazeveil.io.parsing.naming import naming_options
+from gazeveil.io.plain.layout import Layout, plan_layout
+from gazeveil.io.plain.text import FirstRows
 from gazeveil.io.source import Head, stem
 from gazeveil.release.inventory.sampling import lines_of
 from gazeveil.release.scrub.job import ScrubJob
@@ -65,7 +65,7 @@ class DescribedTables:
         if not rows.is_headed:
             return None
         try:
-            return plan_layout(file, list(rows.names), self.options)
+            return plan_layout(rows, self.options)
         except FormatError:
             return None
 

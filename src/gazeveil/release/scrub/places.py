@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 
 from gazeveil.errors import FormatError
 from gazeveil.io.bids.layout import Name
-from gazeveil.io.csv_layout import Layout
-from gazeveil.io.registry import in_sniffing_order
+from gazeveil.io.plain.layout import Layout
+from gazeveil.io.registry import KNOWN, in_sniffing_order
 from gazeveil.io.source import Head
 from gazeveil.io.vendors.pupil import cloud
 from gazeveil.io.vendors.pupil.core import sniff_folder as is_core
@@ -29,7 +29,6 @@ from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.kinds import bids, glasses3, pupil, tobii
 from gazeveil.release.scrub.kinds.binary import NOT_TEXT, why_not_text
 from gazeveil.release.scrub.kinds.eyelink import scrubbed_asc
-from gazeveil.release.scrub.kinds.published import is_event_list
 from gazeveil.release.scrub.kinds.smi import scrubbed_smi
 from gazeveil.release.scrub.recipes import COMPANIONS, RECIPES, ScrubRecipe
 from gazeveil.release.scrub.tables import (
@@ -43,7 +42,6 @@ from gazeveil.release.scrub.tables import (
 _SUFFIX = re.compile(r"(?:\.(?:asc|txt|tsv|csv|json|arff))?(?:\.gz)?$", re.IGNORECASE)
 _FOLDERS = frozenset({"exports", "meta", "surfaces", "beh", "eeg", "meg", "func", "ieeg", "nirs"})
 _VIDEO = re.compile(r"\.(?:mp4|avi|mov|mkv|wmv|mjpeg|jpe?g|png|bmp|tiff?)$", re.IGNORECASE)
-_TOBII = {"tobii-tsv": tobii.PRO_LAB, "tobii-tx300": tobii.TX300}
 
 
 @dataclass(frozen=True)
@@ -225,8 +223,8 @@ class Recogniser:
             return FileCopy(file, self._named(file), "eyelink-asc", make)
         if format_name == "smi":
             return FileCopy(file, self._named(file), "smi", partial(scrubbed_smi, lines, self.job))
-        if format_name in _TOBII:
-            make_rows = partial(scrubbed_table, lines, _TOBII[format_name], self.job)
+        if format_name == "tobii-tsv":
+            make_rows = partial(scrubbed_table, lines, tobii.PRO_LAB, self.job)
             return FileCopy(file, self._named(file), format_name, make_rows)
         if head.name in COMPANIONS:
             return self._cooked(file, *COMPANIONS[head.name])
@@ -266,11 +264,11 @@ class Recogniser:
         return FileCopy(file, target, "csv", partial(tables.table, file, layout, self.job))
 
     def _sniffed(self, head: Head) -> str:
-        """The format that `read` would take a file for, or an empty text."""
-        if is_event_list(head):
-            return "cateyes"
-        formats = (f for f in in_sniffing_order() if f.sniff(head))
-        return next((f.name for f in formats), "")
+        """The format that `read` would take a file for, or an empty text; tables of known layout
+        without a recipe are plain tables.
+        """
+        formats = (f for f in in_sniffing_order() if f.name in RECIPES or f.name not in KNOWN)
+        return next((f.name for f in formats if f.sniff(head)), "")
 
     def _cooked(self, file: Path, kind: str, recipe: ScrubRecipe) -> FileCopy:
         """A file of a format that has a recipe."""

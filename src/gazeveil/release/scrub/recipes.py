@@ -64,8 +64,6 @@ RECIPES: dict[str, ScrubRecipe] = {
     "salient360": ScrubRecipe(_by_lines(tables.scrubbed_scanpaths), file_names.of_scanpaths),
     "webqamgaze": ScrubRecipe(json_files.scrubbed_worker),
     "neuroliaa": ScrubRecipe(json_files.scrubbed_search),
-    "hmr": ScrubRecipe(_table(tables.HMR)),
-    "cateyes": ScrubRecipe(tables.scrubbed_angles),
     "tobii-glasses2": ScrubRecipe(_by_lines(glasses2.scrubbed_livedata), file_names.of_glasses2),
     "tobii-sdk": ScrubRecipe(_table(screens.TOBII_SDK)),
     "tobii-studio2": ScrubRecipe(_by_lines(screens.scrubbed_studio2)),
@@ -74,7 +72,6 @@ RECIPES: dict[str, ScrubRecipe] = {
     "unity-hmd": ScrubRecipe(_by_lines(headsets.scrubbed_unity)),
     "gazepoint": ScrubRecipe(_by_lines(screens.scrubbed_gazepoint)),
     "varjo": ScrubRecipe(_table(headsets.VARJO)),
-    "quest-pro": ScrubRecipe(_table(headsets.QUEST_PRO)),
     "csv": ScrubRecipe(_by_lines(plain.scrubbed_csv)),
 }
 #: Files that lie beside recordings of a format, by name -> format and how they are copied.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gazeveil.errors import DataError, FormatError
-from gazeveil.io.description.toml_file import FILE_NAME, beside
+from gazeveil.io.dataset_file import FILE_NAME, beside
 from gazeveil.io.staging import free, staged
 from gazeveil.release.inventory import Inventory, inventory
 from gazeveil.release.inventory.collect import files_below

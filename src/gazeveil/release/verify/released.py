@@ -15,7 +15,7 @@ from gazeveil.privacy.publication.part import CHANNELS
 
 #: Metadata that a reader adds by itself, about the format and not about the recording.
 _OF_READERS = frozenset(
-    {"assumed_geometry", "source", "unit"}
+    {"assumed_geometry", "doubts", "facts", "source", "unit"}
     | {f"arff_{n}" for n in ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")}
 )
 

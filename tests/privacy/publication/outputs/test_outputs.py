@@ -16,7 +16,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Cohort, Handle, ReadAs
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message, Recording
-from gazeveil.io.description.index_file import read_index
+from gazeveil.io.dataset_file import read_index
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.outputs.bids import BidsOutput, bids_label
 from gazeveil.privacy.publication.outputs.registry import output

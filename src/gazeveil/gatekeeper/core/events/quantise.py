@@ -30,7 +30,8 @@ from gazeveil.gatekeeper.core.events.ongoing_fixation import (
 )
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.grid import Grid
-from gazeveil.gaze.validity import bounds_deg, is_plain, set_back_samples
+from gazeveil.gaze.validity import set_back_samples
+from gazeveil.gaze.validity_kernels import bounds_deg, is_plain
 
 #: Shorter rests of the eye are not told.
 LEAST_FIXATION_MS = 60

@@ -25,9 +25,9 @@ from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import SCREEN_SIZES, Screen, Space, Sphere
 from gazeveil.gaze.recording import KEY_NAMES, Recording
 from gazeveil.io.adapters.dataframes.columns import as_polars, flags, floats, integers, need, texts
-from gazeveil.io.description.doubts import doubts_about_spelling
 from gazeveil.io.parquet import CHANNEL_COLUMNS
 from gazeveil.io.parsing.table import MOST_NS, UNIT_NS
+from gazeveil.io.paths import spelling_doubts
 from gazeveil.io.reading import ReadingWarning
 
 _LABEL = "label_"
@@ -135,8 +135,8 @@ def cohort_from(
     for key, rows in table.group_by(KEY_NAMES, maintain_order=True):
         parts: Any = key
         recordings.append(_recording(owner, rows, parts, space, given.get("rate_hz"), None, {}))
-    for doubt in doubts_about_spelling(r.person for r in recordings):
-        warnings.warn(doubt, ReadingWarning, stacklevel=4)
+    for doubt in spelling_doubts(r.person for r in recordings):
+        warnings.warn(doubt.sentence, ReadingWarning, stacklevel=4)
     known = people if isinstance(people, Mapping) or people is None else _people(owner, people)
     return Cohort(recordings, known, name=name)
 

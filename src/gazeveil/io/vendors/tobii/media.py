@@ -45,7 +45,7 @@ def points_on_display(path: Path, export: TobiiExport, side: str) -> Floats | No
         names = [export.column(f"gazepoint{side}{axis}", bracket=bracket) for axis in "xy"]
         if names[0] is None or names[1] is None:
             continue
-        values = np.stack([export.sheet.floats(str(n)) for n in names], axis=1)
+        values = np.stack([export.frame[str(n)].to_numpy() for n in names], axis=1)
         corner = _pair(export, ("positionx", "posx"), ("positiony", "posy"))
         size = _pair(export, ("width",), ("height",))
         if corner is None or size is None:

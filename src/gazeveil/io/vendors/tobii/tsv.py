@@ -28,8 +28,9 @@ left/right`, `Eye movement type` or `GazeEventType`, `Sensor`, `Event` or `Studi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
@@ -45,11 +46,11 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.columns import Columns, tables
-from gazeveil.io.parsing.delimited import header_cells, key, stamp
+from gazeveil.io.parsing.delimited import KeyedTable, header_cells, key, stamp
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.pupil import pupil_of
 from gazeveil.io.parsing.table import UNIT_NS
+from gazeveil.io.plain.text import FirstRows, sheets
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
 from gazeveil.io.vendors.stated_pixels import refuse_other_pixels
@@ -94,9 +95,13 @@ _WRITTEN = re.compile(r"gazepoint(left|right)?[xy]|validity(left|right)")
 
 @dataclass(frozen=True)
 class TobiiExport:
-    """A parsed export with its columns by bare name."""
+    """A parsed export with the columns that are used, numbers and stripped words; `header` names
+    all columns. Of a large file the text is in memory block by block.
+    """
 
-    sheet: Columns
+    header: KeyedTable
+    frame: pl.DataFrame
+    t_ns: Ints
     parts: dict[tuple[str, ...], Ints]
 
     def column(self, *wanted: str, bracket: str = "") -> str | None:
@@ -104,7 +109,7 @@ class TobiiExport:
         its brackets must match.
         """
         for want in wanted:
-            for name in self.sheet.header.table.names:
+            for name in self.header.table.names:
                 if bare(name) == want and re.search(
                     bracket, " ".join(_BRACKETS.findall(name)), re.IGNORECASE
                 ):
@@ -113,12 +118,12 @@ class TobiiExport:
 
     def floats(self, name: str | None) -> Floats | None:
         """A column as numbers, None for no column."""
-        return None if name is None else self.sheet.floats(name)
+        return None if name is None else self.frame[name].to_numpy()
 
     def words(self, *wanted: str) -> pl.Series | None:
         """A column as stripped text, empty where nothing is written; None where it is not there."""
         name = self.column(*wanted)
-        return None if name is None else self.sheet.words(name)
+        return None if name is None else self.frame[name].cast(pl.String)
 
     @cached_property
     def kind(self) -> Codes:
@@ -131,11 +136,14 @@ class TobiiExport:
             return np.where(mine, 0, np.where(sensor.ne("").to_numpy(), 1, 2)).astype(np.int8)
         events = self.words("event", "studioevent")
         if events is None:
-            return np.zeros(len(self.sheet), dtype=np.int8)
-        written = np.zeros(len(self.sheet), dtype=np.bool_)
-        for name in self.sheet.header.table.names:
+            return np.zeros(self.frame.height, dtype=np.int8)
+        written = np.zeros(self.frame.height, dtype=np.bool_)
+        for name in self.frame.columns:
             if _WRITTEN.fullmatch(bare(name)):
-                written |= self.sheet.written(name)
+                cells = self.frame[name]
+                is_number = cells.dtype == pl.Float64
+                found = cells.is_not_nan() if is_number else cells.cast(pl.String).ne("")
+                written |= found.to_numpy()
         return np.where(written | events.eq("").to_numpy(), 0, 2).astype(np.int8)
 
     @cached_property
@@ -152,7 +160,18 @@ class TobiiExport:
         )
 
     @cached_property
-    def events(self) -> list[tuple[int, str]]:
+    def messages(self) -> dict[tuple[str, ...], list[Message]]:
+        """Events of each recording."""
+        owner = np.zeros(self.frame.height, dtype=np.int64)
+        for number, rows in enumerate(self.parts.values()):
+            owner[rows] = number
+        found: dict[tuple[str, ...], list[Message]] = {part: [] for part in self.parts}
+        parts = list(self.parts)
+        for row, text in self._events():
+            found[parts[owner[row]]].append(Message(int(self.t_ns[row]), text))
+        return found
+
+    def _events(self) -> list[tuple[int, str]]:
         """Row and text of each event."""
         names, values = (
             self.words("event", "studioevent"),
@@ -167,24 +186,48 @@ class TobiiExport:
 
 
 @lru_cache(maxsize=1)
-def _open(path: Path, _stamp: tuple[int, int], decimal: str | None) -> TobiiExport:
+def _open(
+    path: Path, _stamp: tuple[int, int], decimal: str | None, time_unit: str | None
+) -> TobiiExport:
     """The export; kept until the next file, so that its recordings do not parse it again."""
-    sheet = Columns.of(tables(path, decimal), _used)
-    export = TobiiExport(sheet, {})
-    person, recording = export.column("participantname"), export.column("recordingname")
-    stimulus = export.column(
-        "presentedstimulusname", "presentedmedianame", "medianame", "stimulusname"
+    frames, times, header, unit = [], [], None, time_unit
+    for sheet in sheets(path, decimal=decimal):
+        names = [n for n in sheet.table.names if bare(n) == "recordingtimestamp"]
+        clock = names[0] if names else sheet.need("Recording timestamp")
+        header = header or replace(
+            sheet, table=replace(sheet.table, frame=sheet.table.frame.clear())
+        )
+        unit = unit or _said_unit(clock) or _stepped_unit(FirstRows.at(path, {}).numbers(clock))
+        times.append(sheet.times_ns(clock, unit=unit))
+        frames.append(pl.DataFrame(_used(sheet)))
+    assert header is not None
+    frame = pl.concat(frames)
+    export = TobiiExport(header, frame, np.concatenate(times), {})
+    keys = (
+        ("participantname",),
+        ("recordingname",),
+        ("presentedstimulusname", "presentedmedianame", "medianame", "stimulusname"),
     )
-    return TobiiExport(sheet, sheet.groups(person, recording, stimulus))
+    table = KeyedTable(replace(header.table, frame=frame))
+    return replace(export, parts=dict(table.groups(*(export.column(*names) for names in keys))))
 
 
-def _used(names: Sequence[str]) -> dict[str, list[str]]:
-    """Which columns are read as what; times as numbers where no unit is said."""
-    kinds = (("number", _NUMBERS), ("word", _WORDS), ("written", _WRITTEN))
-    used = {kind: [n for n in names if known.fullmatch(bare(n))] for kind, known in kinds}
-    for name in [n for n in names if bare(n) == "recordingtimestamp"][:1]:
-        used.setdefault(_said_unit(name) or "number", []).append(name)
-    return used
+def _used(sheet: KeyedTable) -> dict[str, Floats | pl.Series]:
+    """Columns of a block that are used; words repeat, so that each is held once."""
+    found: dict[str, Floats | pl.Series] = {}
+    for name in sheet.table.names:
+        if _NUMBERS.fullmatch(bare(name)):
+            found[name] = sheet.table.floats(name)
+        elif _WORDS.fullmatch(bare(name)):
+            cells = sheet.table.column(name).fill_null("").str.strip_chars()
+            found[name] = cells.cast(pl.Categorical)
+    return found
+
+
+def _stepped_unit(ticks: Floats) -> str:
+    """The unit of times that say none, by their steps."""
+    steps = np.diff(np.unique(ticks[np.isfinite(ticks)]))
+    return "us" if len(steps) and np.median(steps) > 200 else "ms"
 
 
 def _said_unit(name: str) -> str | None:
@@ -202,14 +245,12 @@ def load(
 ) -> Recording:
     """The rows of one participant, recording and stimulus."""
     screen, time_unit, decimal = options
-    export = _open(path, stamp(path), decimal)
+    at = (path, stamp(path), decimal, time_unit)
+    export = _open(*at)
     rows = export.parts[part]
-    t_ns = _times(path, stamp(path), decimal, time_unit)
     kind = export.kind[rows]
     kept = rows[kind == 0]
-    space, left, right, combined, metadata = _gaze(path, stamp(path), decimal, screen)
-    mine = np.zeros(len(t_ns), dtype=np.bool_)
-    mine[rows] = True
+    space, left, right, combined, metadata = _gaze(at, screen)
     sizes = [
         export.floats(export.column(f"pupildiameter{s}", f"pupil{s}")) for s in ("left", "right")
     ]
@@ -220,7 +261,7 @@ def load(
     return assemble(
         path,
         **vars(names),
-        t_ns=t_ns[kept],
+        t_ns=export.t_ns[kept],
         space=space,
         x_deg=None if single is None else single[:, 0],
         y_deg=None if single is None else single[:, 1],
@@ -228,28 +269,13 @@ def load(
         right_deg=eyes[1],
         pupil=pupil,
         labels={} if export.types is None else {"tobii": export.types[kept]},
-        messages=tuple(Message(int(t_ns[i]), text) for i, text in export.events if mine[i]),
+        messages=tuple(export.messages[part]),
         not_samples={
             "other_sensors": int(np.count_nonzero(kind == 1)),
             "event_rows": int(np.count_nonzero(kind == 2)),
         },
         metadata={**metadata, "pupil_unit": "mm", **({"recording": part[1]} if part[1] else {})},
     )
-
-
-@lru_cache(maxsize=1)
-def _times(path: Path, at: tuple[int, int], decimal: str | None, time_unit: str | None) -> Ints:
-    """Times of all rows; kept as the export is."""
-    sheet = _open(path, at, decimal).sheet
-    names = [n for n in sheet.header.table.names if bare(n) == "recordingtimestamp"]
-    name = names[0] if names else sheet.header.need("Recording timestamp")
-    unit = time_unit or _said_unit(name)
-    if unit is None:
-        steps = np.diff(np.unique(sheet.floats(name)))
-        unit = "us" if len(steps) and np.median(steps) > 200 else "ms"
-    if not sheet.has(unit, name):
-        sheet = Columns.of(tables(path, decimal), lambda _: {unit: [name]})
-    return sheet.times_ns(name, unit)
 
 
 def _valid(export: TobiiExport, side: str) -> Bools | None:
@@ -263,21 +289,21 @@ def _valid(export: TobiiExport, side: str) -> Bools | None:
 
 @lru_cache(maxsize=1)
 def _gaze(
-    path: Path, at: tuple[int, int], decimal: str | None, screen: Screen | None
+    at: tuple[Path, tuple[int, int], str | None, str | None], screen: Screen | None
 ) -> tuple[Space, Floats | None, Floats | None, Floats | None, dict[str, object]]:
     """Space, left, right and combined gaze of all rows, and what to say about the geometry; kept as
     the export is.
     """
-    export = _open(path, at, decimal)
+    path, export = at[0], _open(*at)
     if export.column("gazedirectionleftx", bracket="HUCS") is not None:
         eyes = []
         for side in ("left", "right"):
             columns = [
                 export.column(f"gazedirection{side}{a}", bracket="HUCS")
-                or export.sheet.header.need(f"Gaze direction {side} {a}")
+                or export.header.need(f"Gaze direction {side} {a}")
                 for a in "xyz"
             ]
-            vectors = np.stack([export.sheet.floats(c) for c in columns], axis=1)
+            vectors = np.stack([export.frame[c].to_numpy() for c in columns], axis=1)
             eyes.append(headset.unit(vectors * [-1.0, 1.0, 1.0], _valid(export, side)))
         gaze = headset.gaze(eyes[0], eyes[1])
         return Sphere(), gaze.left_deg, gaze.right_deg, None, {"frame": "head"}
@@ -325,7 +351,7 @@ def _points(export: TobiiExport, side: str) -> tuple[Floats, bool] | None:
     ):
         columns = [export.column(f"gazepoint{side}{axis}", bracket=bracket) for axis in "xy"]
         if None not in columns:
-            return np.stack([export.sheet.floats(str(c)) for c in columns], axis=1), norm
+            return np.stack([export.frame[str(c)].to_numpy() for c in columns], axis=1), norm
     return None
 
 
@@ -395,20 +421,17 @@ def scan(
     if decimal is not None:
         checks.one_of("Format tobii-tsv", "decimal", decimal, (".", ","))
     naming = naming_options(**options)
-    export = _open(path, stamp(path), decimal)
+    export = _open(path, stamp(path), decimal, time_unit)
     has_stimuli = any(stimulus for _, _, stimulus in export.parts)
-    several = {
-        person
-        for person, _, _ in export.parts
-        if len({r for p, r, _ in export.parts if p == person}) > 1
-    }
+    recorded = {(person, recording) for person, recording, _ in export.parts}
+    times = Counter(person for person, _ in recorded)
     handles = []
     for part in export.parts:
         person, recording, stimulus = part
         file_says = {
             "person": person,
             "stimulus": stimulus or (NO_STIMULUS if has_stimuli else ""),
-            "session": recording if person in several else "",
+            "session": recording if times[person] > 1 else "",
         }
         names = naming.names(path, root, **file_says)
         load_part = partial(load, path, names, part, (screen, time_unit, decimal))

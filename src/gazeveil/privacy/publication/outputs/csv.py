@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from gazeveil.gaze.geometry import SCREEN_SIZES, Screen
 from gazeveil.gaze.recording import KEY_NAMES, Recording
-from gazeveil.io.description.toml_file import FILE_NAME, dataset_toml
+from gazeveil.io.dataset_file import FILE_NAME, dataset_toml
 from gazeveil.io.gaze_table import GazeTable
 from gazeveil.io.people import write_people
 from gazeveil.privacy.publication.outputs.output import PublicPeople, Row

@@ -21,7 +21,7 @@ from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.gaze.validity import bounds_deg, is_plain
+from gazeveil.gaze.validity_kernels import bounds_deg, is_plain
 
 #: Most steps of a recording whose duration is not said: 18 hours at 250 Hz.
 MOST_STEPS = 1 << 24

@@ -52,13 +52,6 @@ VARJO = TableRules(
     quoted=True,
 )
 
-#: Meta Quest Pro.
-QUEST_PRO = TableRules(
-    keep=(r"(left|right)eye(q[xyzw]|isvalid|confidence)$|(node)?(head|centereye)q[xyzw]$"),
-    shift=r"timesincestartup$|eyestime$|frame(count|number)?$",
-    quoted=True,
-)
-
 #: Unity logs of the Salient360! recordings.
 UNITY = TableRules(
     keep=(

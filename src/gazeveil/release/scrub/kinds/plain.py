@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from gazeveil.errors import FormatError
-from gazeveil.io.csv_layout import ask_which, is_validation, recognise, split_unit
 from gazeveil.io.parsing.delimited import find_separator, key
+from gazeveil.io.plain.layout import is_validation
+from gazeveil.io.plain.roles import KEY_ROLES, ask_which, flag_role, recognise, split_unit
 from gazeveil.io.vendors.arff import CODES, WORDS
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.tables import (
@@ -19,7 +20,6 @@ from gazeveil.release.scrub.tables import (
     scrubbed_table,
 )
 
-_NAMES = ("person", "stimulus", "session", "task")
 _BRACKET = re.compile(r"[\[(]")
 _PLAIN = re.compile(r"[A-Za-z0-9 _.\-\[\]()°µμ]*")
 _LABEL_WORDS = frozenset([*WORDS, *WORDS.values(), *CODES, "saccade", "blink", "pso"])
@@ -54,7 +54,8 @@ def scrubbed_csv(
     by_name: dict[str, list[str]] = {}
     if said is None:
         ask_which("table", names, recognise(names), {})
-    for role, name in (recognise(names) if said is None else said).items():
+    flags = {role: n for n in names if (role := flag_role(n)) is not None}
+    for role, name in ({**flags, **recognise(names)} if said is None else said).items():
         by_name.setdefault(name.strip(), []).append(role)
     targets = _TARGETS if said is None and is_validation(names) else {}
     shown, actions = [], {}
@@ -89,13 +90,13 @@ def _rules(actions: dict[str, str]) -> TableRules:
     def of(*roles: str) -> str:
         return "|".join(key(n) + "$" for n, r in actions.items() if r in roles) or NEVER
 
-    measured = set(actions.values()) - {"t", "label", "", *_NAMES}
+    measured = set(actions.values()) - {"t", "label", "", *KEY_ROLES}
     return TableRules(
         keep=of(*measured),
         shift=of("t"),
-        label=of(*_NAMES),
+        label=of(*KEY_ROLES),
         event=of("label"),
-        group=of(*_NAMES),
+        group=of(*KEY_ROLES),
         words=_LABEL_WORDS,
         quoted=True,
     )

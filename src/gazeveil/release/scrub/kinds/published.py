@@ -5,17 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from functools import partial
-from pathlib import Path
 
 from gazeveil.errors import FormatError
 from gazeveil.io.datasets.mpiidpeye import COLUMNS, column_order
-from gazeveil.io.parsing.delimited import header_keys
-from gazeveil.io.source import Head
-from gazeveil.release.inventory.sampling import lines_of
 from gazeveil.release.scrub.cells import checked, decimal, shifted
 from gazeveil.release.scrub.job import ScrubJob
-from gazeveil.release.scrub.tables import Lines, TableRules, beginnings, earliest, scrubbed_table
+from gazeveil.release.scrub.tables import Lines, TableRules, scrubbed_table
 
 EYENAVGS = TableRules(
     keep=r"viewindex$|quaternion[xyzw]$|gazeq[xyzw]$", shift=r"timestep$|timestamp$", quoted=True
@@ -27,35 +22,13 @@ ET_DK2 = TableRules(
     shift=r"(unity|smi)timestamp$",
     quoted=True,
 )
-HMR = TableRules(
-    keep=r"[xy]coord$|confidence$|pattern$", words=frozenset("fspb"), quoted=True, missing=""
-)
-CATEYES = TableRules(
-    keep=r"theta$|phi$", shift=r"timestamp$", label=r"eventname$|name$", quoted=True
-)
 _PUPILS = TableRules(keep=r"x$|y$|confidence$|diameter$", shift=r"time$")
 
 _FRAME = re.compile(
     r"^\s*frame\s*,\s*(\d{1,9})\s*,\s*forward\s*,([^,]+),([^,]+),\s*eye\s*,([^,]+),([^,]+)$"
 )
-_PAIR = ("data", "events")
 _SPLIT = re.compile(r"\s*[,;\t]\s*|\s+")
 _SCANPATH = ("idx", "longitude", "latitude", "start timestamp", "duration")
-
-
-def is_event_list(head: Head) -> bool:
-    """Whether a file holds the events of a recording of cateyes, which lies beside it."""
-    data = re.sub(r"_events(\.csv(?:\.gz)?)$", r"_data\1", head.path.name)
-    beside = data != head.path.name and (head.path.parent / data).is_file()
-    return beside and header_keys(head) >= {"timestamp", "name"}
-
-
-def scrubbed_angles(path: Path, job: ScrubJob) -> Iterator[str]:
-    """A recording of cateyes, or its events: both share a clock."""
-    both = (re.sub(r"_(?:events|data)(\.csv(?:\.gz)?)$", rf"_{n}\1", path.name) for n in _PAIR)
-    files = {place for name in both if (place := path.parent / name).is_file()} | {path}
-    clock = earliest(beginnings(partial(lines_of, place), CATEYES) for place in files)
-    return scrubbed_table(partial(lines_of, path), CATEYES, job, clock)
 
 
 def scrubbed_pupils(lines: Lines, job: ScrubJob) -> Iterator[str]:

@@ -33,9 +33,10 @@ TOBII_SDK = TableRules(
     keep=(
         r"(left|right)gazepoint(ondisplayarea[xy]?|inusercoordinatesystem[xyz]?|valid(ity)?)$"
         r"|(left|right)pupil(diameter|valid(ity)?)$|(left|right)gazeoriginvalid(ity)?$"
+        r"|[lr](gazepos[23]d|pupildm|validity)|reltimestamp$"
     ),
-    shift=r"(device|system)timestamp$",
-    midpoint=r"(left|right)gazeorigininusercoordinatesystem[xyz]?$",
+    shift=r"(device|system)timestamp$|time$",
+    midpoint=r"(left|right)gazeorigininusercoordinatesystem[xyz]?$|[lr]eyepos3d",
     quoted=True,
 )
 

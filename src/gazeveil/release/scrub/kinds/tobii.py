@@ -1,4 +1,4 @@
-"""Tobii Pro Lab and Studio exports, and files of the TX300 as the SDK for MATLAB saved them."""
+"""Tobii Pro Lab and Studio exports."""
 
 from __future__ import annotations
 
@@ -54,11 +54,4 @@ PRO_LAB = TableRules(
             "eyeclosed",
         ]
     ),
-)
-
-#: Columns of the TX300.
-TX300 = TableRules(
-    keep=r"[lr](gazepos[23]d|pupildm|validity)|reltimestamp$",
-    shift=r"time$",
-    midpoint=r"[lr]eyepos3d",
 )

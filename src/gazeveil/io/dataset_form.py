@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 
 from gazeveil.errors import DataError, FormatError
-from gazeveil.gaze.cohort import Handle
-from gazeveil.io.csv_layout import GAZE_ROLES
-from gazeveil.io.description.doubts import doubts_about_names, doubts_about_units, suggest_pattern
-from gazeveil.io.description.peek import FirstRows
-from gazeveil.io.description.toml_file import FILE_NAME, dataset_toml
+from gazeveil.io.dataset_file import FILE_NAME, dataset_toml
 from gazeveil.io.folder import Found, scan_file, scan_folder
 from gazeveil.io.people import read_people
+from gazeveil.io.plain.roles import GAZE_ROLES
+from gazeveil.io.plain.text import FirstRows
 from gazeveil.io.registry import Format, get
 from gazeveil.io.source import Head
 
@@ -84,26 +81,20 @@ def write_dataset_file(
 
 
 def _text(found: Found, root: Path, common: Mapping[str, object]) -> str:
-    options = {**common, **found.options}
+    options = {k: v for k, v in {**common, **found.options}.items() if k != "guessed"}
     notes = list(found.guesses)
     columns = options.get("columns")
-    named = isinstance(columns, Mapping) and "person" in columns
     files = [Path(h.source) for h in found.handles if h.source]
-    by_place = "pattern" in found.format.options and not named
-    if by_place and not {"pattern", "person"} & options.keys():
-        pattern = suggest_pattern(files, root)
-        doubts = doubts_about_names(found.handles, root)
-        notes += doubts
-        if pattern is not None and doubts:
-            options["pattern"] = pattern
-            found = replace(found, handles=tuple(_renamed(found, options, root)))
+    for doubt in found.doubts:
+        # Patterns stay comments: which of them is right only a person can say.
+        notes += [doubt.sentence] + doubt.remedy.splitlines() * (doubt.topic == "person")
     if found.format.describe is not None and files:
-        options["columns"] = _columns(found.format.describe(files[0], options), columns)
+        described = found.format.describe(files[0], options)
+        options["columns"] = _columns(described, columns)
+        options.setdefault("y_axis", described["y_axis"])
     if "people" not in options and (table := _people_table(found)) is not None:
         options["people"] = table.relative_to(root).as_posix()
         notes.append(f"{options['people']} names some of the people: it is taken for their table.")
-    if found.format.name == "csv":
-        notes += doubts_about_units(dict.fromkeys(files), options)
     return dataset_toml(found.format.name, options, tuple(notes))
 
 
@@ -116,16 +107,9 @@ def _columns(described: Mapping[str, object], said: object) -> dict[str, object]
     return {**needed, **(dict(said) if isinstance(said, Mapping) else {})}
 
 
-def _renamed(found: Found, options: Mapping[str, object], root: Path) -> Iterator[Handle]:
-    """The recordings under a pattern."""
-    reading = {k: v for k, v in options.items() if k in found.format.options}
-    for file in dict.fromkeys(Path(h.source) for h in found.handles):
-        yield from found.format.scan(file, root, **reading)
-
-
 def _people_table(found: Found) -> Path | None:
     """A table of people among the files that are no recordings; None where there is none."""
-    recorded = {h.person for h in found.handles}
+    recorded = {h.person for h in found.handles} | found.names
     for skipped in found.skipped:
         path = Path(skipped.path)
         if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():

@@ -1,11 +1,11 @@
-"""A guess at the layout of delimited files whose columns have their own names.
+"""A guess at the layout of tables whose columns have their own names.
 
 Nothing is guessed that the values leave open: the unit of time is taken where one unit alone gives
 a rate that trackers have (4 to 2,500 Hz spans less than the factor of 1,000 between units), pixels
 where gaze runs far beyond degrees, fractions where it stays within 0 and 1, degrees where it lies
-on both sides of 0. A unit in the column's own name is not overruled, also where it is one that
-nobody reads (`x_cm`). Which way y grows cannot be seen: it is taken downwards. Every guess comes
-with the sentence that says it, and whoever reads gets that sentence.
+on both sides of 0; numbers that trackers write for "lost" count for nothing. A unit in the column's
+own name is not overruled, also where it is one that is not read (`x_cm`). Every guess comes with
+the sentence that says it.
 """
 
 from __future__ import annotations
@@ -13,39 +13,44 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
-from gazeveil.arrays import Floats
+from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.geometry import Screen
-from gazeveil.io.csv_layout import (
+from gazeveil.io.plain.layout import chosen_columns, is_validation
+from gazeveil.io.plain.roles import (
+    EYES,
     GAZE_ROLES,
     has_gaze,
-    is_validation,
     recognise,
     said_gaze_unit,
     said_time_unit,
     unread_unit,
 )
-from gazeveil.io.description.peek import LEAST_ROWS, FirstRows
-from gazeveil.io.source import Head
+from gazeveil.io.plain.text import LEAST_ROWS, FirstRows
 
 #: Rates in hertz that trackers and webcams have.
 SLOWEST_HZ, FASTEST_HZ = 4.0, 2500.0
+#: Numbers that trackers write where there is no gaze.
+LOST_CODES = (0.0, -1.0, -100.0, 9999.0, -9999.0, 99999.0, -32768.0, 1e8)
 _UNIT_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-_MOST_FILES = 5
 
 _TIME_WORDS = re.compile(r"time|stamp|clock|zeit|temps|tiempo|tempo|^t$|^ts|_ms$|_s$|ticks", re.I)
 _COUNTER_WORDS = re.compile(r"frame|index|sample|row|count|number|^n$|^id$|^i$", re.I)
 #: What a pair of columns called <word>x, <word>y holds, and how likely that is gaze.
 _WORTH = (
-    (re.compile(r"gaze|po[rg]|look|blick", re.I), 4),
-    (re.compile(r"eye|auge|^g[xy]|^fix", re.I), 2),
+    (re.compile(r"gaze|po[rg]|look|blick|regard", re.I), 4),
+    (re.compile(r"eye|auge|^g[xy]|^fix|norm_pos", re.I), 2),
     # Gazepoint's best point of gaze is a sample; its point of fixation is not.
     (re.compile(r"bpog", re.I), 1),
-    (re.compile(r"screen|pos|smooth|aver|mean|avg|cyclop", re.I), 1),
-    (re.compile(r"head|mouse|cursor|origin|cornea|camera|cam_|accel|gyro|quat|rot", re.I), -9),
+    (re.compile(r"screen|pos|smooth|aver|mean|avg|cyclop|pred", re.I), 1),
+    (
+        re.compile(
+            r"head|mouse|cursor|origin|cornea|camera|cam_|accel|gyro|quat|rot|q[xyzw]$", re.I
+        ),
+        -9,
+    ),
     (re.compile(r"target|^tar|stim|vel|speed|pupil|size|dev|std|var|raw|res|fov", re.I), -6),
 )
 _LEFT, _RIGHT = (
@@ -56,22 +61,11 @@ _SWAPS = (("x", "y"), ("horizontal", "vertical"), ("hor", "ver"), ("h", "v"), ("
 
 #: Usual screens, width and height in pixels, from small to large.
 _RESOLUTIONS = (
-    (800, 600),
-    (1024, 768),
-    (1280, 720),
-    (1280, 800),
-    (1366, 768),
-    (1280, 1024),
-    (1440, 900),
-    (1600, 900),
-    (1680, 1050),
-    (1920, 1080),
-    (1920, 1200),
-    (2560, 1440),
-    (2560, 1600),
+    *((800, 600), (1024, 768), (1280, 720), (1280, 800), (1366, 768), (1280, 1024), (1440, 900)),
+    *((1600, 900), (1680, 1050), (1920, 1080), (1920, 1200), (2560, 1440), (2560, 1600)),
     (3840, 2160),
 )
-# A 24-inch screen at a desk: what is taken where nobody says size and distance.
+# A 24-inch screen at a desk: what is taken where size and distance are not said.
 _DIAGONAL_MM, _DISTANCE_MM = 610.0, 650.0
 
 
@@ -162,9 +156,14 @@ def time_unit_of(ticks: Floats) -> str | None:
     return fits[0] if len(fits) == 1 else None
 
 
+def is_code(x: Floats, y: Floats, missing: Sequence[float] = ()) -> Bools:
+    """Where both coordinates are the same number that means lost."""
+    return (x == y) & np.isin(x, [*LOST_CODES, *missing])
+
+
 def gaze_unit_of(x: Floats, y: Floats) -> str | None:
     """`px`, `px-centred`, `fraction` or `deg` where the values allow no other; else None."""
-    seen = np.isfinite(x) & np.isfinite(y) & ~((x == 0) & (y == 0))
+    seen = np.isfinite(x) & np.isfinite(y) & ~is_code(x, y)
     if np.count_nonzero(seen) < LEAST_ROWS:
         return None
     values = np.stack((x[seen], y[seen]))
@@ -183,8 +182,8 @@ def guess_screen(x: Floats, y: Floats, unit: str) -> Screen:
     median: people look at the middle of a screen more than at its edges.
     """
     centred = 2.0 if unit == "px-centred" else 1.0
-    seen = np.isfinite(x) & np.isfinite(y)
-    values = np.stack((x[seen], y[seen]))
+    seen = np.isfinite(x) & np.isfinite(y) & ~is_code(x, y)
+    values = np.stack((x[seen], y[seen])) if seen.any() else np.zeros((2, 1))
     far = centred * np.percentile(np.abs(values), 98, axis=1)
     middle = np.median(values, axis=1) if unit == "px" else np.zeros(2)
     sizes = [r for r in _RESOLUTIONS if r[0] >= far[0] and r[1] >= far[1]] or [_RESOLUTIONS[-1]]
@@ -197,16 +196,15 @@ def guess_screen(x: Floats, y: Floats, unit: str) -> Screen:
     )
 
 
-def guess_layout(files: Sequence[Path], options: Mapping[str, object]) -> Guess:
-    """What the options and the column names leave open, as far as the values decide it. Files are
-    of one layout; the first five are looked at.
+def guess_layout(looked: Sequence[FirstRows], options: Mapping[str, object]) -> Guess:
+    """What the options and the column names leave open, as far as the values of the first rows of
+    all files decide it; the files are of one layout.
     """
-    looked = [FirstRows.of(Head.of(p), options) for p in files[:_MOST_FILES]]
     looked = [rows for rows in looked if rows.is_headed and len(rows.cells) >= LEAST_ROWS]
     if not looked or is_validation(looked[0].names):
         return Guess()
     first = looked[0]
-    said = _mapping(options.get("columns"))
+    said = chosen_columns(options)
     roles = {**recognise(first.names), **said}
     columns = guess_columns(first, roles, options.get("rate_hz") is not None)
     roles |= columns
@@ -218,10 +216,6 @@ def guess_layout(files: Sequence[Path], options: Mapping[str, object]) -> Guess:
         guessed |= part.options
         sentences += part.sentences
     return Guess(guessed, tuple(s.rstrip(".") + "." for s in sentences))
-
-
-def _mapping(value: object) -> dict[str, str]:
-    return {str(k): str(v) for k, v in value.items()} if isinstance(value, Mapping) else {}
 
 
 def _guess_time(
@@ -247,53 +241,52 @@ def _guess_time(
     return Guess({"time_unit": unit}, (sentence,))
 
 
+def gaze_of(
+    rows: FirstRows, roles: Mapping[str, str], options: Mapping[str, object]
+) -> list[tuple[str, str, Floats, Floats]]:
+    """Both columns of gaze and of each eye, with their first values, NaN where `missing` says."""
+    pairs = [(roles[f"{e}x"], roles[f"{e}y"]) for e in EYES if {f"{e}x", f"{e}y"} <= roles.keys()]
+    lost = missing_of(options)
+    found = []
+    for a, b in pairs:
+        if {a, b} <= set(rows.names):
+            x, y = (np.where(np.isin(v := rows.numbers(n), lost), np.nan, v) for n in (a, b))
+            found.append((a, b, x, y))
+    return found
+
+
 def _guess_gaze(
     looked: Sequence[FirstRows], roles: Mapping[str, str], options: Mapping[str, object]
 ) -> Guess:
     columns = [roles[r] for r in GAZE_ROLES if r in roles]
-    pairs = [
-        (roles[f"{eye}x"], roles[f"{eye}y"])
-        for eye in ("", "left_", "right_")
-        if {f"{eye}x", f"{eye}y"} <= roles.keys()
-    ]
-    if not pairs:
+    found = [pair for rows in looked for pair in gaze_of(rows, roles, options)]
+    if not found:
         return Guess()
-    values = [
-        (rows.numbers(x), rows.numbers(y))
-        for rows in looked
-        for x, y in pairs
-        if {x, y} <= set(rows.names)
-    ]
-    x, y = (np.concatenate([v[i] for v in values]) for i in (0, 1))
-    missing = _missing(options)
-    x, y = (np.where(np.isin(v, missing), np.nan, v) for v in (x, y))
+    x_name, y_name = found[0][:2]
+    x, y = (np.concatenate([pair[i] for pair in found]) for i in (2, 3))
     said = options.get("unit") or said_gaze_unit(columns)
     unit = said if isinstance(said, str) else gaze_unit_of(x, y)
     if unit is None or (not said and any(unread_unit(c, "gaze") for c in columns)):
         return Guess()
-    found: dict[str, object] = {} if said else {"unit": unit}
+    guessed: dict[str, object] = {} if said else {"unit": unit}
     sentences = []
     if not said:
-        low, high = (f(np.stack((x, y)), axis=1) for f in (np.nanmin, np.nanmax))
+        plain = ~is_code(x, y)
+        low, high = (f(np.stack((x[plain], y[plain])), axis=1) for f in (np.nanmin, np.nanmax))
         sentences.append(
             f"Guessed from gaze of {low[0]:g} to {high[0]:g} (x) and {low[1]:g} to {high[1]:g} (y):"
-            f" '{pairs[0][0]}' and '{pairs[0][1]}' are {_UNIT_WORDS[unit]}"
+            f" '{x_name}' and '{y_name}' are {_UNIT_WORDS[unit]}"
         )
-        if unit in ("px-centred", "deg") and "y_axis" not in options:
-            sentences[-1] += (
-                f", and '{pairs[0][1]}' grows downwards; where it grows upwards, as PsychoPy's"
-                " does, say y_axis='up'"
-            )
     needs_screen = unit in ("px", "px-centred", "fraction") and np.isfinite(x).sum() >= LEAST_ROWS
     if needs_screen and options.get("screen") is None and options.get("space") is None:
         screen = guess_screen(x, y, unit)
-        found |= {"screen": screen, "assumed": True}
+        guessed |= {"screen": screen, "assumed": True}
         sentences.append(
             f"Assumed a screen of {screen.width_px:g} x {screen.height_px:g} px,"
             f" {screen.width_mm:g} x {screen.height_mm:g} mm, {screen.distance_mm:g} mm away:"
             " measure yours and say it, because degrees depend on it"
         )
-    return Guess(found, tuple(sentences))
+    return Guess(guessed, tuple(sentences))
 
 
 _UNIT_WORDS = {
@@ -304,7 +297,8 @@ _UNIT_WORDS = {
 }
 
 
-def _missing(options: Mapping[str, object]) -> list[float]:
+def missing_of(options: Mapping[str, object]) -> list[float]:
+    """Numbers that the option `missing` says are lost samples."""
     said = options.get("missing", ())
     values = said if isinstance(said, list | tuple) else [said]
     return [float(v) for v in values if isinstance(v, int | float)]

@@ -1,4 +1,5 @@
-"""The layout of a delimited file: which column is which, in what units, in what space.
+"""The layout of a table: which column is which, in what units, in what space, and where each of
+these facts comes from.
 
 Options go first and the names of the columns second; what neither says is asked for.
 """
@@ -6,100 +7,47 @@ Options go first and the names of the columns second; what neither says is asked
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gazeveil import checks
 from gazeveil.errors import FormatError
+from gazeveil.gaze.facts import FILE, GUESSED, SAID, Fact
 from gazeveil.gaze.geometry import Screen
-from gazeveil.io.parsing.delimited import key
+from gazeveil.io.parsing.delimited import NO, YES
 from gazeveil.io.parsing.json_text import read_json
 from gazeveil.io.parsing.table import UNIT_NS, listed
+from gazeveil.io.plain.roles import (
+    DEPTH_ROLES,
+    EYES,
+    FLAG_ROLES,
+    GAZE_ROLES,
+    KEY_ROLES,
+    ROLES,
+    ask_which,
+    flag_role,
+    has_gaze,
+    recognise,
+    said_gaze_unit,
+    said_time_unit,
+    said_y_axis,
+    squeezed,
+    unread_unit,
+)
+from gazeveil.io.plain.text import FirstRows, comment_of, separator_of
 
 #: What gaze may be counted in.
 UNITS = (
-    *("deg", "rad", "lonlat", "px", "px-centred", "fraction", "equirect"),
+    *("deg", "rad", "lonlat", "lonlat-rad", "px", "px-centred", "fraction", "equirect"),
     *("vector", "vector-openxr"),
 )
 #: Units of directions: x right, y up and z forward (Unity, Varjo) or backward (OpenXR, OpenGL).
 VECTOR_UNITS = ("vector", "vector-openxr")
-
-GAZE_ROLES = ("x", "y", "left_x", "left_y", "right_x", "right_y")
-#: The third component of directions.
-DEPTH_ROLES = ("z", "left_z", "right_z")
-# Names behind a bar say less: they go by where no name before it is there.
-_SPELLINGS = {
-    "t": (
-        "gazetimestamp recordingtimestamp recordingtime sampletime | t time timestamp timestamps"
-    ),
-    "x": "gazex xgaze gazepointx porx gx | x posx eyex xpos lon longitude",
-    "y": "gazey ygaze gazepointy pory gy | y posy eyey ypos lat latitude",
-    "left_x": (
-        "leftgazex gazexleft gazeleftx leftgazepointx gazepointleftx lporx | leftx xleft lx xl"
-    ),
-    "left_y": (
-        "leftgazey gazeyleft gazelefty leftgazepointy gazepointlefty lpory | lefty yleft ly yl"
-    ),
-    "right_x": (
-        "rightgazex gazexright gazerightx rightgazepointx gazepointrightx rporx |"
-        " rightx xright rx xr"
-    ),
-    "right_y": (
-        "rightgazey gazeyright gazerighty rightgazepointy gazepointrighty rpory |"
-        " righty yright ry yr"
-    ),
-    "z": "gazez zgaze gz | z eyez",
-    "left_z": "leftgazez gazezleft gazeleftz | leftz zleft lz zl",
-    "right_z": "rightgazez gazezright gazerightz | rightz zright rz zr",
-    "valid": "valid isvalid validity",
-    "left_valid": "leftvalid validleft lvalid",
-    "right_valid": "rightvalid validright rvalid",
-    "pupil": "pupil pupilsize pupildiameter pupilarea",
-    "left_pupil": "leftpupil pupilleft leftpupilsize leftpupildiameter pupildiameterleft",
-    "right_pupil": "rightpupil pupilright rightpupilsize rightpupildiameter pupildiameterright",
-    "confidence": "confidence conf",
-    "label": "label labels event eventtype eyemovementtype emtype",
-    "person": (
-        "person participant participantid participantname subject subjectid subj user "
-        "userid username observer"
-    ),
-    "stimulus": (
-        "stimulus stimulusname stimulusid stim image imagename video videoname clip "
-        "media medianame trial trialid"
-    ),
-    "session": "session sessionid",
-    "task": "task taskname",
-}
-#: Role -> names that are recognised, compared without case, punctuation and unit.
-ROLES = {role: tuple(names.replace("|", "").split()) for role, names in _SPELLINGS.items()}
-_RANKS = {role: [r.split() for r in names.split("|")] for role, names in _SPELLINGS.items()}
-
-#: Spellings of units in column names.
-_TIME_UNITS = {
-    **dict.fromkeys(("s", "sec", "seconds"), "s"),
-    **dict.fromkeys(("ms", "msec"), "ms"),
-    **dict.fromkeys(("us", "µs", "μs", "usec"), "us"),
-    "ns": "ns",
-    "100ns": "100ns",
-}
-_GAZE_UNITS = {
-    **dict.fromkeys(("deg", "degree", "degrees", "°", "dva"), "deg"),
-    "rad": "rad",
-    **dict.fromkeys(("px", "pix", "pixel", "pixels"), "px"),
-}
-#: Units that are known and not read: a guess must not overrule a name that says one.
-_UNREAD_TIME = frozenset({"min", "mins", "minutes", "h", "hours"})
-_UNREAD_GAZE = frozenset(
-    {"m", "metres", "meters", "cm", "mm", "in", "inch", "inches", "arcmin", "arcsec", "mrad"}
-    | {"percent", "pct", "%"}
-)
-_SUFFIX = re.compile(
-    r"^(?P<base>.*?)[\s_.\-]*"
-    r"(?:\[\s*(?P<square>[^\]]+?)\s*\]|\(\s*(?P<round>[^)]+?)\s*\)"
-    r"|(?<=[\s_.\-])(?P<bare>[A-Za-z0-9µμ°]+))\s*$"
-)
+#: Units whose y grows upwards by definition, unless the user says otherwise.
+_UP = ("lonlat", "lonlat-rad", *VECTOR_UNITS)
+# A key has few values: more than this share of the first rows, and it counts them.
+_MOST_VALUES = 0.1
 
 # The screen of ETDQualitizer's published example.
 _VALIDATION_SCREEN = Screen(1920, 1080, 528.0, 297.0, 650.0)
@@ -109,6 +57,8 @@ _VALIDATION_KEYS = frozenset({"timestamp", "targetid", "tarx", "tary"})
 LAYOUT_OPTIONS = frozenset(
     [
         "columns",
+        "ignore",
+        "rows",
         "time_unit",
         "unit",
         "y_axis",
@@ -129,92 +79,45 @@ _OWNER = "Format csv"
 
 @dataclass(frozen=True)
 class Layout:
-    """How one file is to be read: column of each role, units, geometry."""
+    """How one file is read: column of each role, units, geometry, and what is not used."""
 
     columns: tuple[tuple[str, str], ...]
+    unused: tuple[str, ...]
     time_unit: str
     unit: str
     y_axis: str
     space: str | None
     screen: Screen | None
     panorama: tuple[float, float] | None
-    missing: tuple[float, ...]
+    missing: tuple[float, ...] | None
     separator: str | None
     decimal: str | None
     comment: str
     assumed: bool = False
     rate_hz: float | None = None
     frame_interval_s: float | tuple[tuple[str, float], ...] | None = None
+    rows: tuple[tuple[str, str], ...] = ()
+    table: str | None = None
+    whole_times: bool = False
+    facts: tuple[tuple[str, Fact], ...] = field(default=(), compare=False)
 
     def column(self, role: str) -> str | None:
         """The file's column for a role, or None."""
         return dict(self.columns).get(role)
 
 
-def split_unit(name: str) -> tuple[str, str]:
-    """A column name's key without its unit, and the unit's word; the word is empty where the name
-    says none.
-    """
-    parts = _SUFFIX.match(name.strip())
-    if parts is not None:
-        unit = (parts["square"] or parts["round"] or parts["bare"]).lower()
-        if unit in _TIME_UNITS or unit in _GAZE_UNITS:
-            return key(parts["base"]), unit
-        if parts["square"] or parts["round"]:
-            return key(parts["base"]), ""
-    return key(name), ""
-
-
-def unread_unit(name: str, of: str) -> str:
-    """The unit that a column of `"time"` or `"gaze"` says in its name, where it is a known one that
-    is not read; else an empty text.
-    """
-    parts = _SUFFIX.match(name.strip())
-    if parts is None:
-        return ""
-    unit = (parts["square"] or parts["round"] or parts["bare"]).lower()
-    return unit if unit in (_UNREAD_TIME if of == "time" else _UNREAD_GAZE) else ""
-
-
-def recognise(names: Iterable[str]) -> dict[str, str]:
-    """Role -> column, for the names that are recognised; an earlier spelling in :data:`ROLES` goes
-    first.
-
-    A name that says gaze goes before one that does not: where `left_gaze_x` and its kind are there,
-    `x` and `y` are a target or a mouse.
-    """
-    fitting = _fitting(names)
-    explicit = [
-        r for r in GAZE_ROLES if r in fitting and split_unit(fitting[r][0])[0] in _RANKS[r][0]
-    ]
-    if has_gaze(dict.fromkeys(explicit, "")) and not {"x", "y"} & set(explicit):
-        fitting = {role: found for role, found in fitting.items() if role not in ("x", "y", "z")}
-    return {role: found[0] for role, found in fitting.items()}
-
-
-def _fitting(names: Iterable[str]) -> dict[str, list[str]]:
-    """Role -> the columns that fit it equally well, at least one."""
-    by_key: dict[str, str] = {}
-    for name in names:
-        by_key.setdefault(split_unit(name)[0], name)
-    found = {
-        role: [[by_key[s] for s in spellings if s in by_key] for spellings in ranks]
-        for role, ranks in _RANKS.items()
-    }
-    return {role: next(filter(None, ranks)) for role, ranks in found.items() if any(ranks)}
-
-
-def has_gaze(roles: Mapping[str, str]) -> bool:
-    """Whether both coordinates of gaze, or of an eye, are there."""
-    return any({f"{eye}x", f"{eye}y"} <= roles.keys() for eye in ("", "left_", "right_"))
-
-
 def is_validation(names: Iterable[str]) -> bool:
     """Whether these are the columns of ETDQualitizer's validation data, whose units are known."""
-    return {key(n) for n in names} >= _VALIDATION_KEYS
+    return {squeezed(n) for n in names} >= _VALIDATION_KEYS
 
 
-def plan_layout(path: Path, names: list[str], options: Mapping[str, object]) -> Layout:
+def chosen_columns(options: Mapping[str, object]) -> dict[str, str]:
+    """The option `columns`, as role to name."""
+    columns = options.get("columns")
+    return {str(k): str(v) for k, v in columns.items()} if isinstance(columns, Mapping) else {}
+
+
+def plan_layout(first: FirstRows, options: Mapping[str, object]) -> Layout:
     """Match columns and units, from the options first and from the names second.
 
     Raises
@@ -222,8 +125,10 @@ def plan_layout(path: Path, names: list[str], options: Mapping[str, object]) -> 
     FormatError
         For a column or a unit that neither says; the message names the option.
     """
-    rate_hz = _rate_hz(options)
-    roles = _roles(path, names, options, rate_hz is not None)
+    path, names = first.path, list(first.names)
+    rate_hz = options.get("rate_hz")
+    rate_hz = None if rate_hz is None else checks.positive(_OWNER, "rate_hz", rate_hz)
+    roles = _roles(first, options, rate_hz is not None)
     validation = is_validation(names) and "unit" not in options
     interval_s = _frame_interval_s(options.get("frame_interval_s"))
     time_unit = (
@@ -238,23 +143,24 @@ def plan_layout(path: Path, names: list[str], options: Mapping[str, object]) -> 
         checks.refuse(_OWNER, "screen", "a Screen", screen)
     assumed = validation and screen is None
     screen = _VALIDATION_SCREEN if assumed else screen
-    missing, decimal = options.get("missing", ()), options.get("decimal")
+    missing, decimal = options.get("missing"), options.get("decimal")
     if decimal is not None:
         decimal = checks.one_of(_OWNER, "decimal", decimal, (".", ","))
-    return Layout(
+    kept_rows = _mapping(path, names, options, "rows")
+    y_axis, y_fact = _y_axis(roles, unit, options, validation)
+    used = {*roles.values(), *(name for name, _ in kept_rows), *_ignored(options)}
+    layout = Layout(
         columns=tuple(sorted(roles.items())),
+        unused=tuple(n for n in names if n and n not in used),
         time_unit=time_unit,
         unit=unit,
         space=_space(path, unit, options, screen),
         panorama=_panorama(path, unit, options.get("panorama")),
-        y_axis=checks.one_of(
-            _OWNER,
-            "y_axis",
-            options.get("y_axis", "up" if unit in VECTOR_UNITS else "down"),
-            ("down", "up"),
-        ),
+        y_axis=y_axis,
         screen=screen,
-        missing=tuple(
+        missing=None
+        if missing is None
+        else tuple(
             checks.number(_OWNER, "missing", m)
             for m in (missing if isinstance(missing, tuple | list) else (missing,))
         ),
@@ -264,12 +170,89 @@ def plan_layout(path: Path, names: list[str], options: Mapping[str, object]) -> 
         assumed=assumed or options.get("assumed") is True,
         rate_hz=rate_hz,
         frame_interval_s=interval_s,
+        rows=kept_rows,
+        table=None if options.get("table") is None else str(options["table"]),
+        whole_times="t" in roles and all(c.lstrip("+-").isdigit() for c in first.words(roles["t"])),
     )
+    facts = {**_layout_facts(layout, options), "y_axis": y_fact}
+    return replace(layout, facts=tuple(facts.items()))
 
 
-def _rate_hz(options: Mapping[str, object]) -> float | None:
-    rate_hz = options.get("rate_hz")
-    return None if rate_hz is None else checks.positive(_OWNER, "rate_hz", rate_hz)
+def _layout_facts(layout: Layout, options: Mapping[str, object]) -> dict[str, Fact]:
+    """Facts of clock, unit, screen and validity."""
+    guessed = options.get("guessed", ())
+    assert isinstance(guessed, tuple)
+
+    def fact(option: str, value: str, basis: str) -> Fact:
+        if option in guessed:
+            return Fact(value, GUESSED, "its values")
+        return Fact(value, SAID, option) if option in options else Fact(value, FILE, basis)
+
+    clock = layout.column("t")
+    if clock is None:
+        facts = {"clock": Fact(f"{layout.rate_hz:g} Hz, no column of times", SAID, "rate_hz")}
+    else:
+        option = "frame_interval_s" if layout.time_unit == "frame" else "time_unit"
+        facts = {"clock": fact(option, f"'{clock}', {layout.time_unit}", "name of the column")}
+    facts["unit"] = fact("unit", layout.unit, "names of the columns")
+    if layout.screen is not None and not layout.assumed:
+        facts["screen"] = Fact(_screen_words(layout.screen), SAID, "screen")
+    flags = [f"'{name}' ({role})" for role, name in layout.columns if role in FLAG_ROLES]
+    flags += [f"{m:g} means lost" for m in layout.missing or ()]
+    basis = "option 'missing'" if layout.missing else "names of the columns"
+    where = SAID if layout.missing else FILE
+    facts["validity"] = Fact(", ".join(flags) or "where gaze is a number", where, basis)
+    return facts
+
+
+def _screen_words(screen: Screen) -> str:
+    size = f"{screen.width_px:g} x {screen.height_px:g} px"
+    size += f", {screen.width_mm:g} x {screen.height_mm:g} mm"
+    return f"{size}, {screen.distance_mm:g} mm away"
+
+
+def _y_axis(
+    roles: Mapping[str, str], unit: str, options: Mapping[str, object], validation: bool
+) -> tuple[str, Fact]:
+    """Direction in which y grows, and where that comes from."""
+    said = options.get("y_axis")
+    if said is not None:
+        axis = checks.one_of(_OWNER, "y_axis", said, ("down", "up"))
+        return axis, Fact(axis, SAID, "y_axis")
+    if unit in _UP:
+        return "up", Fact("up", FILE, "the unit")
+    named = said_y_axis(next(roles[f"{eye}y"] for eye in EYES if f"{eye}y" in roles))
+    if named is not None or validation:
+        axis = named or "down"
+        return axis, Fact(axis, FILE, "name of the column")
+    return "down", Fact("down", GUESSED, "what is usual")
+
+
+def _ignored(options: Mapping[str, object]) -> tuple[str, ...]:
+    """Columns that the user says are not to be used."""
+    ignored = options.get("ignore", ())
+    if isinstance(ignored, str):
+        ignored = (ignored,)
+    if not isinstance(ignored, tuple | list) or not all(isinstance(n, str) for n in ignored):
+        checks.refuse(_OWNER, "ignore", "names of columns", ignored)
+    return tuple(ignored)
+
+
+def _mapping(
+    path: Path, names: list[str], options: Mapping[str, object], name: str
+) -> tuple[tuple[str, str], ...]:
+    """An option of columns and words, with the file's own spelling of each column."""
+    value = options.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        checks.refuse(_OWNER, name, "a mapping of column name to word", value)
+    present = {squeezed(n): n for n in names}
+    for column in value:
+        if squeezed(str(column)) not in present:
+            problem = f"there is no column '{column}' (columns: {listed(names)})"
+            raise FormatError(path, problem, f"Mend {name}=.")
+    return tuple((present[squeezed(str(c))], str(word)) for c, word in value.items())
 
 
 def _frame_interval_s(option: object) -> float | tuple[tuple[str, float], ...] | None:
@@ -283,41 +266,22 @@ def _frame_interval_s(option: object) -> float | tuple[tuple[str, float], ...] |
     return None if option is None else checks.positive(_OWNER, "frame_interval_s", option)
 
 
-def said_time_unit(column: str) -> str | None:
-    """The unit of time that a column's name says, or None."""
-    return _TIME_UNITS.get(split_unit(column)[1])
-
-
-def said_gaze_unit(columns: Iterable[str]) -> str | None:
-    """The one unit of gaze that all these names say, or None."""
-    units = {_GAZE_UNITS.get(split_unit(c)[1]) for c in columns}
-    return units.pop() if len(units) == 1 else None
-
-
-def separator_of(options: Mapping[str, object]) -> str | None:
-    """The separator that the options say, or None."""
-    separator = options.get("separator")
-    if separator is not None and not (isinstance(separator, str) and len(separator) == 1):
-        checks.refuse(_OWNER, "separator", "one character", separator)
-    return separator
-
-
-def comment_of(options: Mapping[str, object]) -> str:
-    """What a line of comment begins with."""
-    return str(options.get("comment", "#"))
-
-
-def _roles(
-    path: Path, names: list[str], options: Mapping[str, object], rated: bool
-) -> dict[str, str]:
+def _roles(first: FirstRows, options: Mapping[str, object], rated: bool) -> dict[str, str]:
     """Role -> column; gaze is among them, and time unless a rate gives it."""
-    roles, chosen = recognise(names), dict[str, str]()
+    path, names, ignored = first.path, list(first.names), _ignored(options)
+    free = [n for n in names if n not in ignored]
+    roles, chosen = recognise(free), dict[str, str]()
+    roles = {r: n for r, n in roles.items() if r not in KEY_ROLES or _is_key(first, n)}
     if options.get("columns") is not None:
         chosen = _chosen_columns(path, names, options["columns"])
         # A column the user gave to one role is not taken for another.
         roles = {**{r: n for r, n in roles.items() if n not in chosen.values()}, **chosen}
         if has_gaze(chosen):
             roles = {r: n for r, n in roles.items() if r in chosen or r not in GAZE_ROLES}
+    for name in free:
+        role = flag_role(name)
+        if role is not None and role not in roles and _is_flag(first, name):
+            roles[role] = name
     for missing, subject, remedy in (
         ("t" not in roles and not rated, "no time column is", "Name it with columns={'t': ...}."),
         (
@@ -328,48 +292,33 @@ def _roles(
     ):
         if missing:
             raise FormatError(path, f"{subject} recognised (columns: {listed(names)})", remedy)
-    ask_which(path, names, {r: n for r, n in roles.items() if r not in chosen}, chosen)
+    ask_which(path, free, {r: n for r, n in roles.items() if r not in chosen}, chosen)
     return roles
 
 
-def ask_which(
-    path: Path | str, names: Sequence[str], roles: Mapping[str, str], chosen: Mapping[str, str]
-) -> None:
-    """Refuse where another column fits the time, or gaze, as well as the one that was taken.
+def _is_key(first: FirstRows, name: str) -> bool:
+    """Whether a column tells recordings apart and does not count rows."""
+    words = first.words(name)
+    return len(set(words)) <= max(10, _MOST_VALUES * len(words))
 
-    Parameters
-    ----------
-    path : Path or str
-        The file, for the message.
-    names : sequence of str
-        Its columns.
-    roles, chosen : mapping of role to column
-        What was recognised, and what the user said.
-    """
-    fitting = _fitting(names)
-    for role in ("t", *GAZE_ROLES):
-        both = [n for n in fitting.get(role, ()) if n not in chosen.values()]
-        if role in roles and len(both) > 1:
-            wanted = "'t': ..." if role == "t" else f"'{role[:-1]}x': ..., '{role[:-1]}y': ..."
-            raise FormatError(
-                path,
-                f"{' and '.join(repr(n) for n in both)} may each be '{role}'",
-                f"Say which is, with columns={{{wanted}}}, as an option or in dataset.toml.",
-            )
+
+def _is_flag(first: FirstRows, name: str) -> bool:
+    """Whether a column holds yes and no: codes and other words are asked about."""
+    return {w.lower() for w in first.words(name)} <= {*YES, *NO}
 
 
 def _chosen_columns(path: Path, names: list[str], columns: object) -> dict[str, str]:
     """The `columns` option with the file's own spelling of each column."""
     if not isinstance(columns, Mapping):
         checks.refuse(_OWNER, "columns", "a mapping of role to column name", columns)
-    wanted = {str(role): str(name) for role, name in columns.items()}
-    checks.known_options("The columns map of format csv", wanted, ROLES)
-    present = {key(n): n for n in names}
-    for role, name in wanted.items():
-        if key(name) not in present:
+    chosen = {str(role): str(name) for role, name in columns.items()}
+    checks.known_options("The columns map of format csv", chosen, ROLES)
+    present = {squeezed(n): n for n in names}
+    for role, name in chosen.items():
+        if squeezed(name) not in present:
             problem = f"there is no column '{name}' for '{role}' (columns: {listed(names)})"
             raise FormatError(path, problem, "Mend the columns= map.")
-    return {role: present[key(name)] for role, name in wanted.items()}
+    return {r: n if n in names else present[squeezed(n)] for r, n in chosen.items()}
 
 
 def _time_unit(
@@ -434,7 +383,7 @@ def _with_depth(path: Path, names: list[str], roles: dict[str, str], unit: str) 
     """The roles with the third components of directions, and without them in other units."""
     if unit not in VECTOR_UNITS:
         return {r: n for r, n in roles.items() if r not in DEPTH_ROLES}
-    for eye in ("", "left_", "right_"):
+    for eye in EYES:
         if {f"{eye}x", f"{eye}y"} <= roles.keys() and f"{eye}z" not in roles:
             raise FormatError(
                 path,
@@ -452,7 +401,7 @@ def _space(
     space = options.get("space")
     if space is not None:
         space = checks.one_of(_OWNER, "space", space, ("screen", "sphere"))
-    if unit in ("lonlat", "equirect", *VECTOR_UNITS):
+    if unit in ("equirect", *_UP):
         return "sphere"
     if unit in ("px", "px-centred"):
         if space == "sphere":

@@ -24,7 +24,12 @@
     distance_mm = 450
 
 Every key is optional. Options of a call go before the file; a key that nobody reads is an error,
-never ignored.
+never ignored. `ignore = ["note"]` names columns that are not to be used, `[rows]` has the word that
+a column holds in rows that are samples.
+
+`index = "recordings.csv"` names a table that says whose each file is: columns `file` (relative to
+the table), `person` and `stimulus`; `session`, `task`, `rate_hz`, `space` (`screen` or `sphere`)
+and the five numbers of a screen where they are known. Files that it does not list are left out.
 """
 
 from __future__ import annotations
@@ -39,6 +44,7 @@ from pathlib import Path
 from gazeveil import checks
 from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gaze.geometry import SCREEN_SIZES, Screen
+from gazeveil.gaze.recording import KEY_NAMES
 from gazeveil.io.source import cannot_open
 
 #: Name of the file that is looked for beside the recordings.
@@ -48,6 +54,7 @@ FILE_NAME = "dataset.toml"
 _UNITS = {"time": "time_unit", "gaze": "unit", "y_axis": "y_axis", "missing": "missing"}
 #: Keys of the file that are options of the reader under the same name.
 _SAME = (
+    "ignore",
     "pattern",
     "person",
     "stimulus",
@@ -63,7 +70,8 @@ _SAME = (
     "frame",
 )
 _PATHS = ("people", "index", "frame_interval_s")
-_KEYS = ("format", *_PATHS, "columns", "units", "screen", "options", *_SAME)
+_TABLES = ("columns", "rows")
+_KEYS = ("format", *_PATHS, *_TABLES, "units", "screen", "options", *_SAME)
 
 
 @dataclass(frozen=True)
@@ -100,16 +108,22 @@ def read_dataset_file(path: Path) -> DatasetFile:
             path, f"it is not TOML ({error})", "Mend the line; text stands in quotes."
         ) from error
     try:
-        return _described(path, content)
+        return described(path, content)
     except ParameterError as error:
         raise FormatError(path, str(error).rstrip("."), "Mend the file.") from error
 
 
-def _described(path: Path, content: Mapping[str, object]) -> DatasetFile:
+def described(path: Path, content: Mapping[str, object]) -> DatasetFile:
+    """What the content of a `dataset.toml` at `path` says.
+
+    Raises
+    ------
+    ParameterError
+        For a key that nobody reads, or a value of the wrong kind.
+    """
     checks.known_options(FILE_NAME, content, _KEYS)
     options: dict[str, object] = {k: content[k] for k in _SAME if k in content}
-    if "columns" in content:
-        options["columns"] = _section(content, "columns")
+    options |= {name: _section(content, name) for name in _TABLES if name in content}
     units = _section(content, "units")
     checks.known_options(f"[units] of {FILE_NAME}", units, _UNITS)
     options |= {_UNITS[k]: v for k, v in units.items()}
@@ -159,7 +173,7 @@ def dataset_toml(format_name: str, options: Mapping[str, object], notes: tuple[s
     if interval is not None and not isinstance(interval, Mapping):
         lines.append(f"frame_interval_s = {_value(interval)}")
     sections: dict[str, Mapping[str, object]] = {
-        "columns": _mapping(options.get("columns")),
+        **{name: _mapping(options.get(name)) for name in _TABLES},
         "units": {k: options[o] for k, o in _UNITS.items() if o in options},
         "screen": _screen_out(options),
         "frame_interval_s": _mapping(interval),
@@ -206,3 +220,51 @@ def _value(value: object) -> str:
         return "{" + ", ".join(f"{_key(str(k))} = {_value(v)}" for k, v in value.items()) + "}"
     text = os.fspath(value) if isinstance(value, os.PathLike) else str(value)
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def read_index(path: Path) -> dict[Path, dict[str, object]]:
+    """File -> options of the reader that are its own.
+
+    Raises
+    ------
+    FormatError
+        Without the columns file, person and stimulus, for a file that is listed twice, is not
+        there or lies outside the folder, or for a number that is none.
+    """
+    # Only here: tables need polars, which other formats do without.
+    from gazeveil.io.parsing.delimited import open_sheet
+
+    table = open_sheet(path, comment="").table
+    missing = [n for n in ("file", "person", "stimulus") if not table.has(n)]
+    if missing:
+        problem = f"there is no column '{missing[0]}' (columns: {', '.join(table.names)})"
+        raise FormatError(path, problem, "An index has file, person and stimulus.", 1)
+    known = [n for n in (*KEY_NAMES, "rate_hz", "space", *SCREEN_SIZES) if table.has(n)]
+    cells = {n: table.words(n) for n in known}
+    root = path.parent.resolve()
+    result: dict[Path, dict[str, object]] = {}
+    for row, name in enumerate(table.words("file")):
+        file = path.parent / name
+        line = table.line_of(row)
+        if root not in file.resolve().parents:
+            raise FormatError(path, f"'{name}' lies outside the folder", "Mend the line.", line)
+        if not file.is_file():
+            raise FormatError(path, f"there is no file '{name}'", "Mend the line.", line)
+        if file in result:
+            raise FormatError(path, f"'{name}' is listed twice", "Remove one line.", line)
+        result[file] = _options({n: c[row] for n, c in cells.items()}, path, line)
+    return result
+
+
+def _options(cells: Mapping[str, str], path: Path, line: int) -> dict[str, object]:
+    options: dict[str, object] = {n: cells[n] for n in KEY_NAMES if cells.get(n)}
+    try:
+        if cells.get("rate_hz"):
+            options["rate_hz"] = float(cells["rate_hz"])
+        if all(cells.get(n) for n in SCREEN_SIZES):
+            options["screen"] = Screen(*(float(cells[n]) for n in SCREEN_SIZES))
+        elif cells.get("space"):
+            options["space"] = cells["space"]
+    except ValueError as error:
+        raise FormatError(path, "a number of this line is none", "Mend the line.", line) from error
+    return options

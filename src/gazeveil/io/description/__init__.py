@@ -1,1 +1,0 @@
-"""What a folder of recordings says about itself, what is guessed, and which guesses look wrong."""

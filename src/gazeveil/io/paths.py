@@ -1,0 +1,313 @@
+"""Person and stimulus in paths: which parts of a path may name the participant, and how many people
+each reading gives.
+
+A path is read without a question only where one of its parts alone looks like a participant in all
+files (`p01`, `sub-03`, `VP 7`, `被试01`). Otherwise a folder is the person and a file the stimulus,
+as documented, and the other ways to read the paths are shown with their counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from gazeveil.gaze.facts import Doubt
+from gazeveil.io.parsing.naming import NamingOptions, PatternError
+from gazeveil.io.source import stem
+
+_PERSON_WORDS = (
+    "participant|person|subject|subj|sub|user|observer|obs|part|proband(?:in)?|teilnehmer(?:in)?|"
+    "versuchsperson|vpn|vp|tn|ppn|ppt|pp|pt|id|p|s|u|n|被试|参与者|受试者|被験者|피험자"
+)
+_PERSON = re.compile(rf"(?:{_PERSON_WORDS})[\W_]?\d+", re.I)
+# Words for a participant that are long enough to mean nothing else, and short ones with a number
+# that scenes and sessions rarely have.
+_CLEAR = re.compile(rf"(?!(?:id|part|pt|tn|p|s|u|n)[\W_]?\d)(?:{_PERSON_WORDS})[\W_]?\d+", re.I)
+_NUMBERED = re.compile(r"[psu][\W_]?\d{2,}", re.I)
+_SESSION = re.compile(
+    r"(?:session|sess|ses|sitzung|day|tag|visit|wave|round|run|block|messung)[\W_]?\w+", re.I
+)
+_DATE = re.compile(r"(?:19|20)\d\d[-_.]?\d\d[-_.]?\d\d|\d\d[-.]\d\d[-.](?:19|20)\d\d")
+_TRACKERS = (
+    "tobii|eyelink|smi|pupil|gazepoint|vive|pico|quest|hololens|varjo|neon|webcam|tracker|camera"
+)
+_KINDS = (
+    "device|glasses|left|right|eye|data|raw|csv|recordings?|gaze|samples?|exports?|session|train|"
+    "test|control|patients?|condition|block|trial"
+)
+_NOT_PEOPLE = re.compile(rf"^(?:(?:{_TRACKERS})(?![a-z]).*|(?:{_KINDS})[\W_]*\d*)$", re.I)
+# Parts of a file name: a date, a participant with its number, or what stands between joints.
+_TOKEN = re.compile(rf"{_DATE.pattern}|(?:{_PERSON_WORDS})[_\-. ]?\d+(?![^\W_])|[^_\-. ]+", re.I)
+_LETTERS_AND_DIGITS = re.compile(r"[^\W\d_]+\d+")
+_MOST_SHOWN, _MOST_READINGS = 4, 3
+#: Topic of the doubt about copies.
+COPY = "copy"
+#: Files of one size are compared by content, up to this many bytes in all.
+_MOST_COMPARED = 1 << 30
+
+
+@dataclass(frozen=True)
+class PathReading:
+    """One way to read paths: a pattern, and the people and stimuli that it gives."""
+
+    pattern: str
+    people: tuple[str, ...]
+    stimuli: int
+
+    @classmethod
+    def of(cls, pattern: str, files: Sequence[Path], root: Path) -> PathReading | None:
+        """The reading of a pattern; None where it does not tell the files apart."""
+        try:
+            names = [NamingOptions(pattern=pattern).names(f, root) for f in files]
+        except PatternError:
+            return None
+        if len({(n.person, n.stimulus, n.session, n.task) for n in names}) < len(files):
+            return None
+        people = tuple(dict.fromkeys(n.person for n in names))
+        return cls(pattern, people, len({n.stimulus for n in names}))
+
+    @property
+    def counts(self) -> str:
+        """People and stimuli in words."""
+        shown = ", ".join(f"'{p}'" for p in self.people[:_MOST_SHOWN])
+        more = ", ..." if len(self.people) > _MOST_SHOWN else ""
+        people = "1 person" if len(self.people) == 1 else f"{len(self.people)} people"
+        stimuli = "1 stimulus" if self.stimuli == 1 else f"{self.stimuli} stimuli"
+        return f"{people}: {shown}{more}; {stimuli}"
+
+
+@dataclass(frozen=True)
+class PathQuestion:
+    """What paths say of who looked at what: the readings, of which the first is taken, and whether
+    it is clear.
+    """
+
+    readings: tuple[PathReading, ...]
+    clear: bool
+
+    @property
+    def pattern(self) -> str | None:
+        """The pattern to read with; None where the documented rule is taken."""
+        return self.readings[0].pattern if self.clear and self.readings else None
+
+    def doubts(self) -> list[Doubt]:
+        """The question in one sentence, where there is one."""
+        if self.clear or not self.readings:
+            return []
+        taken, *others = self.readings
+        odd = sum(bool(_NOT_PEOPLE.match(p)) for p in taken.people) >= 0.5 * len(taken.people)
+        text = (
+            f"The people were taken from folders ({taken.counts})."
+            if "/" in taken.pattern
+            else f"Every file was taken for a person of its own ({taken.counts})."
+        )
+        if odd:
+            text += " These look like trackers or kinds of data, not people."
+        ways = [f"pattern={r.pattern!r} ({r.counts})" for r in others]
+        text += f" The paths may also mean {' or '.join(ways)}." if ways else ""
+        text += " Say the right pattern=, as an option or in dataset.toml."
+        lines = [f"pattern = {_quoted(r.pattern)}  # {r.counts}" for r in self.readings]
+        return [Doubt("person", text, "\n".join(lines))]
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """A path cut into folders and parts of the file name, with what joins the latter."""
+
+    folders: tuple[str, ...]
+    tokens: tuple[str, ...]
+    joints: tuple[str, ...]
+    ending: str
+
+    @classmethod
+    def of(cls, place: PurePosixPath) -> _Parts:
+        name = place.name[:-3] if place.name.lower().endswith(".gz") else place.name
+        base = stem(Path(place.name))
+        found = list(_TOKEN.finditer(base))
+        if len(found) == 1 and len(_LETTERS_AND_DIGITS.findall(base)) > 1:
+            found = list(_LETTERS_AND_DIGITS.finditer(base))
+        ends = [m.end() for m in found[:-1]]
+        joints = tuple(base[a : m.start()] for a, m in zip(ends, found[1:], strict=True))
+        tokens = tuple(m[0] for m in found)
+        if "".join(t + j for t, j in zip(tokens, (*joints, ""), strict=True)) != base:
+            tokens, joints = (base,), ()
+        return cls(place.parent.parts, tokens, joints, name[len(base) :])
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        return len(self.folders), len(self.tokens), self.joints, self.ending
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return (*self.folders, *self.tokens)
+
+
+def question_of(files: Sequence[Path], root: Path) -> PathQuestion:
+    """What the paths of recordings below `root` say of who looked at what."""
+    places = [PurePosixPath(f.relative_to(root).as_posix()) for f in files if _below(f, root)]
+    if len(places) != len(files) or not places:
+        return PathQuestion((), False)
+    default = _default(files, root)
+    parts = [_Parts.of(p) for p in places]
+    if len({p.shape for p in parts}) > 1:
+        return PathQuestion((default,) if len(files) > 1 else (), False)
+    columns = list(zip(*(p.fields for p in parts), strict=True))
+    named = [i for i, c in enumerate(columns) if all(_PERSON.fullmatch(w) for w in c)]
+    # What is the same in all files tells nobody apart, however it looks.
+    varying = [i for i in named if len(set(columns[i])) > 1 or len(files) == 1]
+    distinct = {columns[i]: i for i in reversed(varying)}
+    readings = [r for i in distinct.values() if (r := _reading(files, root, parts, i)) is not None]
+    if len(readings) == 1 and _is_clear(columns, varying, len(parts[0].folders)):
+        return PathQuestion((readings[0],), True)
+    if len(files) == 1:
+        return PathQuestion((), False)
+    recurring = [i for i, c in enumerate(columns) if 1 < len(set(c)) < len(c) or i in varying]
+    others = [_reading(files, root, parts, i) for i in recurring]
+    if parts[0].folders:
+        others.append(PathReading.of("{stimulus}/{person}" + parts[0].ending, files, root))
+    unlike = {r.people: r for r in others if r is not None and set(r.people) != set(default.people)}
+    return PathQuestion((default, *list(unlike.values())[: _MOST_READINGS - 1]), False)
+
+
+def _is_clear(columns: Sequence[tuple[str, ...]], named: Sequence[int], depth: int) -> bool:
+    """Whether parts that look like participants can be nothing else: a short word (`s1`) may be a
+    scene or a session, unless nothing else could be a name, or it has two digits and is a folder
+    or begins a file name.
+    """
+    if any(all(_CLEAR.fullmatch(w) for w in columns[i]) for i in named):
+        return True
+    names = [
+        i
+        for i, c in enumerate(columns)
+        if i not in named and len(set(c)) > 1 and all(w.isalpha() for w in c)
+    ]
+    numbered = {i for i in named if all(_NUMBERED.fullmatch(w) for w in columns[i])}
+    in_front = depth in numbered and not any(i < depth for i in names)
+    return not names or in_front or any(i < depth for i in numbered)
+
+
+def _below(file: Path, root: Path) -> bool:
+    return file.is_relative_to(root)
+
+
+def _default(files: Sequence[Path], root: Path) -> PathReading:
+    """The documented rule: the folder is the person, the file the stimulus."""
+    rule = "{person}" if all(f.parent == root for f in files) else "{person}/{stimulus}"
+    names = [NamingOptions().names(f, root) for f in files]
+    people = tuple(dict.fromkeys(n.person for n in names))
+    suffixes = {f.name[len(stem(f)) :].removesuffix(".gz") for f in files}
+    ending = suffixes.pop() if len(suffixes) == 1 else ".csv"
+    return PathReading(rule + ending, people, len({n.stimulus for n in names}))
+
+
+def _reading(
+    files: Sequence[Path], root: Path, parts: Sequence[_Parts], person: int
+) -> PathReading | None:
+    """The reading in which one part is the person; None where it tells recordings not apart."""
+    found = (PathReading.of(_pattern(parts, person, d), files, root) for d in (False, True))
+    return next((r for r in found if r is not None), None)
+
+
+def _pattern(parts: Sequence[_Parts], person: int, dated: bool) -> str:
+    """The pattern in which one part is the person, sessions are sessions, dates nothing unless
+    `dated`, and what else varies is the stimulus or, of folders beside such a file name, the task.
+    """
+    first = parts[0]
+    columns = list(zip(*(p.fields for p in parts), strict=True))
+    depth = len(first.folders)
+    words: list[str] = []
+    free: list[int] = []
+    for i, column in enumerate(columns):
+        if i == person or (column == columns[person] and len(set(column)) > 1):
+            words.append("{person}")
+        elif len(set(column)) == 1 and i < depth:
+            words.append("{}")
+        elif all(_DATE.fullmatch(w) for w in column):
+            words.append("{session}" if dated else "{}")
+        elif all(_SESSION.fullmatch(w) for w in column) and "{session}" not in words:
+            words.append("{session}")
+        else:
+            words.append("")
+            free.append(i)
+    in_name = [i for i in free if i >= depth]
+    if any(len(set(columns[i])) > 1 for i in in_name):
+        for i in [i for i in in_name if len(set(columns[i])) == 1]:
+            words[i] = columns[i][0]
+    fields = ["{stimulus}"] if in_name else []
+    for i in reversed([i for i in free if i < depth]):  # the nearest folder first
+        names = [n for n in ("{stimulus}", "{task}", "{session}") if n not in fields]
+        names = [n for n in names if n not in words]
+        words[i] = names[0] if names else "{}"
+        fields.append(words[i])
+    # What varies in a file name side by side is one stimulus, joints and all.
+    text = ""
+    for i in range(depth, len(columns)):
+        joint = first.joints[i - depth - 1] if i > depth else ""
+        word = words[i] or ("{stimulus}" if "{stimulus}" not in text else "{}")
+        if not words[i] and i > depth and not words[i - 1]:
+            continue
+        # Without a joint before it, letters that all files share part the fields.
+        letters = {re.match(r"[^\W\d_]*", w)[0] for w in columns[i]}  # type: ignore[index]
+        apart = i > depth and not joint and not words[i] and len(letters) == 1
+        text += joint + (letters.pop() if apart else "") + word
+    return "/".join((*words[:depth], text + first.ending))
+
+
+def copies(files: Iterable[Path]) -> list[Doubt]:
+    """The doubt about files that hold the same bytes: one recording counted as two people."""
+    by_size: dict[int, list[Path]] = {}
+    for file in files:
+        if file.is_file() and file.stat().st_size:
+            by_size.setdefault(file.stat().st_size, []).append(file)
+    several = {size: alike for size, alike in by_size.items() if len(alike) > 1}
+    if sum(size * len(alike) for size, alike in several.items()) > _MOST_COMPARED:
+        return []
+    pairs = [pair for alike in several.values() for pair in _same(alike)]
+    if not pairs:
+        return []
+    more = f", and {len(pairs) - 1} more such" if len(pairs) > 1 else ""
+    one, other = pairs[0]
+    return [
+        Doubt(
+            COPY,
+            f"{one} and {other} hold the same bytes{more}: one is a copy. Remove it, else one"
+            " recording counts as two.",
+        )
+    ]
+
+
+def _same(files: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
+    seen: dict[bytes, Path] = {}
+    for file in files:
+        digest = hashlib.sha256(file.read_bytes()).digest()
+        if digest in seen:
+            yield seen[digest], file
+        seen.setdefault(digest, file)
+
+
+def spelling_doubts(people: Iterable[str]) -> list[Doubt]:
+    """The doubt about people whose names differ in case, blanks or the form of Unicode alone (a Mac
+    and a PC write the same accent in two ways).
+    """
+    spelled: dict[str, dict[str, None]] = {}
+    for person in people:
+        # The canonical form first: folding case may undo it.
+        plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", person).casefold())
+        key = "".join(c for c in plain if not c.isspace() and unicodedata.category(c) != "Cf")
+        spelled.setdefault(key, {})[person] = None
+    alike = [tuple(names) for names in spelled.values() if len(names) > 1]
+    if not alike:
+        return []
+    first = " and ".join(ascii(name[:40]) for name in alike[0][:3])
+    more = f", and {len(alike) - 1} more such" if len(alike) > 1 else ""
+    sentence = f"The people {first}{more} differ in case, blanks or accents alone. If they are one"
+    sentence += " person, what is promised per person is wrong: give them one name."
+    return [Doubt("person", sentence)]

@@ -1,0 +1,1 @@
+"""Plain tables: CSV, TSV and the like, with columns of any names."""

@@ -1,0 +1,305 @@
+"""Rows of a table as a Recording: units to degrees, lost samples marked.
+
+Columns are taken from a parsed table block by block as a frame with one column for each role, so
+that a large file is never held as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from gazeveil.arrays import Bools, Floats, Ints
+from gazeveil.errors import FormatError
+from gazeveil.gaze.facts import GUESSED, Doubt, Fact
+from gazeveil.gaze.geometry import TYPICAL_SCREEN, Space, Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.delimited import KeyedTable
+from gazeveil.io.parsing.headset import unit
+from gazeveil.io.parsing.naming import Names
+from gazeveil.io.parsing.pupil import pupil_of
+from gazeveil.io.parsing.table import UNIT_NS
+from gazeveil.io.plain.doubts import GazeSurvey, apart_doubts
+from gazeveil.io.plain.layout import VECTOR_UNITS, Layout
+from gazeveil.io.plain.roles import DEPTH_ROLES, EYES, FLAG_ROLES, GAZE_ROLES, PUPIL_ROLES
+from gazeveil.io.vendors.arff import WORDS
+
+# Ticks of 100 ns that clocks of Windows count before 1970: from the year 1601, and from the year 1.
+_EPOCHS_100NS = (116_444_736_000_000_000, 621_355_968_000_000_000)
+# Letters that stand for events in tables of labels.
+_LETTERS = {"f": "fixation", "s": "saccade", "p": "pursuit", "b": "blink"}
+
+
+def frame_of(sheet: KeyedTable, layout: Layout, before: int) -> pl.DataFrame:
+    """The rows of a table by role: `t` in nanoseconds (or frames, or row numbers), gaze in the
+    file's unit with NaN where `missing` says, flags as yes and no; `before` rows of the file come
+    before the table.
+    """
+    columns: dict[str, Floats | Ints | Bools | pl.Series] = {"t": _times(sheet, layout, before)}
+    for role, name in layout.columns:
+        if role in (*GAZE_ROLES, *DEPTH_ROLES, *PUPIL_ROLES):
+            values = sheet.floats(name)
+            lost = np.isin(values, layout.missing) if layout.missing else None
+            columns[role] = values if lost is None else np.where(lost, np.nan, values)
+        elif role == "confidence":
+            columns[role] = sheet.floats(name)
+        elif role in FLAG_ROLES:
+            columns[role] = sheet.flags(name)
+        elif role == "label":
+            columns[role] = _labels(sheet, name)
+    return pl.DataFrame(columns)
+
+
+def _times(sheet: KeyedTable, layout: Layout, before: int) -> Ints | Floats:
+    """Times of all rows of a table: nanoseconds, frames, or row numbers where a rate gives them."""
+    column = layout.column("t")
+    if column is None:
+        return np.arange(before, before + len(sheet), dtype=np.int64)
+    if layout.time_unit == "frame":
+        return sheet.floats(column)
+    written = sheet.table.column(column)
+    if written.dtype == pl.String:
+        written = written.str.strip_chars().cast(pl.Float64, strict=False)
+    found = written.abs().max()
+    largest = float(found) if isinstance(found, int | float) and np.isfinite(found) else 0.0
+    if largest * UNIT_NS[layout.time_unit] <= 9.2e18:
+        return sheet.times_ns(column, unit=layout.time_unit)
+    if layout.time_unit != "100ns":
+        raise FormatError(
+            sheet.table.path,
+            f"times as large as {largest:g} {layout.time_unit} are no times",
+            f"Check time_unit='{layout.time_unit}'.",
+        )
+    epoch = next((e for e in reversed(_EPOCHS_100NS) if largest > e), 0)
+    ticks = sheet.table.column(column).cast(pl.Int64, strict=False)
+    if ticks.null_count():
+        return sheet.times_ns(column, unit="100ns")  # refuses, and says which line
+    return (ticks.to_numpy() - epoch) * UNIT_NS["100ns"]
+
+
+def _labels(sheet: KeyedTable, column: str) -> pl.Series:
+    return (
+        sheet.table.column(column)
+        .fill_null("undefined")
+        .str.strip_chars()
+        .str.to_lowercase()
+        .replace({"": "undefined", **_LETTERS, **WORDS})
+    )
+
+
+def survey_of(frames: Iterable[pl.DataFrame]) -> GazeSurvey:
+    """The survey of a recording that comes in frames."""
+    survey = GazeSurvey()
+    for frame in frames:
+        survey.add(frame)
+    return survey
+
+
+def recording_of(
+    path: Path,
+    names: Names,
+    layout: Layout,
+    frame: pl.DataFrame,
+    survey: GazeSurvey,
+    doubts: tuple[Doubt, ...] = (),
+    not_samples: int = 0,
+) -> Recording:
+    """The recording, or a piece of it, that rows of a file hold.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        The rows, as :func:`frame_of` gives them.
+    survey : GazeSurvey
+        Of the whole recording.
+    doubts : tuple of Doubt
+        What is known already to be in doubt.
+    not_samples : int
+        Rows that the option `rows` leaves out.
+    """
+    space, space_assumed = _space(path, layout, survey)
+    corner = layout.unit in ("px", "fraction", "equirect")
+    facts = {**names.facts, **dict(layout.facts)}
+    found = survey.doubts(path.name, layout, corner)
+    if found:
+        taken = [f"{c:g}" for e in survey.counts for c in survey.lost_codes(e, corner)]
+        value = f"{facts['validity'].value}; {', '.join(dict.fromkeys(taken)) or 'an eye'} lost"
+        facts["validity"] = Fact(value, GUESSED, "its values")
+    gaze = {
+        eye: _place(layout, space, *_seen(frame, layout, eye, survey, corner))
+        for eye in EYES
+        if f"{eye}x" in frame.columns and f"{eye}y" in frame.columns
+    }
+    eyes = {eye: np.stack(gaze[eye], axis=1) for eye in ("left_", "right_") if eye in gaze}
+    for eye, values in eyes.items():
+        values[~_passed(frame, eye, survey)] = np.nan
+    if len(eyes) == 2:
+        found += apart_doubts(path.name, eyes["left_"], eyes["right_"])
+    x_deg, y_deg = gaze.get("", (None, None))
+    metadata: dict[str, object] = {"unit": layout.unit}
+    if layout.assumed or space_assumed:
+        metadata["assumed_geometry"] = True
+    if found or doubts:
+        metadata["doubts"] = tuple(dict.fromkeys([*doubts, *found]))
+    t_ns, rate_hz = _nanoseconds(path, names, layout, frame["t"].to_numpy())
+    keys = {n: getattr(names, n) for n in ("person", "stimulus", "session", "task")}
+    return assemble(
+        path,
+        **keys,
+        facts=facts,
+        t_ns=t_ns,
+        rate_hz=rate_hz,
+        space=space,
+        x_deg=x_deg,
+        y_deg=y_deg,
+        left_deg=eyes.get("left_"),
+        right_deg=eyes.get("right_"),
+        valid=_passed(frame, "", survey),
+        pupil=_pupil(frame),
+        confidence=frame["confidence"].to_numpy() if "confidence" in frame.columns else None,
+        labels={"label": frame["label"].to_numpy().astype(np.str_)}
+        if "label" in frame.columns
+        else {},
+        not_samples={"other_rows": not_samples},
+        metadata=metadata,
+    )
+
+
+def _seen(
+    frame: pl.DataFrame, layout: Layout, eye: str, survey: GazeSurvey, corner: bool
+) -> tuple[Floats, Floats, Floats | None]:
+    """Gaze of an eye in the file's unit, NaN where a number means lost."""
+    x, y = (frame[f"{eye}{axis}"].to_numpy() for axis in "xy")
+    z = frame[f"{eye}z"].to_numpy() if f"{eye}z" in frame.columns else None
+    if layout.missing is None:
+        codes = survey.lost_codes(eye, corner)
+        lost = (x == y) & np.isin(x, codes) if codes else np.zeros(len(x), dtype=np.bool_)
+        if eye in survey.dead():
+            lost = np.ones(len(x), dtype=np.bool_)
+        if lost.any():
+            x, y = np.where(lost, np.nan, x), np.where(lost, np.nan, y)
+    return x, y, z
+
+
+def _passed(frame: pl.DataFrame, eye: str, survey: GazeSurvey) -> Bools:
+    """Samples of an eye (or of both) that validity, pupil and confidence let pass."""
+    passed = np.ones(frame.height, dtype=np.bool_)
+    if f"{eye}valid" in frame.columns:
+        passed &= frame[f"{eye}valid"].to_numpy()
+    if f"{eye}lost" in frame.columns:
+        passed &= ~frame[f"{eye}lost"].to_numpy()
+    for role in survey.measured & {f"{eye}pupil", f"{eye}confidence"}:
+        passed &= ~(frame[role].to_numpy() <= 0)
+    return passed
+
+
+def _nanoseconds(
+    path: Path, names: Names, layout: Layout, t: Ints | Floats
+) -> tuple[Ints, float | None]:
+    """Times of a recording, and its rate where it was said."""
+    if layout.column("t") is None and layout.rate_hz is not None:
+        first = t[0] if len(t) else 0
+        return np.round((t - first) * (1e9 / layout.rate_hz)).astype(np.int64), layout.rate_hz
+    if layout.time_unit != "frame":
+        return _spread(np.asarray(t, dtype=np.int64), layout.rate_hz), layout.rate_hz
+    interval = layout.frame_interval_s
+    seconds = dict(interval).get(names.stimulus) if isinstance(interval, tuple) else interval
+    if seconds is None:
+        raise FormatError(
+            path,
+            f"nobody says how long a frame of stimulus '{names.stimulus}' is",
+            "Add it to frame_interval_s.",
+        )
+    if not np.isfinite(t).all():
+        row = int(np.flatnonzero(~np.isfinite(t))[0])
+        raise FormatError(path, f"row {row + 1} has no frame number", "Mend or remove the line.")
+    return np.round(t * (seconds * 1e9)).astype(np.int64), layout.rate_hz or 1 / seconds
+
+
+def _spread(t_ns: Ints, rate_hz: float | None) -> Ints:
+    """Times of a clock too coarse for its rate: of two samples at one time, the second is a step
+    later.
+    """
+    if rate_hz is None or len(t_ns) < 2:
+        return t_ns
+    again = np.append(False, t_ns[1:] == t_ns[:-1])
+    if np.count_nonzero(again) < 0.4 * len(t_ns):
+        return t_ns
+    return t_ns + np.where(again, round(1e9 / rate_hz), 0)
+
+
+def _pupil(frame: pl.DataFrame) -> Floats | None:
+    sizes = [
+        np.where(v <= 0, np.nan, v)
+        for r in PUPIL_ROLES
+        if r in frame.columns and (v := frame[r].to_numpy()) is not None
+    ]
+    return sizes[0] if "pupil" in frame.columns else pupil_of(sizes)
+
+
+def _space(path: Path, layout: Layout, survey: GazeSurvey) -> tuple[Space, bool]:
+    """The space, and whether its screen is assumed."""
+    if layout.space == "sphere":
+        return Sphere(), False
+    if layout.space == "screen":
+        return layout.screen or TYPICAL_SCREEN, layout.screen is None
+    # Degrees without a word about their space: only values that rule one of the two out decide.
+    scale = 180 / np.pi if layout.unit == "rad" else 1.0
+    low = [scale * min([0.0, *(v for r, v in survey.low.items() if r[-1] == a)]) for a in "xy"]
+    high = [scale * max([0.0, *(v for r, v in survey.high.items() if r[-1] == a)]) for a in "xy"]
+    if min(low) < 0 and max(high) < 90 and min(low) > -90:
+        return TYPICAL_SCREEN, True
+    if min(low) >= 0 and max(high) >= 90 and high[0] < 360 and high[1] < 180:
+        return Sphere(), False
+    if min(low) < -90 or high[0] >= 360 or high[1] >= 180:
+        problem = (
+            f"gaze runs from {low[0]:g} to {high[0]:g} (x) and from {low[1]:g} to {high[1]:g} (y),"
+            " which cannot be degrees"
+        )
+        raise FormatError(
+            path,
+            problem,
+            "If these are pixels, say unit='px' and give the screen; for longitude and latitude say"
+            " unit='lonlat'.",
+        )
+    raise FormatError(
+        path,
+        "these degrees may be a screen's or a sphere's",
+        "Say space='sphere', or space='screen' (with screen=Screen(...) if you know it).",
+    )
+
+
+def _place(
+    layout: Layout, space: Space, x: Floats, y: Floats, z: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """File units to degrees of the space; `z` is the third component of directions."""
+    up = layout.y_axis == "up"
+    if layout.unit in VECTOR_UNITS and z is not None:
+        forward = z if layout.unit == "vector" else -z
+        return Sphere().degrees(unit(np.stack((x, y if up else -y, forward), axis=1)))
+    if layout.unit in ("rad", "lonlat-rad"):
+        x, y = np.degrees(x), np.degrees(y)
+    if layout.unit in ("deg", "rad"):
+        if up:
+            y = 180.0 - y if isinstance(space, Sphere) else -y
+    elif layout.unit.startswith("lonlat"):
+        # Latitude grows upwards by definition; `y_axis="up"` says no more than that.
+        x, y = x + 180.0, 90.0 - y
+    elif isinstance(space, Sphere):
+        width, height = (
+            layout.panorama
+            if layout.unit == "equirect" and layout.panorama is not None
+            else (1.0, 1.0)
+        )
+        x, y = 360.0 * x / width, 180.0 * (height - y if up else y) / height
+    elif layout.unit == "px-centred":
+        x, y = space.from_px(x + space.width_px / 2, (-y if up else y) + space.height_px / 2)
+    else:
+        if layout.unit == "fraction":
+            x, y = x * space.width_px, y * space.height_px
+        x, y = space.from_px(x, space.height_px - y if up else y)
+    return x, y
