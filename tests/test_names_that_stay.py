@@ -20,7 +20,7 @@ gazebase-vr et-dk2
 vr-saliency vr-eyetracking dgaze ehtask mpiidpeye mpiiprivaceye salient360 eyenavgs osie
 webqamgaze neuroliaa irf hmr""".split()  # noqa: SIM905 - as the design lists them
 FORMATS += ["eyelink-edf", "gazepoint", "varjo"]
-FORMATS += ["tobii-glasses2", "tobii-sdk", "tobii-studio2"]
+FORMATS += ["tobii-glasses2", "tobii-sdk"]
 FORMATS += ["eyelink-report", "gorilla", "jspsych", "iohub", "xdf"]
 VERBS = [
     "demo",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 
 from gazeveil.io import registry
@@ -47,9 +48,12 @@ def page() -> str:
     """The whole page."""
     parts = [HEAD]
     for name in registry.names():
-        module = import_module(f"gazeveil.io.{registry.MODULES[name]}")
         form = registry.get(name)
         options = ", ".join(f"`{o}`" for o in sorted(form.options)) or "none"
+        if name in registry.KNOWN:
+            parts.append(_described(name))
+            continue
+        module = import_module(f"gazeveil.io.{registry.MODULES[name].partition(':')[0]}")
         words = (module.__doc__ or "").strip()
         # Literal blocks of the docstrings are code blocks on a page.
         lines = [
@@ -58,6 +62,13 @@ def page() -> str:
         ]
         parts.append(f"## `{name}`\n\n" + "\n".join(lines) + f"\n\nOptions: {options}.\n")
     return "\n".join(parts)
+
+
+def _described(name: str) -> str:
+    """The section of a table of known layout: the file that describes it."""
+    text = (files("gazeveil.io.known") / f"{name}.toml").read_text("utf-8")
+    title = f"{registry.get(name).title}, read by this description:"
+    return f"## `{name}`\n\n{title}\n\n```toml\n{text}```\n\nOptions: as of `csv`.\n"
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ import pytest
 
 from gazeveil import Screen, Sphere
 from gazeveil.errors import DataError, FormatError
-from gazeveil.io.areas.area_file import Area, read_areas
-from gazeveil.io.areas.boxes import grid, place
+from gazeveil.io.areas import Area, grid, place, read_areas
 from tests.support.recordings import ROOT
 
 SCREEN = Screen(1000, 500, 400.0, 200.0, 600.0)

@@ -531,7 +531,9 @@ def test_codes_of_validity_are_asked_about(tmp_path: Path) -> None:
     table(tmp_path / "p1" / "a.csv", "t_ms,x_px,y_px,validity", columns)
     cohort, said = heard(tmp_path, screen=SCREEN)
     (sentence,) = (s for s in said if "'validity' of a.csv is not used" in s)
-    assert "columns={'valid': 'validity'} (1 is valid)" in sentence
+    assert "columns={'valid': 'validity'} (1 is valid; other codes with valid=[...])" in sentence
+    (recording,) = gazeveil.read(tmp_path, screen=SCREEN, y_axis="down", valid=[0, 1])
+    assert recording.valid.tolist() == [bool(i % 9) for i in range(100)]
     assert cohort.read_as is not None
     assert cohort.read_as.unused == ("validity",)
     with pytest.raises(

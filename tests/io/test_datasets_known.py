@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from gazeveil.errors import FormatError, ParameterError
@@ -13,7 +11,7 @@ from gazeveil.io import registry
 from gazeveil.io.datasets import listing
 from gazeveil.io.reading import read
 from gazeveil.io.source import Head
-from tests.support.dataset_files import NAV, SNIFFED, write
+from tests.support.dataset_files import SNIFFED, write
 from tests.support.places import ROOT
 
 # --- the listing
@@ -50,29 +48,6 @@ def test_every_dataset_is_described_and_stands_in_the_documentation() -> None:
             )
     with pytest.raises(ParameterError, match="Did you mean 'gazecom'"):
         listing.entry("gazecon")
-
-
-def test_the_check_names_files_that_are_not_there(tmp_path: Path) -> None:
-    np.save(tmp_path / "trainingX.npy", np.zeros((2, 1802)))
-    report = listing.check(tmp_path, "dgaze")
-    assert report.ok
-    assert report.missing == ("trainingY.npy", "testX.npy", "testY.npy")
-    assert "not there: trainingY.npy" in str(report)
-    assert (
-        listing.check(tmp_path / "nowhere")
-        .problems[0]
-        .endswith("there is no such file or folder. Check the path.")
-    )
-
-
-def test_the_check_goes_on_after_a_broken_file(tmp_path: Path) -> None:
-    write(tmp_path / "a" / "u1_a.csv", NAV + "0,0,0,0,0,0,0,0,1,0.1,0,0,1,0\n")
-    write(tmp_path / "a" / "u2_a.csv", NAV + "5,0,0,0,0,0,0,0,1,0.1,0,0,1,0\n")
-    report = listing.check(tmp_path, "eyenavgs")
-    assert not report.ok
-    assert (report.recordings, report.samples, report.broken) == (2, 1, 1)
-    assert "u2_a.csv, line 2: ViewIndex is 5" in report.problems[0]
-    assert json.dumps(report.to_dict())
 
 
 def knowing(head: Head) -> list[str]:

@@ -179,18 +179,6 @@ def test_cateyes_keeps_the_row_whose_clock_is_wrong() -> None:
     assert round(full.rate_hz) == 120
 
 
-def test_the_check_of_a_good_folder_counts_what_is_there() -> None:
-    report = listing.check(real("irf_lookatpoint"), "irf")
-    assert report.ok
-    assert (report.recordings, report.people, report.samples) == (2, 2, 81003 + 81002)
-    assert [Path(s.path).name for s in report.skipped] == ["db_config.json"]
-    assert "2 recordings, 2 people" in str(report)
-    assert listing.check(real("irf_lookatpoint")).format == "irf"
-    wrong = listing.check(real("irf_lookatpoint"), "gazebase")
-    assert not wrong.ok
-    assert "Expected layout of GazeBase" in str(wrong)
-
-
 def test_no_dataset_takes_the_files_of_a_tracker_or_of_another_dataset() -> None:
     wanted = {"/".join(folder): name for folder, name, *_ in COUNTS}
     names = [e.format for e in listing.describe() if e.format not in registry.WITHOUT_READER]

@@ -14,7 +14,7 @@ from gazeveil import read
 from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.io.datasets import em360, mpiiprivaceye
-from gazeveil.io.datasets.gazebase_vr import SCREEN
+from gazeveil.io.datasets.gazebase import VR_SCREEN as SCREEN
 from tests.support import paper_files
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

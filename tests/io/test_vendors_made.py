@@ -516,7 +516,7 @@ def test_asc_blocks_are_trials_where_no_message_says_otherwise(tmp_path: Path) -
             f" between\nEND\t{t + 4} \tSAMPLES\tEVENTS\n"
         )
     with pytest.warns(UserWarning, match="screen"):
-        gazeveil.read(asc(tmp_path, body.replace("VEL\tRES\t", "")), format="eyelink-asc")
+        list(gazeveil.read(asc(tmp_path, body.replace("VEL\tRES\t", "")), format="eyelink-asc"))
     cohort = gazeveil.read(asc(tmp_path, body), format="eyelink-asc")
     assert [(r.person, r.stimulus, len(r)) for r in cohort] == [("p1", "1", 2), ("p1", "2", 2)]
     assert cohort[0].right_deg is not None

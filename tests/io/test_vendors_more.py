@@ -26,7 +26,6 @@ N = 40
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Gazepoint files do not say the screen")
         warnings.filterwarnings("ignore", "The people were taken from folders or file names")
         yield
 
@@ -95,21 +94,6 @@ def tobii_sdk(folder: Path, tuples: bool = True) -> Path:
     return put(folder / "gaze.tsv", "\n".join(lines) + "\n")
 
 
-def studio2(folder: Path) -> Path:
-    text = "System Properties:\nOperating System:\tWin\n\nData Properties:\n"
-    text += "Participant:\tAnna\nRecording name:\tRec 01\nRecording resolution:\t1280 x 1024\n\n"
-    text += "Timestamp\tNumber\tGazePointXLeft\tGazePointYLeft\tDistanceLeft\tPupilLeft\t"
-    text += "ValidityLeft\tGazePointXRight\tGazePointYRight\tDistanceRight\tPupilRight\t"
-    text += "ValidityRight\tEvent\tData1\tStimuliName\n"
-    for i in range(N):
-        validity = 4 if i == 5 else 2 if i == 6 else 0
-        x = -1 if i == 5 else 640 + i
-        y = -1 if i == 5 else 512
-        eye = f"{x}\t{y}\t600.5\t3.1\t{validity}"
-        text += f"{1000 + 20 * i}\t{i}\t{eye}\t{eye}\t\t\tcat.bmp\n"
-    return put(folder / "Anna_Rec 01_All-Data.tsv", text)
-
-
 def glasses2(folder: Path) -> Path:
     lines: list[dict[str, object]] = []
     for i in range(N):
@@ -131,7 +115,6 @@ SAMPLES: dict[str, Callable[[Path], Path]] = {
     "gazepoint": gazepoint,
     "varjo": varjo,
     "tobii-sdk": tobii_sdk,
-    "tobii-studio2": studio2,
     "tobii-glasses2": glasses2,
 }
 
@@ -150,7 +133,7 @@ def test_files_are_known_and_one_sample_is_lost(tmp_path: Path, name: str) -> No
     assert found.name == name
     (recording,) = gazeveil.read(path)
     assert len(recording) == N
-    lost = {"varjo": [5, 6], "tobii-studio2": [5, 6]}.get(name, [5])
+    lost = {"varjo": [5, 6]}.get(name, [5])
     assert np.flatnonzero(~recording.valid).tolist() == lost
     rates = {"gazepoint": 60, "varjo": 200, "tobii-sdk": 120}
     assert recording.rate_hz == pytest.approx(rates.get(name, 50), rel=0.02)
@@ -183,7 +166,7 @@ def test_gazepoint_is_a_fraction_of_the_screen_and_not_its_fixation_filter(tmp_p
     assert recording.pupil[0] == pytest.approx(3.1)
     assert recording.pupil[5] == pytest.approx(3.0)  # the right one was not valid
     assert "assumed_geometry" not in recording.metadata
-    with pytest.warns(UserWarning, match="Give screen="):
+    with pytest.warns(UserWarning, match="say screen="):
         assert gazeveil.read(path)[0].metadata["assumed_geometry"]
     fixations = put(tmp_path / "User 3_fixations.csv", path.read_text())
     assert not get("gazepoint").knows(fixations)
@@ -238,27 +221,6 @@ def test_tobii_sdk_without_user_coordinates_says_what_it_assumed(tmp_path: Path)
     bad = put(tmp_path / "b.csv", text.replace("(0.6, 0.5)", "(0.6; 0.5)"))
     with pytest.raises(FormatError, match="is not a point of 2 numbers"):
         list(gazeveil.read(bad, format="tobii-sdk"))
-
-
-def test_studio_2_says_its_resolution_and_distance_before_the_table(tmp_path: Path) -> None:
-    path = studio2(tmp_path)
-    (recording,) = gazeveil.read(path)
-    assert recording.key[:3] == ("Anna", "cat.bmp", "Rec 01")
-    assert isinstance(recording.space, Screen)
-    assert (recording.space.width_px, recording.space.height_px) == (1280, 1024)
-    assert recording.space.distance_mm == pytest.approx(600.5)
-    assert recording.x_deg[0] == pytest.approx(0)
-    event = "1010\t\t\t\t\t\t\t\t\t\t\t\tKeyPress\tSpace\tcat.bmp\n"
-    put(path, path.read_text().replace("1020\t1\t", event + "1020\t1\t", 1))
-    (recording,) = gazeveil.read(path)
-    assert len(recording) == N
-    assert dict(recording.counts) == {"rows": N + 1, "event_rows": 1}
-    assert [m.text for m in recording.messages] == ["KeyPress Space"]
-
-
-def test_studio_2_refuses_a_screen_of_other_pixels(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"resolution says 1280 x 1024 px.*1920 x 1080"):
-        list(gazeveil.read(studio2(tmp_path), screen=Screen(1920, 1080, 531.0, 299.0, 650.0)))
 
 
 def test_glasses_2_joins_the_lines_of_a_sample(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from gazeveil.evaluation.sources import opened
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.io.datasets.gazebase_vr import SCREEN
+from gazeveil.io.datasets.gazebase import VR_SCREEN as SCREEN
 from gazeveil.models import classifiers
 from gazeveil.models.headset import dgaze, ehtask
 from gazeveil.papers import published, series, study_file

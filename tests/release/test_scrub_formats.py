@@ -91,11 +91,11 @@ def test_nothing_planted_is_left_and_the_gaze_is_the_same(format_name: str, tmp_
 def test_every_format_is_scrubbed_or_says_what_to_do_instead() -> None:
     alone = {*RECIPES, *NOT_TEXT, "eyelink-asc", "smi", "tobii-tsv"}
     folders = {"tobii-glasses3", "pupil-invisible", "pupil-neon", "pupil-core", "bids"}
-    # A pickle of VR-Saliency is none of its tables.
-    assert (alone | folders) - {"vr-saliency"} == set(MODULES)
+    # Tables of known layout are plain tables, but for one that has a recipe.
+    assert (alone | folders) - {"vr-saliency", "varjo"} == set(MODULES)
     tested = {name.split()[0] for name in (*PLANTED, *SCRUBBED)} | set(NOT_TEXT)
     # The files of mpiiprivaceye hold features, which `read` does not take.
-    assert tested - {"people", "vr-saliency"} == set(MODULES) - {"mpiiprivaceye"}
+    assert tested - {"people", "vr-saliency", "varjo"} == set(MODULES) - {"mpiiprivaceye"}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,6 @@ TABLES = {
         screen_trackers.TOBII_SDK,
         "device_time_stamp;left_pupil_validity;left_gaze_point_on_display_area_x",
     ),
-    "tobii-studio2": (screen_trackers.STUDIO2, "Timestamp;ValidityLeft;GazePointXLeft"),
     "eyenavgs": (published.EYENAVGS, "timestep;ViewIndex;GazeQX"),
     "gazebase": (published.GAZEBASE, "n;val;x"),
     "et-dk2": (published.ET_DK2, "UNITY_TIMESTAMP;IS_GRAY;GIW_X"),

@@ -13,7 +13,7 @@ import numpy as np
 
 from gazeveil import simulate
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.datasets.gazebase_vr import SCREEN
+from gazeveil.io.datasets.gazebase import VR_SCREEN as SCREEN
 
 SEED = 5
 

@@ -179,33 +179,6 @@ def tobii_sdk_columns(folder: Path) -> set[str]:
     return tobii_sdk(folder, tuples=False)
 
 
-def studio2(folder: Path) -> set[str]:
-    for person in (NAME, "P02"):
-        text = f"System Properties:\nOperating System:\tWin of {NAME}\nSerial:\t{SERIAL}\n"
-        text += f"Export date:\t{DATE}\nFile:\t{PATH}\nMail:\t{EMAIL}\nAge:\t{AGE}\n\n"
-        text += f"Participant:\t{person}\nRecording name:\t{person} {DATE}\n"
-        text += "Recording resolution:\t1280 x 1024\n\n"
-        columns: dict[str, Column] = {"Timestamp": _clock(1000, 0.02)}
-        for side in ("Left", "Right"):
-            columns |= {
-                f"GazePointX{side}": lambda i: 640 + i,
-                f"GazePointY{side}": lambda i: 512,
-                f"CamX{side}": lambda i: "0.5",
-                f"Distance{side}": lambda i: "600.5",
-                f"Pupil{side}": lambda i: "3.1",
-                f"Validity{side}": lambda i: 4 if i == 5 else 0,
-            }
-        columns |= {
-            "DateTimeStamp": lambda i: "14:52:07.123",
-            "Event": lambda i: "LogData" if i == 3 else "",
-            "Data1": lambda i: f"hello {NAME}" if i == 3 else "",
-            "StimuliName": lambda i: f"{NAME}.bmp",
-        }
-        place = folder / f"{person.replace(' ', '')}_{DATE}_All-Data.tsv"
-        write(place, text + sheet(columns, "\t"))
-    return EVERYTHING
-
-
 def glasses2(folder: Path) -> set[str]:
     for n, person in enumerate((NAME, "P02")):
         lines: list[dict[str, object]] = []
@@ -450,7 +423,6 @@ PLANTED: dict[str, Callable[[Path], set[str]]] = {
     "varjo": varjo,
     "tobii-sdk": tobii_sdk,
     "tobii-sdk columns": tobii_sdk_columns,
-    "tobii-studio2": studio2,
     "tobii-glasses2": glasses2,
     "vive-pro-eye": vive,
     "pico": pico,

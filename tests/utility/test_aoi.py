@@ -17,8 +17,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import CARRIED, FeaturePipeline, RecordingSet, carry
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.events import Events
-from gazeveil.io.areas.area_file import Area
-from gazeveil.io.areas.boxes import AreaLookup, place
+from gazeveil.io.areas import Area, AreaLookup, place
 from gazeveil.utility.areas.aoi import AOI, METRICS, compare, edit_distance, looks
 from gazeveil.utility.areas.scanpaths import (
     Scanpath,

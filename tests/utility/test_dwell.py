@@ -14,7 +14,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.areas.boxes import grid
+from gazeveil.io.areas import grid
 from gazeveil.utility.areas.dwell import compare_dwell, dwell_shares, even_shares
 from gazeveil.utility.base import UtilityResult
 from gazeveil.utility.conformance import check_utility

@@ -36,7 +36,7 @@ from gazeveil.events.quality import Quality, QualityWarning, quality
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import KINDS, Events
 from gazeveil.gaze.recording import Recording, RecordingKey
-from gazeveil.io.events_file import write_events
+from gazeveil.io.tables_file import write_events
 
 NAME = "events"
 HELP = """Detect fixations, saccades, pursuits, blinks and the rest.

@@ -28,7 +28,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.features import FeatureTable, event_features, window_features
 from gazeveil.features.table import EmptyTableWarning
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.io.features_file import write_table
+from gazeveil.io.tables_file import write_table
 
 NAME = "features"
 HELP = """Compute features of fixations, saccades or windows: tables that `gazeveil protect` takes.

@@ -28,6 +28,7 @@ from gazeveil.cli.arguments import (
 from gazeveil.cli.inventory_table import show_inventory
 from gazeveil.cli.progress import track
 from gazeveil.gaze.cohort import Cohort, ReadAs
+from gazeveil.gaze.facts import FILE
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import KEY_NAMES
 from gazeveil.gaze.summary import CohortSummary, RecordingSummary, summarise
@@ -122,7 +123,8 @@ def show(cohort: Cohort, rows: int = 10, pieces: bool = False) -> CohortSummary:
     summary = summarise(cohort, progress=lambda items: track(items, len(cohort), "Inspecting"))
     out = console()
     out.print(_overview(summary, pieces))
-    if summary.facts and not pieces:
+    of_layout = all(f.origin == FILE for facts in summary.facts.values() for f in facts)
+    if not of_layout and not pieces:
         out.print(_origins(summary, cohort.read_as))
     if rows and summary.recordings:
         out.print(_rows(summary, rows, pieces))

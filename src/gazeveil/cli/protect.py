@@ -40,8 +40,8 @@ from gazeveil.cli.running_options import (
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features import FeatureTable
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.io.features_file import table_suffix
 from gazeveil.io.people import people_suffix, read_people
+from gazeveil.io.tables_file import table_suffix
 from gazeveil.privacy.api import protect
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism

@@ -380,14 +380,14 @@ class FeatureTable(Tabular):
         """Write the table with its bounds; the suffix `.parquet`, `.csv` or `.tsv` chooses the
         format.
         """
-        from gazeveil.io.features_file import write_table
+        from gazeveil.io.tables_file import write_table
 
         return write_table(self, path)
 
     @classmethod
     def read(cls, path: str | Path) -> FeatureTable:
         """Read what :meth:`write` wrote."""
-        from gazeveil.io.features_file import read_table_file
+        from gazeveil.io.tables_file import read_table_file
 
         parts = read_table_file(path)
         keys = Keys(**parts.keys)  # type: ignore[arg-type]
@@ -397,7 +397,7 @@ class FeatureTable(Tabular):
         """Key columns `person stimulus session task index`, then one column per feature, null where
         not measured. Bounds, counts and annotations are no columns.
         """
-        from gazeveil.io.features_file import table_frame
+        from gazeveil.io.tables_file import table_frame
 
         return table_frame(self)
 

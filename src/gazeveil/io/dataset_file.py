@@ -24,8 +24,10 @@
     distance_mm = 450
 
 Every key is optional. Options of a call go before the file; a key that nobody reads is an error,
-never ignored. `ignore = ["note"]` names columns that are not to be used, `[rows]` has the word that
-a column holds in rows that are samples.
+never ignored. `ignore = ["note"]` names columns that are not to be used, `valid = [0, 1]` the codes
+that mean valid in columns of validity; `[optional]` has columns that a file need not have, `[rows]`
+the word that a column holds in rows that are samples, `[metadata]` what recordings say of
+themselves.
 
 `index = "recordings.csv"` names a table that says whose each file is: columns `file` (relative to
 the table), `person` and `stimulus`; `session`, `task`, `rate_hz`, `space` (`screen` or `sphere`)
@@ -55,6 +57,7 @@ _UNITS = {"time": "time_unit", "gaze": "unit", "y_axis": "y_axis", "missing": "m
 #: Keys of the file that are options of the reader under the same name.
 _SAME = (
     "ignore",
+    "valid",
     "pattern",
     "person",
     "stimulus",
@@ -70,7 +73,7 @@ _SAME = (
     "frame",
 )
 _PATHS = ("people", "index", "frame_interval_s")
-_TABLES = ("columns", "rows")
+_TABLES = ("columns", "optional", "rows", "metadata")
 _KEYS = ("format", *_PATHS, *_TABLES, "units", "screen", "options", *_SAME)
 
 
@@ -232,9 +235,9 @@ def read_index(path: Path) -> dict[Path, dict[str, object]]:
         there or lies outside the folder, or for a number that is none.
     """
     # Only here: tables need polars, which other formats do without.
-    from gazeveil.io.parsing.delimited import open_sheet
+    from gazeveil.io.parsing.table import open_sheet
 
-    table = open_sheet(path, comment="").table
+    table = open_sheet(path, comment="")
     missing = [n for n in ("file", "person", "stimulus") if not table.has(n)]
     if missing:
         problem = f"there is no column '{missing[0]}' (columns: {', '.join(table.names)})"

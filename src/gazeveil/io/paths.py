@@ -59,13 +59,19 @@ class PathReading:
     stimuli: int
 
     @classmethod
-    def of(cls, pattern: str, files: Sequence[Path], root: Path) -> PathReading | None:
-        """The reading of a pattern; None where it does not tell the files apart."""
+    def of(
+        cls, pattern: str, files: Sequence[Path], root: Path, meant: Sequence[str] | None = None
+    ) -> PathReading | None:
+        """The reading of a pattern; None where it does not tell the files apart, or not the people
+        that were meant.
+        """
         try:
             names = [NamingOptions(pattern=pattern).names(f, root) for f in files]
         except PatternError:
             return None
         if len({(n.person, n.stimulus, n.session, n.task) for n in names}) < len(files):
+            return None
+        if meant is not None and [n.person for n in names] != list(meant):
             return None
         people = tuple(dict.fromkeys(n.person for n in names))
         return cls(pattern, people, len({n.stimulus for n in names}))
@@ -152,9 +158,9 @@ class _Parts:
 
 def question_of(files: Sequence[Path], root: Path) -> PathQuestion:
     """What the paths of recordings below `root` say of who looked at what."""
-    places = [PurePosixPath(f.relative_to(root).as_posix()) for f in files if _below(f, root)]
-    if len(places) != len(files) or not places:
+    if not files or not all(f.is_relative_to(root) for f in files):
         return PathQuestion((), False)
+    places = [PurePosixPath(f.relative_to(root).as_posix()) for f in files]
     default = _default(files, root)
     parts = [_Parts.of(p) for p in places]
     if len({p.shape for p in parts}) > 1:
@@ -194,10 +200,6 @@ def _is_clear(columns: Sequence[tuple[str, ...]], named: Sequence[int], depth: i
     return not names or in_front or any(i < depth for i in numbered)
 
 
-def _below(file: Path, root: Path) -> bool:
-    return file.is_relative_to(root)
-
-
 def _default(files: Sequence[Path], root: Path) -> PathReading:
     """The documented rule: the folder is the person, the file the stimulus."""
     rule = "{person}" if all(f.parent == root for f in files) else "{person}/{stimulus}"
@@ -212,7 +214,8 @@ def _reading(
     files: Sequence[Path], root: Path, parts: Sequence[_Parts], person: int
 ) -> PathReading | None:
     """The reading in which one part is the person; None where it tells recordings not apart."""
-    found = (PathReading.of(_pattern(parts, person, d), files, root) for d in (False, True))
+    meant = [p.fields[person] for p in parts]
+    found = (PathReading.of(_pattern(parts, person, d), files, root, meant) for d in (False, True))
     return next((r for r in found if r is not None), None)
 
 

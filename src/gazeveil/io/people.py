@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gazeveil.errors import FormatError
-from gazeveil.io.parsing.delimited import key, open_sheet
-from gazeveil.io.parsing.table import MISSING, listed
+from gazeveil.io.parsing.table import MISSING, key, listed, open_sheet
 from gazeveil.registry import number_or_text
 
 _PERSON = (
@@ -37,7 +36,7 @@ def read_people(path: Path) -> dict[str, dict[str, object]]:
     FormatError
         Without a column that names people, or where one person has two rows.
     """
-    table = open_sheet(path, comment="#").table
+    table = open_sheet(path, comment="#")
     names = {key(n): n for n in reversed(table.names)}
     column = next((names[key(p)] for p in _PERSON if key(p) in names), None)
     if column is None:

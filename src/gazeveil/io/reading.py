@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gazeveil import checks
 from gazeveil.errors import DataError, FormatError, ParameterError
@@ -249,8 +250,13 @@ def _in_text(handle: Handle) -> Handle:
     names = {n: _text(getattr(handle, n)) for n in KEY_NAMES}
     if tuple(names.values()) == handle.key:
         return handle
-    load = partial(_load_as, handle.load, names)
-    return replace(handle, **names, load=load, chunks=None)  # type: ignore[arg-type]
+    return _renamed(handle, chunks=None, **names)
+
+
+def _renamed(handle: Handle, **names: Any) -> Handle:
+    """A handle under other names, which its recording has too."""
+    keys = {n: v for n, v in names.items() if n in KEY_NAMES}
+    return replace(handle, **names, load=partial(_load_as, handle.load, keys))
 
 
 def _load_as(load: Callable[[], Recording], names: Mapping[str, str]) -> Recording:
@@ -265,8 +271,7 @@ def _number_sessions(handles: list[Handle]) -> list[Handle]:
     for h in handles:
         if totals[h.key] > 1:
             used[h.key] += 1
-            session = f"{h.session}.{used[h.key]}"
-            h = replace(h, session=session, load=partial(_load_with_session, h.load, session))
+            h = _renamed(h, session=f"{h.session}.{used[h.key]}")
         result.append(h)
     return result
 
@@ -299,7 +304,3 @@ def _load_named(load: Callable[[], Recording], source: str, told: set[str]) -> R
 def _key(doubt: Doubt) -> str:
     """What makes two doubts one question."""
     return doubt.remedy or doubt.sentence
-
-
-def _load_with_session(load: Callable[[], Recording], session: str) -> Recording:
-    return load().with_(session=session)

@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.facts import Doubt
 from gazeveil.io.source import Head
 from gazeveil.registry import Registry
 
-#: Format name -> module. Sniffing asks in this order, so the particular comes before the general.
+#: Format name -> module, and the name of its format where that is not `FORMAT`. Sniffing asks in
+#: this order, so the particular comes before the general.
 MODULES: dict[str, str] = {
     "parquet": "parquet",
     "bids": "bids.read",
     "360-em": "datasets.em360",
     "gazecom": "datasets.gazecom",
     "eyenavgs": "datasets.eyenavgs",
-    "gazebase-vr": "datasets.gazebase_vr",
+    "gazebase-vr": "datasets.gazebase:VR_FORMAT",
     "gazebase": "datasets.gazebase",
     "et-dk2": "datasets.et_dk2",
     "vr-eyetracking": "datasets.vr_eyetracking",
@@ -43,26 +43,43 @@ MODULES: dict[str, str] = {
     "tobii-glasses2": "vendors.tobii.glasses2",
     "tobii-glasses3": "vendors.tobii.glasses3",
     "tobii-sdk": "vendors.tobii.sdk",
-    "tobii-studio2": "vendors.tobii.studio2",
     "tobii-tsv": "vendors.tobii.tsv",
     "pupil-neon-native": "vendors.pupil.neon_native",
-    "pupil-neon": "vendors.pupil.neon",
-    "pupil-invisible": "vendors.pupil.invisible",
+    "pupil-neon": "vendors.pupil.cloud:NEON_FORMAT",
+    "pupil-invisible": "vendors.pupil.cloud:INVISIBLE_FORMAT",
     "pupil-core": "vendors.pupil.core",
     "smi": "vendors.smi",
     "vive-pro-eye": "vendors.vive_pro_eye",
     "pico": "vendors.pico",
     "unity-hmd": "vendors.unity_hmd",
     "gazepoint": "vendors.gazepoint",
-    "varjo": "vendors.varjo",
     "arff": "vendors.arff",
     "csv": "plain.reader",
 }
 
+#: Formats whose files have one first word or one name, and those that own folders: no other file or
+#: folder can be theirs, so that their readers are not imported to be asked.
+_ONLY: dict[str, bytes | tuple[str, ...]] = {
+    "parquet": b"PAR1",
+    "eyelink-edf": b"SR_RESEARCH",
+    **dict.fromkeys(("dgaze", "ehtask", "irf"), b"\x93NUMPY"),
+    **dict.fromkeys(("360-em", "gazecom", "arff"), (".arff",)),
+    **dict.fromkeys(("osie", "lund2013"), (".mat",)),
+    **dict.fromkeys(("webqamgaze", "neuroliaa"), (".json",)),
+    **dict.fromkeys(("pupil-neon", "pupil-invisible"), ("gaze.csv",)),
+    "tobii-glasses2": ("livedata.json",),
+    "tobii-glasses3": ("gazedata", "gazedata.json"),
+    "pupil-neon-native": (),
+}
+_OWN_FOLDERS = (
+    *("parquet", "bids", "lund2013", "tobii-glasses3"),
+    *("pupil-neon-native", "pupil-neon", "pupil-invisible", "pupil-core"),
+)
+
 #: Tables of known layout, each a file of :mod:`gazeveil.io.known`.
 KNOWN = (
     *("hmr", "cateyes", "vr-saliency"),
-    *("eyelink-report", "gorilla", "jspsych", "iohub", "xdf"),
+    *("eyelink-report", "gorilla", "jspsych", "iohub", "xdf", "varjo"),
 )
 
 #: Datasets that are listed but cannot be read -> why, and what to do.
@@ -75,16 +92,12 @@ WITHOUT_READER: dict[str, tuple[str, str]] = {
 }
 
 
-class Completion(Protocol):
+@dataclass(frozen=True)
+class Guess:
     """Options that a format guessed, and the sentences that say so."""
 
-    @property
-    def options(self) -> Mapping[str, object]:
-        """What was guessed."""
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """The guesses in words."""
+    options: Mapping[str, object] = field(default_factory=dict)
+    sentences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,9 +169,7 @@ class Format:
     companion: Callable[[Path], bool] | None = field(default=None)
     sample: Callable[[Path], Path] | None = field(default=None)
     why_not: Callable[[Head, Mapping[str, object], bool], str] | None = field(default=None)
-    complete: Callable[[Sequence[Path], Mapping[str, object]], Completion] | None = field(
-        default=None
-    )
+    complete: Callable[[Sequence[Path], Mapping[str, object]], Guess] | None = field(default=None)
     describe: Callable[[Path, Mapping[str, object]], Mapping[str, object]] | None = field(
         default=None
     )
@@ -174,8 +185,13 @@ class Format:
 REGISTRY: Registry[Format] = Registry(
     "format",
     "gazeveil.io",
-    {name: (module, "FORMAT") for name, module in MODULES.items()}
-    | {name: ("known", name) for name in KNOWN},
+    {
+        **{
+            name: (where.partition(":")[0], where.partition(":")[2] or "FORMAT")
+            for name, where in MODULES.items()
+        },
+        **{name: ("known", name) for name in KNOWN},
+    },
     lambda value: isinstance(value, Format),
     "a gazeveil.io.registry.Format",
     groups=("gazeveil.formats", "gazeveil.datasets"),
@@ -194,16 +210,28 @@ def get(name: str) -> Format:
     return REGISTRY.get(name)
 
 
-def in_sniffing_order() -> Iterator[Format]:
-    """All formats: ours, those of other packages, and plain CSV, which takes what is left."""
+def in_sniffing_order(place: Head | Path | None = None) -> Iterator[Format]:
+    """All formats that a file, or a folder, may be of: ours, those of other packages, and plain
+    CSV, which takes what is left.
+    """
     for name in MODULES:
         if name == "csv":
             yield from (get(known) for known in KNOWN)
             yield from REGISTRY.added().values()
-        yield get(name)
+        if _may_be(name, place):
+            yield get(name)
+
+
+def _may_be(name: str, place: Head | Path | None) -> bool:
+    only = _ONLY.get(name)
+    if isinstance(place, Path):
+        return name in _OWN_FOLDERS
+    if place is None or only is None:
+        return True
+    return place.data.startswith(only) if isinstance(only, bytes) else place.name.endswith(only)
 
 
 def sniff(path: Path) -> Format | None:
     """The first format that knows this file or folder, or None."""
     head = None if path.is_dir() else Head.of(path)
-    return next((f for f in in_sniffing_order() if f.knows(path, head)), None)
+    return next((f for f in in_sniffing_order(head or path) if f.knows(path, head)), None)

@@ -21,7 +21,7 @@ from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze.cohort import Cohort, Handle, natural
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.datasets.gazebase_vr import SCREEN
+from gazeveil.io.datasets.gazebase import VR_SCREEN as SCREEN
 from gazeveil.papers import protocols
 from gazeveil.papers.material.names import NAMELESS, SIMULATED_INSTEAD, are_nameless
 from gazeveil.papers.material.windows import window_material

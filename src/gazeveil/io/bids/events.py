@@ -16,8 +16,7 @@ from gazeveil.arrays import Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.events import KINDS, WORD, Events
 from gazeveil.gaze.recording import Message
-from gazeveil.io.bids.cells import unescaped
-from gazeveil.io.bids.layout import OWN, Name, sidecar
+from gazeveil.io.bids.layout import OWN, Name, sidecar, unescaped
 from gazeveil.io.bids.write import LABEL
 from gazeveil.io.parsing.table import Table, parse_table
 from gazeveil.io.source import Head, read_text
@@ -147,7 +146,7 @@ def _row_times(
         onset = np.round(t_ns[0] + table.floats("onset") * scale).astype(np.int64)
     else:
         scale = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}[unit]
-        onset = table.times_ns("onset", unit)
+        onset = table.times_ns("onset", unit=unit)
     if not table.has("duration"):
         return onset, onset
     length = np.nan_to_num(table.floats("duration"))

@@ -7,12 +7,15 @@ of its own; the deeper and the more particular one wins.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gazeveil.io.parsing.json_text import read_json
+import polars as pl
+
+from gazeveil.io.parsing.loaded import read_json
 
 #: Version of the specification that is written.
 VERSION = "1.11.0"
@@ -109,3 +112,45 @@ def labels(texts: Iterable[str], empty: str) -> Mapping[str, str]:
         used.add(label.lower())
         result[text] = label
     return result
+
+
+#: What a sidecar says about a column whose cells are escaped.
+ESCAPES = r"\t is a tab, \n and \r are ends of lines, \s is a blank at an end, \\ is a backslash"
+
+_LETTER = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_CHARACTER = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r", "s": " ", "q": '"'}
+
+
+def escaped(text: str) -> str:
+    r"""A text that fits a cell.
+
+    Examples
+    --------
+    >>> escaped("trial\t1 ")
+    'trial\\t1\\s'
+    """
+    plain = "".join(_LETTER.get(c, c) for c in text)
+    blank = re.compile(r"^ | $")
+    return blank.sub(r"\\s", plain)
+
+
+def unescaped(cell: str) -> str:
+    """The text that :func:`escaped` made a cell of."""
+    return re.sub(r"\\(.)", lambda at: _CHARACTER.get(at[1], at[0]), cell)
+
+
+def unquoted(text: str) -> str:
+    """A text that fits a cell of a file that some programs read with quotes."""
+    return escaped(text).replace('"', "\\q")
+
+
+def tsv(frame: pl.DataFrame, header: bool) -> bytes:
+    """A table as TSV: `n/a` for what is missing, no quotes."""
+    buffer = io.BytesIO()
+    plain = frame.with_columns(
+        pl.selectors.float().fill_nan(None), pl.selectors.string().replace("", None)
+    )
+    plain.write_csv(
+        buffer, separator="\t", include_header=header, null_value="n/a", quote_style="never"
+    )
+    return buffer.getvalue()

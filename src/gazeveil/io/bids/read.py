@@ -37,12 +37,11 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
-from gazeveil.io.bids.cells import unescaped
 from gazeveil.io.bids.events import TIME_UNITS, read_events, texts, unit_of
-from gazeveil.io.bids.layout import OWN, Name, data_files, sidecar
+from gazeveil.io.bids.layout import OWN, Name, data_files, sidecar, unescaped
 from gazeveil.io.bids.write import EXTRA, write
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.json_text import read_json
+from gazeveil.io.parsing.loaded import read_json
 from gazeveil.io.parsing.table import Table, parse_table, read_table
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
@@ -255,7 +254,7 @@ def _times(name: Name, about: Mapping[str, object], table: Table) -> Ints:
                 f"the timestamp's unit is '{unit_of(about, 'timestamp')}'",
                 "Say s, ms, us or ns in the sidecar.",
             )
-        return table.times_ns("timestamp", unit)
+        return table.times_ns("timestamp", unit=unit)
     rate, start = about.get("SamplingFrequency"), about.get("StartTime", 0)
     if not isinstance(rate, int | float) or rate <= 0:
         raise FormatError(

@@ -39,8 +39,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.bids.cells import ESCAPES, escaped, tsv, unquoted
-from gazeveil.io.bids.layout import OWN, VERSION, labels
+from gazeveil.io.bids.layout import ESCAPES, OWN, VERSION, escaped, labels, tsv, unquoted
 from gazeveil.io.staging import staged
 
 #: Extra columns of the line of sight, by channel.

@@ -26,12 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
+from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.datasets.headset_view import VIEW
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.npy import header, read_npy
+from gazeveil.io.parsing.loaded import header, read_npy
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
 
@@ -158,3 +159,18 @@ FORMAT = Format(
         layout="trainingX.npy, trainingY.npy, testX.npy, testY.npy",
     ),
 )
+
+
+_WIDTH_PX, _HEIGHT_PX = 1080.0, 1200.0
+_DISTANCE_PX = 0.5 * _HEIGHT_PX / float(np.tan(np.radians(55.0)))
+
+#: One pixel stands for one millimetre: only the ratio to the distance matters.
+VIEW = Screen(_WIDTH_PX, _HEIGHT_PX, _WIDTH_PX, _HEIGHT_PX, _DISTANCE_PX)
+
+
+def from_fractions(places: Floats) -> Floats:
+    """Tangent angles (right, down) in degrees, shape (n, 2), of screen places in 0..1 from the
+    lower left corner.
+    """
+    x, y = VIEW.from_px(places[:, 0] * _WIDTH_PX, (1.0 - places[:, 1]) * _HEIGHT_PX)
+    return np.stack((x, y), axis=1)

@@ -29,10 +29,16 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.datasets.dgaze import has_width, partner, read_rows, row_person, split_of
-from gazeveil.io.datasets.headset_view import from_fractions
+from gazeveil.io.datasets.dgaze import (
+    from_fractions,
+    has_width,
+    partner,
+    read_rows,
+    row_person,
+    split_of,
+)
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.npy import read_npy
+from gazeveil.io.parsing.loaded import read_npy
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head
 

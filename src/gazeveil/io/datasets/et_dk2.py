@@ -34,7 +34,7 @@ from gazeveil.gaze.geometry import Sphere, angle_deg, eye_in_head, wrap_x
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.datasets.layout import TICK_S, columns, guess_unit, numbers
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.kept import kept
+from gazeveil.io.parsing.loaded import kept
 from gazeveil.io.parsing.table import Table, parse_table, read_table
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, read_text, stem
@@ -136,7 +136,7 @@ def _times_ns(table: Table, rows: Bools) -> Ints:
     # Nanosecond clocks do not fit a double, so the table reads the digits; the guess needs no such
     # care.
     unit = guess_unit(table.floats(name), _RATE_HZ, TICK_S)
-    return table.times_ns(name, unit)[rows]
+    return table.times_ns(name, unit=unit)[rows]
 
 
 def _gaze(table: Table, rows: Bools) -> tuple[Floats, str]:

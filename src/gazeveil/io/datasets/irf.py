@@ -23,8 +23,7 @@ from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.datasets.layout import folder_name
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.json_text import read_json
-from gazeveil.io.parsing.npy import header, read_npy
+from gazeveil.io.parsing.loaded import header, read_json, read_npy
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
 

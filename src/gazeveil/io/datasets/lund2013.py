@@ -28,7 +28,7 @@ from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.datasets.layout import folder_name
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.matlab import has_variable, read_variable
+from gazeveil.io.parsing.loaded import has_variable, read_variable
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head
 

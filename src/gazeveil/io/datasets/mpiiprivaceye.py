@@ -18,7 +18,7 @@ import numpy as np
 from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle, natural
-from gazeveil.io.datasets.mpii_features import (
+from gazeveil.io.datasets.mpiidpeye import (
     FEATURES,
     Key,
     cells,

@@ -33,7 +33,7 @@ from gazeveil.gaze.geometry import Sphere, eye_in_head, wrap_x
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.datasets.layout import folder_name
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.json_text import read_json
+from gazeveil.io.parsing.loaded import read_json
 from gazeveil.io.parsing.table import parse_table
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, read_text, stem

@@ -25,7 +25,7 @@ from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.json_text import read_json
+from gazeveil.io.parsing.loaded import read_json
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
 

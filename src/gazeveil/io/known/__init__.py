@@ -17,12 +17,11 @@ from pathlib import Path
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.facts import Doubt
 from gazeveil.io.dataset_file import described
-from gazeveil.io.parsing.delimited import header_cells
+from gazeveil.io.parsing.table import header_cells
 from gazeveil.io.plain import reader
-from gazeveil.io.plain.guess import Guess
 from gazeveil.io.plain.layout import chosen_columns
 from gazeveil.io.plain.roles import squeezed
-from gazeveil.io.registry import Dataset, Format
+from gazeveil.io.registry import Dataset, Format, Guess
 from gazeveil.io.source import Head
 
 _OWN = ("title", "match", "magic", "table", "dataset")

@@ -21,7 +21,7 @@ from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.facts import FILE, GUESSED, Fact
-from gazeveil.gaze.geometry import Space, Sphere, combine_eyes, wrap_x
+from gazeveil.gaze.geometry import Screen, Space, Sphere, combine_eyes, wrap_x
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.gaze.times import increasing
 from gazeveil.gaze.validity import are_plain
@@ -143,10 +143,17 @@ def _facts(
     if isinstance(space, Sphere):
         return dict(facts or {})
     assumed = bool((metadata or {}).get("assumed_geometry"))
-    value = f"{space.width_px:g} x {space.height_px:g} px, {space.width_mm:g} x {space.height_mm:g}"
-    value += f" mm, {space.distance_mm:g} mm away"
     basis = str((metadata or {}).get("geometry", "a usual screen" if assumed else ""))
-    return {"screen": Fact(value, GUESSED if assumed else FILE, basis), **(facts or {})}
+    fact = Fact(screen_in_words(space), GUESSED if assumed else FILE, basis)
+    return {"screen": fact, **(facts or {})}
+
+
+def screen_in_words(screen: Screen) -> str:
+    """Pixels, millimetres and distance of a screen."""
+    return (
+        f"{screen.width_px:g} x {screen.height_px:g} px, {screen.width_mm:g} x"
+        f" {screen.height_mm:g} mm, {screen.distance_mm:g} mm away"
+    )
 
 
 def _closed(space: Space, x: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -2,24 +2,29 @@
 named by line. Columns whose type is said are parsed at once, which is several times faster; where
 one cell is of another type, all columns are strings.
 
-Columns go by name, never by position; names match without regard to case and surrounding blanks.
+Columns go by name, never by position: as it is written, without regard to case and surrounding
+blanks, or by a key that forgets blanks, brackets and punctuation too, because exports of one
+tracker differ in these (`Head Rotation. x`, `head_rotation.x`). Separator and decimal sign are
+found from the file where they are not said.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from gazeveil import checks
-from gazeveil.arrays import Floats, Ints
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import FormatError
-from gazeveil.io.source import decode, read_text
+from gazeveil.io.source import Head, decode, read_text
 
 #: Nanoseconds in one unit of time.
 UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "100ns": 100, "ns": 1}
@@ -46,6 +51,16 @@ MISSING = (
     "-infinity",
 )
 
+_SEPARATORS = "\t;,|"
+_COMMA_NUMBER = re.compile(r"^\s*[-+]?\d*,\d+(?:[eE][-+]?\d+)?\s*$")
+_LOOK_ROWS = 200
+_LONG_RUNS = 20
+
+#: Words for "yes, there is an eye" in validity columns.
+YES = ("true", "1", "valid", "yes", "1.0")
+NO = ("false", "0", "invalid", "no", "0.0", "", "nan", "none", "n/a")
+
+
 # Lines of nothing but blanks are not rows; `Table.line_of` steps over them too.
 _BLANK_LINES = re.compile(r"\n[ \t]*(?=\n|\Z)")
 
@@ -61,6 +76,31 @@ def printable(cell: object, longest: int = 40) -> str:
 def listed(names: Sequence[str]) -> str:
     """The first names of a header for a message."""
     return ", ".join(printable(n) for n in names[:12]) + (", ..." if len(names) > 12 else "")
+
+
+def key(name: str) -> str:
+    """A column name without case, blanks and punctuation."""
+    return re.sub(r"[^a-z0-9]+", "", name.lower())
+
+
+def find_separator(header: str) -> str:
+    """The separator a header line uses most, or an empty text where it uses none."""
+    best = max(_SEPARATORS, key=header.count)
+    return best if best in header else ""
+
+
+def header_cells(head: Head, comment: str = "#") -> list[str]:
+    """Column names in the first line that is neither blank nor a comment, unquoted; empty where
+    there is no separator.
+    """
+    line = next((t for t in head.lines if t.strip() and not t.startswith(comment)), "")
+    separator = find_separator(line)
+    return [c.strip().strip('"') for c in line.split(separator)] if separator else []
+
+
+def header_keys(head: Head) -> frozenset[str]:
+    """Keys of the column names, for sniffing."""
+    return frozenset(key(c) for c in header_cells(head))
 
 
 @dataclass(frozen=True)
@@ -79,6 +119,8 @@ class Table:
         One-based line of the file on which `lines` starts.
     comment : str
         Prefix of lines that are not rows; empty for none.
+    decimal : str
+        The decimal sign that the file has; in `frame` it is a point.
     """
 
     path: Path
@@ -86,39 +128,60 @@ class Table:
     lines: str | bytes
     first_line: int
     comment: str = ""
+    decimal: str = "."
 
     def __len__(self) -> int:
         return self.frame.height
 
     @cached_property
     def _index(self) -> dict[str, str]:
-        return {c.strip().lower(): c for c in reversed(self.frame.columns)}
+        """Spellings of each column: its key, without case, and as it is written."""
+        found: dict[str, str] = {}
+        for spelling in (key, lambda n: n.strip().lower(), lambda n: n):
+            found |= {spelling(n): n for n in reversed(self.frame.columns)}
+        return found
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[str, Sequence[str]], Floats]:
+        return {}
 
     @property
     def names(self) -> list[str]:
         """Column names as the file has them."""
         return self.frame.columns
 
-    def has(self, *names: str) -> bool:
-        """Whether all these columns are there."""
-        return all(n.strip().lower() in self._index for n in names)
+    def name(self, *wanted: str) -> str | None:
+        """The file's name of the first of these columns that is there, or None."""
+        spellings = (s for w in wanted for s in (w, w.strip().lower(), key(w)) if s)
+        return next((self._index[s] for s in spellings if s in self._index), None)
 
-    def column(self, name: str) -> pl.Series:
-        """A column as the frame has it; a missing one is an error that lists what is there."""
-        spelling = self._index.get(name.strip().lower())
-        if spelling is None:
-            problem = f"there is no column '{name}' (columns: {listed(self.names)})"
+    def has(self, *wanted: str) -> bool:
+        """Whether all these columns are there."""
+        return all(self.name(w) is not None for w in wanted)
+
+    def need(self, *wanted: str) -> str:
+        """The file's name of the first of these columns that is there; an error that lists what is
+        there otherwise.
+        """
+        name = self.name(*wanted)
+        if name is None:
+            problem = f"there is no column '{wanted[0]}' (columns: {listed(self.names)})"
             raise FormatError(
                 self.path, problem, "Check the export settings or the column map.", self.first_line
             )
-        return self.frame[spelling]
+        return name
+
+    def column(self, *wanted: str) -> pl.Series:
+        """The first of these columns as the frame has it."""
+        return self.frame[self.need(*wanted)]
 
     def words(self, name: str) -> list[str]:
         """A column as stripped text; missing cells are empty."""
         return [(w or "").strip() for w in self.column(name).to_list()]
 
-    def floats(self, name: str, missing: Sequence[str] = (), decimal_comma: bool = False) -> Floats:
-        """A column as numbers, NaN where missing or infinite.
+    def floats(self, *wanted: str, missing: Sequence[str] = ()) -> Floats:
+        """The first of these columns as numbers, NaN where missing or infinite; kept, because many
+        recordings may lie in one file.
 
         Raises
         ------
@@ -126,9 +189,13 @@ class Table:
             For a cell that is neither a number nor one of the usual words for "missing" (or those
             in `missing`), with its line.
         """
-        text = self.column(name)
-        if decimal_comma:
-            text = text.str.replace(",", ".", literal=True)
+        name = self.need(*wanted)
+        if (name, tuple(missing)) not in self._numbers:
+            self._numbers[name, tuple(missing)] = self._parsed(name, missing)
+        return self._numbers[name, tuple(missing)]
+
+    def _parsed(self, name: str, missing: Sequence[str]) -> Floats:
+        text = self.frame[name]
         values = text.cast(pl.Float64, strict=False)
         if values.null_count() and text.dtype == pl.String:
             text = text.str.strip_chars()
@@ -150,15 +217,86 @@ class Table:
             self._refuse_short_rows()
         result = values.to_numpy().astype(np.float64)
         result[~np.isfinite(result)] = np.nan
+        result.setflags(write=False)
         return result
 
-    def times_ns(self, name: str, unit: str, relative: bool = False) -> Ints:
-        """A column of times as nanoseconds, exactly: digits that a double would round are kept.
+    def maybe_floats(self, *wanted: str, missing: Sequence[str] = ()) -> Floats | None:
+        """The first of these columns as numbers, None where none is there."""
+        return None if self.name(*wanted) is None else self.floats(*wanted, missing=missing)
+
+    def vectors(self, pattern: str) -> Floats:
+        """Three columns as (n, 3): `pattern` has `{}` where x, y and z stand."""
+        return (
+            np.stack([self.floats(pattern.format(axis)) for axis in "xyz"], axis=1)
+            if len(self)
+            else np.empty((0, 3))
+        )
+
+    def flags(self, *wanted: str) -> Bools:
+        """The first of these columns as yes and no.
+
+        Raises
+        ------
+        FormatError
+            For a word that is neither.
+        """
+        name = self.need(*wanted)
+        cells = self.frame[name].cast(pl.String).fill_null("")
+        # There are few different words, and to look at each costs less than to change all cells.
+        words = {w: w.strip().lower() for w in cells.unique().to_list()}
+        yes = cells.is_in([w for w, plain in words.items() if plain in YES])
+        wrong = [w for w, plain in words.items() if plain not in YES and plain not in NO]
+        if wrong:
+            row = int(cells.is_in(wrong).arg_true()[0])
+            coded = str(cells[row]).replace(".", "", 1).isdecimal()
+            raise FormatError(
+                self.path,
+                f"'{cells[row]}' in column '{name}' is neither yes nor no",
+                "Write 1 where it holds and 0 where not (of Tobii's codes of validity 0 and 1 mean"
+                " valid, 2 to 4 lost)."
+                if coded
+                else "Mend the line.",
+                self.line_of(row),
+            )
+        return yes.to_numpy().astype(np.bool_)
+
+    def groups(self, *columns: str | None) -> list[tuple[tuple[str, ...], Ints]]:
+        """Rows that share the words in some columns, in order of first appearance; None stands for
+        a column of empty words.
+        """
+        if not len(self):
+            return [(tuple("" for _ in columns), np.empty(0, dtype=np.int64))]
+        cells = {
+            f"{i}": self.column(c).cast(pl.String).fill_null("")
+            for i, c in enumerate(columns)
+            if c is not None
+        }
+        if not cells:
+            return [(tuple("" for _ in columns), np.arange(len(self), dtype=np.int64))]
+        frame = pl.DataFrame(cells)
+        changed = frame.select(pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1))))
+        starts = changed.to_series().arg_true().to_numpy()
+        if len(starts) * _LONG_RUNS < len(self):
+            return _runs(frame, starts, len(columns))
+        frame = frame.select(pl.all().str.strip_chars()).with_row_index("row")
+        grouped = frame.group_by(list(cells), maintain_order=True).agg(pl.col("row"))
+        parts = [
+            tuple(str(record.get(f"{i}", "")) for i in range(len(columns)))
+            for record in grouped.select(list(cells)).iter_rows(named=True)
+        ]
+        return [
+            (part, rows.to_numpy().astype(np.int64))
+            for part, rows in zip(parts, grouped["row"], strict=True)
+        ]
+
+    def times_ns(self, *wanted: str, unit: str, relative: bool = False) -> Ints:
+        """The first of these columns as nanoseconds, exactly: digits that a double would round are
+        kept.
 
         Parameters
         ----------
-        name : str
-            The column.
+        *wanted : str
+            The columns.
         unit : str
             `s`, `ms`, `us`, `100ns` or `ns`.
         relative : bool
@@ -171,7 +309,8 @@ class Table:
             cannot be placed.
         """
         scale = UNIT_NS[checks.one_of("times_ns", "unit", unit, UNIT_NS)]
-        text = self.column(name)
+        name = self.need(*wanted)
+        text = self.frame[name]
         if text.dtype == pl.Float64:
             return self._float_times(text, name, unit, relative)
         whole = text.cast(pl.Int64, strict=False)
@@ -212,7 +351,7 @@ class Table:
         if len(nanoseconds) and nanoseconds.max() > MOST_NS:
             row = int(nanoseconds.argmax())
             problem = (
-                f"'{printable(self.column(name)[row])}' in column '{name}' is too large for a time"
+                f"'{printable(self.frame[name][row])}' in column '{name}' is too large for a time"
                 f" in {unit}"
             )
             raise FormatError(
@@ -344,3 +483,104 @@ def _has_empty_row(frame: pl.DataFrame) -> bool:
 def read_table(path: Path, separator: str) -> Table:
     """Read a whole file as a table whose first line is the header."""
     return parse_table(path, read_text(path), separator)
+
+
+def _runs(
+    frame: pl.DataFrame, starts: NDArray[Any], width: int
+) -> list[tuple[tuple[str, ...], Ints]]:
+    """Rows of each part, where parts stand in long runs of rows."""
+    found: dict[tuple[str, ...], list[Ints]] = {}
+    ends = [*starts[1:].tolist(), frame.height]
+    words = frame[starts].rows(named=True)
+    for record, start, end in zip(words, starts.tolist(), ends, strict=True):
+        part = tuple(record.get(f"{i}", "").strip() for i in range(width))
+        found.setdefault(part, []).append(np.arange(start, end, dtype=np.int64))
+    return [(part, np.concatenate(rows)) for part, rows in found.items()]
+
+
+def open_sheet(
+    path: Path,
+    separator: str | None = None,
+    decimal: str | None = None,
+    comment: str = "",
+    text: str | bytes | None = None,
+    first_line: int = 1,
+    types: Mapping[str, type[pl.DataType]] | None = None,
+) -> Table:
+    """Read delimited text with a header.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    separator : str, optional
+        One character; found from the header where not given.
+    decimal : str, optional
+        `"."` or `","`; found from the first rows where not given. A comma cannot be both separator
+        and decimal sign.
+    comment : str
+        Prefix of lines that are not rows.
+    text : str or bytes, optional
+        The text, where it has been read already, bytes in UTF-8; it starts at line `first_line` of
+        the file.
+    types : mapping of column to polars type, optional
+        Columns that are parsed as numbers at once, where all their cells are numbers.
+
+    Raises
+    ------
+    FormatError
+        For a file that is empty, cut or not a table.
+    """
+    text = read_text(path) if text is None else text
+    if separator is None:
+        start = text[: 1 << 16] if isinstance(text, str) else decode(text[: 1 << 16], "replace")
+        lines = (t for t in start.split("\n", 64) if t.strip())
+        header = next((t for t in lines if not (comment and t.startswith(comment))), "")
+        separator = find_separator(header)
+    if not separator:
+        raise FormatError(
+            path,
+            "its first line is not a header with separated column names",
+            "Check that this is the exported text file.",
+            first_line,
+        )
+    table = parse_table(
+        path,
+        text,
+        separator,
+        first_line,
+        comment=comment,
+        # Without a word about the decimal sign, cells are looked at as text first.
+        types=types if decimal else None,
+        decimal_comma=decimal == ",",
+    )
+    if decimal is None:
+        decimal = "," if separator != "," and _has_comma_numbers(table) else "."
+    if decimal == ",":
+        written = pl.col(pl.String)
+        pointed = written.str.replace(r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$", "${1}.${2}")
+        table = replace(table, frame=table.frame.with_columns(pointed))
+    return replace(table, decimal=decimal)
+
+
+def _has_comma_numbers(table: Table) -> bool:
+    return any(
+        cell is not None and _COMMA_NUMBER.match(cell)
+        for row in table.frame.head(_LOOK_ROWS).iter_rows()
+        for cell in row
+    )
+
+
+def find_file(folder: Path, *names: str) -> Path | None:
+    """The first of these files in a folder, gzip or not."""
+    for name in names:
+        for place in (folder / name, folder / f"{name}.gz"):
+            if place.is_file():
+                return place
+    return None
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """Size and change time of a file: what tells a parsed copy of it from a newer one."""
+    state = path.stat()
+    return state.st_size, state.st_mtime_ns

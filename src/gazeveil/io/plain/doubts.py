@@ -17,8 +17,7 @@ import polars as pl
 
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gaze.facts import Doubt
-from gazeveil.io.parsing.delimited import YES
-from gazeveil.io.parsing.table import UNIT_NS, printable
+from gazeveil.io.parsing.table import UNIT_NS, YES, printable
 from gazeveil.io.plain.guess import (
     FASTEST_HZ,
     LOST_CODES,
@@ -214,8 +213,9 @@ def unused_validity(file: str, distinct: Mapping[str, int]) -> list[Doubt]:
         Doubt(
             "validity",
             f"{_listed(names)} of {file} {'is' if len(names) == 1 else 'are'} not used. If it says"
-            f" which samples are lost, say columns={{'valid': '{column}'}} (1 is valid) or"
-            f" columns={{'lost': '{column}'}} (1 is lost); if not, ignore={names}.",
+            f" which samples are lost, say columns={{'valid': '{column}'}} (1 is valid; other codes"
+            f" with valid=[...]) or columns={{'lost': '{column}'}} (1 is lost); if not,"
+            f" ignore={names}.",
             f"ignore = {_toml(names)}",
         )
     ]

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.geometry import Screen
+from gazeveil.io.parsing.assemble import screen_in_words
 from gazeveil.io.plain.layout import chosen_columns, is_validation
 from gazeveil.io.plain.roles import (
     EYES,
@@ -29,6 +29,7 @@ from gazeveil.io.plain.roles import (
     unread_unit,
 )
 from gazeveil.io.plain.text import LEAST_ROWS, FirstRows
+from gazeveil.io.registry import Guess
 
 #: Rates in hertz that trackers and webcams have.
 SLOWEST_HZ, FASTEST_HZ = 4.0, 2500.0
@@ -67,14 +68,6 @@ _RESOLUTIONS = (
 )
 # A 24-inch screen at a desk: what is taken where size and distance are not said.
 _DIAGONAL_MM, _DISTANCE_MM = 610.0, 650.0
-
-
-@dataclass(frozen=True)
-class Guess:
-    """Options that were guessed, and the sentences that say so."""
-
-    options: Mapping[str, object] = field(default_factory=dict)
-    sentences: tuple[str, ...] = ()
 
 
 def guess_columns(rows: FirstRows, known: Mapping[str, str], timed: bool) -> dict[str, str]:
@@ -282,9 +275,8 @@ def _guess_gaze(
         screen = guess_screen(x, y, unit)
         guessed |= {"screen": screen, "assumed": True}
         sentences.append(
-            f"Assumed a screen of {screen.width_px:g} x {screen.height_px:g} px,"
-            f" {screen.width_mm:g} x {screen.height_mm:g} mm, {screen.distance_mm:g} mm away:"
-            " measure yours and say it, because degrees depend on it"
+            f"Assumed a screen of {screen_in_words(screen)}: measure yours and say it, because"
+            " degrees depend on it"
         )
     return Guess(guessed, tuple(sentences))
 

@@ -15,9 +15,9 @@ from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.facts import FILE, GUESSED, SAID, Fact
 from gazeveil.gaze.geometry import Screen
-from gazeveil.io.parsing.delimited import NO, YES
-from gazeveil.io.parsing.json_text import read_json
-from gazeveil.io.parsing.table import UNIT_NS, listed
+from gazeveil.io.parsing.assemble import screen_in_words
+from gazeveil.io.parsing.loaded import read_json
+from gazeveil.io.parsing.table import NO, UNIT_NS, YES, listed
 from gazeveil.io.plain.roles import (
     DEPTH_ROLES,
     EYES,
@@ -57,7 +57,10 @@ _VALIDATION_KEYS = frozenset({"timestamp", "targetid", "tarx", "tary"})
 LAYOUT_OPTIONS = frozenset(
     [
         "columns",
+        "optional",
         "ignore",
+        "valid",
+        "metadata",
         "rows",
         "time_unit",
         "unit",
@@ -98,6 +101,8 @@ class Layout:
     frame_interval_s: float | tuple[tuple[str, float], ...] | None = None
     rows: tuple[tuple[str, str], ...] = ()
     table: str | None = None
+    valid: tuple[str, ...] | None = None
+    metadata: tuple[tuple[str, object], ...] = ()
     whole_times: bool = False
     facts: tuple[tuple[str, Fact], ...] = field(default=(), compare=False)
 
@@ -111,9 +116,9 @@ def is_validation(names: Iterable[str]) -> bool:
     return {squeezed(n) for n in names} >= _VALIDATION_KEYS
 
 
-def chosen_columns(options: Mapping[str, object]) -> dict[str, str]:
-    """The option `columns`, as role to name."""
-    columns = options.get("columns")
+def chosen_columns(options: Mapping[str, object], name: str = "columns") -> dict[str, str]:
+    """The option `columns`, or one like it, as role to name."""
+    columns = options.get(name)
     return {str(k): str(v) for k, v in columns.items()} if isinstance(columns, Mapping) else {}
 
 
@@ -148,7 +153,7 @@ def plan_layout(first: FirstRows, options: Mapping[str, object]) -> Layout:
         decimal = checks.one_of(_OWNER, "decimal", decimal, (".", ","))
     kept_rows = _mapping(path, names, options, "rows")
     y_axis, y_fact = _y_axis(roles, unit, options, validation)
-    used = {*roles.values(), *(name for name, _ in kept_rows), *_ignored(options)}
+    used = {*roles.values(), *(name for name, _ in kept_rows), *_listed(options, "ignore")}
     layout = Layout(
         columns=tuple(sorted(roles.items())),
         unused=tuple(n for n in names if n and n not in used),
@@ -172,6 +177,8 @@ def plan_layout(first: FirstRows, options: Mapping[str, object]) -> Layout:
         frame_interval_s=interval_s,
         rows=kept_rows,
         table=None if options.get("table") is None else str(options["table"]),
+        valid=None if "valid" not in options else _listed(options, "valid"),
+        metadata=tuple(dict(options.get("metadata", ())).items()),  # type: ignore[call-overload]
         whole_times="t" in roles and all(c.lstrip("+-").isdigit() for c in first.words(roles["t"])),
     )
     facts = {**_layout_facts(layout, options), "y_axis": y_fact}
@@ -196,19 +203,13 @@ def _layout_facts(layout: Layout, options: Mapping[str, object]) -> dict[str, Fa
         facts = {"clock": fact(option, f"'{clock}', {layout.time_unit}", "name of the column")}
     facts["unit"] = fact("unit", layout.unit, "names of the columns")
     if layout.screen is not None and not layout.assumed:
-        facts["screen"] = Fact(_screen_words(layout.screen), SAID, "screen")
+        facts["screen"] = Fact(screen_in_words(layout.screen), SAID, "screen")
     flags = [f"'{name}' ({role})" for role, name in layout.columns if role in FLAG_ROLES]
     flags += [f"{m:g} means lost" for m in layout.missing or ()]
     basis = "option 'missing'" if layout.missing else "names of the columns"
     where = SAID if layout.missing else FILE
     facts["validity"] = Fact(", ".join(flags) or "where gaze is a number", where, basis)
     return facts
-
-
-def _screen_words(screen: Screen) -> str:
-    size = f"{screen.width_px:g} x {screen.height_px:g} px"
-    size += f", {screen.width_mm:g} x {screen.height_mm:g} mm"
-    return f"{size}, {screen.distance_mm:g} mm away"
 
 
 def _y_axis(
@@ -228,14 +229,13 @@ def _y_axis(
     return "down", Fact("down", GUESSED, "what is usual")
 
 
-def _ignored(options: Mapping[str, object]) -> tuple[str, ...]:
-    """Columns that the user says are not to be used."""
-    ignored = options.get("ignore", ())
-    if isinstance(ignored, str):
-        ignored = (ignored,)
-    if not isinstance(ignored, tuple | list) or not all(isinstance(n, str) for n in ignored):
-        checks.refuse(_OWNER, "ignore", "names of columns", ignored)
-    return tuple(ignored)
+def _listed(options: Mapping[str, object], name: str) -> tuple[str, ...]:
+    """An option of one word or several."""
+    value = options.get(name, ())
+    words = value if isinstance(value, tuple | list) else (value,)
+    if not all(isinstance(w, str | int | float) for w in words):
+        checks.refuse(_OWNER, name, "words or numbers", value)
+    return tuple(str(w) for w in words)
 
 
 def _mapping(
@@ -268,19 +268,23 @@ def _frame_interval_s(option: object) -> float | tuple[tuple[str, float], ...] |
 
 def _roles(first: FirstRows, options: Mapping[str, object], rated: bool) -> dict[str, str]:
     """Role -> column; gaze is among them, and time unless a rate gives it."""
-    path, names, ignored = first.path, list(first.names), _ignored(options)
+    path, names, ignored = first.path, list(first.names), _listed(options, "ignore")
     free = [n for n in names if n not in ignored]
     roles, chosen = recognise(free), dict[str, str]()
     roles = {r: n for r, n in roles.items() if r not in KEY_ROLES or _is_key(first, n)}
+    optional = chosen_columns(options, "optional")
+    roles |= {r: n for r, n in optional.items() if n in names}
     if options.get("columns") is not None:
         chosen = _chosen_columns(path, names, options["columns"])
         # A column the user gave to one role is not taken for another.
         roles = {**{r: n for r, n in roles.items() if n not in chosen.values()}, **chosen}
         if has_gaze(chosen):
-            roles = {r: n for r, n in roles.items() if r in chosen or r not in GAZE_ROLES}
+            known = {*chosen, *optional}
+            roles = {r: n for r, n in roles.items() if r in known or r not in GAZE_ROLES}
     for name in free:
         role = flag_role(name)
-        if role is not None and role not in roles and _is_flag(first, name):
+        coded = "valid" in options or _is_flag(first, name)
+        if role is not None and role not in roles and name not in roles.values() and coded:
             roles[role] = name
     for missing, subject, remedy in (
         ("t" not in roles and not rated, "no time column is", "Name it with columns={'t': ...}."),

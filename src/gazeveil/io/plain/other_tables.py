@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from gazeveil.errors import FormatError, MissingExtraError
-from gazeveil.io.parsing.delimited import open_sheet, stamp
+from gazeveil.io.parsing.table import open_sheet, stamp
 from gazeveil.io.plain.roles import has_gaze, recognise
 
 
@@ -89,7 +89,7 @@ def _stream(stream: Any) -> pl.DataFrame | None:
 
 def jspsych(path: Path) -> pl.DataFrame:
     """Gaze predictions of jsPsych's WebGazer extension: a list in one cell of each trial."""
-    table = open_sheet(path).table
+    table = open_sheet(path)
     (column,) = (n for n in table.names if n.strip().lower() == "webgazer_data")
     rest = table.frame.drop(column)
     rows = list(_predictions(path, table.column(column).to_list(), table.line_of))

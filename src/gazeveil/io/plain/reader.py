@@ -17,9 +17,10 @@ as if it separated recordings, or said which samples are lost, is asked about
 (:mod:`gazeveil.io.plain.doubts`).
 
 A column of validity (`valid`, `left_validity`, `tracked`) has 1, yes, true or valid where a sample
-is valid; one of losses (`blink`, `LEFT_IN_BLINK`, `trackloss`) where it is lost. Tobii's codes, of
-which 0 is valid, have to be written so first: a column that calls nearly all samples that have gaze
-lost is pointed out, and codes above 1 are refused. A confidence or a pupil of 0 is a lost sample.
+is valid; one of losses (`blink`, `LEFT_IN_BLINK`, `trackloss`) where it is lost. Codes, such as
+Tobii's of which 0 and 1 are valid, are named by `valid=`: a column that calls nearly all samples
+that have gaze lost is pointed out, and codes that are not named are refused. A confidence or a
+pupil of 0 is a lost sample.
 
 Files are read in blocks of 8 MiB: their text is never in memory at once, and a table of many
 recordings is parsed once (:mod:`gazeveil.io.plain.spool`).
@@ -27,7 +28,10 @@ recordings is parsed once (:mod:`gazeveil.io.plain.spool`).
 Options
 -------
 columns : mapping of role to column name; the roles are :data:`gazeveil.io.plain.roles.ROLES`
+optional : the same for columns that a file need not have
 ignore : names of columns that are not to be used and not to be asked about
+valid : codes that mean valid in columns of validity, such as [0, 1] of Tobii's
+metadata : mapping of what recordings say of themselves, such as `frame`
 rows : mapping of column to word: rows of other words are no samples
 time_unit : `s`, `ms`, `us`, `ns`, `100ns`; `frame`, with `frame_interval_s`
 rate_hz : samples per second; gives the times where no column has them, and parts samples that a
@@ -61,21 +65,22 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import polars as pl
+
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.facts import Doubt
 from gazeveil.gaze.recording import KEY_NAMES, Recording
-from gazeveil.io.parsing.delimited import header_cells
 from gazeveil.io.parsing.naming import OPTIONS, Names, NamingOptions, naming_options
-from gazeveil.io.parsing.table import listed
+from gazeveil.io.parsing.table import header_cells, listed
 from gazeveil.io.plain.doubts import first_doubts
-from gazeveil.io.plain.guess import Guess, guess_columns, guess_layout
+from gazeveil.io.plain.guess import guess_columns, guess_layout
 from gazeveil.io.plain.layout import LAYOUT_OPTIONS, Layout, chosen_columns, plan_layout
 from gazeveil.io.plain.roles import KEY_ROLES, has_gaze, recognise, squeezed
 from gazeveil.io.plain.rows import recording_of, survey_of
-from gazeveil.io.plain.spool import Part, Spooled, joined, spool, whole
+from gazeveil.io.plain.spool import Part, Spooled, spool, whole
 from gazeveil.io.plain.text import FirstRows
-from gazeveil.io.registry import Format
+from gazeveil.io.registry import Format, Guess
 from gazeveil.io.source import Head, read_bytes
 
 #: Size from which the rows of a single recording are set aside, as it is and zipped: bytes; and
@@ -156,16 +161,13 @@ def doubts(path: Path, options: Mapping[str, object]) -> list[Doubt]:
 
 def load(path: Path, names: Names, layout: Layout, spooled: Spooled | None) -> Recording:
     """One recording of a file."""
-    if spooled is None and _is_large(path):
-        spooled = _alone(path, layout)
-    if spooled is None:
+    if spooled is None and not _is_large(path):
         frame, left_out, found = whole(path, layout)
-        return recording_of(path, names, layout, frame, survey_of([frame]), tuple(found), left_out)
-    frame = joined(spooled.frames())
-    found = [] if _is_keyed(layout) else list(spool(path, layout)[1])
-    return recording_of(
-        path, names, layout, frame, survey_of([frame]), tuple(found), spooled.left_out
-    )
+    else:
+        spooled = spooled or _alone(path, layout)
+        frame, left_out = pl.concat(list(spooled.frames())), spooled.left_out
+        found = [] if _is_keyed(layout) else list(spool(path, layout)[1])
+    return recording_of(path, names, layout, frame, survey_of([frame]), tuple(found), left_out)
 
 
 def chunks(

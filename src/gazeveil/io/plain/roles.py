@@ -49,8 +49,12 @@ _SPELLINGS = {
     "left_z": "leftgazez gazezleft gazeleftz | leftz zleft lz zl",
     "right_z": "rightgazez gazezright gazerightz | rightz zright rz zr",
     "pupil": "pupil pupilsize pupildiameter pupilarea",
-    "left_pupil": "leftpupil pupilleft leftpupilsize leftpupildiameter pupildiameterleft",
-    "right_pupil": "rightpupil pupilright rightpupilsize rightpupildiameter pupildiameterright",
+    "left_pupil": (
+        "leftpupil pupilleft leftpupilsize leftpupildiameter pupildiameterleft pupill lpupil"
+    ),
+    "right_pupil": (
+        "rightpupil pupilright rightpupilsize rightpupildiameter pupildiameterright pupilr rpupil"
+    ),
     "confidence": "confidence conf gazeconfidence",
     "label": "label labels event eventtype eyemovementtype emtype",
 }

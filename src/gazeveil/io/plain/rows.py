@@ -18,15 +18,13 @@ from gazeveil.gaze.facts import GUESSED, Doubt, Fact
 from gazeveil.gaze.geometry import TYPICAL_SCREEN, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import KeyedTable
+from gazeveil.io.parsing.channels import WORDS, pupil_of
 from gazeveil.io.parsing.headset import unit
 from gazeveil.io.parsing.naming import Names
-from gazeveil.io.parsing.pupil import pupil_of
-from gazeveil.io.parsing.table import UNIT_NS
+from gazeveil.io.parsing.table import UNIT_NS, Table
 from gazeveil.io.plain.doubts import GazeSurvey, apart_doubts
 from gazeveil.io.plain.layout import VECTOR_UNITS, Layout
 from gazeveil.io.plain.roles import DEPTH_ROLES, EYES, FLAG_ROLES, GAZE_ROLES, PUPIL_ROLES
-from gazeveil.io.vendors.arff import WORDS
 
 # Ticks of 100 ns that clocks of Windows count before 1970: from the year 1601, and from the year 1.
 _EPOCHS_100NS = (116_444_736_000_000_000, 621_355_968_000_000_000)
@@ -34,7 +32,7 @@ _EPOCHS_100NS = (116_444_736_000_000_000, 621_355_968_000_000_000)
 _LETTERS = {"f": "fixation", "s": "saccade", "p": "pursuit", "b": "blink"}
 
 
-def frame_of(sheet: KeyedTable, layout: Layout, before: int) -> pl.DataFrame:
+def frame_of(sheet: Table, layout: Layout, before: int) -> pl.DataFrame:
     """The rows of a table by role: `t` in nanoseconds (or frames, or row numbers), gaze in the
     file's unit with NaN where `missing` says, flags as yes and no; `before` rows of the file come
     before the table.
@@ -48,20 +46,28 @@ def frame_of(sheet: KeyedTable, layout: Layout, before: int) -> pl.DataFrame:
         elif role == "confidence":
             columns[role] = sheet.floats(name)
         elif role in FLAG_ROLES:
-            columns[role] = sheet.flags(name)
+            columns[role] = _flags(sheet, name, layout.valid if role.endswith("valid") else None)
         elif role == "label":
             columns[role] = _labels(sheet, name)
     return pl.DataFrame(columns)
 
 
-def _times(sheet: KeyedTable, layout: Layout, before: int) -> Ints | Floats:
+def _flags(sheet: Table, name: str, valid: tuple[str, ...] | None) -> Bools:
+    """A column of yes and no, or of codes of which some mean valid."""
+    if valid is None:
+        return sheet.flags(name)
+    cells = sheet.column(name).cast(pl.String).fill_null("").str.strip_chars()
+    return cells.is_in(list(valid)).to_numpy()
+
+
+def _times(sheet: Table, layout: Layout, before: int) -> Ints | Floats:
     """Times of all rows of a table: nanoseconds, frames, or row numbers where a rate gives them."""
     column = layout.column("t")
     if column is None:
         return np.arange(before, before + len(sheet), dtype=np.int64)
     if layout.time_unit == "frame":
         return sheet.floats(column)
-    written = sheet.table.column(column)
+    written = sheet.column(column)
     if written.dtype == pl.String:
         written = written.str.strip_chars().cast(pl.Float64, strict=False)
     found = written.abs().max()
@@ -70,20 +76,20 @@ def _times(sheet: KeyedTable, layout: Layout, before: int) -> Ints | Floats:
         return sheet.times_ns(column, unit=layout.time_unit)
     if layout.time_unit != "100ns":
         raise FormatError(
-            sheet.table.path,
+            sheet.path,
             f"times as large as {largest:g} {layout.time_unit} are no times",
             f"Check time_unit='{layout.time_unit}'.",
         )
     epoch = next((e for e in reversed(_EPOCHS_100NS) if largest > e), 0)
-    ticks = sheet.table.column(column).cast(pl.Int64, strict=False)
+    ticks = sheet.column(column).cast(pl.Int64, strict=False)
     if ticks.null_count():
         return sheet.times_ns(column, unit="100ns")  # refuses, and says which line
     return (ticks.to_numpy() - epoch) * UNIT_NS["100ns"]
 
 
-def _labels(sheet: KeyedTable, column: str) -> pl.Series:
+def _labels(sheet: Table, column: str) -> pl.Series:
     return (
-        sheet.table.column(column)
+        sheet.column(column)
         .fill_null("undefined")
         .str.strip_chars()
         .str.to_lowercase()
@@ -140,7 +146,7 @@ def recording_of(
     if len(eyes) == 2:
         found += apart_doubts(path.name, eyes["left_"], eyes["right_"])
     x_deg, y_deg = gaze.get("", (None, None))
-    metadata: dict[str, object] = {"unit": layout.unit}
+    metadata: dict[str, object] = {"unit": layout.unit, **dict(layout.metadata)}
     if layout.assumed or space_assumed:
         metadata["assumed_geometry"] = True
     if found or doubts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,7 @@ import polars as pl
 from gazeveil.arrays import Bools, Ints
 from gazeveil.gaze.facts import Doubt
 from gazeveil.gaze.scratch import ScratchFile, ScratchReader
-from gazeveil.io.parsing.delimited import KeyedTable, stamp
+from gazeveil.io.parsing.table import Table, stamp
 from gazeveil.io.plain.doubts import FileSurvey
 from gazeveil.io.plain.layout import Layout
 from gazeveil.io.plain.roles import DEPTH_ROLES, GAZE_ROLES, KEY_ROLES, PUPIL_ROLES
@@ -37,17 +37,12 @@ _NUMBERS = (*GAZE_ROLES, *DEPTH_ROLES, *PUPIL_ROLES, "confidence")
 
 
 @dataclass(frozen=True)
-class Table:
+class OnePass:
     """Rows of a file by role, block by block, with what a look at all of them finds."""
 
     path: Path
     layout: Layout
     survey: FileSurvey
-
-    @classmethod
-    def of(cls, path: Path, layout: Layout) -> Table:
-        """The table of a file; nothing is read yet."""
-        return cls(path, layout, FileSurvey(layout))
 
     def blocks(self) -> Iterator[tuple[pl.DataFrame, list[tuple[Part, Ints]], dict[Part, int]]]:
         """Rows by role, the rows of each recording among them, and how many rows of each the
@@ -66,7 +61,7 @@ class Table:
             groups = sheet.groups(*(layout.column(r) for r in KEY_ROLES))
             kept = _kept(sheet, layout)
             if frame["t"].dtype == pl.Int64 and layout.column("t") is not None:
-                seen = sheet.table.frame if kept is None else sheet.table.frame.filter(kept)
+                seen = sheet.frame if kept is None else sheet.frame.filter(kept)
                 times = frame["t"].to_numpy()
                 self.survey.add(seen, times if kept is None else times[kept], keys)
             left: dict[Part, int] = {}
@@ -77,20 +72,20 @@ class Table:
             yield frame, groups, left
 
 
-def _kept(sheet: KeyedTable, layout: Layout) -> Bools | None:
+def _kept(sheet: Table, layout: Layout) -> Bools | None:
     """The rows that the option `rows` asks for; None for all."""
     if not layout.rows:
         return None
     kept = np.ones(len(sheet), dtype=np.bool_)
     for column, word in layout.rows:
-        cells = sheet.table.column(column).cast(pl.String).fill_null("").str.strip_chars()
+        cells = sheet.column(column).cast(pl.String).fill_null("").str.strip_chars()
         kept &= (cells == word).to_numpy()
     return kept
 
 
 def whole(path: Path, layout: Layout) -> tuple[pl.DataFrame, int, list[Doubt]]:
     """All rows of a file that is one recording, how many rows are left out, and doubts."""
-    table = Table.of(path, layout)
+    table = OnePass(path, layout, FileSurvey(layout))
     frames, left_out = [], 0
     for frame, groups, left in table.blocks():
         frames.append(frame if not left else frame[groups[0][1]])
@@ -158,7 +153,7 @@ def _spool(
     path: Path, _stamp: tuple[int, int], layout: Layout
 ) -> tuple[Mapping[Part, Spooled], tuple[Doubt, ...]]:
     file, name = _scratch(), uuid4().hex
-    table = Table.of(path, layout)
+    table = OnePass(path, layout, FileSurvey(layout))
     pieces: dict[Part, list[_Piece]] = {}
     left_out: dict[Part, int] = {}
     for frame, groups, left in table.blocks():
@@ -193,8 +188,3 @@ def _scratch() -> ScratchFile:
         file = ScratchFile()
         _last = weakref.ref(file)
     return file
-
-
-def joined(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Rows one after another."""
-    return pl.concat(list(frames))

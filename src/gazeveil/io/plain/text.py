@@ -19,8 +19,7 @@ import polars as pl
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
-from gazeveil.io.parsing.delimited import KeyedTable, find_separator, open_sheet, stamp
-from gazeveil.io.parsing.table import Table
+from gazeveil.io.parsing.table import Table, find_separator, open_sheet, stamp
 from gazeveil.io.plain.other_tables import frame_at
 from gazeveil.io.source import Head, byte_pieces, read_text, unix
 
@@ -91,7 +90,8 @@ class FirstRows:
     @property
     def is_headed(self) -> bool:
         """Whether the first line holds names: at least two, and no number among them."""
-        return len(self.names) >= 2 and not any(_is_number(n) for n in self.names if n)
+        numbers = (np.isfinite(_number(n.strip(), ";")) for n in self.names if n)
+        return len(self.names) >= 2 and not any(numbers)
 
     def words(self, name: str) -> list[str]:
         """A column's cells, stripped."""
@@ -108,10 +108,6 @@ def _first_rows(
     path: Path, _stamp: tuple[int, int], separator: str | None, comment: str
 ) -> FirstRows:
     return FirstRows.of(Head.of(path), {"separator": separator, "comment": comment})
-
-
-def _is_number(text: str) -> bool:
-    return bool(np.isfinite(_number(text, ";")))
 
 
 def _number(text: str, separator: str) -> float:
@@ -131,9 +127,9 @@ def sheets(
     comment: str = "",
     types: Mapping[str, type[pl.DataType]] | None = None,
     table: str | None = None,
-) -> Iterator[KeyedTable]:
+) -> Iterator[Table]:
     """The rows of a file, block by block. What is not given is found at the beginning of the file
-    (:func:`gazeveil.io.parsing.delimited.open_sheet`); columns of `types` are parsed as numbers. A
+    (:func:`gazeveil.io.parsing.table.open_sheet`); columns of `types` are parsed as numbers. A
     `table` of :mod:`gazeveil.io.plain.other_tables` is one block.
 
     Raises
@@ -144,10 +140,12 @@ def sheets(
     if table is not None:
         frame = frame_at(path, table)
         kinds = {name: (types or {}).get(name, pl.String) for name in frame.columns}
-        yield KeyedTable(Table(path, frame.cast(kinds), b"", 1))  # type: ignore[arg-type]
+        yield Table(path, frame.cast(kinds), b"", 1)  # type: ignore[arg-type]
         return
     head = Head.of(path)
-    if not _has_lines(head.data):
+    # Lines can be told apart before a file is decoded, but for these.
+    wide = head.data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head.data
+    if wide or b"\n" not in head.data:
         yield open_sheet(path, separator, decimal, comment, read_text(path), 1, types)
         return
     header, header_lines, first_rows = _after_header(path, unix(head.text), comment)
@@ -171,11 +169,6 @@ def sheets(
             yield open_sheet(path, separator, decimal, comment, start + text, rows_from - 1, types)
     if empty:
         yield open_sheet(path, separator, decimal, comment, start)
-
-
-def _has_lines(data: bytes) -> bool:
-    """Whether lines can be told apart before a file is decoded."""
-    return not data.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\0" not in data and b"\n" in data
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

@@ -23,22 +23,10 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Screen, Sphere, eye_in_head
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.channels import WORDS
 from gazeveil.io.parsing.table import Table, parse_table
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text, stem
-
-#: Words of the label sets in use, in our vocabulary.
-WORDS = {
-    "unassigned": "undefined",
-    "unknown": "undefined",
-    "fix": "fixation",
-    "sp": "pursuit",
-    "noise_cluster": "noise",
-    "vor": "vor",
-    "okn": "okn",
-    "okn+vor": "okn+vor",
-    "head_pursuit": "head_pursuit",
-}
 
 #: Integer label codes of the GazeCom hand labels.
 CODES = ("undefined", "fixation", "saccade", "pursuit", "noise")
@@ -148,7 +136,7 @@ def load(
         person=person,
         stimulus=stimulus,
         session=session,
-        t_ns=table.times_ns("time", "us"),
+        t_ns=table.times_ns("time", unit="us"),
         space=space,
         x_deg=x_deg,
         y_deg=y_deg,

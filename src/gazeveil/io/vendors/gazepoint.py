@@ -10,15 +10,14 @@ fraction of the screen from its top left corner, and whether it is valid), `LPOG
   gaze. Files of fixations (`User 1_fixations.csv`) have the same columns and one row for each
   fixation; they are not read.
 * A point of (0, 0) with validity 0 is a lost sample; points beyond the screen are kept.
-* The file says no size: `screen=`, or an assumed 24 inch screen at 650 mm, with a warning and
-  `metadata["assumed_geometry"]`.
+* The file says no size: `screen=`, or an assumed 24 inch screen at 650 mm
+  (`metadata["assumed_geometry"]`).
 * The person is the file name up to `_all_gaze`.
 """
 
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable
 from functools import lru_cache, partial
 from pathlib import Path
@@ -32,10 +31,9 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import TYPICAL_SCREEN, Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import KeyedTable, header_keys, open_sheet, stamp
+from gazeveil.io.parsing.channels import pupil_of
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.pupil import pupil_of
-from gazeveil.io.parsing.table import MOST_NS
+from gazeveil.io.parsing.table import MOST_NS, Table, header_keys, open_sheet, stamp
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, stem
 
@@ -52,32 +50,30 @@ def sniff(head: Head) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _open(path: Path, _stamp: tuple[int, int]) -> tuple[KeyedTable, dict[tuple[str, ...], Ints]]:
+def _open(path: Path, _stamp: tuple[int, int]) -> tuple[Table, dict[tuple[str, ...], Ints]]:
     """The file and its rows by medium; kept until the next file."""
     sheet = open_sheet(path)
     return sheet, dict(sheet.groups(sheet.name("MEDIA_NAME", "MEDIA_ID")))
 
 
-def _times_ns(sheet: KeyedTable) -> Ints:
-    names = sheet.table.names
+def _times_ns(sheet: Table) -> Ints:
+    names = sheet.names
     seconds = next((n for n in names if re.match(r"TIME\s*(\(.*\))?\s*$", n, re.IGNORECASE)), None)
     if seconds is not None:
-        return sheet.table.times_ns(seconds, "s")
+        return sheet.times_ns(seconds, unit="s")
     ticks = next((n for n in names if _TICKS.match(n)), None)
     if ticks is None:
-        raise FormatError(
-            sheet.table.path, "there is no column TIME or TIMETICK", "Export the time.", 1
-        )
+        raise FormatError(sheet.path, "there is no column TIME or TIMETICK", "Export the time.", 1)
     match = _TICKS.match(ticks)
     assert match is not None
     values = sheet.floats(ticks)
     t_ns = (values - np.nanmin(values, initial=np.inf)) * (1e9 / max(int(match[1]), 1))
     if not (np.abs(t_ns) < MOST_NS).all():
-        raise FormatError(sheet.table.path, f"column '{ticks}' holds no times", "Mend the file.")
+        raise FormatError(sheet.path, f"column '{ticks}' holds no times", "Mend the file.")
     return np.round(t_ns).astype(np.int64)
 
 
-def _points(sheet: KeyedTable, eye: str, screen: Screen) -> Floats | None:
+def _points(sheet: Table, eye: str, screen: Screen) -> Floats | None:
     """Gaze of `B` (both), `L` or `R` in degrees, NaN where it is not valid."""
     columns = (f"{eye}POGX", f"{eye}POGY", f"{eye}POGV")
     if not sheet.has(*columns):
@@ -88,7 +84,7 @@ def _points(sheet: KeyedTable, eye: str, screen: Screen) -> Floats | None:
     return degrees
 
 
-def _pupil_mm(sheet: KeyedTable) -> Floats | None:
+def _pupil_mm(sheet: Table) -> Floats | None:
     sizes = []
     for eye in "LR":
         if sheet.has(f"{eye}PMM"):
@@ -134,12 +130,6 @@ def scan(
     if _holds_fixations(path):
         raise FormatError(
             path, "it holds fixations, not samples", "Read the file that ends in _all_gaze."
-        )
-    if screen is None:
-        warnings.warn(
-            "Gazepoint files do not say the screen: 531 mm wide at 650 mm is assumed. Give"
-            " screen=Screen(...).",
-            stacklevel=2,
         )
     naming = naming_options(**options)
     person = re.sub(r"_?all_gaze$", "", stem(path), flags=re.IGNORECASE)

@@ -22,8 +22,8 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import KeyedTable, header_keys, open_sheet, stamp
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
+from gazeveil.io.parsing.table import Table, header_keys, open_sheet, stamp
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
 
@@ -36,7 +36,7 @@ def sniff(head: Head) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _open(path: Path, _stamp: tuple[int, int]) -> tuple[KeyedTable, dict[tuple[str, ...], Ints]]:
+def _open(path: Path, _stamp: tuple[int, int]) -> tuple[Table, dict[tuple[str, ...], Ints]]:
     """The file and its rows by user and video; kept until the next file, so that its recordings do
     not parse it again.
     """

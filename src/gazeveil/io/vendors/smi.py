@@ -41,10 +41,9 @@ from gazeveil.gaze.events import WORD
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import KeyedTable, find_separator, key, stamp
+from gazeveil.io.parsing.channels import pupil_of
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.pupil import pupil_of
-from gazeveil.io.parsing.table import Table
+from gazeveil.io.parsing.table import Table, find_separator, key, stamp
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text, stem
 from gazeveil.io.vendors.stated_pixels import refuse_other_pixels
@@ -61,7 +60,7 @@ class SmiExport:
     """Header, sample rows as a table, messages and trials of a file."""
 
     header: dict[str, str]
-    sheet: KeyedTable
+    sheet: Table
     messages: tuple[tuple[str, Message], ...]
     parts: dict[tuple[str, ...], Ints]
 
@@ -120,7 +119,7 @@ def parse(path: Path, _stamp: tuple[int, int]) -> SmiExport:
         raise FormatError(
             path, problem, "The file was cut; export it again or remove the line.", int(at[row_at])
         )
-    sheet = KeyedTable(_Rows(path, _frame(names, samples, separator), "", 1, "", at))
+    sheet = _Rows(path, _frame(names, samples, separator), "", 1, "", at=at)
     trials = dict(sheet.groups(sheet.name("Trial"), sheet.name("Stimulus")))
     return SmiExport(header, sheet, tuple(messages), trials)
 
@@ -208,8 +207,8 @@ def _numbers(text: str) -> list[float]:
     return [float(n.replace(",", ".")) for n in re.findall(r"\d+(?:[.,]\d+)?", text)]
 
 
-def _labels(sheet: KeyedTable, column: str, rows: Ints) -> Texts:
-    cells = sheet.table.words(column)
+def _labels(sheet: Table, column: str, rows: Ints) -> Texts:
+    cells = sheet.words(column)
     return np.array([_EVENTS.get(cells[i].lower(), "undefined") for i in rows], dtype=WORD)
 
 
@@ -273,7 +272,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
     )
 
 
-def _size(sheet: KeyedTable, letter: str) -> Floats | None:
+def _size(sheet: Table, letter: str) -> Floats | None:
     names = (
         f"{letter} Pupil Diameter [mm]",
         f"{letter} Mapped Diameter [mm]",

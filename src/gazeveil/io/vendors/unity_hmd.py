@@ -35,8 +35,8 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import KeyedTable, find_separator, header_keys, key, open_sheet
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
+from gazeveil.io.parsing.table import Table, find_separator, header_keys, key, open_sheet
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
 
@@ -65,7 +65,7 @@ def is_glued(header: str, first: str, separator: str) -> bool:
     )
 
 
-def _open(path: Path) -> tuple[KeyedTable, bool]:
+def _open(path: Path) -> tuple[Table, bool]:
     text = read_text(path)
     header, _, body = text.partition("\n")
     separator = find_separator(header)
@@ -99,20 +99,20 @@ def load(path: Path, names: Names) -> Recording:
     return assemble(
         path,
         **vars(names),
-        t_ns=sheet.table.times_ns(clock, unit),
+        t_ns=sheet.times_ns(clock, unit=unit),
         space=Sphere(),
         **vars(gaze),
         metadata=metadata,
     )
 
 
-def _eye(sheet: KeyedTable, patterns: tuple[str, ...], *flags: str) -> Floats:
+def _eye(sheet: Table, patterns: tuple[str, ...], *flags: str) -> Floats:
     pattern = next((p for p in patterns if sheet.has(p.format("x"))), patterns[0])
     valid: Bools | None = sheet.flags(*flags) if sheet.name(*flags) is not None else None
     return headset.unit(sheet.vectors(pattern), valid)
 
 
-def _rotation(sheet: KeyedTable) -> Floats | None:
+def _rotation(sheet: Table) -> Floats | None:
     if sheet.has("cameraRotation.x", "cameraRotation.y", "cameraRotation.z", "cameraRotation.w"):
         return np.stack([sheet.floats(f"cameraRotation.{axis}") for axis in "xyzw"], axis=1)
     if sheet.has("cam_pitch", "cam_yaw", "cam_roll"):
@@ -122,7 +122,7 @@ def _rotation(sheet: KeyedTable) -> Floats | None:
     return None
 
 
-def _clock(sheet: KeyedTable) -> tuple[str, str]:
+def _clock(sheet: Table) -> tuple[str, str]:
     """The tracker's time column and its unit, by name and by the span of Unity's milliseconds."""
     column = next((c for c in _CLOCKS if sheet.has(c)), "oculoTS")
     name, unit = sheet.need(column), _CLOCKS[column]

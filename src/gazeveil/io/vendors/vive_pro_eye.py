@@ -30,9 +30,9 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import KeyedTable, header_keys, open_sheet
+from gazeveil.io.parsing.channels import mean_of_eyes
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.pupil import mean_of_eyes
+from gazeveil.io.parsing.table import Table, header_keys, open_sheet
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, stem
 
@@ -67,12 +67,12 @@ def load(path: Path, names: Names) -> Recording:
         ]
         pupil = mean_of_eyes(*(np.where(s > 0, s, np.nan) for s in sizes))
     # Ticks since the year 1 do not fit 64 bits as nanoseconds.
-    t_ns = sheet.table.times_ns(time, "100ns", relative=True)
+    t_ns = sheet.times_ns(time, unit="100ns", relative=True)
     metadata: dict[str, object] = {
         "frame": "world" if rotation is not None else "head",
         "pupil_unit": "mm",
     }
-    ticks = sheet.table.column(time)
+    ticks = sheet.column(time)
     if len(sheet):
         metadata["date"] = (
             datetime(1, 1, 1) + timedelta(microseconds=int(float(ticks[0])) // 10)
@@ -84,7 +84,7 @@ def load(path: Path, names: Names) -> Recording:
     )
 
 
-def _rotation(sheet: KeyedTable) -> Floats | None:
+def _rotation(sheet: Table) -> Floats | None:
     if not sheet.has("helmet_rot_x", "helmet_rot_y", "helmet_rot_z"):
         return None
     angles = [sheet.floats(f"helmet_rot_{axis}") for axis in "xyz"]

@@ -18,9 +18,8 @@ import numpy as np
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.recording import KEY_NAMES, RecordingKey
-from gazeveil.io.features_file import write_table
-from gazeveil.io.maps_file import write_maps
 from gazeveil.io.people import write_people
+from gazeveil.io.tables_file import write_maps, write_table
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.maps.heatmap import HeatMap
 from gazeveil.privacy.publication.alignment import Alignment

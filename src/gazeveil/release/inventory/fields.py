@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from gazeveil.io.parsing.delimited import key
+from gazeveil.io.parsing.table import key
 
 _RULES: tuple[tuple[str, str], ...] = (
     ("eye distance", r"^ipd|ipd(mm|m|cm)?$|interpupil|interocular|(pupil(lary)?|eye)distance"),

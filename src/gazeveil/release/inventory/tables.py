@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from gazeveil.io.parsing.delimited import find_separator
+from gazeveil.io.parsing.table import find_separator
 from gazeveil.release.inventory.fields import kind_of
 from gazeveil.release.inventory.notes import NUMBER, FileNotes
 from gazeveil.release.inventory.sampling import Sampled

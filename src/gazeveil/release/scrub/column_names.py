@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gazeveil.io.parsing.delimited import key
+from gazeveil.io.parsing.table import key
 from gazeveil.release.scrub.job import ScrubJob
 
 _BRACKET = re.compile(r"([\[(])([^\[\]()]*)([\])])")

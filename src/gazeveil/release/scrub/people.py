@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from gazeveil.io.parsing.delimited import find_separator, key
+from gazeveil.io.parsing.table import find_separator, key
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.tables import Lines, column_names
 

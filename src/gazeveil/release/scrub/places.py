@@ -267,7 +267,7 @@ class Recogniser:
         """The format that `read` would take a file for, or an empty text; tables of known layout
         without a recipe are plain tables.
         """
-        formats = (f for f in in_sniffing_order() if f.name in RECIPES or f.name not in KNOWN)
+        formats = (f for f in in_sniffing_order(head) if f.name in RECIPES or f.name not in KNOWN)
         return next((f.name for f in formats if f.sniff(head)), "")
 
     def _cooked(self, file: Path, kind: str, recipe: ScrubRecipe) -> FileCopy:

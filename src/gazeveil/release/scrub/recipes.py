@@ -66,7 +66,6 @@ RECIPES: dict[str, ScrubRecipe] = {
     "neuroliaa": ScrubRecipe(json_files.scrubbed_search),
     "tobii-glasses2": ScrubRecipe(_by_lines(glasses2.scrubbed_livedata), file_names.of_glasses2),
     "tobii-sdk": ScrubRecipe(_table(screens.TOBII_SDK)),
-    "tobii-studio2": ScrubRecipe(_by_lines(screens.scrubbed_studio2)),
     "vive-pro-eye": ScrubRecipe(_table(headsets.VIVE), file_names.person_first),
     "pico": ScrubRecipe(_table(headsets.PICO)),
     "unity-hmd": ScrubRecipe(_by_lines(headsets.scrubbed_unity)),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from gazeveil.errors import FormatError
-from gazeveil.io.parsing.delimited import find_separator, key
+from gazeveil.io.parsing.table import find_separator, key
 from gazeveil.release.scrub.cells import checked, decimal, midpoint, presence, shifted
 from gazeveil.release.scrub.column_names import public_name, readable_rest
 from gazeveil.release.scrub.job import ScrubJob

@@ -1,7 +1,7 @@
 """`aoi`: what an analyst of areas of interest loses: dwell times, visits, counts, order, times to
 first fixation and first saccade.
 
-Per recording and area (boxes of :mod:`gazeveil.io.areas.boxes`, scanpaths of
+Per recording and area (boxes of :mod:`gazeveil.io.areas`, scanpaths of
 :mod:`gazeveil.utility.areas.scanpaths`):
 
 * dwell time: the sum of the durations of fixations whose place lies in the box (David-John et al.
@@ -37,7 +37,7 @@ from gazeveil.errors import DataError
 from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.areas.boxes import Boxes
+from gazeveil.io.areas import Boxes
 from gazeveil.utility.areas.area_utility import AreaUtility
 from gazeveil.utility.areas.scanpaths import (
     Scanpath,

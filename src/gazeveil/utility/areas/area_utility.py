@@ -7,8 +7,7 @@ from pathlib import PurePath
 from typing import ClassVar
 
 from gazeveil import checks
-from gazeveil.io.areas.area_file import UNITS
-from gazeveil.io.areas.boxes import AreaLookup
+from gazeveil.io.areas import UNITS, AreaLookup
 from gazeveil.utility.base import Utility
 
 

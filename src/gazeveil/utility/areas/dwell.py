@@ -38,7 +38,7 @@ from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.areas.boxes import Boxes
+from gazeveil.io.areas import Boxes
 from gazeveil.utility.areas.area_utility import AreaUtility
 from gazeveil.utility.areas.scanpaths import need_samples
 from gazeveil.utility.base import UtilityResult

@@ -22,7 +22,7 @@ import numpy as np
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.features.time_to_event import COLUMNS
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.io.areas.boxes import Boxes
+from gazeveil.io.areas import Boxes
 from gazeveil.utility.intent.moments import NOWHERE, IntentMoments, to_areas_deg
 
 _TIMES = tuple(i for i, name in enumerate(COLUMNS) if name.endswith("_s") or "_deg" in name)

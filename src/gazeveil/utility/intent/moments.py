@@ -17,7 +17,7 @@ from gazeveil.arrays import Floats, Ints
 from gazeveil.features.time_to_event import COLUMNS, SHORT_S, moment_features, offsets_deg
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.areas.boxes import Boxes
+from gazeveil.io.areas import Boxes
 from gazeveil.utility.areas.scanpaths import Scanpath
 from gazeveil.utility.prediction.moments import arrivals, gap_ns
 

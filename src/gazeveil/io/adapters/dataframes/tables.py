@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.io.adapters.dataframes.columns import as_polars, floats, integers, need, texts
-from gazeveil.io.features_file import KEYS, TableParts
+from gazeveil.io.tables_file import KEYS, TableParts
 
 
 def table_parts(frame: Any) -> TableParts:

@@ -18,7 +18,7 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import KEY_NAMES, Message, Recording, RecordingKey
 from gazeveil.io.adapters.pymovements.conventions import LABEL, load_pymovements
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.pupil import pupil_of
+from gazeveil.io.parsing.channels import pupil_of
 
 # Fields of file names that pymovements' own datasets use, by what they are here.
 _FIELDS = {

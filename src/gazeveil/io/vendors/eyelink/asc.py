@@ -39,11 +39,16 @@ import polars as pl
 from gazeveil.arrays import Bools, Ints
 from gazeveil.errors import FormatError
 from gazeveil.io.source import Head, read_text
-from gazeveil.io.vendors.eyelink.events import event_lines, words_of
 from gazeveil.io.vendors.eyelink.geometry import screen_box
-from gazeveil.io.vendors.eyelink.parsed import Parsed, eyelink_format, refuse_unused_pattern
+from gazeveil.io.vendors.eyelink.parsed import (
+    Parsed,
+    cut_trials,
+    event_lines,
+    eyelink_format,
+    refuse_unused_pattern,
+    words_of,
+)
 from gazeveil.io.vendors.eyelink.samples import SampleBlock, Samples, find_blocks, read_samples
-from gazeveil.io.vendors.eyelink.trials import cut_trials
 
 _MESSAGE = re.compile(r"^MSG\s+(\d{1,15}(?:\.\d+)?)\s?(.*)$")
 # How the lines that edf2asc writes begin, samples excepted.

@@ -31,10 +31,15 @@ import numpy as np
 from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import FormatError, MissingExtraError
 from gazeveil.io.source import Head
-from gazeveil.io.vendors.eyelink.events import EventLine, words_of
-from gazeveil.io.vendors.eyelink.parsed import Parsed, eyelink_format, refuse_unused_pattern
+from gazeveil.io.vendors.eyelink.parsed import (
+    EventLine,
+    Parsed,
+    cut_trials,
+    eyelink_format,
+    refuse_unused_pattern,
+    words_of,
+)
 from gazeveil.io.vendors.eyelink.samples import Samples
-from gazeveil.io.vendors.eyelink.trials import cut_trials
 
 _MAGIC = b"SR_RESEARCH"
 _KINDS = {"fixations": "fixation", "saccades": "saccade", "blinks": "blink"}

@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from glob import escape
 from itertools import islice
@@ -19,20 +18,17 @@ from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.events import Events
+from gazeveil.gaze.events import WORD, Events
 from gazeveil.gaze.geometry import Screen
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import stamp
+from gazeveil.io.parsing.channels import pupil_of
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.pupil import pupil_of
-from gazeveil.io.parsing.table import printable
+from gazeveil.io.parsing.table import MOST_NS, printable, stamp
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, stem
-from gazeveil.io.vendors.eyelink.events import EventLine, as_events, event_ranges, events_of_rows
 from gazeveil.io.vendors.eyelink.geometry import HREF_DISTANCE, Geometry, from_messages
 from gazeveil.io.vendors.eyelink.samples import Samples
-from gazeveil.io.vendors.eyelink.trials import Trial
 
 #: `parse(path, stamp, trials)`: a file; kept until the next one or another stamp.
 Parse = Callable[[Path, tuple[int, int], str | None], "Parsed"]
@@ -240,26 +236,15 @@ def _scan(
     """One recording per trial, in file order, and one more for samples in no trial."""
     _check_options(owner, screen, trials)
     parsed = parse(path, stamp(path), trials)
-    source = parsed.geometry(path, screen).source
-    if source in ("assumed", "distance"):
-        distance = "" if source == "distance" else " at 700 mm"
-        warnings.warn(
-            f"EyeLink file without screen size, calibration and resolution: a 531 mm wide screen"
-            f"{distance} is assumed. Give screen=Screen(...).",
-            stacklevel=3,
-        )
+    parsed.geometry(path, screen)  # refuses a screen of other pixels before anything is loaded
     naming = naming_options(**options)
     handles = []
     place = {"person": _person(path, root), "stimulus": stem(path)}
     for index, trial in enumerate(parsed.trials):
         names = naming.names(path, root, place, stimulus=trial.name)
         if trial.session > 1:
-            names = Names(
-                names.person,
-                names.stimulus,
-                f"{trial.session}" if names.session == "1" else f"{names.session}.{trial.session}",
-                names.task,
-            )
+            before = "" if names.session == "1" else f"{names.session}."
+            names = replace(names, session=f"{before}{trial.session}")
         handles.append(
             names.handle(partial(_load, parse, path, names, index, screen, trials), path)
         )
@@ -273,3 +258,298 @@ def _person(path: Path, root: Path) -> str:
         and len(list(islice(path.parent.parent.glob(f"*/{escape(path.name)}"), 2))) > 1
     )
     return path.parent.name if alike else stem(path)
+
+
+#: Stimulus of the samples that no trial claims.
+NO_TRIAL = "no-trial"
+
+_TRIALID = re.compile(r"^(?:-?\d+\s+)?TRIALID\b[\s:]*(.*)$")
+_TRIAL_RESULT = re.compile(r"^(?:-?\d+\s+)?TRIAL_RESULT\b")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A stretch of samples and messages with one name."""
+
+    name: str
+    rows: Ints
+    messages: tuple[Message, ...]
+    session: int = 1
+
+
+def cut_trials(
+    at: Ints, messages: list[tuple[int, int, str]], starts: Ints, trials: str | None
+) -> tuple[tuple[Trial, ...], list[str]]:
+    """Trials with samples, and the names of those without.
+
+    Parameters
+    ----------
+    at : array of int64
+        Line of each sample (of each event, in a file without samples).
+    messages : list of (line, time in ns, text)
+        In file order.
+    starts : array of int64
+        Lines of the START blocks.
+    trials : str, optional
+        Regular expression for the messages that begin a trial; default TRIALID.
+    """
+    marks = _marks(messages, starts, trials)
+    lines = np.array([line for line, _ in marks])
+    rows_of = _grouped(np.searchsorted(lines, at, side="right") - 1)
+    sent = [Message(t, text) for _, t, text in messages]
+    message_of = np.searchsorted(lines, [line for line, _, _ in messages], side="right") - 1
+    said_of = _by_trial(sent, message_of, marks)
+    result, empty, sessions = [], [], dict[str, int]()
+    loose: list[Ints] = [rows_of[-1]] if -1 in rows_of else []
+    for i, (_, name) in enumerate(marks):
+        rows = rows_of.get(i)
+        if name is None:
+            loose += [rows] if rows is not None else []
+        elif rows is None:
+            empty.append(name)
+        else:
+            sessions[name] = sessions.get(name, 0) + 1
+            result.append(Trial(name, rows, tuple(said_of.get(i, ())), sessions[name]))
+    if loose:
+        outside = tuple(said_of.get(-1, ()))
+        result.append(Trial(NO_TRIAL, np.sort(np.concatenate(loose)), outside))
+    if not result:
+        result.append(Trial("", np.empty(0, dtype=np.int64), tuple(sent)))
+    return tuple(result), empty
+
+
+def _marks(
+    messages: list[tuple[int, int, str]], starts: Ints, trials: str | None
+) -> list[tuple[int, str | None]]:
+    """Lines, and the trial that begins on each; None where one ends."""
+    marks: list[tuple[int, str | None]] = []
+    pattern = re.compile(trials) if trials is not None else _TRIALID
+    for line, _, text in messages:
+        match = pattern.search(text)
+        if match is not None:
+            name = (match[1] if match.groups() else None) or match[0]
+            marks.append((line, name.strip() or "trial"))
+        elif trials is None and _TRIAL_RESULT.match(text):
+            marks.append((line, None))
+    if any(name is not None for _, name in marks):
+        return marks
+    return [
+        (-1 if i == 0 else int(line), f"{i + 1}" if len(starts) > 1 else "")
+        for i, line in enumerate(starts)
+    ]
+
+
+def _grouped(mark_of: Ints) -> dict[int, Ints]:
+    """The rows that come after each mark; -1 are those before the first."""
+    if not len(mark_of):
+        return {}
+    order = np.argsort(mark_of, kind="stable")
+    values, first = np.unique(mark_of[order], return_index=True)
+    return {int(v): rows for v, rows in zip(values, np.split(order, first[1:]), strict=True)}
+
+
+def _by_trial(
+    sent: list[Message], mark_of: Ints, marks: list[tuple[int, str | None]]
+) -> dict[int, list[Message]]:
+    """The messages of each trial, by its mark; -1 are those before the first trial."""
+    begun = [-1, *(i if name is not None else -1 for i, (_, name) in enumerate(marks))]
+    # What is sent after a trial's end (its result, its variables) still speaks of that trial.
+    last_begun = np.maximum.accumulate(begun)
+    found: dict[int, list[Message]] = {}
+    for message, k in zip(sent, mark_of, strict=True):
+        found.setdefault(int(last_begun[k + 1]), []).append(message)
+    return found
+
+
+_KINDS = {"EFIX": "fixation", "ESACC": "saccade", "EBLINK": "blink"}
+
+
+@dataclass(frozen=True)
+class EventLine:
+    """One event: the line it stands on, its word and eye, its times, and for fixations its place in
+    pixels.
+    """
+
+    line: int
+    kind: str
+    eye: str
+    onset_ns: int
+    offset_ns: int
+    x_px: float
+    y_px: float
+
+
+def event_lines(path: Path, other: list[tuple[int, str]]) -> tuple[EventLine, ...]:
+    """Events among the lines that are not samples, in file order.
+
+    Raises
+    ------
+    FormatError
+        For an event without times.
+    """
+    result = []
+    for number, line in other:
+        tokens = line.split()
+        if not tokens or tokens[0] not in _KINDS:
+            continue
+        try:
+            onset, offset = (round(float(w) * 1e6) for w in tokens[2:4])
+        except (ValueError, OverflowError):
+            raise FormatError(
+                path, f"the {tokens[0]} line has no times", "Mend or remove the line.", number + 1
+            ) from None
+        if max(abs(onset), abs(offset)) > MOST_NS:
+            raise FormatError(
+                path,
+                f"the {tokens[0]} line has a time that is too large to be one",
+                "Mend or remove the line.",
+                number + 1,
+            )
+        place = [_number(w) for w in tokens[5:7]] if tokens[0] == "EFIX" else []
+        x, y = place if len(place) == 2 else (float("nan"), float("nan"))
+        result.append(
+            EventLine(
+                number,
+                _KINDS[tokens[0]],
+                "right" if tokens[1] == "R" else "left",
+                onset,
+                offset,
+                x,
+                y,
+            )
+        )
+    return tuple(result)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def words_of(
+    events: Sequence[EventLine], eyes: list[str], t_ns: Ints, block_of: Ints, starts: Ints
+) -> dict[str, Texts]:
+    """One word per sample and eye; blinks last, because saccades enclose them.
+
+    Parameters
+    ----------
+    events : sequence of EventLine
+        In file order.
+    eyes : list of str
+        The eyes that were recorded.
+    t_ns, block_of : array of int64, shape (n,)
+        Time and START block of each sample.
+    starts : array of int64
+        Line of each block; an event belongs to the block its line stands in.
+    """
+    labels = {eye: np.full(len(t_ns), "undefined", dtype=WORD) for eye in eyes}
+    known = [e for e in events if e.eye in labels]
+    placed = zip(known, _samples_of(known, t_ns, block_of, starts), strict=True)
+    for event, samples in sorted(placed, key=lambda pair: pair[0].kind == "blink"):
+        labels[event.eye][samples] = event.kind
+    return labels
+
+
+def _samples_of(
+    events: Sequence[EventLine], t_ns: Ints, block_of: Ints, starts: Ints
+) -> Iterator[Ints]:
+    """The samples of each event, among those of the block its line stands in."""
+    in_order: dict[int, bool] = {}
+    for event in events:
+        block = max(int(np.searchsorted(starts, event.line, side="right")) - 1, 0)
+        low, high = (int(v) for v in np.searchsorted(block_of, [block, block + 1]))
+        times = t_ns[low:high]
+        if block not in in_order:
+            in_order[block] = bool((np.diff(times) >= 0).all())
+        if in_order[block]:
+            first, after = np.searchsorted(times, [event.onset_ns, event.offset_ns + 1])
+            yield np.arange(low + first, low + after)
+        else:
+            inside = (times >= event.onset_ns) & (times <= event.offset_ns)
+            yield low + np.flatnonzero(inside)
+
+
+def event_ranges(
+    events: Sequence[EventLine], t_ns: Ints, block_of: Ints, starts: Ints
+) -> tuple[Ints, Ints]:
+    """First and last sample of each event, -1 where the file holds none of it; parameters as in
+    :func:`words_of`.
+    """
+    ranges = [
+        (int(samples[0]), int(samples[-1])) if len(samples) else (-1, -1)
+        for samples in _samples_of(events, t_ns, block_of, starts)
+    ]
+    first, last = np.array(ranges, dtype=np.int64).reshape(-1, 2).T
+    return first, last
+
+
+def events_of_rows(
+    events: Sequence[EventLine],
+    ranges: tuple[Ints, Ints],
+    t_ns: Ints,
+    rows: Ints,
+    geometry: Geometry,
+) -> Events:
+    """The events of one eye that lie in some rows of a file, in order of onset; what reaches beyond
+    them is cut. A blink lies inside a saccade, as the tracker has it.
+
+    Parameters
+    ----------
+    events : sequence of EventLine
+        Those of the eye.
+    ranges : tuple of array of int64
+        Their first and last samples (:func:`event_ranges`).
+    t_ns : array of int64, shape (n,)
+        Times of all samples of the file.
+    rows : array of int64
+        Rows of the recording, increasing.
+    geometry : Geometry
+        For the place of fixations.
+    """
+    first = np.searchsorted(rows, ranges[0])
+    last = np.searchsorted(rows, ranges[1], side="right") - 1
+    inside = np.flatnonzero((ranges[0] >= 0) & (first <= last))
+    inside = inside[np.lexsort((-last[inside], first[inside]))]
+    onset, offset = first[inside].astype(np.int64), last[inside].astype(np.int64)
+    kept = [events[int(i)] for i in inside]
+    x, y = _places(kept, geometry)
+    clock = t_ns[rows]
+    return Events(
+        np.array([e.kind for e in kept], dtype=WORD),
+        onset,
+        offset,
+        clock[onset],
+        np.maximum(clock[offset], clock[onset]),
+        x,
+        y,
+        source="eyelink",
+    )
+
+
+def _places(events: Sequence[EventLine], geometry: Geometry) -> tuple[Floats, Floats]:
+    """Where fixations were, in degrees; NaN for other events."""
+    return geometry.screen.from_px(
+        np.array([e.x_px for e in events], dtype=np.float64) - geometry.left_px,
+        np.array([e.y_px for e in events], dtype=np.float64) - geometry.top_px,
+    )
+
+
+def as_events(lines: Sequence[EventLine], geometry: Geometry) -> Events:
+    """Events without samples, in order of onset, with the place of fixations in degrees."""
+    order = sorted(lines, key=lambda e: e.onset_ns)
+    none = np.full(len(order), -1, dtype=np.int64)
+    x, y = _places(order, geometry)
+    onset = np.array([e.onset_ns for e in order], dtype=np.int64)
+    offset = np.maximum(np.array([e.offset_ns for e in order], dtype=np.int64), onset)
+    return Events(
+        np.array([e.kind for e in order], dtype=WORD),
+        none,
+        none,
+        onset,
+        offset,
+        x,
+        y,
+        source="eyelink",
+    )

@@ -1,5 +1,4 @@
-"""The CSV folder that Pupil Cloud and Neon Player export, for Pupil Invisible and Neon: what both
-readers share.
+"""The CSV folder that Pupil Cloud and Neon Player export, for Pupil Invisible and Neon.
 
 `gaze.csv` holds `timestamp [ns]`, `gaze x [px]`, `gaze y [px]` on the scene picture, `azimuth
 [deg]` (right) and `elevation [deg]` (up) from the scene camera's axis, `worn`, `fixation id`,
@@ -10,7 +9,9 @@ The glasses know no head pose, so the head is the world: a `Sphere` around it, s
 (180, 90), `metadata["frame"] = "head"`. Old exports without azimuth and elevation go through the
 scene camera's nominal focal length (`metadata["assumed_geometry"]`). Samples with the glasses off,
 or in a blink, are invalid. A `gaze.csv` of several recordings gives one each, with the recording id
-as session.
+as session. Invisible is told from Neon by `info.json`, by the files only Neon has
+(`3d_eye_states.csv`, `saccades.csv`), or by the size of the scene picture (1088 x 1080; Neon: 1600
+x 1200).
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import KeyedTable, find_file, header_keys, open_sheet, stamp
-from gazeveil.io.parsing.intervals import mark, nearest
-from gazeveil.io.parsing.naming import Names, naming_options
-from gazeveil.io.parsing.pupil import pupil_of
+from gazeveil.io.parsing.channels import mark, nearest, pupil_of
+from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
+from gazeveil.io.parsing.table import Table, find_file, header_keys, open_sheet, stamp
+from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
 
 
@@ -109,7 +110,7 @@ def _info(folder: Path) -> dict[str, object]:
 
 
 @lru_cache(maxsize=1)
-def _open(path: Path, _stamp: tuple[int, int]) -> tuple[KeyedTable, dict[tuple[str, ...], Ints]]:
+def _open(path: Path, _stamp: tuple[int, int]) -> tuple[Table, dict[tuple[str, ...], Ints]]:
     sheet = open_sheet(path)
     return sheet, dict(sheet.groups(sheet.name("recording id")))
 
@@ -141,7 +142,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], camera: Camera) -> Rec
     valid = labels != "blink"
     worn = sheet.maybe_floats("worn", missing=("true", "false"))
     if worn is not None:
-        texts = sheet.table.words(sheet.need("worn"))
+        texts = sheet.words(sheet.need("worn"))
         flags = np.array([t.lower() for t in texts], dtype=np.str_)[rows]
         valid &= ~((worn[rows] == 0) | (flags == "false"))
     pupil = _pupil(folder, part, t_ns)
@@ -166,7 +167,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], camera: Camera) -> Rec
     )
 
 
-def _beside(folder: Path, part: tuple[str, ...], *names: str) -> tuple[KeyedTable, Ints] | None:
+def _beside(folder: Path, part: tuple[str, ...], *names: str) -> tuple[Table, Ints] | None:
     """Another table of the folder, and its rows of one recording."""
     place = find_file(folder, *names)
     if place is None:
@@ -176,16 +177,14 @@ def _beside(folder: Path, part: tuple[str, ...], *names: str) -> tuple[KeyedTabl
     if column is None or not part[0]:
         return sheet, np.arange(len(sheet), dtype=np.int64)
     return sheet, np.flatnonzero(
-        np.array([w == part[0] for w in sheet.table.words(column)], dtype=np.bool_)
+        np.array([w == part[0] for w in sheet.words(column)], dtype=np.bool_)
     )
 
 
-def _labels(
-    sheet: KeyedTable, rows: Ints, folder: Path, part: tuple[str, ...], t_ns: Ints
-) -> Texts:
+def _labels(sheet: Table, rows: Ints, folder: Path, part: tuple[str, ...], t_ns: Ints) -> Texts:
     """One word per sample; a blink covers all else."""
     labels = np.full(len(rows), "undefined", dtype=WORD)
-    tables: dict[str, tuple[KeyedTable, Ints] | None] = {
+    tables: dict[str, tuple[Table, Ints] | None] = {
         "saccade": _beside(folder, part, "saccades.csv"),
         "fixation": None if sheet.has("fixation id") else _beside(folder, part, "fixations.csv"),
         "blink": _beside(folder, part, "blinks.csv"),
@@ -195,7 +194,7 @@ def _labels(
         if table is not None:
             events, mine = table
             ends = [
-                events.table.times_ns(events.need(f"{end} timestamp [ns]"), "ns")[mine]
+                events.times_ns(events.need(f"{end} timestamp [ns]"), unit="ns")[mine]
                 for end in ("start", "end")
             ]
             mark(labels, t_ns, ends[0], ends[1], kind)
@@ -221,7 +220,7 @@ def _pupil(folder: Path, part: tuple[str, ...], t_ns: Ints) -> Floats | None:
         return None
     return nearest(
         t_ns,
-        states.table.times_ns(states.need("timestamp [ns]"), "ns")[mine],
+        states.times_ns(states.need("timestamp [ns]"), unit="ns")[mine],
         np.where(size > 0, size, np.nan)[mine],
         _SAME_SAMPLE_NS,
     )
@@ -233,8 +232,8 @@ def _messages(folder: Path, part: tuple[str, ...]) -> tuple[Message, ...]:
         return ()
     events, mine = table
     times, texts = (
-        events.table.times_ns(events.need("timestamp [ns]"), "ns"),
-        events.table.words(events.need("name")),
+        events.times_ns(events.need("timestamp [ns]"), unit="ns"),
+        events.words(events.need("name")),
     )
     return tuple(Message(int(times[i]), texts[i]) for i in mine)
 
@@ -266,3 +265,20 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
         )
         handles.append(names.handle(partial(load, place, names, part, camera), place))
     return handles
+
+
+def _format(name: str, title: str, neon: bool) -> Format:
+    return Format(
+        name,
+        title,
+        lambda head: is_gaze_file(head) and is_neon(head.path.parent) == neon,
+        scan,
+        OPTIONS,
+        lambda folder: is_folder(folder) and is_neon(folder) == neon,
+    )
+
+
+NEON_FORMAT = _format(
+    "pupil-neon", "Pupil Labs Neon export folder (Pupil Cloud, Neon Player)", True
+)
+INVISIBLE_FORMAT = _format("pupil-invisible", "Pupil Invisible export folder (Pupil Cloud)", False)

@@ -32,11 +32,9 @@ from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import KeyedTable, find_file, header_keys, open_sheet
-from gazeveil.io.parsing.intervals import mark, nearest
+from gazeveil.io.parsing.channels import mark, nearest, pupil_of
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.pupil import pupil_of
-from gazeveil.io.parsing.table import UNIT_NS
+from gazeveil.io.parsing.table import UNIT_NS, Table, find_file, header_keys, open_sheet
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
 
@@ -61,8 +59,8 @@ def sniff_folder(folder: Path) -> bool:
     return place is not None and sniff(Head.of(place))
 
 
-def _times(sheet: KeyedTable, *names: str) -> Ints:
-    return sheet.table.times_ns(sheet.need(*names), "s")
+def _times(sheet: Table, *names: str) -> Ints:
+    return sheet.times_ns(sheet.need(*names), unit="s")
 
 
 def load(path: Path, names: Names, min_confidence: float) -> Recording:
@@ -185,7 +183,7 @@ def _messages(folder: Path) -> tuple[Message, ...]:
     if place is None:
         return ()
     sheet = open_sheet(place)
-    times, texts = _times(sheet, "timestamp"), sheet.table.words(sheet.need("label"))
+    times, texts = _times(sheet, "timestamp"), sheet.words(sheet.need("label"))
     return tuple(Message(int(t), text) for t, text in zip(times, texts, strict=True))
 
 

@@ -35,10 +35,9 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import TYPICAL_SCREEN, Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import KeyedTable, header_keys, open_sheet
+from gazeveil.io.parsing.channels import mean_of_eyes
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.pupil import mean_of_eyes
-from gazeveil.io.parsing.table import printable
+from gazeveil.io.parsing.table import Table, header_keys, open_sheet, printable
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
 
@@ -95,24 +94,24 @@ def _is_matlab(keys: frozenset[str]) -> bool:
     return {"time", "lgazepos2dx", "rgazepos2dx", "lvalidity", "rvalidity"} <= keys
 
 
-def _tuples(sheet: KeyedTable, name: str, joint: str, axes: str) -> Floats | None:
+def _tuples(sheet: Table, name: str, joint: str, axes: str) -> Floats | None:
     """The columns of a point, or one column of tuples, as (n, 2 or 3)."""
     if sheet.has(*(f"{name}{joint}{a}" for a in axes)):
         return np.stack([sheet.floats(f"{name}{joint}{a}") for a in axes], axis=1)
     column = sheet.name(name)
     if column is None:
         return None
-    cells = sheet.table.column(column).fill_null("").str.strip_chars()
+    cells = sheet.column(column).fill_null("").str.strip_chars()
     parts = cells.str.strip_chars("()[] ").str.split(",")
     whole = parts.list.len() == len(axes)
     wrong = (~whole & ~cells.str.to_lowercase().is_in(["", "nan", "none"])).arg_true()
     if len(wrong):
         row = int(wrong[0])
         raise FormatError(
-            sheet.table.path,
+            sheet.path,
             f"'{printable(cells[row])}' in column '{column}' is not a point of {len(axes)} numbers",
             "Mend or remove the line.",
-            sheet.table.line_of(row),
+            sheet.line_of(row),
         )
     numbers = [
         parts.list.get(i, null_on_oob=True)
@@ -125,12 +124,12 @@ def _tuples(sheet: KeyedTable, name: str, joint: str, axes: str) -> Floats | Non
     return np.stack(numbers, axis=1).astype(np.float64)
 
 
-def _is_valid(sheet: KeyedTable, name: str) -> Bools | None:
+def _is_valid(sheet: Table, name: str) -> Bools | None:
     column = sheet.name(f"{name}_validity", f"{name}_valid")
     return None if column is None else sheet.flags(column)
 
 
-def _eye(sheet: KeyedTable, family: _Family, side: str) -> Floats | None:
+def _eye(sheet: Table, family: _Family, side: str) -> Floats | None:
     """Gaze of one eye as fractions of the screen, NaN where it is not valid."""
     points = _tuples(sheet, family.point.format(side), family.joint, "xy")
     if points is None:
@@ -170,9 +169,7 @@ def measured_screen(fractions: Floats, points_mm: Floats, eyes_mm: Floats) -> Sc
     return Screen(1920, 1080, width, height, distance) if fits else None
 
 
-def _measured(
-    sheet: KeyedTable, family: _Family, points: dict[str, Floats | None]
-) -> Screen | None:
+def _measured(sheet: Table, family: _Family, points: dict[str, Floats | None]) -> Screen | None:
     """The screen by all points of both eyes that are there in millimetres too."""
     found = []
     for side, fractions in points.items():
@@ -187,7 +184,7 @@ def _measured(
     return measured_screen(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
 
-def _pupil_mm(sheet: KeyedTable, family: _Family) -> Floats | None:
+def _pupil_mm(sheet: Table, family: _Family) -> Floats | None:
     sizes = []
     for side in family.eyes:
         size = sheet.maybe_floats(family.pupil.format(side))

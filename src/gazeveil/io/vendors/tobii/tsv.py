@@ -46,15 +46,13 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import KeyedTable, header_cells, key, stamp
+from gazeveil.io.parsing.channels import pupil_of
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.pupil import pupil_of
-from gazeveil.io.parsing.table import UNIT_NS
+from gazeveil.io.parsing.table import UNIT_NS, Table, header_cells, key, stamp
 from gazeveil.io.plain.text import FirstRows, sheets
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
 from gazeveil.io.vendors.stated_pixels import refuse_other_pixels
-from gazeveil.io.vendors.tobii import media
 
 #: Stimulus of rows that belong to none.
 NO_STIMULUS = "no-stimulus"
@@ -79,11 +77,15 @@ def sniff(head: Head) -> bool:
     )
 
 
+# Bare names of the columns that place a medium, and of its own size.
+_MEDIA = (
+    r"presented(media|stimulus)(width|height|position[xy])|media(width|height|pos[xy])|"
+    r"original(media|stimulus)(width|height)"
+)
 # Columns that are used, by bare name: numbers, words, and cells that tell samples from events.
 _NUMBERS = re.compile(
     r"gazepoint(left|right)?[xy]|gazedirection(left|right)[xyz]|pupil(diameter)?(left|right)|"
-    r"recordingresolution(width|height)|eyepos(ition)?(left|right)z|distance(left|right)|"
-    + media.COLUMNS
+    r"recordingresolution(width|height)|eyepos(ition)?(left|right)z|distance(left|right)|" + _MEDIA
 )
 _WORDS = re.compile(
     r"participantname|recordingname|presented(stimulus|media)name|medianame|stimulusname|sensor|"
@@ -99,7 +101,7 @@ class TobiiExport:
     all columns. Of a large file the text is in memory block by block.
     """
 
-    header: KeyedTable
+    header: Table
     frame: pl.DataFrame
     t_ns: Ints
     parts: dict[tuple[str, ...], Ints]
@@ -109,7 +111,7 @@ class TobiiExport:
         its brackets must match.
         """
         for want in wanted:
-            for name in self.header.table.names:
+            for name in self.header.names:
                 if bare(name) == want and re.search(
                     bracket, " ".join(_BRACKETS.findall(name)), re.IGNORECASE
                 ):
@@ -192,11 +194,9 @@ def _open(
     """The export; kept until the next file, so that its recordings do not parse it again."""
     frames, times, header, unit = [], [], None, time_unit
     for sheet in sheets(path, decimal=decimal):
-        names = [n for n in sheet.table.names if bare(n) == "recordingtimestamp"]
+        names = [n for n in sheet.names if bare(n) == "recordingtimestamp"]
         clock = names[0] if names else sheet.need("Recording timestamp")
-        header = header or replace(
-            sheet, table=replace(sheet.table, frame=sheet.table.frame.clear())
-        )
+        header = header or replace(sheet, frame=sheet.frame.clear(), lines="")
         unit = unit or _said_unit(clock) or _stepped_unit(FirstRows.at(path, {}).numbers(clock))
         times.append(sheet.times_ns(clock, unit=unit))
         frames.append(pl.DataFrame(_used(sheet)))
@@ -208,18 +208,18 @@ def _open(
         ("recordingname",),
         ("presentedstimulusname", "presentedmedianame", "medianame", "stimulusname"),
     )
-    table = KeyedTable(replace(header.table, frame=frame))
+    table = replace(header, frame=frame)
     return replace(export, parts=dict(table.groups(*(export.column(*names) for names in keys))))
 
 
-def _used(sheet: KeyedTable) -> dict[str, Floats | pl.Series]:
+def _used(sheet: Table) -> dict[str, Floats | pl.Series]:
     """Columns of a block that are used; words repeat, so that each is held once."""
     found: dict[str, Floats | pl.Series] = {}
-    for name in sheet.table.names:
+    for name in sheet.names:
         if _NUMBERS.fullmatch(bare(name)):
-            found[name] = sheet.table.floats(name)
+            found[name] = sheet.floats(name)
         elif _WORDS.fullmatch(bare(name)):
-            cells = sheet.table.column(name).fill_null("").str.strip_chars()
+            cells = sheet.column(name).fill_null("").str.strip_chars()
             found[name] = cells.cast(pl.Categorical)
     return found
 
@@ -309,7 +309,7 @@ def _gaze(
         return Sphere(), gaze.left_deg, gaze.right_deg, None, {"frame": "head"}
     by_side = {side: _points(export, side) for side in ("left", "right", "")}
     if all(points is None for points in by_side.values()):
-        moved = {side: media.points_on_display(path, export, side) for side in by_side}
+        moved = {side: _points_on_display(path, export, side) for side in by_side}
         by_side = {side: None if px is None else (px, False) for side, px in moved.items()}
     if all(points is None for points in by_side.values()):
         raise FormatError(
@@ -446,3 +446,63 @@ FORMAT = Format(
     scan,
     frozenset({"screen", "time_unit", "decimal"}) | OPTIONS,
 )
+
+
+_SHOWN = ("presentedmedia", "presentedstimulus", "media")
+_REMEDY = (
+    "Export the gaze point in display coordinates ('Gaze point X [DACS px]'), or 'Presented Media"
+    " position X', 'position Y', 'width' and 'height' beside it; for glasses export 'Gaze direction"
+    " left X [HUCS norm]' and its kind."
+)
+
+
+def _points_on_display(path: Path, export: TobiiExport, side: str) -> Floats | None:
+    """Pixels of the display, (n, 2), for the gaze point of one side ("" for both eyes together);
+    None where there is none in media coordinates.
+
+    Raises
+    ------
+    FormatError
+        Where nothing says where the medium stood, or its pixels are not those of the display.
+    """
+    for bracket, is_share in ((r"MCS\s*px", False), (r"MCS\s*norm", True)):
+        names = [export.column(f"gazepoint{side}{axis}", bracket=bracket) for axis in "xy"]
+        if names[0] is None or names[1] is None:
+            continue
+        values = np.stack([export.frame[str(n)].to_numpy() for n in names], axis=1)
+        corner = _pair(export, ("positionx", "posx"), ("positiony", "posy"))
+        size = _pair(export, ("width",), ("height",))
+        if corner is None or size is None:
+            raise FormatError(
+                path,
+                f"'{names[0]}' counts from the corner of the picture, and nothing says where that"
+                " stood on the display",
+                _REMEDY,
+            )
+        if not is_share:
+            _refuse_scaled(path, export, size)
+        return corner + values * (size if is_share else 1.0)
+    return None
+
+
+def _pair(export: TobiiExport, *axes: tuple[str, ...]) -> Floats | None:
+    """Two columns of the medium as it was shown, (n, 2)."""
+    found = [
+        export.floats(export.column(*(f"{who}{w}" for who in _SHOWN for w in words)))
+        for words in axes
+    ]
+    return None if found[0] is None or found[1] is None else np.stack([found[0], found[1]], axis=1)
+
+
+def _refuse_scaled(path: Path, export: TobiiExport, size: Floats) -> None:
+    own = [
+        export.floats(export.column(f"originalmedia{d}", f"originalstimulus{d}"))
+        for d in ("width", "height")
+    ]
+    for axis, original in enumerate(own):
+        if original is not None and (np.abs(original - size[:, axis]) > 1).any():
+            raise FormatError(
+                path,
+                "gaze is in pixels of a picture that was shown larger or smaller than it is",
+                "Export the gaze point in display coordinates ('Gaze point X [DACS px]').",
+            )

@@ -123,7 +123,7 @@ class Kaleido(StreamMechanism):
     snap_deg : number
         Grid of `snap`.
     regions : str, optional
-        A file of public regions (:mod:`gazeveil.io.areas.area_file`), for an r that follows them.
+        A file of public regions (:mod:`gazeveil.io.areas`), for an r that follows them.
     stimulus : str, optional
         What a live stream shows, where the file names several stimuli; recordings say it
         themselves.

@@ -23,8 +23,7 @@ import numpy as np
 from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.io.areas.area_file import EVERY, read_areas
-from gazeveil.io.areas.boxes import Boxes, boxes_on
+from gazeveil.io.areas import EVERY, Boxes, boxes_on, read_areas
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.rational import format_exact
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from gazeveil.errors import FormatError
-from gazeveil.io.vendors.arff import CODES, WORDS
+from gazeveil.io.parsing.channels import WORDS
+from gazeveil.io.vendors.arff import CODES
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.tables import NEVER, Lines, TableRules, scrubbed_table
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gazeveil.io.bids.layout import OWN, Name, sidecar
-from gazeveil.io.parsing.delimited import key
+from gazeveil.io.parsing.table import key
 from gazeveil.release.inventory.fields import kind_of
 from gazeveil.release.scrub.documents import dump_json, kept, load_json, scrubbed_document
 from gazeveil.release.scrub.job import ScrubJob

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from gazeveil.io.datasets.em360 import PARTS, SPLITS, person_and_video
 from gazeveil.io.datasets.layout import person_in_folder
-from gazeveil.io.datasets.mpii_features import person_and_recording
+from gazeveil.io.datasets.mpiidpeye import person_and_recording
 from gazeveil.io.datasets.vr_eyetracking import names as frame_names
 from gazeveil.io.source import stem
 from gazeveil.release.scrub.job import ScrubJob

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gazeveil.io.parsing.delimited import find_separator
+from gazeveil.io.parsing.table import find_separator
 from gazeveil.io.vendors.unity_hmd import GLUED, is_glued
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.tables import Lines, TableRules, scrubbed_table

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from gazeveil.errors import FormatError
-from gazeveil.io.parsing.delimited import find_separator, key
+from gazeveil.io.parsing.channels import WORDS
+from gazeveil.io.parsing.table import find_separator, key
 from gazeveil.io.plain.layout import is_validation
 from gazeveil.io.plain.roles import KEY_ROLES, ask_which, flag_role, recognise, split_unit
-from gazeveil.io.vendors.arff import CODES, WORDS
+from gazeveil.io.vendors.arff import CODES
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.tables import (
     NEVER,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 
 from gazeveil.errors import FormatError
-from gazeveil.io.parsing.delimited import find_separator
-from gazeveil.io.vendors.tobii.studio2 import header_line
+from gazeveil.io.parsing.table import find_separator
 from gazeveil.release.scrub.cells import decimal
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.tables import Lines, TableRules, scrubbed_table
@@ -39,25 +38,6 @@ TOBII_SDK = TableRules(
     midpoint=r"(left|right)gazeorigininusercoordinatesystem[xyz]?$|[lr]eyepos3d",
     quoted=True,
 )
-
-#: Tobii Studio 1 and 2.
-STUDIO2 = TableRules(
-    keep=(
-        r"gazepoint[xy](left|right)?$|validity(left|right)$|pupil(left|right)$"
-        r"|distance(left|right)$|(fixation|gaze)(index|duration)$|mappedgazedatapoint[xy]$"
-        r"|mappedfixationpoint[xy]$|fixationpoint[xy]$|number$|eventkey$|stimuliid$"
-    ),
-    shift=r"timestamp$",
-    label=r"stimuliname$|medianame$|data[12]$|descriptor$",
-    event=r"event$",
-    words=frozenset(
-        """lmouseclick rmouseclick mmouseclick keyboard logdata moviestart movieend imagestart
-        imageend scenestart sceneend slideshowstart slideshowend urlstart urlend webstart webend
-        instructionstart instructionend""".split()  # noqa: SIM905 - a list of words
-    ),
-)
-_SAID = re.compile(r"^(Participant(?: name)?|Recording name)(\s*:?\s*)([\t,;])(.*)$", re.IGNORECASE)
-_RESOLUTION = re.compile(r"^Recording resolution\s*:?\s*\d{1,5}\s*x\s*\d{1,5}\s*$", re.IGNORECASE)
 
 
 def scrubbed_gazepoint(lines: Lines, job: ScrubJob) -> Iterator[str]:
@@ -94,30 +74,3 @@ def _in_ticks(line: str, separator: str, at: int, per_second: int) -> str:
     if time is not None and per_second > 0:
         cells[at] = str(int((time * _TICKS_HZ / Decimal(per_second)).to_integral_value()))
     return separator.join(cells)
-
-
-def scrubbed_studio2(lines: Lines, job: ScrubJob) -> Iterator[str]:
-    """An export: of the lines before the table the person, the recording and the resolution."""
-    start = header_line(_first(lines(), 200))
-    if start is None:
-        raise FormatError("export", "no line names its columns", "Export it again.")
-    for number, line in enumerate(lines()):
-        if number >= start:
-            break
-        said = _SAID.match(line)
-        if said is not None:
-            yield f"{said[1]}{said[2]}{said[3]}{job.label(said[4])}"
-        elif _RESOLUTION.match(line):
-            yield line
-        else:
-            job.done["header lines replaced"] += bool(line.strip())
-            yield ""
-
-    def table() -> Iterator[str]:
-        yield from (line for number, line in enumerate(lines()) if number >= start)
-
-    yield from scrubbed_table(table, STUDIO2, job)
-
-
-def _first(lines: Iterable[str], count: int) -> list[str]:
-    return [line for line, _ in zip(lines, range(count), strict=False)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from gazeveil.errors import FormatError
-from gazeveil.io.parsing.delimited import find_separator, key
+from gazeveil.io.parsing.table import find_separator, key
 from gazeveil.release.scrub.cells import decimal, shifted
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.tables import Lines, TableRules, scrubbed_table

@@ -1,10 +1,14 @@
-"""Feature tables on disk: Parquet with the public bounds in the file's metadata, or CSV with the
-bounds in a second file.
+"""Tables on disk: features, heat maps, and events of many recordings.
 
-Key columns come first (`person stimulus session task index`), then one column per feature; a
-missing value is null. In CSV, bounds and counts stand in `<name>.bounds.json` beside the table,
-because a CSV has no place for them. This floor knows only the parts of a table;
+A table of features is Parquet with the public bounds in the file's metadata, or CSV with the bounds
+in a second file. Key columns come first (`person stimulus session task index`), then one column per
+feature; a missing value is null. In CSV, bounds and counts stand in `<name>.bounds.json` beside the
+table, because a CSV has no place for them. This floor knows only the parts of a table;
 `gazeveil.features.FeatureTable.read` puts them together.
+
+A map has one row per cell: `stimulus`, `row` and `column` of the cell from the top left, `x_deg`
+and `y_deg` of its centre in the coordinates of recordings, `share` of looking, and `viewers` in the
+cell before clipping and smoothing.
 """
 
 from __future__ import annotations
@@ -12,18 +16,20 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from gazeveil.arrays import Floats
-from gazeveil.errors import FormatError
-from gazeveil.gaze.recording import KEY_NAMES
+from gazeveil.errors import FormatError, ParameterError
+from gazeveil.gaze.events import Events
+from gazeveil.gaze.geometry import Screen, Space
+from gazeveil.gaze.recording import KEY_NAMES, RecordingKey
 from gazeveil.io.source import read_bytes
 
 #: The key columns of a table.
@@ -221,3 +227,64 @@ def table_suffix(place: Path, what: str = "a feature table") -> str:
             place, f"{what} cannot be a '{place.suffix}' file", "Use .parquet, .csv or .tsv."
         )
     return kind
+
+
+#: What a map covers, its shares of looking and its noisy viewers, both rows x columns.
+MapParts: TypeAlias = tuple[Space, Floats, Floats]
+
+
+def write_maps(maps: Mapping[str, MapParts], path: Path) -> Path:
+    """Write maps by stimulus; the suffix `.parquet`, `.csv` or `.tsv` chooses the format.
+
+    Raises
+    ------
+    FormatError
+        For another suffix.
+    """
+    suffix = table_suffix(path, "a table of maps")
+    frame = pl.concat([_frame(stimulus, *parts) for stimulus, parts in maps.items()])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if suffix == "parquet":
+        frame.write_parquet(path)
+    else:
+        frame.write_csv(path, separator="\t" if suffix == "tsv" else ",")
+    return path
+
+
+def _frame(stimulus: str, space: Space, shares: Floats, viewers: Floats) -> pl.DataFrame:
+    rows, columns = shares.shape
+    row, column = (index.ravel() for index in np.indices((rows, columns)))
+    x_deg = (column + 0.5) * (space.width_deg / columns)
+    y_deg = (row + 0.5) * (space.height_deg / rows)
+    if isinstance(space, Screen):
+        x_deg, y_deg = x_deg - space.width_deg / 2, y_deg - space.height_deg / 2
+    parts = {"row": row, "column": column, "x_deg": x_deg, "y_deg": y_deg}
+    parts |= {"share": shares.ravel(), "viewers": viewers.ravel()}
+    return pl.DataFrame({"stimulus": [stimulus] * len(row), **parts})
+
+
+def write_events(rows: Iterable[tuple[RecordingKey, Events]], path: Path) -> int:
+    """Write events with the keys (person, stimulus, session, task) of their recordings, as
+    `.parquet` or `.csv`; returns how many.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in {".parquet", ".csv"}:
+        raise ParameterError(
+            f"The '--out' option must name a .parquet or .csv file. Got '{path}' instead.",
+            name="--out",
+            got=str(path),
+        )
+    frames = []
+    for key, events in rows:
+        keys = dict(zip(KEY_NAMES, key, strict=True))
+        frame = pl.DataFrame(events.columns()).with_columns(
+            duration_s=pl.Series(events.duration_s), source=pl.lit(events.source)
+        )
+        frames.append(frame.select(*(pl.lit(v).alias(k) for k, v in keys.items()), pl.all()))
+    table = pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if suffix == ".csv":
+        table.write_csv(path)
+    else:
+        table.write_parquet(path)
+    return table.height

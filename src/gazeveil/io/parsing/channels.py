@@ -1,13 +1,44 @@
-"""Tables of intervals and channels beside a stream of samples: blinks, fixations, pupil sizes with
-a clock of their own.
+"""Channels beside gaze: words of labels, one pupil size a sample from two eyes, and tables of
+intervals or channels that have a clock of their own.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gazeveil.arrays import Floats, Ints, Texts
+
+#: Words of the label sets in use, in our vocabulary.
+WORDS = {
+    "unassigned": "undefined",
+    "unknown": "undefined",
+    "fix": "fixation",
+    "sp": "pursuit",
+    "noise_cluster": "noise",
+    "vor": "vor",
+    "okn": "okn",
+    "okn+vor": "okn+vor",
+    "head_pursuit": "head_pursuit",
+}
+
+
+def mean_of_eyes(left: Floats, right: Floats) -> Floats:
+    """The mean of two sizes, or the one that is there."""
+    return np.where(
+        np.isfinite(left) & np.isfinite(right),
+        (left + right) / 2,
+        np.where(np.isfinite(left), left, right),
+    )
+
+
+def pupil_of(sizes: Sequence[Floats]) -> Floats | None:
+    """The pupil of a recording from the sizes of none, one or both of its eyes."""
+    if len(sizes) == 2:
+        return mean_of_eyes(*sizes)
+    return sizes[0] if sizes else None
 
 
 def mark(words: Texts, t_ns: Ints, onset_ns: ArrayLike, offset_ns: ArrayLike, word: str) -> None:

@@ -1,1 +1,0 @@
-"""Areas of interest: public boxes on stimuli."""

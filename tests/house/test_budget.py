@@ -1,0 +1,61 @@
+"""No package grows beyond its budget, and space that was freed is gone for good."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.support.places import ROOT
+
+BUDGET = tomllib.loads(Path(__file__).with_name("budget.toml").read_text("utf-8"))["statements"]
+#: Share of its budget that a package may lie below it before the line has to be lowered.
+SLACK = 0.03
+
+
+def statements(code: str) -> int:
+    """Statements without docstrings."""
+    return sum(
+        isinstance(node, ast.stmt)
+        and not (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        )
+        for node in ast.walk(ast.parse(code))
+    )
+
+
+def counted(root: Path) -> Counter[str]:
+    """Statements of each package of a tree; modules beside them count as `root`."""
+    found: Counter[str] = Counter()
+    for path in root.rglob("*.py"):
+        parts = path.relative_to(root).parts
+        found[parts[0] if len(parts) > 1 else "root"] += statements(path.read_text("utf-8"))
+    return found
+
+
+def out_of_budget(found: Counter[str], budget: dict[str, int]) -> list[str]:
+    """Packages above their line, far below it, or without one."""
+    wrong = [f"{n}: {found[n]} statements, at most {m}" for n, m in budget.items() if found[n] > m]
+    wrong += [
+        f"{n}: {found[n]} statements: lower its line from {m}"
+        for n, m in budget.items()
+        if found[n] < (1 - SLACK) * m
+    ]
+    return wrong + [f"{n}: no line" for n in found.keys() - budget.keys()]
+
+
+def test_every_package_keeps_its_budget() -> None:
+    assert out_of_budget(counted(ROOT / "src" / "gazeveil"), BUDGET) == []
+
+
+@pytest.mark.parametrize(("count", "words"), [(11, "at most 10"), (5, "lower its line")])
+def test_too_much_and_freed_space_are_noticed(count: int, words: str, tmp_path: Path) -> None:
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "a.py").write_text('"""Doc."""\n' + "x = 1\n" * count, "utf-8")
+    (sentence,) = out_of_budget(counted(tmp_path), {"room": 10})
+    assert words in sentence
