@@ -111,17 +111,6 @@ def test_datasets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Dorr" in capsys.readouterr().out
 
 
-def test_a_path_is_checked_with_or_without_a_name_and_the_exit_code_tells(
-    cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("datasets", cohort) == 0
-    assert "8 recordings, 4 people" in capsys.readouterr().out
-    assert run("datasets", "gazecom", cohort, "--json", tmp_path / "r.json") == 2
-    assert "no file here looks like gazecom" in capsys.readouterr().out.replace("\n", " ")
-    assert json.loads((tmp_path / "r.json").read_text())["ok"] is False
-    assert run("datasets", "gazecom", tmp_path / "nowhere") == 2
-
-
 def test_names_of_any_text_are_printed_as_they_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

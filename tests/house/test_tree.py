@@ -12,8 +12,6 @@ from tests.support.house_rules import Tree
 from tests.support.places import ROOT
 
 RULES: tuple[Callable[[Tree], list[str]], ...] = (
-    rules.full_folders,
-    rules.shared_prefixes,
     rules.classes_defined_twice,
     rules.long_functions,
     rules.import_circles,
@@ -51,20 +49,6 @@ def _made_up(folder: Path, files: dict[str, str]) -> Tree:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
     return Tree(folder / "house")
-
-
-def test_a_folder_of_16_modules_is_too_full_and_a_list_of_datasets_is_not(tmp_path: Path) -> None:
-    files = {f"room/{letter}.py": "" for letter in "abcdefghijklmno"} | {"room/__init__.py": ""}
-    assert rules.full_folders(_made_up(tmp_path, files)) == []
-    files |= {"room/p.py": ""} | {f"io/datasets/d{i}.py": "" for i in range(20)}
-    assert rules.full_folders(_made_up(tmp_path, files)) == ["room: 16 modules"]
-
-
-def test_three_files_of_one_prefix_are_a_folder(tmp_path: Path) -> None:
-    files = {"room/eye_a.py": "", "room/eye_b.py": "", "room/eyes.py": "", "eye_c.py": ""}
-    assert rules.shared_prefixes(_made_up(tmp_path, files)) == []
-    files |= {"room/eye_c.py": ""}
-    assert rules.shared_prefixes(_made_up(tmp_path, files)) == ["room/eye_*.py: 3 files"]
 
 
 def test_a_class_name_in_two_modules_is_found(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io import registry
 from gazeveil.io.parsing import headset
 from gazeveil.io.source import Head
+from tests.support.reading_digest import digest
 from tests.support.recordings import real
 
 
@@ -363,3 +364,15 @@ def test_a_screen_that_is_given_goes_before_the_calibration() -> None:
     (recording,) = gazeveil.read(path, format="eyelink-asc", screen=screen)
     assert recording.space == screen
     assert recording.x_deg[0] == pytest.approx(screen.from_px([1006.9], [1189.0])[0][0])
+
+
+DIGESTS = json.loads(Path(__file__).with_name("reading_digests.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("folder", DIGESTS)
+def test_every_folder_is_read_as_it_always_was(folder: str) -> None:
+    place = real(*folder.split("/"))
+    clash = "session" if folder.endswith("eyelink_asc") else "error"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert digest(gazeveil.read(place, clash=clash)) == DIGESTS[folder]

@@ -13,7 +13,7 @@ from tests.support.places import ROOT
 def test_every_extra_is_on_the_page_of_installing() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     text = (ROOT / "docs" / "start" / "install.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^\| `([a-z]+)` \|", text, re.MULTILINE))
+    listed = set(re.findall(r"^\| `([a-z0-9]+)` \|", text, re.MULTILINE))
     assert listed == set(project["optional-dependencies"]) - {"dev"}
 
 

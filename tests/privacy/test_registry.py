@@ -36,7 +36,7 @@ def test_files_of_another_kind_are_skipped_and_listed(tmp_path: Path) -> None:
 
 def test_two_recordings_of_one_key_need_a_decision(tmp_path: Path) -> None:
     put(tmp_path / "site1" / "anna" / "a.csv", CSV)
-    put(tmp_path / "site2" / "anna" / "a.csv", CSV)
+    put(tmp_path / "site2" / "anna" / "a.csv", CSV.replace("1", "2"))
     with pytest.raises(gazeveil.errors.DataError, match="Two recordings say person 'anna'"):
         gazeveil.read(tmp_path, person="anna", stimulus="a")
     cohort = gazeveil.read(tmp_path, person="anna", stimulus="a", clash="session")

@@ -12,14 +12,10 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-MODULES_PER_FOLDER = 15
 LINE_LENGTH = 100
 FUNCTION_LINES = 60
-#: Plain lists, one dataset or one verb a file.
-LIST_FOLDERS = ("io/datasets", "cli")
 #: What a comment at a longer function must say, e.g. `# Long: one loop over samples, ...`.
 LONG_BECAUSE = re.compile(r"#\s*Long: \w+")
-PREFIX_FILES = 3
 
 
 class Tree:
@@ -61,31 +57,6 @@ class Tree:
         while name and name not in self.code:
             name = name.rpartition(".")[0]
         return name or None
-
-
-def full_folders(tree: Tree) -> list[str]:
-    """Folders with more modules than a reader can keep in mind."""
-    modules: dict[str, int] = defaultdict(int)
-    for path in tree.paths.values():
-        if path.name != "__init__.py":
-            modules[path.parent.relative_to(tree.folder).as_posix()] += 1
-    return [
-        f"{folder}: {count} modules"
-        for folder, count in modules.items()
-        if count > MODULES_PER_FOLDER and folder not in LIST_FOLDERS
-    ]
-
-
-def shared_prefixes(tree: Tree) -> list[str]:
-    """Files that share the first word of their name with two others and are no folder."""
-    files: dict[str, int] = defaultdict(int)
-    for path in tree.paths.values():
-        word, rest, _ = path.stem.lstrip("_").partition("_")
-        if rest:
-            files[f"{path.parent.relative_to(tree.folder).as_posix()}/{word}_*.py"] += 1
-    return [
-        f"{pattern}: {count} files" for pattern, count in files.items() if count >= PREFIX_FILES
-    ]
 
 
 def classes_defined_twice(tree: Tree) -> list[str]:

@@ -250,7 +250,8 @@ def _completed(
     if chosen.complete is None:
         return options, ()
     guess = chosen.complete(files, options)
-    return {**options, **guess.options, "guessed": tuple(guess.options)}, guess.sentences
+    guessed = {"guessed": tuple(guess.options)} if guess.options else {}
+    return {**options, **guess.options, **guessed}, guess.sentences
 
 
 def _no_rows(place: Path) -> bool:

@@ -129,10 +129,10 @@ def _read_as(found: Found, doubts: tuple[Doubt, ...]) -> ReadAs:
     describe, files = found.format.describe, [h.source for h in found.handles if h.source]
     if describe is None or not files:
         return ReadAs(found.format.name, options, doubts)
-    described = dict(describe(Path(files[0]), found.options))
-    unused = described.pop("unused", ())
-    used = {str(k): str(v) for k, v in dict(described["columns"]).items()}  # type: ignore[call-overload]
-    return ReadAs(found.format.name, {**options, **described}, doubts, used, tuple(unused))  # type: ignore[arg-type]
+    described: dict[str, Any] = dict(describe(Path(files[0]), found.options))
+    unused = tuple(described.pop("unused", ()))
+    options |= described
+    return ReadAs(found.format.name, options, doubts, dict(described["columns"]), unused)
 
 
 def _found(

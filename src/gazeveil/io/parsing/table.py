@@ -52,7 +52,8 @@ MISSING = (
 )
 
 _SEPARATORS = "\t;,|"
-_COMMA_NUMBER = re.compile(r"^\s*[-+]?\d*,\d+(?:[eE][-+]?\d+)?\s*$")
+#: A number with a decimal comma.
+COMMA_NUMBER = re.compile(r"^\s*[-+]?\d*,\d+(?:[eE][-+]?\d+)?\s*$")
 _LOOK_ROWS = 200
 _LONG_RUNS = 20
 
@@ -565,7 +566,7 @@ def open_sheet(
 
 def _has_comma_numbers(table: Table) -> bool:
     return any(
-        cell is not None and _COMMA_NUMBER.match(cell)
+        cell is not None and COMMA_NUMBER.match(cell)
         for row in table.frame.head(_LOOK_ROWS).iter_rows()
         for cell in row
     )

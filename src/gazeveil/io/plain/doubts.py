@@ -149,11 +149,13 @@ def _unit_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object]
         reason = ""
         if layout.unit == "deg":
             whole = bool((values == np.round(values)).all()) and len(np.unique(values)) > 5
-            beyond = float(np.percentile(np.abs(values), 98)) > 90 and values.min() < 0
+            far = float(np.percentile(np.abs(values), 98)) > 90 and values.min() < 0
+            beyond = far and layout.space != "sphere"
             reason = "it runs beyond 90" if beyond else ""
             reason = "all values are whole numbers" if whole else reason
             looks = "px" if reason else looks
-        if not reason and looks is not None and layout.unit not in _FITS[looks]:
+        around = layout.unit == "deg" and layout.space != "screen"  # up to 360 on a sphere
+        if not reason and not around and looks is not None and layout.unit not in _FITS[looks]:
             low, high = values.min(), values.max()
             reason = f"it runs from {low:g} to {high:g}"
         if reason and looks is not None:

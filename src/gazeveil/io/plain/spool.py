@@ -49,10 +49,11 @@ class OnePass:
         option `rows` leaves out.
         """
         layout = self.layout
+        types: dict[str, type[pl.DataType]]
         types = {n: pl.Float64 for r, n in layout.columns if r in _NUMBERS}
         clock = layout.column("t")
         if clock is not None:
-            types[clock] = pl.Int64 if layout.whole_times else pl.Float64  # type: ignore[assignment]
+            types |= {clock: pl.Int64 if layout.whole_times else pl.Float64}
         keys = tuple(n for r in KEY_ROLES if (n := layout.column(r)) is not None)
         before = 0
         form = (layout.separator, layout.decimal, layout.comment)

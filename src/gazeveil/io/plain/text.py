@@ -19,7 +19,7 @@ import polars as pl
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
-from gazeveil.io.parsing.table import Table, find_separator, open_sheet, stamp
+from gazeveil.io.parsing.table import COMMA_NUMBER, Table, find_separator, open_sheet, stamp
 from gazeveil.io.plain.other_tables import frame_at
 from gazeveil.io.source import Head, byte_pieces, read_text, unix
 
@@ -148,12 +148,12 @@ def sheets(
     if wide or b"\n" not in head.data:
         yield open_sheet(path, separator, decimal, comment, read_text(path), 1, types)
         return
-    header, header_lines, first_rows = _after_header(path, unix(head.text), comment)
+    header, header_lines = _header(path, unix(head.text), comment)
     separator = separator or find_separator(header)
     if decimal is None:
-        cut = first_rows.encode()
-        whole = cut[: _whole_lines(cut)].decode() or first_rows
-        decimal = open_sheet(path, separator, None, comment, header + "\n" + whole).decimal
+        first = FirstRows.of(head, {"separator": separator, "comment": comment})
+        cells = (cell for row in first.cells for cell in row)
+        decimal = "," if separator != "," and any(map(COMMA_NUMBER.match, cells)) else "."
     start = (header + "\n").encode()
     line, empty = 1, True
     for data in _blocks(path):
@@ -206,16 +206,11 @@ def _as_utf8(data: bytes) -> bytes:
     return data
 
 
-def _after_header(path: Path, text: str, comment: str) -> tuple[str, int, str]:
-    """The header line, the lines up to and with it, and the text after it."""
-    start, lines = 0, 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        line, lines = text[start:end], lines + 1
+def _header(path: Path, text: str, comment: str) -> tuple[str, int]:
+    """The header line, and the lines up to and with it."""
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip() and not (comment and line.startswith(comment)):
-            return line, lines, text[end + 1 :]
-        start = end + 1
+            return line, number
     raise FormatError(
         path, "its first line is not a header with separated column names", "Check the file.", 1
     )
