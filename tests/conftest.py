@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Generator
+from uuid import uuid4
 
 import pytest
 from hypothesis import Phase, settings
@@ -49,6 +50,12 @@ EXIT_UNWANTED_SKIPS = 6
 
 #: Skips for want of something that GAZEVEIL_EXPECTS names: (test, what is missing).
 UNWANTED_SKIPS: list[tuple[str, str]] = []
+
+
+@pytest.fixture(autouse=True)
+def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A ledger of releases for each test: a second release of the same people is refused."""
+    monkeypatch.setenv("GAZEVEIL_HOME", str(tmp_path_factory.getbasetemp() / uuid4().hex))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

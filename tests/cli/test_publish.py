@@ -12,9 +12,9 @@ import pytest
 import gazeveil
 from gazeveil.cli.main import main
 from gazeveil.privacy.publication.identities.key_file import read_key
+from gazeveil.privacy.publication.ledger import ReleaseLedger
+from gazeveil.privacy.publication.ledger.charging import Charging
 from gazeveil.privacy.publication.part import Part, PartSummary
-from gazeveil.release.charging import Charging
-from gazeveil.release.ledger import ReleaseLedger
 from gazeveil.release.work.folder import WorkFolder
 
 STREAM = "gaussian:sigma_deg=2"

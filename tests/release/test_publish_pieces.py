@@ -13,8 +13,8 @@ from gazeveil.cli.main import app
 from gazeveil.privacy.composition import BudgetError
 from gazeveil.privacy.publication.certificate import read_certificate
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.release.charging import Charging
-from gazeveil.release.ledger import ReleaseLedger
+from gazeveil.privacy.publication.ledger import ReleaseLedger
+from gazeveil.privacy.publication.ledger.charging import Charging
 from gazeveil.release.publishing import Watcher, publish
 from gazeveil.release.recipe import Recipe
 from gazeveil.release.verify import verify

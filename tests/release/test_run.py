@@ -29,11 +29,11 @@ from gazeveil.io.reading import ReadingWarning
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.identities.key_file import read_key
 from gazeveil.privacy.publication.identities.names import PublicNames
+from gazeveil.privacy.publication.ledger import ReleaseLedger
+from gazeveil.privacy.publication.ledger.charging import Charging
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.randomness.keys import MasterKey, drawn_anew
 from gazeveil.privacy.registry import mechanism
-from gazeveil.release.charging import Charging
-from gazeveil.release.ledger import ReleaseLedger
 from gazeveil.release.publishing import Watcher, publish
 from gazeveil.release.recipe import Recipe
 from gazeveil.release.run import begun_names, check_out, clean

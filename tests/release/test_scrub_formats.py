@@ -17,7 +17,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.registry import MODULES
 from gazeveil.release.scrub import scrub
 from gazeveil.release.scrub.job import ScrubJob
-from gazeveil.release.scrub.kinds import glasses2, headsets, published, screen_trackers
+from gazeveil.release.scrub.kinds import glasses2, headsets, screen_trackers
 from gazeveil.release.scrub.kinds.binary import NOT_TEXT
 from gazeveil.release.scrub.recipes import RECIPES
 from gazeveil.release.scrub.tables import scrubbed_table
@@ -94,8 +94,7 @@ def test_every_format_is_scrubbed_or_says_what_to_do_instead() -> None:
     # Tables of known layout are plain tables, but for one that has a recipe.
     assert (alone | folders) - {"vr-saliency", "varjo"} == set(MODULES)
     tested = {name.split()[0] for name in (*PLANTED, *SCRUBBED)} | set(NOT_TEXT)
-    # The files of mpiiprivaceye hold features, which `read` does not take.
-    assert tested - {"people", "vr-saliency", "varjo"} == set(MODULES) - {"mpiiprivaceye"}
+    assert tested - {"people", "vr-saliency", "varjo"} == set(MODULES)
 
 
 @pytest.mark.parametrize(
@@ -134,9 +133,6 @@ TABLES = {
         screen_trackers.TOBII_SDK,
         "device_time_stamp;left_pupil_validity;left_gaze_point_on_display_area_x",
     ),
-    "eyenavgs": (published.EYENAVGS, "timestep;ViewIndex;GazeQX"),
-    "gazebase": (published.GAZEBASE, "n;val;x"),
-    "et-dk2": (published.ET_DK2, "UNITY_TIMESTAMP;IS_GRAY;GIW_X"),
 }
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.support import identifiers as planted
 from tests.support.identifiers import (
     AGE,
     CLOCK_S,
@@ -315,107 +314,6 @@ def arff(folder: Path) -> set[str]:
     return EVERYTHING
 
 
-def em360(folder: Path) -> set[str]:
-    head = "@RELATION gaze_360\n%@METADATA width_px 1920\n%@METADATA height_px 1080\n"
-    head += f"% {NAME} {EMAIL}\n"
-    head += "".join(
-        f"@ATTRIBUTE {n} NUMERIC\n"
-        for n in ("time", "x", "y", "confidence", "x_head", "y_head", "angle_deg_head")
-    )
-    head += "@ATTRIBUTE primary_label {unassigned,fixation,SP}\n@DATA\n"
-    for part, person in (("gaze", WORD), ("gaze", "P02"), ("ground_truth", WORD)):
-        rows = [
-            f"{CLOCK_S * 1_000_000 + 8333 * i},{900 + i},540,1,960,540,1.2,fixation"
-            for i in range(ROWS)
-        ]
-        video = "park_aB3dE5gH7jK"
-        write(folder / part / video / f"{person}_{video}.arff", head + "\n".join(rows))
-    rows = [f"{8333 * i},{800 + i},540,1,960,540,1.2,SP" for i in range(ROWS)]
-    write(folder / "gaze" / "P02" / "P02_lake.arff", head + "\n".join(rows))
-    return {"name", "clock", "e-mail"}
-
-
-def eyenavgs(folder: Path) -> set[str]:
-    columns = {
-        "ViewIndex": lambda i: i % 2,
-        **_quaternion("Quaternion{}", "XYZW"),
-        **_quaternion("GazeQ{}", "XYZW"),
-        **_axes("Position{}", (1.0, 1.7170938, 0.0), "XYZ"),
-        **_axes("GazePos{}", (float(EYE_DISTANCE) / 2000, 0, 0), "XYZ"),
-        "timestep": lambda i: CLOCK_S * 1000 + 11 * (i // 2),
-    }
-    for person in PEOPLE:
-        write(folder / "garden" / f"{person}_garden.csv", sheet(columns))
-    return EVERYTHING
-
-
-def gazebase(folder: Path) -> set[str]:
-    columns: dict[str, Column] = {
-        "n": _clock(1000, 0.001),
-        "x": lambda i: f"{i / 50:.3f}",
-        "y": lambda i: f"{-i / 70:.3f}",
-        "val": lambda i: int(i == 5),
-        "dP": lambda i: 900 + i,
-        "lab": lambda i: 1,
-    }
-    for name in ("S_1002_S1_RAN", "S_2002_S2_TEX", "S_1003_S1_RAN"):
-        write(folder / WORD / f"{name}.csv", sheet(columns))
-    return EVERYTHING
-
-
-def gazebase_vr(folder: Path) -> set[str]:
-    columns: dict[str, Column] = {"n": _clock(1000, 0.004)}
-    columns |= {n: lambda i: f"{i / 50:.3f}" for n in ("x", "y", "lx", "ly", "rx", "ry", "xT")}
-    columns |= {"clx": lambda i: f"{-float(EYE_DISTANCE) / 2:.5f}"}
-    for name in ("S_1002_S1_1_VRG", "S_1003_S1_1_VRG"):
-        write(folder / f"{name}.csv", sheet(columns))
-    return EVERYTHING
-
-
-def et_dk2(folder: Path) -> set[str]:
-    columns = {
-        "SUBJECT": lambda i: NAME,
-        "IMG_INDEX": lambda i: i // 30,
-        "IS_GRAY": lambda i: i in (0, 30),
-        "UNITY_TIMESTAMP": lambda i: f"{CLOCK_S + i / 60:.6f}",
-        **_axes("GIW_{}", (1.0, 0.1, 1.0), "XYZ"),
-        "HEAD_POS_Y": lambda i: "1.7170938",
-        **_axes("HEAD_EUL_{}", (1.0, 2.0, 3.0), "XYZ"),
-    }
-    for person in PEOPLE:
-        write(folder / f"{person}.csv", sheet(columns))
-    write(folder / "img_index.csv", f"index,image,by\n0,{WORD}.png,{NAME}\n1,beach.png,x\n")
-    return EVERYTHING
-
-
-def vr_eyetracking(folder: Path) -> set[str]:
-    for person in PEOPLE:
-        rows = [f"frame,{i + 1},forward,0.5,0.5,eye,{0.3 + i / 900:.4f},0.6" for i in range(ROWS)]
-        name = f"179._{DATE}-10-27_ori_0.txt"
-        write(folder / "Gaze_txt_files" / person / name, rows)
-    write(folder / "frame_interval_s.json", json.dumps({"179": 0.04}))
-    return {"name", "date"}
-
-
-def mpiidpeye(folder: Path) -> set[str]:
-    for number, header in ((4, True), (5, False)):
-        rows = [f"0.{400 + i};0.5;{CLOCK_S + i / 30:.3f};0.9;31" for i in range(ROWS)]
-        head = [f"pupil x;pupil y;timestamp;confidence;diameter;{NAME}"] if header else []
-        rows = [r + (f";{EMAIL} {DATE}" if header else "") for r in rows]
-        place = folder / "Eye_Tracking_Data" / f"{WORD}_P{number}_R1_{DATE}.csv"
-        write(place, [*head, *rows])
-    return {"name", "date", "clock", "e-mail"}
-
-
-def salient360(folder: Path) -> set[str]:
-    for side in "LR":
-        rows = [f"{i % 30},{0.2 + i / 90:.4f},0.5,{CLOCK_S + i % 30}.25" for i in range(ROWS)]
-        head = f"Idx, longitude, latitude, start timestamp, {NAME}"
-        place = folder / WORD / "HE" / "Scanpaths" / side / f"{NAME} {DATE}.txt"
-        write(place, [head, *(f"{r},1.5" for r in rows)])
-    return {"name", "date", "clock"}
-
-
 #: Format -> how its files are planted; one format may come twice.
 PLANTED: dict[str, Callable[[Path], set[str]]] = {
     "gazepoint": gazepoint,
@@ -430,15 +328,4 @@ PLANTED: dict[str, Callable[[Path], set[str]]] = {
     "csv": plain_csv,
     "csv utf-16": semicolon_csv,
     "arff": arff,
-    "360-em": em360,
-    "gazecom": planted.gazecom,
-    "eyenavgs": eyenavgs,
-    "gazebase": gazebase,
-    "gazebase-vr": gazebase_vr,
-    "et-dk2": et_dk2,
-    "vr-eyetracking": vr_eyetracking,
-    "mpiidpeye": mpiidpeye,
-    "salient360": salient360,
-    "neuroliaa": planted.neuroliaa,
-    "webqamgaze": planted.webqamgaze,
 }

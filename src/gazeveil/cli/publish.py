@@ -40,7 +40,7 @@ from gazeveil.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gazeveil.release.charging import Charging
+    from gazeveil.privacy.publication.ledger.charging import Charging
     from gazeveil.release.publishing import Watcher
 
 NAME = "publish"
@@ -221,8 +221,8 @@ def command(
 
 def _charging(ledger: Path | None, new_ledger: Path | None, budget: str | None) -> Charging:
     """The ledger of this release."""
-    from gazeveil.release.charging import Charging
-    from gazeveil.release.ledger import ReleaseLedger
+    from gazeveil.privacy.publication.ledger import ReleaseLedger
+    from gazeveil.privacy.publication.ledger.charging import Charging
 
     if ledger is not None and new_ledger is not None:
         raise ParameterError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gazeveil import checks
@@ -75,8 +76,9 @@ def protect(
             if hasattr(data, "columns")
             else "`gazeveil.mechanisms()` lists the others.",
         )
+    raw = data if isinstance(data, Cohort) else None
     if isinstance(chosen, StreamMechanism):
-        return chosen.release(data, seed=seed, keep=keep)
+        return replace(chosen.release(data, seed=seed, keep=keep), raw=raw)
     kept = tuple(keep)
     if kept:
         checks.refuse(
@@ -88,4 +90,4 @@ def protect(
         )
     if chosen.kind == "people" and isinstance(data, Cohort):
         data = data.people
-    return chosen.release(data, seed=seed)
+    return replace(chosen.release(data, seed=seed), raw=raw)

@@ -8,6 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from gazeveil.errors import DataError
+from gazeveil.gaze.cards import card
+from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.privacy import release_writer
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.provenance import Provenance
@@ -36,6 +39,9 @@ class Release(Generic[Data]):
         from the data and are not covered by the guarantee: never publish them.
     kept : tuple of str
         Channels that went through as they were, because `keep` named them.
+    raw : Cohort, optional
+        The recordings it was made of, by which a ledger recognises people; never written, and not
+        part of a pickle.
     """
 
     data: Data
@@ -43,9 +49,27 @@ class Release(Generic[Data]):
     provenance: Provenance
     curator_notes: Mapping[str, int] = field(default_factory=dict, repr=False)
     kept: tuple[str, ...] = ()
+    raw: Cohort | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "curator_notes", MappingProxyType(dict(self.curator_notes)))
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        if isinstance(self.data, Cohort) and any(isinstance(i, Handle) for i in self.data.items):
+            # Its handles may hold raw recordings as well as keys.
+            raise DataError(
+                "A release that is not loaded yet holds the secret keys of its noise and cannot be"
+                " sent elsewhere. Write it, or load it first."
+            )
+        notes = dict(self.curator_notes)
+        return Release, (self.data, self.guarantee, self.provenance, notes, self.kept)
+
+    def _repr_html_(self) -> str:
+        data = self.data
+        what = repr(data) if isinstance(data, Cohort) else type(data).__name__
+        rows = [("data", what), ("mechanism", self.provenance.mechanism)]
+        rows += [("status", self.guarantee.status), ("kept as it was", ", ".join(self.kept) or "-")]
+        return card("Release", rows) + self.guarantee._repr_html_()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -70,7 +94,9 @@ class Release(Generic[Data]):
         **choices
             Those of :class:`gazeveil.privacy.publication.choices.PublicationChoices`: `keep=`
             names fields that go out as they are, `to=` the format, `key_file=` where to put the
-            key of pseudonyms.
+            key of pseudonyms. And `ledger=`, the file of earlier releases that this one is charged
+            to (your own by default, False for none), with `raw=`, the recordings it was made of,
+            where :func:`gazeveil.protect` did not make it.
 
         Raises
         ------
@@ -78,5 +104,8 @@ class Release(Generic[Data]):
             For a choice that is not allowed.
         DataError
             If the path is taken: releases are never mixed.
+        BudgetError
+            If the ledger refuses it: its people are in an earlier release, or one person has two
+            names.
         """
         return release_writer.write_release(self, Path(path), choices)

@@ -26,6 +26,8 @@ from gazeveil.privacy.publication.alignment import aligned
 from gazeveil.privacy.publication.certificate import Description, write_certificate
 from gazeveil.privacy.publication.identities.key_file import check_key_file, write_key
 from gazeveil.privacy.publication.identities.names import PublicNames
+from gazeveil.privacy.publication.ledger import charge_of, check_one_name
+from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen
 from gazeveil.privacy.publication.outputs.registry import output
 from gazeveil.privacy.publication.protecting import channels_of, check_clock, protected
 from gazeveil.privacy.publication.publication import Publication
@@ -34,9 +36,7 @@ from gazeveil.privacy.publication.single_file import described_file
 from gazeveil.privacy.publication.statement import check_keep
 from gazeveil.privacy.publication.survey import look_at
 from gazeveil.privacy.registry import mechanism as mechanism_named
-from gazeveil.release.charging import Charging, PeopleSeen
 from gazeveil.release.inventory import inventory
-from gazeveil.release.ledger import charge_of, check_one_name
 from gazeveil.release.measuring import USUAL_UTILITIES, measure
 from gazeveil.release.plan import ReleasePlan, plan_of, planned_promise
 from gazeveil.release.recipe import Recipe, with_choices

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gazeveil.privacy.publication.identities.names import PublicNames
-from gazeveil.release.charging import Charging
+from gazeveil.privacy.publication.ledger.charging import Charging
 from gazeveil.release.run import begun_names
 from gazeveil.release.work.folder import WorkFolder
 

@@ -20,7 +20,7 @@ import pytest
 import gazeveil
 from gazeveil.errors import DataError, FormatError
 from gazeveil.privacy.composition import BudgetError
-from gazeveil.release.ledger import (
+from gazeveil.privacy.publication.ledger import (
     PersonPrint,
     ReleaseCharge,
     ReleaseLedger,
@@ -366,7 +366,7 @@ def test_an_own_ledger_that_is_gone_is_not_begun_anew_in_silence(
         def refuse(*_: object, **__: object) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        full.setattr("gazeveil.release.ledger.ledger_file.tempfile.mkstemp", refuse)
+        full.setattr("gazeveil.privacy.publication.ledger.ledger_file.tempfile.mkstemp", refuse)
         with pytest.raises(DataError, match=r"releases.json cannot be written \(no space left"):
             ReleaseLedger.at()
     first = ReleaseLedger.at()  # that there was no room is not that there was a ledger

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.staging import free, staged
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.identities.key_file import check_key_file
+from gazeveil.privacy.publication.ledger.charging import Charging, charged
+from gazeveil.privacy.publication.ledger.ledger import ReleaseLedger
 from gazeveil.privacy.publication.part import Part, PartSummary
 from gazeveil.privacy.publication.publication import Publication, prepare
 from gazeveil.privacy.publication.signing import SigningKey
@@ -23,21 +25,35 @@ from gazeveil.privacy.release import Release
 PartProgress = Callable[[Sequence[Part]], Iterable[Part]]
 
 _BESIDE = ("seed", "signing_key")
+_OF_LEDGER = ("ledger", "raw")
 
 
 def write(release: Release[Any], path: Path, choices: Mapping[str, Any]) -> Path:
     """Publish a release of any kind; see :meth:`gazeveil.privacy.release.Release.write`."""
     known = [f.name for f in fields(PublicationChoices)]
-    checks.known_options("Release.write", choices, [*known, *_BESIDE])
+    checks.known_options("Release.write", choices, [*known, *_BESIDE, *_OF_LEDGER])
     beside = {n: choices[n] for n in _BESIDE if n in choices}
-    chosen = PublicationChoices(**{n: v for n, v in choices.items() if n not in _BESIDE})
+    chosen = PublicationChoices(**{n: v for n, v in choices.items() if n in known})
+    if "raw" in choices:
+        release = replace(release, raw=choices["raw"])
     if not isinstance(release.data, Cohort | Recording):
         write_file(release, path, chosen, **beside)
         return path
     free(path)
     publication = prepare(release, chosen, beside.get("seed"))
-    write_publication(publication, path, signing_key=beside.get("signing_key"))
+    seeded = release.provenance.seeded or beside.get("seed") is not None
+    with charged(publication, path, _charging(choices.get("ledger"), seeded), seeded):
+        write_publication(publication, path, signing_key=beside.get("signing_key"))
     return path
+
+
+def _charging(ledger: object, seeded: bool) -> Charging | None:
+    """The ledger of a release; none for a test, or where the caller wants none."""
+    if seeded or ledger is False:
+        return None
+    if ledger is not None and not isinstance(ledger, str | Path):
+        checks.refuse("Release.write", "ledger", "the path of a ledger, or False", ledger)
+    return Charging(ReleaseLedger.at(None if ledger is None else Path(ledger)))
 
 
 def write_publication(

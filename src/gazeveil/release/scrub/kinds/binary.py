@@ -19,6 +19,13 @@ NOT_TEXT: dict[str, str] = {
     "ehtask": f"NumPy files are binary: {_AS_CSV}",
     "lund2013": f"MATLAB files are binary: {_AS_CSV}",
     "osie": f"MATLAB files are binary: {_AS_CSV}",
+    **dict.fromkeys(
+        (
+            *("eyenavgs", "gazebase", "gazebase-vr", "et-dk2", "vr-eyetracking", "mpiidpeye"),
+            *("mpiiprivaceye", "salient360", "webqamgaze", "neuroliaa", "gazecom", "360-em"),
+        ),
+        "it is of a public dataset, which is published already: cite it",
+    ),
 }
 _SUFFIXES = (
     (r"\.edf$", NOT_TEXT["eyelink-edf"]),

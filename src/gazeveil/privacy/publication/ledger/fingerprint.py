@@ -1,13 +1,14 @@
 """People recognised by their raw gaze, under a secret key: a new name, another order, a subset of
-recordings or a cut recording does not hide them.
+recordings or a recording cut to two seconds does not hide them.
 
-The print of a recording is the smallest of the keyed hashes of its steps (four different samples in
-a row, rounded to a thousandth of a degree; Broder 1997). Two recordings that share gaze share most
-of these, whatever else differs; two people share none. Whoever has the ledger without its key
-learns nothing from the hashes; key and hashes lie in one file, which is the holder's own, as the
-recordings are. Somebody who comes back and is recorded anew is not recognised: give both recordings
-to one release. Nor is anybody in recordings that were resampled, moved or read with another screen:
-the ledger guards against oversight, not against its holder.
+A step is four different samples in a row, rounded to a thousandth of a degree. Of every half
+second of steps the smallest keyed hash is kept (winnowing; Schleimer, Wilkerson and Aiken 2003), so
+any two seconds that two recordings share give at least three hashes in common, and two people share
+none. Whoever has the ledger without its key learns nothing from the hashes; key and hashes lie in
+one file, which is the holder's own, as the recordings are. A participant who comes back and is
+recorded anew is not recognised: give both recordings to one release. Nor is anybody in recordings
+that were resampled, moved or read with another screen: the ledger guards against oversight, not
+against its holder.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import minimum_filter1d
 
 from gazeveil.gaze.recording import Recording
 
 #: Keyed hashes of one person's gaze.
 PersonPrint: TypeAlias = frozenset[int]
 
-#: Hashes kept of one recording, and how many of them two people must share to be one.
-PRINTS, SHARED = 32, 3
+#: Seconds of steps of which one hash is kept, and how many hashes two people must share to be one.
+WINDOW_S, SHARED = 0.5, 2
 
 _STEP, _ROUNDED_DEG = 4, 1e-3
+#: Steps of a window where a recording has no rate: a dataset of fixations alone.
+_FEW_STEPS = 4
 
 
 def prints_of(recording: Recording, key: bytes) -> PersonPrint:
@@ -44,8 +48,13 @@ def prints_of(recording: Recording, key: bytes) -> PersonPrint:
     places = places[moved] if len(places) else places
     if len(places) < _STEP:
         return frozenset()
-    steps = _mixed(places, key)
-    return frozenset(int(h) for h in np.unique(steps)[:PRINTS])
+    steps = _mixed(places, key).astype(np.int64)  # 63 bits
+    rate_hz = recording.rate_hz if recording.rate_hz > 0 else 0.0
+    window = max(_FEW_STEPS, round(WINDOW_S * rate_hz))
+    if len(steps) <= window:
+        return frozenset((int(steps.min()),))
+    smallest = minimum_filter1d(steps, window)[window // 2 : len(steps) - (window - 1) // 2]
+    return frozenset(np.unique(smallest).tolist())
 
 
 def _mixed(places: NDArray[np.int64], key: bytes) -> NDArray[np.uint64]:

@@ -1,8 +1,8 @@
 """What a data holder has released of whom, so that a second release adds up or is refused."""
 
-from gazeveil.release.ledger.charge import ReleaseCharge, charge_of
-from gazeveil.release.ledger.fingerprint import PersonPrint, people_prints, prints_of
-from gazeveil.release.ledger.ledger import (
+from gazeveil.privacy.publication.ledger.charge import ReleaseCharge, charge_of
+from gazeveil.privacy.publication.ledger.fingerprint import PersonPrint, people_prints, prints_of
+from gazeveil.privacy.publication.ledger.ledger import (
     LedgerAnswer,
     ReleaseLedger,
     check_one_name,

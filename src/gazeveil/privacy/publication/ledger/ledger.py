@@ -18,9 +18,12 @@ Rules, for every person who is in two releases (:mod:`gazeveil.privacy.compositi
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from functools import reduce
 from operator import add
@@ -31,10 +34,14 @@ from gazeveil.errors import DataError
 from gazeveil.privacy.composition import BudgetError
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.sentence import amounts
+from gazeveil.privacy.publication.ledger import ledger_file
+from gazeveil.privacy.publication.ledger.charge import ReleaseCharge
+from gazeveil.privacy.publication.ledger.fingerprint import (
+    PersonPrint,
+    same_person,
+    under_two_names,
+)
 from gazeveil.privacy.rational import Number, exact, format_exact
-from gazeveil.release.ledger import ledger_file
-from gazeveil.release.ledger.charge import ReleaseCharge
-from gazeveil.release.ledger.fingerprint import PersonPrint, same_person, under_two_names
 
 
 def default_ledger() -> Path:
@@ -92,7 +99,7 @@ class ReleaseLedger:
     Examples
     --------
     >>> import tempfile, gazeveil
-    >>> from gazeveil.release.ledger import charge_of, people_prints
+    >>> from gazeveil.privacy.publication.ledger import charge_of, people_prints
     >>> ledger = ReleaseLedger.create(Path(tempfile.mkdtemp()) / "releases.json")
     >>> cohort = gazeveil.simulate(2, 1, 2, 60, seed=1)
     >>> g = gazeveil.protect(cohort, "kaleido:epsilon=1,w=30,r_deg=2").guarantee
@@ -167,7 +174,11 @@ class ReleaseLedger:
         BudgetError
             If it may not, with the reason.
         """
-        earlier = [r for r in self.releases if r["id"] != besides and r["state"] != "cancelled"]
+        earlier = [
+            r
+            for r in self.releases
+            if r["id"] != besides and r["state"] not in ("cancelled", "withdrawn")
+        ]
         return _answer(charge, people, earlier, budget)
 
     def charge(
@@ -176,8 +187,10 @@ class ReleaseLedger:
         charge: ReleaseCharge,
         people: Mapping[str, PersonPrint],
         budget: Number | None = None,
+        out: Path | None = None,
     ) -> LedgerAnswer:
-        """Note a release before anything of it is written.
+        """Note a release before anything of it is written; `out` is where it goes, for a refusal
+        that names it.
 
         Raises
         ------
@@ -190,7 +203,7 @@ class ReleaseLedger:
             stored = ledger_file.load(self.path)
             prints = sorted(sorted(p) for p in people.values())
             for entry in stored["releases"]:
-                if entry["id"] == release_id and entry["state"] != "cancelled":
+                if entry["id"] == release_id and entry["state"] in ("charged", "finished"):
                     if entry["charge"] != charge.to_dict() or entry["people"] != prints:
                         raise DataError(
                             f"The ledger {self.path} has another release under the id"
@@ -206,6 +219,8 @@ class ReleaseLedger:
                     "charge": charge.to_dict(),
                     "people": prints,
                     "certificate": None,
+                    "out": None if out is None else os.path.abspath(out),
+                    "date": f"{date.today():%Y-%m-%d}",
                 }
             )
             ledger_file.store(self.path, stored)
@@ -218,6 +233,29 @@ class ReleaseLedger:
     def cancel(self, release_id: str) -> None:
         """Take a charge back; only where nothing of the release ever left the work folder."""
         self._set(release_id, "cancelled", None)
+
+    def withdraw(self, folder: Path) -> None:
+        """Remove a release that was given to nobody, and take its charge back.
+
+        Raises
+        ------
+        DataError
+            If the folder holds no release of this ledger.
+        """
+        certificate = folder / "PRIVACY.json"
+        found = (
+            hashlib.sha256(certificate.read_bytes()).hexdigest() if certificate.is_file() else ""
+        )
+        with ledger_file.locked(self.path):
+            stored = ledger_file.load(self.path)
+            mine = [e for e in stored["releases"] if found and e["certificate"] == found]
+            if not mine:
+                raise DataError(f"{folder} holds no release that the ledger {self.path} knows.")
+            # The folder first: a crash in between leaves a charge, never a release without one.
+            shutil.rmtree(folder)
+            for entry in mine:
+                entry["state"] = "withdrawn"
+            ledger_file.store(self.path, stored)
 
     def keep(self, release_id: str) -> bool:
         """Let a charge stand for good, because nobody can tell any more whether its release was
@@ -249,20 +287,40 @@ def _answer(
 ) -> LedgerAnswer:
     check_one_name(charge, people)
     before = [(ReleaseCharge.from_dict(r["charge"]), _prints(r)) for r in earlier]
+    owners: dict[int, list[tuple[int, int]]] = {}
+    for number, (_, prints) in enumerate(before):
+        for person, own in enumerate(prints):
+            for h in own:
+                owners.setdefault(h, []).append((number, person))
     worst, met, shared = charge.loss, set(), 0
-    for person in people.values():
-        mine = [i for i, (_, prints) in enumerate(before) if _is_in(person, prints)]
+    for own in people.values():
+        alike = {owner for h in own for owner in owners.get(h, ())}
+        mine = sorted({i for i, p in alike if same_person(own, before[i][1][p])})
         if not mine:
             continue
         shared += 1
         met.update(mine)
-        together = _together(charge, [before[i][0] for i in mine])
+        try:
+            together = _together(charge, [before[i][0] for i in mine])
+        except BudgetError as error:
+            raise BudgetError(f"{error} {_ways_out([earlier[i] for i in mine])}") from None
         worst = together if worst is None else _larger(worst, together)
-    for i in met:
+    for i in sorted(met):
         _check_tables(charge, people, *before[i])
     if budget is not None:
         _within(worst, charge, exact("ledger", "budget", budget, above=0))
     return LedgerAnswer(len(met), shared, worst)
+
+
+def _ways_out(earlier: list[dict[str, Any]]) -> str:
+    """The earlier releases, and what can be done."""
+    places = [f"{r['out'] or 'an unknown folder'} ({r['date']})" for r in earlier if "out" in r]
+    named = f"Earlier: {', '.join(places)}. " if places else ""
+    return (
+        f"{named}If it was given to nobody, --instead-of FOLDER removes it and its charge;"
+        " --compare tries settings without one. People who are in no earlier release can be"
+        " published."
+    )
 
 
 def _prints(entry: Mapping[str, Any]) -> list[PersonPrint]:
@@ -281,20 +339,17 @@ def _together(charge: ReleaseCharge, earlier: list[ReleaseCharge]) -> Loss:
                 f"Refused: people of this release are in an earlier one. {which}"
                 f" ({one.mechanism}) holds pieces under names that do not last, and beside another"
                 " release of the same people they can be joined again, whatever budget is left."
-                " Publish people who are in no earlier release, or leave it at the one there is."
             )
         if one.groups:
             raise BudgetError(
                 f"Refused: people of this release are in an earlier one. {which}"
                 f" ({one.mechanism}) promises {one.definition}, which does not add up: two releases"
-                " about the same people can single them out together. Publish people who are in no"
-                " earlier release, or leave it at the one there is."
+                " about the same people can single them out together."
             )
         if one.loss is None:
             raise BudgetError(
                 f"Refused: people of this release are in an earlier one, and {which.lower()} has no"
-                f" bound for a whole person, so there is no sum: {one.reason}. Publish people who"
-                " are in no earlier release, or choose a mechanism whose promise adds up."
+                f" bound for a whole person, so there is no sum: {one.reason}."
             )
     try:
         return reduce(add, [c.loss for c in (charge, *earlier) if c.loss is not None])

@@ -7,8 +7,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,8 +17,11 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.publication.certificate import JSON_NAME
 from gazeveil.privacy.publication.identities.names import PublicNames
+from gazeveil.privacy.publication.ledger.charge import charge_of
+from gazeveil.privacy.publication.ledger.fingerprint import PersonPrint, prints_of
+from gazeveil.privacy.publication.ledger.ledger import ReleaseLedger, check_one_name
+from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.rational import Number
-from gazeveil.release.ledger import PersonPrint, ReleaseLedger, charge_of, prints_of
 
 _KEY_BYTES = 32
 
@@ -102,7 +105,7 @@ class Charging:
             # The same names at the same place, and yet not the same release: the other one may
             # have been killed after it stood, and moved away. Both count.
             release = uuid4().hex
-        answer = self.ledger.charge(release, charge, people, self.budget)
+        answer = self.ledger.charge(release, charge, people, self.budget, out)
         self._open = release
         return str(answer)
 
@@ -134,3 +137,37 @@ def release_id(names: PublicNames, out: Path) -> str:
     """
     text = json.dumps([names.to_list(), os.path.abspath(out)], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+@contextmanager
+def charged(
+    publication: Publication, out: Path, charging: Charging | None, seeded: bool = False
+) -> Iterator[str]:
+    """Charge a publication while it is written, by the recordings it was made of; what the ledger
+    says. Without a ledger it is seen at least that nobody has two names; under a seed nothing is
+    promised, and nothing looked for.
+
+    Raises
+    ------
+    BudgetError
+        If it may not be made.
+    """
+    raw, promise = publication.release.raw, publication.release.guarantee
+    if raw is None or seeded:
+        yield ""
+        return
+    seen = PeopleSeen() if charging is None else charging.seen
+    for recording in raw:
+        seen.note(recording)
+    pieces, table = publication.pieces, bool(publication.table.rows)
+    if charging is None:
+        check_one_name(charge_of(promise, table, pieces), seen.of(publication.names, pieces))
+        yield ""
+        return
+    answer = charging.charge(publication.names, out, promise, table, pieces)
+    try:
+        yield answer
+    except BaseException:
+        charging.cancel(out)
+        raise
+    charging.finish(out)
