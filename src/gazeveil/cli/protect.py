@@ -21,13 +21,18 @@ from gazeveil.cli.arguments import (
     say,
     write_json,
 )
-from gazeveil.cli.progress import bar
+from gazeveil.cli.progress import bar, track
 from gazeveil.cli.publication_options import (
+    ConfirmOption,
     DurationsOption,
+    InsteadOfOption,
     KeepOption,
     KeyFileOption,
+    LedgerOption,
     RateOption,
     ToOption,
+    answered,
+    charging_of,
     publication_choices,
 )
 from gazeveil.cli.running_options import (
@@ -47,13 +52,16 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.publication.identities.key_file import check_key_file
+from gazeveil.privacy.publication.ledger.charging import PeopleSeen, charged
 from gazeveil.privacy.publication.protecting import channels_of, protected
 from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.single_file import write_file
+from gazeveil.privacy.publication.survey import Look, look_at
 from gazeveil.privacy.registry import get, mechanism
 from gazeveil.privacy.release import Release
-from gazeveil.release.resuming import Running
+from gazeveil.release.resuming import Running, interrupted_names
 from gazeveil.release.run import begun_names, run
+from gazeveil.release.stop_sign import open_questions
 
 NAME = "protect"
 HELP = """Protect recordings, features or a table of people, and print what that promises.
@@ -96,6 +104,9 @@ def command(
     rate_hz: RateOption = None,
     durations: DurationsOption = None,
     key_file: KeyFileOption = None,
+    confirm: ConfirmOption = False,
+    ledger: LedgerOption = None,
+    instead_of: InsteadOfOption = None,
     workers: WorkersOption = None,
     cluster: ClusterOption = None,
     resume: ResumeOption = False,
@@ -113,25 +124,56 @@ def command(
     if key_file is not None and not running.resume:
         check_key_file(key_file, out)
     data = _read(chosen.kind, path, lambda: read_cohort(path, format_name, settings, screen))
+    charging, seen = None, PeopleSeen()
+    looks: tuple[Look, ...] = ()
+    if isinstance(data, Cohort):
+        charging = charging_of(ledger, instead_of) if seed is None else None
+        seen = seen if charging is None else charging.seen
+        looks = _look(data, path, confirm, seen if seed is None else None)
     if chosen.kind in ("stream", "cohort"):
         names = begun_names(out) if running.resume else None
         with bar("Protecting"):
-            publication = protected(data, chosen, choices, seed, names=names)
+            publication = protected(data, chosen, choices, seed, looks, names=names)
         release = publication.release
-        numbers, promise = _write_recordings(publication, out, data, running)
+        with charged(
+            publication.names,
+            release.guarantee,
+            out,
+            seen,
+            charging,
+            table=bool(publication.table.rows),
+            pieces=publication.pieces,
+            resumed=names is not None,
+            left=lambda: interrupted_names(out) == publication.names,
+        ):
+            numbers, promise = _write_recordings(publication, out, data, running)
         for note in publication.notes:
             say(note)
     else:
         with bar("Protecting"):
             release = protect(data, chosen, seed, channels_of(choices, chosen.kind))
-        recorded = data.keys if isinstance(data, Cohort) else ()
-        promise = write_file(release, out, choices, seed, recorded=recorded).guarantee
+        raw = data if isinstance(data, Cohort) else None
+        described = write_file(release, out, choices, seed, raw=raw, charging=charging, seen=seen)
+        promise = described.guarantee
         numbers = _counts(chosen.kind, release.data, out)
     _print_notes(data, release, seed)
     say(promise)
     said = {"guarantee": promise.to_dict(), "sentence": str(promise)}
     origin = {"provenance": release.provenance.to_dict(), "seed": seed}
     write_json(json_file, {**numbers, **said, **origin})
+
+
+def _look(cohort: Cohort, path: Path, confirm: bool, seen: PeopleSeen | None) -> tuple[Look, ...]:
+    """Look at all recordings, recognise people, and stop where reading guessed who is who."""
+    looks = look_at(
+        cohort,
+        True,
+        lambda numbers: track(numbers, len(numbers), "Looking at recordings"),
+        seen.note if seen is not None else lambda recording: None,
+    )
+    if path.is_dir():
+        answered(open_questions(cohort, looks, path), path, confirm)
+    return looks
 
 
 def _check_paths(chosen: Mechanism[Any], path: Path, out: Path) -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
 
-from gazeveil.errors import ParameterError
+from gazeveil.cli.arguments import console, say
+from gazeveil.errors import DataError, ParameterError
 from gazeveil.privacy.publication.choices import PublicationChoices
+
+if TYPE_CHECKING:
+    from gazeveil.privacy.publication.ledger.charging import Charging
+    from gazeveil.release.stop_sign import OpenQuestion
 
 KeepOption = Annotated[
     list[str] | None,
@@ -50,6 +59,79 @@ KeyFileOption = Annotated[
         help="Write who is who, for you alone; without it nobody can tell afterwards.",
     ),
 ]
+LedgerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="FILE|none",
+        help="What you released before; your own under $GAZEVEIL_HOME if not given. none: add"
+        " nothing up over releases.",
+    ),
+]
+InsteadOfOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--instead-of",
+        metavar="FOLDER",
+        help="An earlier release that you gave to nobody: it and its charge are removed first.",
+    ),
+]
+ConfirmOption = Annotated[
+    bool,
+    typer.Option(
+        "--confirm",
+        help="What reading guessed is right: write it into a dataset.toml beside the recordings.",
+    ),
+]
+
+
+def charging_of(
+    ledger: str | None, instead_of: Path | None, budget: str | None = None
+) -> Charging | None:
+    """The ledger of a release."""
+    from gazeveil.privacy.publication.ledger import ReleaseLedger
+    from gazeveil.privacy.publication.ledger.charging import Charging
+
+    if ledger == "none":
+        return None
+    book = ReleaseLedger.at(None if ledger is None else Path(ledger))
+    return Charging(book, budget, instead_of)
+
+
+def answered(questions: Sequence[OpenQuestion], source: Path, confirm: bool) -> None:
+    """Show what reading guessed and go on with a yes alone: on the terminal, or by --confirm. A yes
+    is written into the dataset.toml of the recordings.
+    """
+    from gazeveil.io.dataset_file import FILE_NAME, HEADING
+    from gazeveil.release.stop_sign import confirming_lines
+
+    if not questions:
+        return
+    show_questions(questions)
+    lines = confirming_lines(questions)
+    file = (source if source.is_dir() else source.parent) / FILE_NAME
+    text = "\n".join(f"    {line}" for line in lines)
+    say(f"If all of it is right, {file} has to say:")
+    console().print(f"\n{text}\n", soft_wrap=True)
+    if file.exists():
+        raise DataError(f"Nothing was written. Put these lines, or what is right, into {file}.")
+    if not confirm and not (sys.stdin.isatty() and typer.confirm("Is all of it right?")):
+        raise DataError(
+            f"Nothing was written. Say --confirm, which writes these lines, or put what is right"
+            f" into {file}."
+        )
+    file.write_text("\n".join((HEADING, *lines, "")), encoding="utf-8")
+    say(f"Written: {file}")
+
+
+def show_questions(questions: Sequence[OpenQuestion]) -> None:
+    """One table of what reading guessed."""
+    title = "Reading guessed what a release rests on"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_header=False)
+    for q in questions:
+        others = (f"or else, in dataset.toml: {line}" for line in q.otherwise)
+        table.add_row(q.topic, "\n".join((q.taken, q.reason, *others)), end_section=True)
+    console().print(table)
 
 
 def publication_choices(

@@ -21,12 +21,18 @@ from gazeveil.cli.arguments import (
 )
 from gazeveil.cli.progress import bar, track
 from gazeveil.cli.publication_options import (
+    ConfirmOption,
     DurationsOption,
+    InsteadOfOption,
     KeepOption,
     KeyFileOption,
+    LedgerOption,
     RateOption,
     ToOption,
+    answered,
+    charging_of,
     publication_choices,
+    show_questions,
 )
 from gazeveil.cli.running_options import (
     CleanOption,
@@ -40,8 +46,8 @@ from gazeveil.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gazeveil.privacy.publication.ledger.charging import Charging
     from gazeveil.release.publishing import Watcher
+    from gazeveil.release.stop_sign import OpenQuestion
 
 NAME = "publish"
 HELP = """Publish recordings: inventory, plan, scrub, align, protect, attack, certify.
@@ -126,6 +132,7 @@ def command(
     rate_hz: RateOption = None,
     durations: DurationsOption = None,
     key_file: KeyFileOption = None,
+    confirm: ConfirmOption = False,
     sign: Annotated[
         Path | None,
         typer.Option(
@@ -134,21 +141,12 @@ def command(
             help="Sign the certificate with a key of `gazeveil verify --new-key`.",
         ),
     ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            "--ledger",
-            metavar="FILE",
-            help="What you released before; your own under $GAZEVEIL_HOME if not given.",
-        ),
-    ] = None,
+    ledger: LedgerOption = None,
     new_ledger: Annotated[
         Path | None,
         typer.Option("--new-ledger", metavar="FILE", help="Begin a ledger with this release."),
     ] = None,
-    no_ledger: Annotated[
-        bool, typer.Option("--no-ledger", help="Add nothing up over releases.")
-    ] = False,
+    instead_of: InsteadOfOption = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -201,17 +199,17 @@ def command(
     left = interrupted_names(target) if target is not None and clean_first else None
     running = running_of(target, workers, cluster, resume, clean_first)
     cohort = read_cohort(recipe.source, recipe.format, list(recipe.settings), recipe.screen)
-    watcher = _watcher()
+    watcher = _watcher(recipe.source, confirm, plan_only)
     if plan_only or target is None:
         plan = planned(recipe, cohort, watcher)
         write_json(json_file, {"plan": [list(line) for line in plan.lines]})
         return
     key = None if sign is None else read_key(sign)
-    charging = None
-    if seed is None and not no_ledger:
-        charging = _charging(ledger, new_ledger, budget)
-        if left is not None:
-            charging.cancel(target, left)
+    if new_ledger is not None:
+        ledger = _new_ledger(ledger, new_ledger)
+    charging = charging_of(ledger, instead_of, budget) if seed is None else None
+    if charging is not None and left is not None:
+        charging.cancel(target, left)
     done = publish(recipe, cohort, target, watcher, seed, key, charging, running)
     if seed is not None:
         say(f"{SEEDED} Never publish it.")
@@ -219,19 +217,17 @@ def command(
     write_json(json_file, done.description.to_dict())
 
 
-def _charging(ledger: Path | None, new_ledger: Path | None, budget: str | None) -> Charging:
-    """The ledger of this release."""
+def _new_ledger(ledger: str | None, new_ledger: Path) -> str:
+    """A ledger that begins now."""
     from gazeveil.privacy.publication.ledger import ReleaseLedger
-    from gazeveil.privacy.publication.ledger.charging import Charging
 
-    if ledger is not None and new_ledger is not None:
+    if ledger is not None:
         raise ParameterError(
             "--ledger goes on with a ledger and --new-ledger begins one. Leave one of them out.",
             name="--ledger",
-            got=str(ledger),
+            got=ledger,
         )
-    book = ReleaseLedger.at(ledger) if new_ledger is None else ReleaseLedger.create(new_ledger)
-    return Charging(book, budget)
+    return str(ReleaseLedger.create(new_ledger).path)
 
 
 def _mechanism(text: str | None, preset: str | None) -> str:
@@ -274,7 +270,7 @@ def _refuse_both(
             )
 
 
-def _watcher() -> Watcher:
+def _watcher(source: Path, confirm: bool, plan_only: bool) -> Watcher:
     from gazeveil.release.publishing import Watcher
 
     def tell(step: str, sentence: str) -> None:
@@ -283,4 +279,10 @@ def _watcher() -> Watcher:
     def each(items: Sequence[Any], words: str) -> Iterable[Any]:
         return track(items, len(items), words)
 
-    return Watcher(tell, each, bar)
+    def ask(questions: Sequence[OpenQuestion]) -> None:
+        if not plan_only:
+            answered(questions, source, confirm)
+        elif questions:
+            show_questions(questions)
+
+    return Watcher(tell, each, bar, ask)

@@ -71,8 +71,9 @@ class Skipped:
 @dataclass(frozen=True)
 class ReadAs:
     """What recordings were read as: a format, options of its reader with what was guessed, the
-    questions that were left open, and for tables the columns that were used (role to name) and
-    those that were not.
+    questions that were left open, for tables the columns that were used (role to name) and those
+    that were not; names of stimuli and tasks that stand in paths alone, those that the user calls
+    public, and the topics that the user has confirmed.
     """
 
     format: str
@@ -80,6 +81,9 @@ class ReadAs:
     doubts: tuple[Doubt, ...] = ()
     used: Mapping[str, str] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
+    of_paths: frozenset[str] = frozenset()
+    stimuli: tuple[str, ...] | None = None
+    confirmed: tuple[str, ...] = ()
 
 
 class Cohort(Tabular):

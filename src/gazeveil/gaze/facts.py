@@ -20,12 +20,21 @@ TOPICS = (
 )
 
 
+#: Value or basis of a fact that stands in a path.
+PATH = "its path"
+
+
 class Fact(NamedTuple):
     """One answer that reading needs: its value, its origin and what the origin is in detail."""
 
     value: str
     origin: str
     basis: str = ""
+
+    @property
+    def from_path(self) -> bool:
+        """Whether a part of a path is the answer, by whatever rule."""
+        return PATH in (self.value, self.basis)
 
 
 class Doubt(NamedTuple):

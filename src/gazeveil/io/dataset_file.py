@@ -25,7 +25,9 @@
 
 Every key is optional. Options of a call go before the file; a key that nobody reads is an error,
 never ignored. `ignore = ["note"]` names columns that are not to be used, `valid = [0, 1]` the codes
-that mean valid in columns of validity; `[optional]` has columns that a file need not have, `[rows]`
+that mean valid in columns of validity; `stimuli = ["clip 1"]` names of stimuli and tasks that may
+be published, `confirmed = ["person"]` what was guessed and is right, where a release asks for it
+(:mod:`gazeveil.release.stop_sign`); `[optional]` has columns that a file need not have, `[rows]`
 the word that a column holds in rows that are samples, `[metadata]` what recordings say of
 themselves.
 
@@ -52,6 +54,11 @@ from gazeveil.io.source import cannot_open
 #: Name of the file that is looked for beside the recordings.
 FILE_NAME = "dataset.toml"
 
+#: Its first line.
+HEADING = (
+    "# How the recordings in this folder are laid out; every verb of Gazeveil reads this file."
+)
+
 #: Key of `[units]` -> option of the reader.
 _UNITS = {"time": "time_unit", "gaze": "unit", "y_axis": "y_axis", "missing": "missing"}
 #: Keys of the file that are options of the reader under the same name.
@@ -71,6 +78,8 @@ _SAME = (
     "comment",
     "clash",
     "frame",
+    "stimuli",
+    "confirmed",
 )
 _PATHS = ("people", "index", "frame_interval_s")
 _TABLES = ("columns", "optional", "rows", "metadata")
@@ -167,11 +176,17 @@ def dataset_toml(format_name: str, options: Mapping[str, object], notes: tuple[s
     notes stand above as comments: what was guessed, and what should be checked.
     """
     lines = [
-        "# How the recordings in this folder are laid out. Every verb of Gazeveil reads this file.",
+        HEADING,
         *(f"# {line}" for note in notes for line in note.splitlines()),
         f"format = {_value(format_name)}",
+        *option_lines(options),
     ]
-    lines += [f"{k} = {_value(options[k])}" for k in ("people", "index", *_SAME) if k in options]
+    return "\n".join(lines) + "\n"
+
+
+def option_lines(options: Mapping[str, object]) -> list[str]:
+    """The lines of a `dataset.toml` that say these options of :func:`gazeveil.read`."""
+    lines = [f"{k} = {_value(options[k])}" for k in ("people", "index", *_SAME) if k in options]
     interval = options.get("frame_interval_s")
     if interval is not None and not isinstance(interval, Mapping):
         lines.append(f"frame_interval_s = {_value(interval)}")
@@ -189,7 +204,7 @@ def dataset_toml(format_name: str, options: Mapping[str, object], notes: tuple[s
     for name, section in sections.items():
         if section:
             lines += ["", f"[{name}]", *(f"{_key(k)} = {_value(v)}" for k, v in section.items())]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gazeveil.errors import DataError, FormatError
-from gazeveil.io.dataset_file import FILE_NAME, dataset_toml
+from gazeveil.io.dataset_file import FILE_NAME, HEADING, dataset_toml
 from gazeveil.io.folder import Found, scan_file, scan_folder
 from gazeveil.io.people import read_people
 from gazeveil.io.plain.roles import GAZE_ROLES
@@ -15,8 +15,11 @@ from gazeveil.io.plain.text import FirstRows
 from gazeveil.io.registry import Format, get
 from gazeveil.io.source import Head
 
+#: Options of `read` itself that the file keeps.
+_COMMON = ("people", "clash", "frame", "stimuli", "confirmed")
+
 _FORM = """\
-# How the recordings in this folder are laid out. Every verb of Gazeveil reads this file.
+{heading}
 # Not all of it could be guessed: take the # away and fill in.
 # {problem}
 format = "csv"
@@ -66,7 +69,7 @@ def write_dataset_file(
     if target.exists():
         raise DataError(f"{target} exists already. Edit it, or remove it to have it written anew.")
     chosen = get(format) if isinstance(format, str) else format
-    reading = {k: v for k, v in options.items() if k not in ("people", "clash", "frame", "dataset")}
+    reading = {k: v for k, v in options.items() if k not in (*_COMMON, "dataset")}
     try:
         found = (scan_folder if place.is_dir() else scan_file)(place, chosen, reading)
     except FormatError as error:
@@ -75,7 +78,7 @@ def write_dataset_file(
         raise FormatError(
             target, f"a form to fill in was written ({error.problem})", "Fill it in and try again."
         ) from error
-    common = {k: v for k, v in options.items() if k in ("people", "clash", "frame")}
+    common = {k: v for k, v in options.items() if k in _COMMON}
     target.write_text(_text(found, root, common), encoding="utf-8")
     return target
 
@@ -133,6 +136,7 @@ def _write_form(place: Path, target: Path, error: FormatError) -> bool:
     columns = "\n".join(f"#   {name}" for name in first.names)
     problem = " ".join(error.problem.split())
     target.write_text(
-        _FORM.format(problem=problem, file=first.path.name, columns=columns), encoding="utf-8"
+        _FORM.format(heading=HEADING, problem=problem, file=first.path.name, columns=columns),
+        encoding="utf-8",
     )
     return True

@@ -25,7 +25,7 @@ from gazeveil.io.paths import COPY, spelling_doubts
 from gazeveil.io.registry import WITHOUT_READER, Format, get
 
 #: Options `read` itself understands; the others go to the format.
-COMMON_OPTIONS = frozenset({"people", "clash", "index", "frame"})
+COMMON_OPTIONS = frozenset({"people", "clash", "index", "frame", "stimuli", "confirmed"})
 
 #: Files that a sentence names; `cohort.skipped` has them all.
 _MOST_NAMED = 8
@@ -57,7 +57,9 @@ def read(
         table that says whose each file is (:mod:`gazeveil.io.dataset_file`), and
         `clash="error" | "session"`: what to do with two recordings of one person, stimulus, session
         and task ("session" numbers them), `frame="world" | "head"`: what gaze on a sphere is
-        relative to (:mod:`gazeveil.gaze.frames`), and `dataset`, the path of a `dataset.toml`; one
+        relative to (:mod:`gazeveil.gaze.frames`), `stimuli`, names of stimuli and tasks that may be
+        published, `confirmed`, topics of `cohort.facts` whose guess you call right when you publish
+        (`person`, `session`, `loss`, ...), and `dataset`, the path of a `dataset.toml`; one
         that lies in the folder, or beside the file, is read anyway (False: not). What is said here
         goes before what it says.
 
@@ -94,13 +96,10 @@ def read(
     recorded = {h.person for h in handles}
     told = {_key(d) for d in doubts} | ({"screen"} if "screen" in _guessed(found) else set())
     by_format = Fact(f"layout of {chosen.name}", FILE)
+    facts = [{"person": by_format, "stimulus": by_format, **h.facts} for h in handles]
     handles = [
-        replace(
-            h,
-            load=partial(_load_named, h.load, h.source, told),
-            facts={"person": by_format, "stimulus": by_format, **h.facts},
-        )
-        for h in handles
+        replace(h, load=partial(_load_named, h.load, h.source, told, f), facts=f)
+        for h, f in zip(handles, facts, strict=True)
     ]
     people = {p: a for p, a in people.items() if p in recorded}
     if common.get("people") is not None:
@@ -109,7 +108,7 @@ def read(
         handles = _number_sessions(handles)
     name = place.stem if place.is_file() else place.name
     try:
-        cohort = Cohort(handles, people, found.skipped, name, _read_as(found, doubts))
+        cohort = Cohort(handles, people, found.skipped, name, _read_as(found, doubts, common))
     except DataError as error:
         copy = next((d for d in doubts if d.topic == COPY), None)
         if copy is None:
@@ -123,16 +122,41 @@ def _guessed(found: Found) -> tuple[str, ...]:
     return tuple(found.options.get("guessed", ()))  # type: ignore[arg-type]
 
 
-def _read_as(found: Found, doubts: tuple[Doubt, ...]) -> ReadAs:
-    """The options that a recording of this layout is written with, and what reading left open."""
+def _read_as(found: Found, doubts: tuple[Doubt, ...], common: Mapping[str, object]) -> ReadAs:
+    """The options that a recording of this layout is written with, what reading left open, and what
+    the user said of it.
+    """
+    stimuli, confirmed = (_texts(n, common.get(n)) for n in ("stimuli", "confirmed"))
     options = {k: v for k, v in found.options.items() if k != "guessed"}
     describe, files = found.format.describe, [h.source for h in found.handles if h.source]
-    if describe is None or not files:
-        return ReadAs(found.format.name, options, doubts)
-    described: dict[str, Any] = dict(describe(Path(files[0]), found.options))
+    described: dict[str, Any] = {}
+    if describe is not None and files:
+        described = dict(describe(Path(files[0]), found.options))
     unused = tuple(described.pop("unused", ()))
-    options |= described
-    return ReadAs(found.format.name, options, doubts, dict(described["columns"]), unused)
+    return ReadAs(
+        found.format.name,
+        options | described,
+        doubts,
+        dict(described.get("columns", {})),
+        unused,
+        frozenset(
+            _text(getattr(h, topic))
+            for h in found.handles
+            for topic in ("stimulus", "task")
+            if topic in h.facts and h.facts[topic].from_path
+        ),
+        stimuli,
+        confirmed or (),
+    )
+
+
+def _texts(name: str, value: object) -> tuple[str, ...] | None:
+    """An option that is a list of texts."""
+    if value is not None and not (
+        isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+    ):
+        checks.refuse("read", name, "a list of texts", value)
+    return None if value is None else tuple(value)
 
 
 def _found(
@@ -276,12 +300,17 @@ def _number_sessions(handles: list[Handle]) -> list[Handle]:
     return result
 
 
-def _load_named(load: Callable[[], Recording], source: str, told: set[str]) -> Recording:
+def _load_named(
+    load: Callable[[], Recording], source: str, told: set[str], facts: Mapping[str, Fact]
+) -> Recording:
     """Load, let every error name the file (what a recording refuses does not know where it came
-    from), and ask what was not asked before: `told` has the questions that were.
+    from), add what is known of its names, and ask what was not asked before: `told` has the
+    questions that were.
     """
     try:
         recording = load()
+        noted = {**facts, **recording.facts}
+        recording = recording.with_(metadata={**recording.metadata, "facts": noted})
     except FormatError:
         raise
     except (DataError, ParameterError) as error:

@@ -76,7 +76,7 @@ def protect(
             if hasattr(data, "columns")
             else "`gazeveil.mechanisms()` lists the others.",
         )
-    raw = data if isinstance(data, Cohort) else None
+    raw = data if isinstance(data, Cohort | Recording) else None
     if isinstance(chosen, StreamMechanism):
         return replace(chosen.release(data, seed=seed, keep=keep), raw=raw)
     kept = tuple(keep)

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from gazeveil.errors import DataError
 from gazeveil.gaze.cards import card
 from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.recording import Recording
 from gazeveil.privacy import release_writer
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.provenance import Provenance
@@ -39,7 +40,7 @@ class Release(Generic[Data]):
         from the data and are not covered by the guarantee: never publish them.
     kept : tuple of str
         Channels that went through as they were, because `keep` named them.
-    raw : Cohort, optional
+    raw : Cohort or Recording, optional
         The recordings it was made of, by which a ledger recognises people; never written, and not
         part of a pickle.
     """
@@ -49,7 +50,7 @@ class Release(Generic[Data]):
     provenance: Provenance
     curator_notes: Mapping[str, int] = field(default_factory=dict, repr=False)
     kept: tuple[str, ...] = ()
-    raw: Cohort | None = field(default=None, repr=False)
+    raw: Cohort | Recording | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "curator_notes", MappingProxyType(dict(self.curator_notes)))

@@ -19,18 +19,14 @@ from gazeveil.features import event_features, window_features
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.staging import staged
 from gazeveil.privacy.api import protect
-from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.publication.alignment import aligned
 from gazeveil.privacy.publication.certificate import Description, write_certificate
 from gazeveil.privacy.publication.identities.key_file import check_key_file, write_key
-from gazeveil.privacy.publication.identities.names import PublicNames
-from gazeveil.privacy.publication.ledger import charge_of, check_one_name
-from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen
+from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen, charged
 from gazeveil.privacy.publication.outputs.registry import output
 from gazeveil.privacy.publication.protecting import channels_of, check_clock, protected
-from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.single_file import described_file
 from gazeveil.privacy.publication.statement import check_keep
@@ -41,7 +37,8 @@ from gazeveil.release.measuring import USUAL_UTILITIES, measure
 from gazeveil.release.plan import ReleasePlan, plan_of, planned_promise
 from gazeveil.release.recipe import Recipe, with_choices
 from gazeveil.release.resuming import Running, begun, interrupted_names
-from gazeveil.release.run import RunResult, run
+from gazeveil.release.run import run
+from gazeveil.release.stop_sign import OpenQuestion, open_questions, refuse
 
 #: The steps, in their order.
 STEPS = ("inventory", "plan", "scrub", "align", "protect", "attack", "certify")
@@ -65,11 +62,14 @@ class Watcher:
         `track(items, words)` iterates with a progress bar.
     cells : callable
         `cells(words)` is a context that gives a function of cells done and all cells.
+    ask : callable
+        `ask(questions)` is told what reading guessed; it returns if that is right, else it raises.
     """
 
     say: Callable[[str, str], None] = lambda step, sentence: None
     track: Callable[[Sequence[Any], str], Iterable[Any]] = lambda items, words: items
     cells: Callable[[str], AbstractContextManager[Any]] = lambda words: nullcontext(None)
+    ask: Callable[[Sequence[OpenQuestion]], None] = refuse
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,13 @@ def planned(
     check_clock(chosen)
     check_keep(recipe.choices, channels_of(recipe.choices, chosen.kind), cohort.people)
     _check_format(recipe.choices.to, chosen, cohort)
+    looks = look_at(
+        cohort,
+        True,
+        lambda numbers: watcher.track(numbers, "Looking at recordings"),
+        seen.note if seen is not None else lambda recording: None,
+    )
+    watcher.ask(open_questions(cohort, looks, recipe.source))
     found = inventory(
         recipe.source,
         people=cohort.people,
@@ -107,12 +114,6 @@ def planned(
     kinds = Counter(f.kind for f in found.findings)
     shown = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
     watcher.say("inventory", f"{found.sentence()} {shown}".strip())
-    looks = look_at(
-        cohort,
-        True,
-        lambda numbers: watcher.track(numbers, "Looking at recordings"),
-        seen.note if seen is not None else lambda recording: None,
-    )
     plan = plan_of(cohort, looks, chosen, recipe.choices, recipe.battery, recipe.repetitions)
     for heading, sentence in plan.lines:
         watcher.say("plan", f"{heading}: {sentence}")
@@ -152,7 +153,8 @@ def publish(
     """
     told = Watcher() if watcher is None else watcher
     seen = PeopleSeen() if charging is None else charging.seen
-    plan = planned(recipe, cohort, told, seen)
+    # Under a seed nothing is promised, and nobody is looked for.
+    plan = planned(recipe, cohort, told, seen if seed is None else None)
     recipe = with_choices(
         recipe,
         rate_hz=plan.alignment.rate_hz,
@@ -164,8 +166,6 @@ def publish(
     job = _Job(recipe, plan, chosen, out, told, seed, signing_key, seen, charging)
     of_recordings = chosen.kind in ("stream", "cohort")
     published = job.recordings(running or Running()) if of_recordings else job.file()
-    if charging is not None:
-        charging.finish(out)
     beside = out.with_name(out.name + ".publish.toml")
     beside.write_text(recipe.text(inside=False), encoding="utf-8", newline="\n")
     told.say("certify", f"{out}/PRIVACY.md; the choices are in {beside}")
@@ -241,20 +241,6 @@ class _Job:
             self.told.say("attack", sentence)
         return found
 
-    def charge(
-        self, names: PublicNames, promise: Guarantee, table: bool, resumed: bool = False
-    ) -> None:
-        """Charge the ledger, before anything is written; without one, see at least that nobody has
-        two names, since a promise to each of them is half of what it says (under a seed nothing is
-        promised).
-        """
-        pieces = isinstance(self.chosen, PieceMechanism)
-        if self.charging is None and self.seed is None:
-            check_one_name(charge_of(promise, table, pieces), self.seen.of(names, pieces))
-        elif self.charging is not None:
-            answer = self.charging.charge(names, self.out, promise, table, pieces, resumed)
-            self.told.say("protect", f"ledger: {answer}")
-
     def recordings(self, running: Running) -> Published:
         """A release of recordings."""
         recipe, plan = self.recipe, self.plan
@@ -265,7 +251,6 @@ class _Job:
         promise = planned_promise(self.chosen, plan.looks, plan.alignment, recipe.choices)
         table = bool(publication.table.rows)
         promise = promise or publication.release.guarantee
-        self.charge(publication.names, promise, table, resumed=names is not None)
         measured: dict[str, Any] = {}
 
         def after() -> Mapping[str, Any]:
@@ -280,32 +265,34 @@ class _Job:
 
         texts = {RECIPE_NAME: recipe.text(inside=True)}
         publication = replace(publication, measure=after, texts=texts)
-        done = self.write(publication, running)
-        for note in done.notes:
-            self.told.say("protect", note)
-        return Published(self.out, publication.description(done.summaries, measured), measured)
-
-    def write(self, publication: Publication, running: Running) -> RunResult:
-        """Write a publication; where nothing of it is left to go on with, its charge is taken
-        back.
-        """
-        try:
+        with charged(
+            publication.names,
+            promise,
+            self.out,
+            self.seen,
+            self.charging,
+            table=table,
+            pieces=publication.pieces,
+            resumed=names is not None,
+            # What lies there under other names is another run's, which holds the place.
+            left=lambda: interrupted_names(self.out) == publication.names,
+        ) as answer:
+            if answer:
+                self.told.say("protect", f"ledger: {answer}")
             with self.told.cells("Protecting") as progress:
-                return run(
+                done = run(
                     publication,
                     self.out,
-                    raw=self.plan.cohort,
+                    raw=plan.cohort,
                     workers=running.workers,
                     cluster=running.cluster,
                     resume=running.resume,
                     progress=progress or (lambda done, total: None),
                     signing_key=self.signing_key,
                 )
-        except BaseException:
-            # What lies there under other names is another run's, which holds the place.
-            if self.charging is not None and interrupted_names(self.out) != publication.names:
-                self.charging.cancel(self.out)
-            raise
+        for note in done.notes:
+            self.told.say("protect", note)
+        return Published(self.out, publication.description(done.summaries, measured), measured)
 
     def file(self) -> Published:
         """A release of maps or of a feature table: one file in a certified folder."""
@@ -317,11 +304,12 @@ class _Job:
             data = event_features(data) if recipe.table == "events" else window_features(data)
         release = protect(data, chosen, self.seed)
         write, names, description = described_file(
-            release, recipe.choices, self.seed, self.plan.cohort.keys, self.plan.alignment
+            release, recipe.choices, self.seed, self.plan.cohort, self.plan.alignment
         )
         noun = "maps" if chosen.kind == "map" else "features"
-        self.charge(names, release.guarantee, False)
-        try:
+        with charged(names, release.guarantee, self.out, self.seen, self.charging) as answer:
+            if answer:
+                self.told.say("protect", f"ledger: {answer}")
             with staged(self.out) as folder:
                 write(folder / f"{noun}.{recipe.choices.to}")
                 text = recipe.text(inside=True)
@@ -333,10 +321,6 @@ class _Job:
                     description, attack=measured.get("attack"), utility=measured.get("utility")
                 )
                 write_certificate(folder, description, self.signing_key)
-        except BaseException:
-            if self.charging is not None:
-                self.charging.cancel(self.out)
-            raise
         if recipe.choices.key_file is not None:
             write_key(recipe.choices.key_file, names)
         return Published(self.out, description, measured)

@@ -17,7 +17,7 @@ from pathlib import Path
 from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.facts import FILE, GUESSED, SAID, Fact
+from gazeveil.gaze.facts import FILE, GUESSED, PATH, SAID, Fact
 from gazeveil.gaze.recording import KEY_NAMES, Recording
 from gazeveil.io.source import stem
 
@@ -25,8 +25,8 @@ from gazeveil.io.source import stem
 OPTIONS = frozenset({"person", "stimulus", "session", "task", "pattern"})
 
 #: Facts of names from a path: by the common rule, and by a format's own.
-BY_PATH = Fact("its path", GUESSED)
-_BY_FORMAT = Fact("its path", GUESSED, "rule of the format")
+BY_PATH = Fact(PATH, GUESSED)
+_BY_FORMAT = Fact(PATH, GUESSED, "rule of the format")
 _FIELD = re.compile(r"\{(person|stimulus|session|task|)\}")
 
 
@@ -117,7 +117,7 @@ class NamingOptions:
         )
         by_path = BY_PATH if place is None else _BY_FORMAT
         if self.pattern is not None:
-            by_path = Fact(self.pattern, *((GUESSED, "its path") if self.guessed else (SAID,)))
+            by_path = Fact(self.pattern, GUESSED if self.guessed else SAID, PATH)
         found, facts = {"person": stem(path), "stimulus": stem(path), "session": "1"}, {}
         for name in KEY_NAMES:
             for value, fact in (

@@ -10,7 +10,6 @@ ends in `label`, is a label column.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,9 +23,10 @@ from gazeveil.gaze.geometry import Screen, Sphere, eye_in_head
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.channels import WORDS
+from gazeveil.io.parsing.naming import OPTIONS, naming_options
 from gazeveil.io.parsing.table import Table, parse_table
 from gazeveil.io.registry import Format
-from gazeveil.io.source import Head, read_text, stem
+from gazeveil.io.source import Head, read_text
 
 #: Integer label codes of the GazeCom hand labels.
 CODES = ("undefined", "fixation", "saccade", "pursuit", "noise")
@@ -88,7 +88,12 @@ def parse(path: Path) -> Arff:
 
 
 def load(
-    path: Path, person: str, stimulus: str, screen: Screen | None = None, session: str = "1"
+    path: Path,
+    person: str,
+    stimulus: str,
+    screen: Screen | None = None,
+    session: str = "1",
+    task: str = "",
 ) -> Recording:
     """One ARFF file as a recording; on a screen where the metadata has one, else on the sphere."""
     arff = parse(path)
@@ -136,6 +141,7 @@ def load(
         person=person,
         stimulus=stimulus,
         session=session,
+        task=task,
         t_ns=table.times_ns("time", unit="us"),
         space=space,
         x_deg=x_deg,
@@ -180,22 +186,15 @@ def is_arff(head: Head) -> bool:
     return head.name.endswith(".arff") and "@relation" in head.text.lower()
 
 
-def scan(
-    path: Path,
-    root: Path,
-    screen: Screen | None = None,
-    person: str | None = None,
-    stimulus: str | None = None,
-) -> Iterable[Handle]:
+def scan(path: Path, root: Path, screen: Screen | None = None, **options: object) -> list[Handle]:
     """One recording per file: the person is the folder, the stimulus the file name, unless said
     otherwise.
     """
-    person = person or (path.parent.name if path.parent != root else stem(path))
-    stimulus = stimulus or stem(path)
-    load_file = partial(load, path, person, stimulus, screen)
-    return [Handle(person, stimulus, load_file, source=str(path))]
+    names = naming_options(**options).names(path, root)
+    keys = names.person, names.stimulus, screen, names.session, names.task
+    return [names.handle(partial(load, path, *keys), path)]
 
 
 FORMAT = Format(
-    "arff", "ARFF with %@METADATA lines", is_arff, scan, frozenset({"screen", "person", "stimulus"})
+    "arff", "ARFF with %@METADATA lines", is_arff, scan, frozenset({"screen", *OPTIONS})
 )

@@ -24,8 +24,10 @@ from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.identities.key_file import write_key
 from gazeveil.privacy.publication.identities.names import (
     PublicNames,
+    allowed_names,
     chance,
     check_names,
+    listed_stimuli,
     public_names,
 )
 from gazeveil.privacy.publication.identities.people_table import PeopleTable, people_table
@@ -121,7 +123,8 @@ class Publication:
                 numbered.append(f"names of {words} that became numbers: {len(changed)}")
         if not numbered:
             return self.table.notes
-        told = f"{', '.join(numbered)}; they may tell who or when.".capitalize()
+        told = f"{', '.join(numbered)}, because they may tell who or when. To publish them, list"
+        told = f'{told} them: --stimulus NAME, or stimuli = ["NAME"] in dataset.toml.'.capitalize()
         return (*self.table.notes, told)
 
     def description(
@@ -145,6 +148,7 @@ class Publication:
                 **self._written.to_dict(),
                 "before_protection": self.aligned_first,
                 "pseudonyms": "kept" if "person" in keep else "random",
+                **listed_stimuli(self.choices, self.names),
                 **(
                     {"times": TIMES_OF_PIECES, "durations": "public"}
                     if self.pieces
@@ -229,6 +233,8 @@ def prepare(
     """
     chosen = PublicationChoices() if choices is None else choices
     cohort = _cohort(release)
+    raw = release.raw if isinstance(release.data, Recording) else cohort
+    chosen, hidden = allowed_names(chosen, raw)
     check_keep(chosen, release.kept, cohort.people)
     check_names(chosen, cohort.keys)
     first = alignment is not None
@@ -246,7 +252,7 @@ def prepare(
             " the beginning."
         )
     if names is None:
-        names = public_names(cohort.keys, chosen, chance(seed), people)
+        names = public_names(cohort.keys, chosen, chance(seed), people, hidden)
     recorded = {} if pieces else names.people
     table = people_table({p: a for p, a in cohort.people.items() if p in recorded}, chosen)
     made = output(chosen.to, source_format or cohort.read_as or "")

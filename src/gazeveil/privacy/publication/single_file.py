@@ -7,7 +7,7 @@ The file appears last: whoever finds it finds its certificate too.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,7 +17,8 @@ import numpy as np
 
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.gaze.recording import KEY_NAMES, RecordingKey
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
 from gazeveil.io.people import write_people
 from gazeveil.io.tables_file import write_maps, write_table
 from gazeveil.privacy.guarantee import Guarantee
@@ -28,13 +29,16 @@ from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
 from gazeveil.privacy.publication.identities.key_file import check_key_file, write_key
 from gazeveil.privacy.publication.identities.names import (
     PublicNames,
+    allowed_names,
     chance,
     check_names,
+    listed_stimuli,
     names_that_pass,
     pseudonyms,
     public_names,
     tells,
 )
+from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen, charged
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.statement import ALWAYS, check_keep, promise_of_file
 from gazeveil.privacy.release import Release
@@ -49,7 +53,9 @@ def write_file(
     choices: PublicationChoices,
     seed: int | None = None,
     signing_key: SigningKey | None = None,
-    recorded: Sequence[RecordingKey] = (),
+    raw: Cohort | Recording | None = None,
+    charging: Charging | None = None,
+    seen: PeopleSeen | None = None,
 ) -> Description:
     """Publish a feature table, maps or a table of people as a file with a certificate beside it.
 
@@ -66,8 +72,10 @@ def write_file(
         For tests: names and order follow from it.
     signing_key : SigningKey, optional
         Signs the certificate.
-    recorded : sequence of keys
-        Of the recordings that maps are of: no stimulus may carry the name of a person.
+    raw : Cohort or Recording, optional
+        What it was made of: names of stimuli that carry a person or stand in paths do not pass.
+    charging, seen : Charging and PeopleSeen, optional
+        The ledger that it is charged to, and who is in it.
 
     Returns
     -------
@@ -83,8 +91,9 @@ def write_file(
         raise DataError(f"{path} exists already. Name another file.")
     if choices.key_file is not None:
         check_key_file(choices.key_file, path)
-    write, names, description = described_file(release, choices, seed, recorded)
-    _staged(path, write, description, signing_key)
+    write, names, description = described_file(release, choices, seed, raw)
+    with charged(names, release.guarantee, path, seen or PeopleSeen(), charging):
+        _staged(path, write, description, signing_key)
     if choices.key_file is not None:
         write_key(choices.key_file, names)
     return description
@@ -94,7 +103,7 @@ def described_file(
     release: Release[Any],
     choices: PublicationChoices,
     seed: int | None = None,
-    recorded: Sequence[RecordingKey] = (),
+    raw: Cohort | Recording | None = None,
     alignment: Alignment | None = None,
 ) -> tuple[Writer, PublicNames, Description]:
     """What writes the file, the names in it, and what its certificate says; parameters as of
@@ -102,11 +111,13 @@ def described_file(
     they were aligned.
     """
     check_keep(choices, (), {})
+    choices, hidden = allowed_names(choices, raw)
     if isinstance(release.data, FeatureTable):
-        write, names, contents = _table(release.data, choices, seed)
+        # A table has forgotten where its names come from.
+        write, names, contents = _table(release.data, choices, seed, hidden if raw else None)
         shown = (*_kept(choices), *ALWAYS)
     elif all(isinstance(m, HeatMap) for m in release.data.values()):
-        write, names, contents = _maps(release.data, choices, seed, recorded)
+        write, names, contents = _maps(release.data, choices, seed, raw, hidden)
         shown = tuple(c for c in _kept(choices) if c.startswith(FIELDS["stimulus"]))
     else:
         write, names, contents = _people(release.data, choices, seed)
@@ -115,7 +126,9 @@ def described_file(
         promise = release.guarantee.with_not_covered(*shown)
     else:
         promise = promise_of_file(release.guarantee, alignment, *shown)
-    return write, names, _described(release, promise, choices, contents)
+    described = _described(release, promise, choices, contents)
+    listed = listed_stimuli(choices, names) if "stimuli" in contents else {}
+    return write, names, replace(described, alignment={**described.alignment, **listed})
 
 
 def _kept(choices: PublicationChoices) -> tuple[str, ...]:
@@ -165,16 +178,23 @@ def _staged(
 
 
 def _table(
-    table: FeatureTable, choices: PublicationChoices, seed: int | None
+    table: FeatureTable,
+    choices: PublicationChoices,
+    seed: int | None,
+    hidden: Collection[str] | None,
 ) -> tuple[Writer, PublicNames, dict[str, object]]:
-    """A table with published names, recordings in a random order."""
+    """A table with published names, recordings in a random order; names of stimuli become numbers
+    where they are hidden, all of them if None.
+    """
     columns = [table.keys[n].astype(str).tolist() for n in KEY_NAMES]
     rows: list[RecordingKey] = list(zip(*columns, strict=True))
     places: dict[RecordingKey, list[int]] = {}
     for place, key in enumerate(rows):
         places.setdefault(key, []).append(place)
     check_names(choices, tuple(places))
-    names = public_names(tuple(places), choices, chance(seed))
+    if hidden is None:
+        hidden = {name for key in places for name in (key[1], key[3])}
+    names = public_names(tuple(places), choices, chance(seed), hidden=hidden)
     order = np.array([i for raw in names.recordings for i in places[raw]], dtype=np.int64)
     public = [names.recordings[rows[i]] for i in order]
     person, stimulus, session, task = (
@@ -196,11 +216,14 @@ def _maps(
     maps: Mapping[str, HeatMap],
     choices: PublicationChoices,
     seed: int | None,
-    recorded: Sequence[RecordingKey],
+    raw: Cohort | Recording | None,
+    hidden: Collection[str],
 ) -> tuple[Writer, PublicNames, dict[str, object]]:
     """Maps under published names of stimuli; maps are of no person."""
     if choices.stimuli is None and "stimulus" not in choices.keep:
+        recorded = [raw.key] if isinstance(raw, Recording) else raw.keys if raw else ()
         passed = names_that_pass(recorded) if recorded else {s for s in maps if not tells(s, ())}
+        passed -= set(hidden)
         choices = replace(choices, stimuli=tuple(s for s in maps if s in passed))
     keys: list[RecordingKey] = [("", s, "", "") for s in maps]
     check_names(choices, keys)

@@ -13,6 +13,7 @@ from statistics import median
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.facts import Doubt, Fact
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.publication.alignment import Alignment
@@ -34,7 +35,9 @@ Progress = Callable[[Sequence[int]], Iterable[int]]
 
 @dataclass(frozen=True)
 class Look:
-    """What is seen of a recording."""
+    """What is seen of a recording; `faults` are samples that reading marked as lost, because their
+    times go back or no eye can look there.
+    """
 
     key: RecordingKey
     rate_hz: float
@@ -44,6 +47,9 @@ class Look:
     space: Space
     events: int = 0
     in_head: bool = False
+    faults: int = 0
+    doubts: tuple[Doubt, ...] = ()
+    screen: Fact | None = None
 
 
 def look_at(
@@ -87,6 +93,9 @@ def _look(recording: Recording) -> Look:
         recording.space,
         0 if recording.events is None else len(recording.events),
         recording.metadata.get("frame") == "head",
+        sum(int(recording.metadata.get(n, 0)) for n in ("time_faults", "impossible")),  # type: ignore[call-overload]
+        recording.doubts,
+        recording.facts.get("screen"),
     )
 
 

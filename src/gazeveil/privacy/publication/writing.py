@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.staging import free, staged
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.identities.key_file import check_key_file
-from gazeveil.privacy.publication.ledger.charging import Charging, charged
+from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen, charged
 from gazeveil.privacy.publication.ledger.ledger import ReleaseLedger
 from gazeveil.privacy.publication.part import Part, PartSummary
 from gazeveil.privacy.publication.publication import Publication, prepare
@@ -34,22 +34,35 @@ def write(release: Release[Any], path: Path, choices: Mapping[str, Any]) -> Path
     checks.known_options("Release.write", choices, [*known, *_BESIDE, *_OF_LEDGER])
     beside = {n: choices[n] for n in _BESIDE if n in choices}
     chosen = PublicationChoices(**{n: v for n, v in choices.items() if n in known})
-    if "raw" in choices:
-        release = replace(release, raw=choices["raw"])
+    seeded = release.provenance.seeded or beside.get("seed") is not None
+    raw = choices.get("raw", release.raw)
+    charging = _charging(choices.get("ledger"), seeded or raw is None)
+    seen = PeopleSeen() if charging is None else charging.seen
+    if raw is not None and not seeded:
+        seen.note_all(raw)
     if not isinstance(release.data, Cohort | Recording):
-        write_file(release, path, chosen, **beside)
+        write_file(release, path, chosen, **beside, raw=raw, charging=charging, seen=seen)
         return path
     free(path)
     publication = prepare(release, chosen, beside.get("seed"))
-    seeded = release.provenance.seeded or beside.get("seed") is not None
-    with charged(publication, path, _charging(choices.get("ledger"), seeded), seeded):
+    with charged(
+        publication.names,
+        release.guarantee,
+        path,
+        seen,
+        charging,
+        table=bool(publication.table.rows),
+        pieces=publication.pieces,
+    ):
         write_publication(publication, path, signing_key=beside.get("signing_key"))
     return path
 
 
-def _charging(ledger: object, seeded: bool) -> Charging | None:
-    """The ledger of a release; none for a test, or where the caller wants none."""
-    if seeded or ledger is False:
+def _charging(ledger: object, unknown: bool) -> Charging | None:
+    """The ledger of a release; none for a test, without the recordings it was made of, or where the
+    caller wants none.
+    """
+    if unknown or ledger is False:
         return None
     if ledger is not None and not isinstance(ledger, str | Path):
         checks.refuse("Release.write", "ledger", "the path of a ledger, or False", ledger)

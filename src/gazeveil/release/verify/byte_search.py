@@ -9,14 +9,18 @@ contents that are unpacked have no such rule.
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import math
 import re
+import unicodedata
 import zipfile
 import zlib
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import quote
 
 import polars as pl
 
@@ -36,6 +40,7 @@ _MOST_BYTES, _MOST_TIMES = 1 << 30, 200
 #: How often chance may make a find in packed bytes.
 _FALSE_ALARM = 1e-9
 
+_LONG_ENOUGH = 5
 _READABLE = re.compile(r"[\t\n\r -~]*")
 _READABLE_SHARE = 98 / 256
 
@@ -57,8 +62,7 @@ def finds(
     place where it is found. Files whose packed contents cannot be looked at are added to `unread`,
     with the reason: a text could hide there.
     """
-    wanted = {_plain(t.strip().lower().encode("utf-8", "surrogateescape")): t for t in texts}
-    wanted = {k: t for k, t in wanted.items() if len(k) <= LONGEST}
+    wanted = {k: t for t in texts for k in _written(t.strip()) if len(k) <= LONGEST}
     root = folder.parent if folder.is_file() else folder
     # Beside one file lie its certificate and page, which begin with its name.
     pattern = f"{folder.name}*" if folder.is_file() else "**/*"
@@ -67,13 +71,36 @@ def finds(
         packed = path.stat().st_size if path.suffix in _PACKED else 0
         try:
             for place, piece in _pieces(path, name):
-                for key in _hits(piece, list(wanted), packed if place == _BYTES else 0):
-                    yield wanted.pop(key), f"{place} {name}"
+                hits = _hits(piece, list(wanted), packed if place == _BYTES else 0)
+                found = list(dict.fromkeys(wanted[key] for key in hits))
+                yield from ((text, f"{place} {name}") for text in found)
+                wanted = {k: t for k, t in wanted.items() if t not in found} if found else wanted
                 if not wanted:
                     return
         except _PackedError as error:
             if unread is not None:
                 unread.append(f"{name} ({error})")
+
+
+def _written(text: str) -> set[str]:
+    """A text as files may hold it: in UTF-8, Latin-1 and UTF-16, with accents composed or not, as
+    JSON, HTML and addresses escape it, in hexadecimal digits and in base64.
+    """
+    forms = {unicodedata.normalize(form, text) for form in ("NFC", "NFD")}
+    forms |= {form.lower() for form in forms} | {form.upper() for form in forms if form.islower()}
+    encoded = {t.encode(code, "ignore") for t in forms for code in ("utf-8", "utf-16-le")}
+    encoded |= {t.encode("latin-1") for t in forms if t.isascii() or _fits_latin(t)}
+    escaped = {json.dumps(t)[1:-1] for t in forms} | {quote(t) for t in forms}
+    escaped |= {t.encode("ascii", "xmlcharrefreplace").decode() for t in forms}
+    # Digits and letters of a short word are in any number.
+    packed = {t.encode("utf-8", "ignore") for t in forms if len(t) >= _LONG_ENOUGH}
+    escaped |= {p.hex() for p in packed} | {b64encode(p).decode().rstrip("=") for p in packed}
+    # A zero byte at an end belongs to the letter before, in one order of UTF-16 alone.
+    return {_plain(e.strip(b"\0")) for e in encoded} | escaped
+
+
+def _fits_latin(text: str) -> bool:
+    return all(ord(c) < 256 for c in text)
 
 
 def _plain(data: bytes) -> str:

@@ -12,13 +12,19 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
+from gazeveil.io.plain.text import FirstRows, sheets
+from gazeveil.io.source import Head
 from gazeveil.release.verify.byte_search import finds
 from gazeveil.release.verify.outcome import VerifyCheck
 
 _LONGEST = 200
-_SHORTEST, _FEWEST_DIGITS = 4, 6
+_SHORTEST, _FEWEST_DIGITS = 3, 6
+_WORDS = re.compile(r"[^\W\d_]{2,}")
+
+_SHORTEST_MESSAGE = 8
 
 #: From this time on a clock counts from a date, not from the start of a recording (2001).
 _CLOCK_NS = 10**18
@@ -36,6 +42,7 @@ _KEPT_KINDS = {
     "metadata": {"metadata"},
     "stimulus": {"free text"},
     "task": {"free text"},
+    "attributes": {"attribute"},
 }
 
 #: Names of files that every release of some format has.
@@ -44,13 +51,16 @@ _OUR_NAMES = re.compile(
     r"|participants\.(tsv|json)|dataset_description\.json|dataset\.toml|README(\.md)?"
 )
 
+#: Words of the files that every release of some format has, whoever was recorded.
+FORMAT_WORDS = ""
+
 
 def identifiers(
     raw: Cohort, path: Path | None, findings: Iterable[tuple[str, str]] = ()
 ) -> dict[str, str]:
-    """Texts of the recordings that nobody may find in a release -> what each is. Names of files and
-    folders below `path` count, and the (kind, value) findings of an inventory; each recording is
-    loaded once.
+    """Texts of the recordings that nobody may find in a release -> what each is: people, sessions
+    of many digits, attributes, every part of `path` and of the paths below it, every text in a
+    column of a table there, and the (kind, value) findings of an inventory.
     """
     found: dict[str, str] = {}
     for kind, value in findings:
@@ -60,11 +70,40 @@ def identifiers(
         found.setdefault(item.person, "name")
         if sum(c.isdigit() for c in item.session) >= _FEWEST_DIGITS:
             found.setdefault(item.session, "session")
-    for name in _file_names(path) if path is not None else ():
-        if any(c.isdigit() for c in name):
-            found.setdefault(name, "file name")
-    named = {t for t, kind in found.items() if kind in ("file name", "path")}
-    return {t: k for t, k in found.items() if t not in named or not _OUR_NAMES.fullmatch(t)}
+    for attributes in raw.people.values():
+        for value in _strings(attributes):
+            found.setdefault(value, "attribute")
+    if path is not None:
+        for part in _parts(path):
+            found.setdefault(part, "part of a path")
+        for cell in _cells(path):
+            found.setdefault(cell, "cell")
+    return {t: k for t, k in found.items() if not _OUR_NAMES.fullmatch(t)}
+
+
+def _parts(path: Path) -> Iterator[str]:
+    """Names of folders and files, whole and word by word."""
+    below = () if path.is_file() else (p.relative_to(path) for p in path.rglob("*"))
+    for name in {part for place in (path, *below) for part in place.parts}:
+        yield name.split(".")[0]
+        yield from _WORDS.findall(name)
+
+
+def _cells(path: Path) -> Iterator[str]:
+    """Texts in the tables of a folder, whole and word by word."""
+    for file in [path] if path.is_file() else sorted(path.rglob("*")):
+        try:
+            first = FirstRows.of(Head.of(file), {}) if file.is_file() else None
+            if first is None or not first.is_headed:
+                continue
+            for block in sheets(file):
+                for name in block.names:
+                    for cell in set(block.words(name)):
+                        if len(cell) <= _LONGEST and any(c.isalpha() for c in cell):
+                            yield cell
+                            yield from _WORDS.findall(cell)
+        except (FormatError, OSError):
+            continue  # no table after all; the inventory looks at other texts
 
 
 def texts_of(recording: Recording) -> Iterator[tuple[str, str]]:
@@ -76,7 +115,7 @@ def texts_of(recording: Recording) -> Iterator[tuple[str, str]]:
     if math.isfinite(recording.rate_hz):
         yield repr(float(recording.rate_hz)), "rate"  # of many digits alone, see `searchable`
     for message in recording.messages:
-        if len(message.text) >= 2 * _SHORTEST:
+        if len(message.text) >= _SHORTEST_MESSAGE:
             yield message.text, "message"
     for value in _strings(recording.metadata):
         if len(value) >= _FEWEST_DIGITS and any(c.isdigit() for c in value):
@@ -97,14 +136,6 @@ def _strings(value: object) -> Iterator[str]:
             yield from _strings(part)
 
 
-def _file_names(path: Path) -> Iterator[str]:
-    if path.is_file():
-        yield path.name.split(".")[0]
-        return
-    for place in path.rglob("*"):
-        yield place.name.split(".")[0]
-
-
 def searchable(text: str) -> bool:
     """Whether a text is long and particular enough that finding it in bytes means something."""
     letters = sum(c.isalpha() for c in text)
@@ -119,7 +150,7 @@ def check_identifiers(
     public: str,
     released_names: Collection[str],
 ) -> VerifyCheck:
-    """Look for identifiers in file names and bytes.
+    """Look for identifiers in names and bytes.
 
     Parameters
     ----------
@@ -130,27 +161,31 @@ def check_identifiers(
     kept : collection of str
         Fields that were kept by name.
     public : str
-        Text that every release of this mechanism holds; words of it are no identifiers.
+        Text that every release of this mechanism holds, and names that may be public; words of it
+        are no identifiers.
     released_names : collection of str
-        People of the release.
+        People, stimuli, sessions and tasks of the release.
     """
     excused = set().union(*(_KEPT_KINDS.get(name, set()) for name in kept))
-    common = set(re.findall(r"\w+", public.lower()))
-    asked = {t: k for t, k in wanted.items() if k not in excused}
-    looked = {t: k for t, k in asked.items() if searchable(t) and t.lower() not in common}
+    common = {*re.findall(r"\w+", public.lower()), *_WORDS.findall(public.lower())}
+    asked = {t: k for t, k in wanted.items() if k not in excused and t.lower() not in common}
+    looked = {t: k for t, k in asked.items() if searchable(t)}
     unread: list[str] = []
     failures = [
         f"The {looked[text]} '{text}' of the recordings is in {place}."
         for text, place in finds(folder, looked, unread)
     ]
     failures += [f"What is in {file} cannot be looked at." for file in unread]
+    words = {w for name in released_names for w in (name, *_WORDS.findall(name))}
     if "person" not in kept:
-        same = sorted({t for t, k in asked.items() if k == "name"} & set(released_names))
+        same = sorted(t for t in asked if t in words and any(c.isalpha() for c in t))
+        same += sorted(t for t, k in asked.items() if k == "name" and t in released_names)
         failures += [
-            f"The release has a person called '{name}', as the recordings do." for name in same
+            f"The release has the name '{name}', as the recordings do."
+            for name in dict.fromkeys(same)
         ]
     note = f"none of {len(looked)} identifiers is in any file name or byte"
-    left = len(asked) - len(looked)
+    left = len(wanted) - len(looked)
     if left:
         note += f"; {left} too short or too common to be looked for in bytes"
     return VerifyCheck("identifiers", tuple(failures), note)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.reading import read
 from gazeveil.privacy.publication.certificate import hashes, read_certificate
+from gazeveil.privacy.publication.page import page
 from gazeveil.privacy.publication.part import CHANNELS
 from gazeveil.privacy.publication.piece_files import makes_pieces
 from gazeveil.release.inventory import inventory
@@ -19,6 +21,7 @@ from gazeveil.release.verify.budget import check_budget
 from gazeveil.release.verify.certified import FilesOfRelease, certified_mechanism
 from gazeveil.release.verify.files import check_files, check_page, check_signature
 from gazeveil.release.verify.identifiers import (
+    FORMAT_WORDS,
     check_file_times,
     check_identifiers,
     identifiers,
@@ -200,22 +203,41 @@ def _against(
     else:
         for _ in noting(raw):
             pass
-    stimuli: Collection[str] = () if file is None else file.stimuli
-    names: Collection[str] = () if file is None else file.people
+    names: set[str] = set() if file is None else {*file.people, *file.stimuli}
+    public: set[str] = set()
     if released is not None:
-        stimuli, names = released.stimuli, {item.person for item in released.items}
-    wanted = {t: k for t, k in wanted.items() if t not in stimuli}
+        names = {name for item in released.items for name in item.key}
+        public = {str(v) for attributes in released.people.values() for v in attributes.values()}
     kept = certificate.get("kept", ())
-    words = _vocabulary(certificate, files)
-    found.append(check_identifiers(files.place, wanted, kept, words, names))
+    public |= names & _public_names(certificate, raw)
+    wanted = {t: k for t, k in wanted.items() if t not in public}
+    words = f"{_vocabulary(certificate, files)} {' '.join(sorted(public))}"
+    found.append(check_identifiers(files.place, wanted, kept, words, names - public))
     if source is not None:
         found.append(check_file_times(files.place, source))
     return found
+
+
+def _public_names(certificate: Mapping[str, Any], raw: Cohort) -> set[str]:
+    """Names of stimuli and tasks that a release may hold: those of a list, or of the recordings'
+    files themselves, and all where they were kept by name.
+    """
+    listed = {str(n) for n in certificate.get("alignment", {}).get("stimuli", ())}
+    read_as = raw.read_as
+    of_paths = frozenset() if read_as is None else read_as.of_paths
+    listed |= set() if read_as is None or read_as.stimuli is None else set(read_as.stimuli)
+    kept = certificate.get("kept", ())
+    for place, field in ((1, "stimulus"), (3, "task")):
+        own = {key[place] for key in raw.keys}
+        listed |= own if field in kept else own - of_paths
+    return listed
 
 
 def _vocabulary(certificate: Mapping[str, Any], files: FilesOfRelease) -> str:
     """Words that are in every release of this mechanism, whoever was recorded."""
     chosen = certified_mechanism(certificate, files)
     words = [chosen.summary, chosen.label, chosen.name, *chosen.parameters(), *CHANNELS]
-    guarantee = certificate["guarantee"]
-    return " ".join([*words, str(certificate["sentence"]), str(guarantee["neighbours"])])
+    # Names of files and of stimuli are data; all other words of a certificate are ours.
+    ours = {k: v for k, v in certificate.items() if k != "files"}
+    ours["alignment"] = {k: v for k, v in ours.get("alignment", {}).items() if k != "stimuli"}
+    return " ".join((*words, FORMAT_WORDS, page(ours), json.dumps(ours)))

@@ -7,11 +7,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gazeveil import checks
-from gazeveil.gaze.recording import RecordingKey
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.randomness.supply import derived_seed
 
@@ -76,17 +77,19 @@ def public_names(
     choices: PublicationChoices,
     source: random.Random,
     people: Iterable[str] = (),
+    hidden: Collection[str] = (),
 ) -> PublicNames:
     """Names for recordings with these keys, drawn anew from a source (:func:`chance`). The choices
     say what is kept, and which names of stimuli may pass; `people` are further names that no
-    stimulus may carry: of the people behind pieces.
+    stimulus may carry: of the people behind pieces. `hidden` names of stimuli pass where they are
+    kept or listed alone.
     """
     keep = choices.keep
     everybody = sorted({k[0] for k in keys})
     named = {p: p for p in everybody} if "person" in keep else pseudonyms(everybody, source)
     carried = {*everybody, *people}
     texts = [
-        _passed(keys, place, field, choices, source, carried)
+        _passed(keys, place, field, choices, source, carried, hidden)
         for place, field in ((1, "stimulus"), (3, "task"))
     ]
     of_person: dict[str, set[str]] = {}
@@ -127,6 +130,7 @@ def _passed(
     choices: PublicationChoices,
     source: random.Random,
     carried: Collection[str],
+    hidden: Collection[str],
 ) -> dict[str, str]:
     """Names of stimuli or tasks: as they are where they may pass, else numbered."""
     seen: dict[str, set[str]] = {}
@@ -137,7 +141,7 @@ def _passed(
     if choices.stimuli is not None:
         allowed = {*choices.stimuli, ""}
     else:
-        allowed = {*names_that_pass(keys, place, carried), ""}
+        allowed = {*names_that_pass(keys, place, carried).difference(hidden), ""}
     other = sorted(set(seen) - allowed)
     source.shuffle(other)
     numbers = (f"{field}-{i:03d}" for i in range(1, len(seen) * 2 + 2))
@@ -180,6 +184,30 @@ def tells(name: str, people: Iterable[str]) -> bool:
         if own and (own in words or own == low or (len(own) >= 4 and own in low)):
             return True
     return False
+
+
+def allowed_names(
+    choices: PublicationChoices, raw: Cohort | Recording | None
+) -> tuple[PublicationChoices, frozenset[str]]:
+    """The choices with the list of public names that came with the recordings, where they have none
+    of their own, and the names of stimuli and tasks that stand in paths alone.
+    """
+    if isinstance(raw, Recording):
+        topics = [t for t in ("stimulus", "task") if t in raw.facts and raw.facts[t].from_path]
+        return choices, frozenset(getattr(raw, topic) for topic in topics)
+    read_as = None if raw is None else raw.read_as
+    if read_as is None:
+        return choices, frozenset()
+    own = read_as.stimuli if choices.stimuli is None else choices.stimuli
+    return replace(choices, stimuli=own), read_as.of_paths
+
+
+def listed_stimuli(choices: PublicationChoices, names: PublicNames) -> dict[str, list[str]]:
+    """The names of a release that pass because they are on a list, for its certificate."""
+    if choices.stimuli is None:
+        return {}
+    public = {name for key in names.recordings.values() for name in (key[1], key[3])}
+    return {"stimuli": [name for name in choices.stimuli if name in public]}
 
 
 def check_names(choices: PublicationChoices, keys: Sequence[RecordingKey]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -15,12 +15,11 @@ from uuid import uuid4
 from gazeveil.errors import DataError
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.publication.certificate import JSON_NAME
+from gazeveil.privacy.publication.certificate import JSON_NAME, beside
 from gazeveil.privacy.publication.identities.names import PublicNames
 from gazeveil.privacy.publication.ledger.charge import charge_of
 from gazeveil.privacy.publication.ledger.fingerprint import PersonPrint, prints_of
 from gazeveil.privacy.publication.ledger.ledger import ReleaseLedger, check_one_name
-from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.rational import Number
 
 _KEY_BYTES = 32
@@ -38,6 +37,12 @@ class PeopleSeen:
     def __init__(self, key: bytes | None = None) -> None:
         self._key = os.urandom(_KEY_BYTES) if key is None else key
         self.people: dict[str, PersonPrint] = {}
+
+    def note_all(self, recordings: Recording | Iterable[Recording]) -> PeopleSeen:
+        """Look at recordings."""
+        for recording in [recordings] if isinstance(recordings, Recording) else recordings:
+            self.note(recording)
+        return self
 
     def note(self, recording: Recording) -> None:
         """A recording that was looked at."""
@@ -59,10 +64,14 @@ class Charging:
         What was released before.
     budget : number, optional
         The most that everything of one person may lose, all releases together.
+    instead_of : Path, optional
+        An earlier release that was given to nobody: it and its charge are removed first.
     """
 
-    def __init__(self, ledger: ReleaseLedger, budget: Number | None = None) -> None:
-        self.ledger, self.budget = ledger, budget
+    def __init__(
+        self, ledger: ReleaseLedger, budget: Number | None = None, instead_of: Path | None = None
+    ) -> None:
+        self.ledger, self.budget, self.instead_of = ledger, budget, instead_of
         self.seen = PeopleSeen(ledger.key)
         self._open = ""
 
@@ -98,6 +107,8 @@ class Charging:
         BudgetError
             If it may not be made.
         """
+        if self.instead_of is not None:
+            self.ledger.withdraw(self.instead_of)
         people = self.seen.of(names, pieces)
         charge = charge_of(guarantee, table, pieces)
         release = release_id(names, out)
@@ -111,7 +122,7 @@ class Charging:
 
     def finish(self, out: Path) -> None:
         """The release stands."""
-        with (out / JSON_NAME).open("rb") as file:
+        with beside(out, JSON_NAME).open("rb") as file:
             self.ledger.finish(self._open, hashlib.file_digest(file, "sha256").hexdigest())
 
     def cancel(self, out: Path, names: PublicNames | None = None) -> None:
@@ -125,7 +136,7 @@ class Charging:
             Of an earlier run; left out, this one.
         """
         release = self._open if names is None else release_id(names, out)
-        if release and not (out / JSON_NAME).exists():
+        if release and not beside(out, JSON_NAME).exists():
             with suppress(DataError):  # it was never charged
                 self.ledger.cancel(release)
 
@@ -141,33 +152,45 @@ def release_id(names: PublicNames, out: Path) -> str:
 
 @contextmanager
 def charged(
-    publication: Publication, out: Path, charging: Charging | None, seeded: bool = False
+    names: PublicNames,
+    promise: Guarantee,
+    out: Path,
+    seen: PeopleSeen,
+    charging: Charging | None,
+    *,
+    table: bool = False,
+    pieces: bool = False,
+    resumed: bool = False,
+    left: Callable[[], bool] = lambda: False,
 ) -> Iterator[str]:
-    """Charge a publication while it is written, by the recordings it was made of; what the ledger
-    says. Without a ledger it is seen at least that nobody has two names; under a seed nothing is
-    promised, and nothing looked for.
+    """Charge a release while it is written; what the ledger says. Without a ledger it is seen at
+    least that nobody has two names, since a promise to each of them is half of what it says.
+
+    Parameters
+    ----------
+    names, promise, out, table, pieces, resumed
+        As of :meth:`Charging.charge`.
+    seen : PeopleSeen
+        Who is in it.
+    charging : Charging, optional
+        The ledger.
+    left : callable
+        Whether something is left to go on with after a failure; if not, the charge is taken back.
 
     Raises
     ------
     BudgetError
         If it may not be made.
     """
-    raw, promise = publication.release.raw, publication.release.guarantee
-    if raw is None or seeded:
-        yield ""
-        return
-    seen = PeopleSeen() if charging is None else charging.seen
-    for recording in raw:
-        seen.note(recording)
-    pieces, table = publication.pieces, bool(publication.table.rows)
     if charging is None:
-        check_one_name(charge_of(promise, table, pieces), seen.of(publication.names, pieces))
+        check_one_name(charge_of(promise, table, pieces), seen.of(names, pieces))
         yield ""
         return
-    answer = charging.charge(publication.names, out, promise, table, pieces)
+    answer = charging.charge(names, out, promise, table, pieces, resumed)
     try:
         yield answer
     except BaseException:
-        charging.cancel(out)
+        if not left():
+            charging.cancel(out)
         raise
     charging.finish(out)

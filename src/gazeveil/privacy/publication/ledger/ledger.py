@@ -18,6 +18,7 @@ Rules, for every person who is in two releases (:mod:`gazeveil.privacy.compositi
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import shutil
@@ -34,6 +35,7 @@ from gazeveil.errors import DataError
 from gazeveil.privacy.composition import BudgetError
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.sentence import amounts
+from gazeveil.privacy.publication.certificate import JSON_NAME, beside, has_certificate
 from gazeveil.privacy.publication.ledger import ledger_file
 from gazeveil.privacy.publication.ledger.charge import ReleaseCharge
 from gazeveil.privacy.publication.ledger.fingerprint import (
@@ -234,25 +236,33 @@ class ReleaseLedger:
         """Take a charge back; only where nothing of the release ever left the work folder."""
         self._set(release_id, "cancelled", None)
 
-    def withdraw(self, folder: Path) -> None:
+    def withdraw(self, release: Path) -> None:
         """Remove a release that was given to nobody, and take its charge back.
+
+        Parameters
+        ----------
+        release : Path
+            Its folder or, of maps and tables, its file.
 
         Raises
         ------
         DataError
-            If the folder holds no release of this ledger.
+            If no release of this ledger is there.
         """
-        certificate = folder / "PRIVACY.json"
-        found = (
-            hashlib.sha256(certificate.read_bytes()).hexdigest() if certificate.is_file() else ""
-        )
+        stands = has_certificate(release)
+        certificate = beside(release, JSON_NAME).read_bytes() if stands else b""
+        found = hashlib.sha256(certificate).hexdigest()
         with ledger_file.locked(self.path):
             stored = ledger_file.load(self.path)
-            mine = [e for e in stored["releases"] if found and e["certificate"] == found]
+            mine = [e for e in stored["releases"] if stands and e["certificate"] == found]
             if not mine:
-                raise DataError(f"{folder} holds no release that the ledger {self.path} knows.")
-            # The folder first: a crash in between leaves a charge, never a release without one.
-            shutil.rmtree(folder)
+                raise DataError(f"{release} holds no release that the ledger {self.path} knows.")
+            # The files first: a crash in between leaves a charge, never a release without one.
+            if release.is_dir():
+                shutil.rmtree(release)
+            else:
+                for file in release.parent.glob(f"{glob.escape(release.name)}*"):
+                    file.unlink()
             for entry in mine:
                 entry["state"] = "withdrawn"
             ledger_file.store(self.path, stored)
