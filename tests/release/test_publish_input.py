@@ -26,7 +26,8 @@ def recipe(source: Path, mechanism: str, **choices: object) -> Recipe:
 
 def plan_lines(source: Path, mechanism: str, **choices: object) -> dict[str, str]:
     made = recipe(source, mechanism, **choices)
-    return dict(planned(made, gazeveil.read(source), Watcher()).lines)
+    read = gazeveil.read(source, confirmed=("person",))
+    return dict(planned(made, read, Watcher()).lines)
 
 
 def csv_folder(folder: Path) -> Path:

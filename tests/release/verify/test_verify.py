@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -22,10 +23,15 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message
 from gazeveil.io.parquet import load, write_recording
-from gazeveil.privacy.publication.certificate import hashes
+from gazeveil.privacy.publication.certificate import hashes, read_certificate
+from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.page import page
 from gazeveil.privacy.publication.signing import new_key, sign
+from gazeveil.release.publishing import publish
+from gazeveil.release.recipe import Recipe
 from gazeveil.release.verify import VerifiedRelease, verify
+from gazeveil.release.verify.certified import FilesOfRelease
+from gazeveil.release.verify.run import vocabulary
 
 NAMES = (
     "anna-schmidt",
@@ -37,6 +43,7 @@ NAMES = (
     "gus",
     "hannelore",
 )
+WORD = re.compile(r"[^\W\d_]{3,}")
 MECHANISM = "kaleido:epsilon=1,w=30,r_deg=2"
 
 
@@ -420,3 +427,28 @@ def test_inspect_shows_the_certificate_of_a_release_and_of_nothing_else(
     assert shown["guarantee"]["numbers"]["epsilon"] == "1"
     assert run("inspect", raw) == 0
     assert "Certificate" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("to", ["parquet", "csv", "bids"])
+def test_every_word_of_a_release_is_known_whoever_was_recorded(to: str, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    gazeveil.Cohort(list(gazeveil.simulate(4, 1, 2, 60, seed=1))).write(source)
+    out = tmp_path / "out"
+    choices = PublicationChoices(to=to)
+    publish(
+        Recipe(source, "gaussian:sigma_deg=5", choices, battery="none"), gazeveil.read(source), out
+    )
+    certificate = read_certificate(out)
+    known = vocabulary(certificate, FilesOfRelease(out, None)).lower()
+    names = {
+        word
+        for key in gazeveil.read(out).keys
+        for name in key
+        for word in WORD.findall(name.lower())
+    }
+    for path in sorted(out.rglob("*")):
+        text = path.name
+        if path.suffix in {".md", ".json", ".toml", ".csv", ".tsv"}:
+            text += re.sub(r'"?[0-9a-f]{16,}"?', "", path.read_text("utf-8"))
+        words = {w for w in WORD.findall(text.lower()) if "viewing" not in w} - names
+        assert words <= set(WORD.findall(known)), path

@@ -52,7 +52,21 @@ _OUR_NAMES = re.compile(
 )
 
 #: Words of the files that every release of some format has, whoever was recorded.
-FORMAT_WORDS = ""
+FORMAT_WORDS = """
+acq ahead angle around as asked attack attacker attackers axis battery beh between bidsignore
+bidsversion blink both bytes can cell cells centre cohort column columns coordinate counts csv
+cyclopean dataset datasettype degrees derivative description dictionary directions distance do
+down downwards duration empty encoding event events eyetrack first fixation full
+gazeveilrecording generatedby gz hash height id index keep kind known label laid last levels
+line lists longitude looked looking lost map maps missing mm nanoseconds noise none ns number
+onset origin parquet participant participants people person physio physiotype programs protect
+protected pseudonym publication publish pursuit px readme recordedeye recording recordings
+repetitions row rows saccade sample samplecoordinatesystem samplecoordinateunits samples
+samplingfrequency says screen separator ses session share sight space sphere starttime stimulus
+stimuluspresentation straight strong sub table task taskname test text theirs timestamp toml
+tracker train trial tsv type undefined units unknown utf valid value verb visioncorrection weak
+where width world zenith
+"""
 
 
 def identifiers(

@@ -211,7 +211,7 @@ def _against(
     kept = certificate.get("kept", ())
     public |= names & _public_names(certificate, raw)
     wanted = {t: k for t, k in wanted.items() if t not in public}
-    words = f"{_vocabulary(certificate, files)} {' '.join(sorted(public))}"
+    words = f"{vocabulary(certificate, files)} {' '.join(sorted(public))}"
     found.append(check_identifiers(files.place, wanted, kept, words, names - public))
     if source is not None:
         found.append(check_file_times(files.place, source))
@@ -233,7 +233,7 @@ def _public_names(certificate: Mapping[str, Any], raw: Cohort) -> set[str]:
     return listed
 
 
-def _vocabulary(certificate: Mapping[str, Any], files: FilesOfRelease) -> str:
+def vocabulary(certificate: Mapping[str, Any], files: FilesOfRelease) -> str:
     """Words that are in every release of this mechanism, whoever was recorded."""
     chosen = certified_mechanism(certificate, files)
     words = [chosen.summary, chosen.label, chosen.name, *chosen.parameters(), *CHANNELS]

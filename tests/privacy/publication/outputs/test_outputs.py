@@ -225,7 +225,7 @@ def test_a_recording_without_samples_stops_no_release(tmp_path: Path, to: str) -
 def own_csv(folder: Path) -> Path:
     for person in ("p1", "p2", "p3", "p4"):
         for clip in ("sea", "city"):
-            rng = np.random.default_rng(len(person + clip))
+            rng = np.random.default_rng(sum(f"{person}{clip}".encode()))
             gaze = rng.normal((640, 360), 60, (100, 2))
             path = folder / person / f"{clip}.csv"
             path.parent.mkdir(parents=True, exist_ok=True)
