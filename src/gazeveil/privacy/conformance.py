@@ -153,7 +153,9 @@ def _is_honest(m: Mechanism[Any]) -> Iterator[str]:
             return
     claim = m.claim
     g = release.guarantee
-    if (g.definition, g.status) != (claim.definition, claim.status):
+    # A number that these data gave instead of a person makes a claim of any proof.
+    derived = g.status == "claimed" and "is derived from the data" in g.reason
+    if g.definition != claim.definition or (g.status != claim.status and not derived):
         yield (
             f"its guarantee is {g.definition} ({g.status}), its claim {claim.definition}"
             f" ({claim.status})"

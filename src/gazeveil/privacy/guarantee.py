@@ -31,6 +31,7 @@ __all__ = [
     "Guarantee",
     "Loss",
     "PromiseError",
+    "PublicNumber",
     "no_promise",
 ]
 
@@ -55,6 +56,26 @@ OF_PEOPLE = frozenset({"k-anonymity", "plausible-deniability"})
 
 #: How a claim is known.
 STATUSES = ("proved", "claimed", "empirical", "refuted")
+
+
+@dataclass(frozen=True)
+class PublicNumber:
+    """A number that a proof takes for public.
+
+    Parameters
+    ----------
+    words : str
+        What it is, e.g. `the length of 40 rows`.
+    named_by : str
+        The parameter that names it.
+    derived : bool
+        Whether it is derived from the data; else it was named, by a person or by a rule that knows
+        no data.
+    """
+
+    words: str
+    named_by: str
+    derived: bool
 
 
 @dataclass(frozen=True)
@@ -312,6 +333,19 @@ class Guarantee:
     def with_status(self, status: str, reason: str) -> Guarantee:
         """The same claim, known otherwise."""
         return replace(self, status=status, reason=reason)
+
+    def resting_on(self, number: PublicNumber) -> Guarantee:
+        """The same promise with a number that it takes for public; where that is derived from the
+        data, the proof does not hold for it, and the promise is a claim.
+        """
+        resting = replace(self, assumptions=(*self.assumptions, f"{number.words} is public"))
+        if not number.derived or self.status != "proved":
+            return resting
+        return resting.with_status(
+            "claimed",
+            f"{number.words} is derived from the data, and tells about them. Name it with"
+            f" {number.named_by}=, and what is claimed is proved ({self.reason})",
+        )
 
     def with_not_covered(self, *clauses: str) -> Guarantee:
         """The same promise with more said about what it leaves out."""

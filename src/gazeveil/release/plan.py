@@ -26,6 +26,7 @@ from gazeveil.privacy.publication.plain_words import person_in_words, promise_in
 from gazeveil.privacy.publication.protecting import channels_of
 from gazeveil.privacy.publication.survey import Look, public_alignment
 from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.release.public_table import at_public_length
 from gazeveil.release.timing import time_in_words
 
 #: How many names a sentence about what is left out has.
@@ -35,8 +36,9 @@ _SHOWN = 5
 @dataclass(frozen=True)
 class ReleasePlan:
     """What will be released: the recordings that take part, what was seen of them and what they
-    will have in common, sentences about who and what is left out, and the plan as headings with a
-    sentence each.
+    will have in common, sentences about who and what is left out, the plan as headings with a
+    sentence each, and the mechanism, with the rows of a recording of a table where nobody named
+    them.
     """
 
     cohort: Cohort = field(repr=False)
@@ -44,6 +46,8 @@ class ReleasePlan:
     alignment: Alignment = field(repr=False)
     left_out: tuple[str, ...]
     lines: tuple[tuple[str, str], ...]
+    mechanism: Mechanism[Any]
+    rows: int | None = None
 
 
 def plan_of(
@@ -53,6 +57,7 @@ def plan_of(
     choices: PublicationChoices,
     battery: str,
     repetitions: int = 3,
+    table: str = "events",
 ) -> ReleasePlan:
     """Plan a publication of raw recordings, all of which were looked at, by a mechanism of the kind
     stream, cohort, map or table, and an attack by a battery with so many draws.
@@ -77,6 +82,7 @@ def plan_of(
         alignment = public_alignment(seen, choices)
     else:
         alignment = Alignment(times_kept=True)  # fixations alone, of which no time is published
+    mechanism, rows = at_public_length(mechanism, alignment, table)
     pieces = isinstance(mechanism, PieceMechanism)
     if pieces:
         check_piece_choices(mechanism.name, choices)
@@ -90,7 +96,7 @@ def plan_of(
         *([] if mechanism.kind == "map" or pieces else [("lengths", _lengths(seen, alignment))]),
         ("time", time_in_words(kept, seen, mechanism, alignment, battery, repetitions)),
     ]
-    return ReleasePlan(kept, seen, alignment, left_out, tuple(lines))
+    return ReleasePlan(kept, seen, alignment, left_out, tuple(lines), mechanism, rows)
 
 
 def _taking_part(
@@ -123,9 +129,7 @@ def _taking_part(
             "No recording has samples of gaze and a known rate, so there is nothing to publish."
             f" {advice}"
         )
-    k = getattr(mechanism, "k", None)
-    if mechanism.kind == "cohort" and isinstance(k, int):
-        said += _rare(items, k)
+    said += _rare(items, mechanism)
     attributes = {p: a for p, a in cohort.people.items() if p in people}
     kept = Cohort(items, attributes, cohort.skipped, cohort.name, cohort.read_as)
     return kept, tuple(said)
@@ -147,15 +151,34 @@ def _counted(count: int, word: str) -> str:
     return f"{count:,} {word if count == 1 else more}"
 
 
-def _rare(items: Iterable[Any], k: int) -> list[str]:
+def _rare(items: Iterable[Any], mechanism: Mechanism[Any]) -> list[str]:
+    """Stimuli that too few people saw to hide one among them; all of them are a reason to stop."""
+    named = ((n, getattr(mechanism, n, None)) for n in ("k", "crowd"))
+    word, least = next(((n, size) for n, size in named if isinstance(size, int)), ("", 0))
+    if mechanism.kind not in ("cohort", "table") and word != "crowd":
+        return []
     seen: dict[str, set[str]] = {}
     for item in items:
         seen.setdefault(item.stimulus, set()).add(item.person)
-    rare = sorted(s for s, who in seen.items() if len(who) < k)
-    if not rare:
+    everybody = len(set().union(*seen.values()))
+    most = everybody if mechanism.kind == "table" else max(len(who) for who in seen.values())
+    if most < least:
+        raise DataError(
+            f"{mechanism.name} hides each person among {word} = {least}, and"
+            + (
+                f" {_counted(everybody, 'person')} took part."
+                if everybody < least
+                else f" no stimulus has more than {_counted(most, 'viewer')}."
+            )
+            + " Nothing hides a person in a smaller crowd: choose noise, e.g. --preset"
+            " public-samples, or publish with more people. Nothing was released."
+        )
+    rare = sorted(s for s, who in seen.items() if len(who) < least)
+    if not rare or mechanism.kind == "table":
         return []
     shown = ", ".join(rare[:5]) + (" and others" if len(rare) > 5 else "")
-    return [f"{_counted(len(rare), 'stimulus')} that fewer than k = {k} people saw: {shown}."]
+    many = _counted(len(rare), "stimulus")
+    return [f"{many} that fewer than {word} = {least} people saw: {shown}."]
 
 
 def _what(
@@ -190,7 +213,10 @@ def _cost(
     if promise is None:
         claim = mechanism.claim
         detail = f" ({claim.detail})" if claim.detail else ""
-        return [("promise", f"{claim.definition} for a {claim.unit}, {claim.status}{detail}")]
+        status = claim.status
+        if status == "proved" and None in (getattr(mechanism, n, 0) for n in ("length", "seconds")):
+            status = "claimed, since the length is derived from the data"
+        return [("promise", f"{claim.definition} for a {claim.unit}, {status}{detail}")]
     told = promise.to_dict()
     return [
         ("promise", promise_in_words(told, alignment.rate_hz)),

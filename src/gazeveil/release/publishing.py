@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from gazeveil import checks
-from gazeveil.features import event_features, window_features
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.staging import staged
 from gazeveil.privacy.api import protect
@@ -35,6 +34,7 @@ from gazeveil.privacy.registry import mechanism as mechanism_named
 from gazeveil.release.inventory import inventory
 from gazeveil.release.measuring import USUAL_UTILITIES, measure
 from gazeveil.release.plan import ReleasePlan, plan_of, planned_promise
+from gazeveil.release.public_table import feature_table
 from gazeveil.release.recipe import Recipe, with_choices
 from gazeveil.release.resuming import Running, begun, interrupted_names
 from gazeveil.release.run import run
@@ -114,7 +114,9 @@ def planned(
     kinds = Counter(f.kind for f in found.findings)
     shown = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
     watcher.say("inventory", f"{found.sentence()} {shown}".strip())
-    plan = plan_of(cohort, looks, chosen, recipe.choices, recipe.battery, recipe.repetitions)
+    plan = plan_of(
+        cohort, looks, chosen, recipe.choices, recipe.battery, recipe.repetitions, recipe.table
+    )
     for heading, sentence in plan.lines:
         watcher.say("plan", f"{heading}: {sentence}")
     return plan
@@ -160,6 +162,9 @@ def publish(
         rate_hz=plan.alignment.rate_hz,
         durations=plan.alignment.lengths_s or recipe.choices.durations,
     )
+    if plan.rows is not None:
+        named = f"{recipe.mechanism}{',' if ':' in recipe.mechanism else ':'}length={plan.rows}"
+        recipe = replace(recipe, mechanism=named)
     told.say("scrub", "only gaze goes on; nothing else of the files is copied.")
     chosen = mechanism_named(recipe.mechanism)
     told.say("align", _aligned(plan, recipe, chosen))
@@ -301,7 +306,7 @@ class _Job:
             check_key_file(recipe.choices.key_file, self.out)
         data: Any = aligned(self.plan.cohort, self.plan.alignment)
         if chosen.kind == "table":
-            data = event_features(data) if recipe.table == "events" else window_features(data)
+            data = feature_table(data, recipe.table, hasattr(chosen, "length"))
         release = protect(data, chosen, self.seed)
         write, names, description = described_file(
             release, recipe.choices, self.seed, self.plan.cohort, self.plan.alignment

@@ -7,12 +7,14 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from gazeveil.attacks.battery import NOBODY
+from gazeveil.attacks.identify.prototypes import add_groups
+from gazeveil.attacks.vectors.sums import unwrapped
 from gazeveil.compiled import is_kept
 from gazeveil.errors import GazeveilError
 from gazeveil.features.measure import measure_events
@@ -144,7 +146,8 @@ def attack_in_words(
     at_least = known not in BATTERY_COSTS
     # What the mechanism needs was compiled to take its time; attackers do not run in a plan, and
     # every battery measures events.
-    first = "" if is_kept(measure_events) else _FIRST_TIME
+    kernels: tuple[Callable[..., Any], ...] = (measure_events, add_groups, unwrapped)
+    first = "" if all(is_kept(kernel) for kernel in kernels) else _FIRST_TIME
     span = attack_span("strong" if at_least else known, samples, repetitions, protect_s or 0.0)
     if at_least:
         return f"{who}, for longer than the strong one, which takes {span} of processor time{first}"

@@ -87,7 +87,7 @@ def test_at_least_k_people_share_everything_whatever_they_saw(k):
 
 def test_one_guarantee_says_both():
     g = (
-        mechanism("dp-k-same:k=3,epsilon=1/2")
+        mechanism("dp-k-same:k=3,epsilon=1/2,length=4")
         .release(made({(p, "s"): 4 for p in people(7)}))
         .guarantee
     )
@@ -110,7 +110,7 @@ def test_one_guarantee_says_both():
 def test_smaller_units_say_what_they_add_up_to():
     table = made({(p, s): 4 for p in people(5) for s in "abc"}, features=2)
     for per, user in (("recording-feature", 6), ("recording", 3)):
-        g = DPKSame(2, 1, per=per).release(table).guarantee
+        g = DPKSame(2, 1, per=per, length=4).release(table).guarantee
         assert (g.unit, g.epsilon, dict(g.user)) == (per, 1, {"epsilon": Fraction(user)})
 
 

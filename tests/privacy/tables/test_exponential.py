@@ -162,7 +162,7 @@ def test_intended_noise_is_laplace_with_twice_the_scale():
 def test_the_budget_of_a_larger_unit_is_shared_by_what_it_holds(per, user):
     names = [("a", "s", "", ""), ("b", "s", "", ""), ("a", "u", "", ""), ("a", "v", "", "")]
     data = table(np.full((4, 5, 2), 0.5), names)
-    release = ExponentialDP(1, per=per).release(data)
+    release = ExponentialDP(1, per=per, length=5).release(data)
     g = release.guarantee
     assert g.status == "proved"
     assert g.unit == per

@@ -241,7 +241,7 @@ def test_the_budget_is_shared_by_features_recordings_and_chunks():
         ("dct-knorm:epsilon=6,per=recording", "recording", 6, 12),
     ]
     for text, unit, epsilon, user in cases:
-        g = mechanism(text).release(t).guarantee
+        g = mechanism(f"{text},length=100").release(t).guarantee
         assert (g.status, g.unit, g.epsilon, g.user["epsilon"]) == (
             "proved",
             unit,
@@ -265,11 +265,22 @@ def test_sharing_a_budget_makes_the_noise_larger_by_the_number_of_shares():
 
 
 def test_the_lpa_guarantee_reads_as_one_true_text():
-    text = str(mechanism("lpa:epsilon=1").release(table([40, 40])).guarantee)
+    text = str(mechanism("lpa:epsilon=1,length=40").release(table([40, 40])).guarantee)
     assert "epsilon = 1 for one feature of one recording" in text
     assert "everything of one person: epsilon = 2" in text
-    assert "the length of 40 rows is public (it was taken from the longest recording)" in text
+    assert "the length of 40 rows is public" in text
     assert "proofs/lpa.md" in text
+
+
+@pytest.mark.parametrize(
+    "name", ["lpa:", "fpa:", "cfpa:chunk=8,", "dcfpa:chunk=8,", "dct-knorm:", "exponential-dp:"]
+)
+def test_a_length_that_is_derived_from_the_data_makes_a_claim_of_a_proof(name: str) -> None:
+    derived = mechanism(f"{name}epsilon=1").release(table([40, 30])).guarantee
+    named = mechanism(f"{name}epsilon=1,length=40").release(table([40, 30])).guarantee
+    assert (derived.status, derived.epsilon) == ("claimed", None)
+    assert "the length of 40 rows is derived from the data" in derived.reason
+    assert (named.status, named.epsilon) == ("proved", 1)
 
 
 @pytest.mark.parametrize(

@@ -257,7 +257,7 @@ def test_noise_on_the_histograms_is_discrete_laplace_of_twice_the_weight_over_ep
 
 @pytest.mark.parametrize(("per", "user"), [("recording-feature", 6), ("recording", 3), ("user", 1)])
 def test_the_budget_is_shared_by_features_and_tasks(per, user):
-    g = Marginals(2, per=per).release(made(stimuli=("a", "b", "c"))).guarantee
+    g = Marginals(2, per=per, length=9).release(made(stimuli=("a", "b", "c"))).guarantee
     assert (g.unit, g.epsilon, g.status) == (per, 1, "proved")
     assert g.user == {"epsilon": Fraction(user)}
 

@@ -128,17 +128,17 @@ def test_each_feature_has_the_k_that_suits_it_and_all_recordings_the_same() -> N
 
 
 def test_the_guarantee_adds_choice_and_noise_up_exactly_at_every_unit() -> None:
-    promised = FPAPrivateK("1/3", k_share="1/7").release(_table()).guarantee
+    promised = FPAPrivateK("1/3", k_share="1/7", length=ROWS).release(_table()).guarantee
     assert promised.epsilon == Fraction(1, 3)
     assert promised.also == ()  # one candidate: nothing is chosen
-    promised = FPAPrivateK(70, k_share="1/7").release(_table()).guarantee
+    promised = FPAPrivateK(70, k_share="1/7", length=ROWS).release(_table()).guarantee
     assert promised.status == "proved"
     assert promised.epsilon == 70
     assert [loss.amount for _, loss in promised.also] == [10, 60]
     assert "which of 1, 2" in str(promised)
     assert promised.map(Change.recording()).epsilon == 210
     assert promised.map(Change.person()).epsilon == 420
-    user = FPAPrivateK(420, k_share="1/7", per="user").release(_table()).guarantee
+    user = FPAPrivateK(420, k_share="1/7", per="user", length=ROWS).release(_table()).guarantee
     assert user.epsilon == 420
     assert [loss.amount for _, loss in user.also] == [10, 60]
 

@@ -26,6 +26,7 @@ from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.guarantee import PublicNumber
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
@@ -149,20 +150,19 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
             read_as=data.read_as,
         )
         promise = inner.guarantee
-        origin = " (it was taken from the longest recording)" if self.seconds is None else ""
+        number = PublicNumber(f"the length of {slots} slots", "seconds", self.seconds is None)
         mine = replace(
             promise,
             losses=WholeMap.of("user", promise.claimed_loss(Change.person()), presence=True),
             mechanism=self.title,
             assumptions=(
                 *(a for a in promise.assumptions if "bounds" not in a and "rows" not in a),
-                f"the length of {slots} slots is public{origin}",
                 f"the rate of {rate:g} samples a second and the space are public",
             ),
             reason=promise.reason
             if promise.status != "proved"
             else "proofs/clock-render-dp-k-same.md",
-        )
+        ).resting_on(number)
         return Release(out, mine, self.provenance(seed), inner.curator_notes)
 
     def _common(self, gaze: Mapping[RecordingKey, GazeBySlot]) -> tuple[Space, float]:

@@ -72,7 +72,7 @@ from gazeveil.privacy.tables.sequences.spectrum import (
     cosine_rows,
     wiener,
 )
-from gazeveil.privacy.tables.sequences.table_guarantee import PUBLIC
+from gazeveil.privacy.tables.sequences.table_guarantee import PUBLIC, public_length
 
 NOISE = ("joint", "separate")
 
@@ -336,7 +336,6 @@ class DPKSame(Mechanism[FeatureTable]):
         return grid, noise, tail_delta(epsilon, vectors), (ASSUMPTION,), variance
 
     def _guarantee(self, sizes: Sizes, delta: Fraction, assumptions: tuple[str, ...]) -> Guarantee:
-        origin = " (it was taken from the longest recording)" if self.length is None else ""
         losses = UnitMap.of(self.per, Loss.pure(self.budget, delta), presence=True)
         if self.per == "recording-feature":
             losses = losses.lift("recording", sizes.features)
@@ -350,14 +349,13 @@ class DPKSame(Mechanism[FeatureTable]):
             mechanism=self.title,
             assumptions=(
                 *PUBLIC,
-                f"the length of {sizes.length} rows is public{origin}",
                 f"it is public that nobody has more than {sizes.recordings} recordings",
                 BITS_ASSUMPTION,
                 *assumptions,
             ),
             not_covered=("who took part, and which stimuli, sessions and tasks there were",),
             reason="proofs/dp-k-same.md",
-        )
+        ).resting_on(public_length(sizes.length, self.length is None))
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""

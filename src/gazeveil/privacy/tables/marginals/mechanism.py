@@ -75,7 +75,7 @@ from gazeveil.privacy.tables.sequences.recordings import (
     sequences,
     task_of,
 )
-from gazeveil.privacy.tables.sequences.table_guarantee import PUBLIC
+from gazeveil.privacy.tables.sequences.table_guarantee import PUBLIC, public_length
 
 #: Plausible-deniability tests.
 TESTS = ("deterministic", "randomised")
@@ -265,7 +265,8 @@ class Marginals(Mechanism[FeatureTable]):
             "user": shape.features * shape.most_tasks,
         }
         epsilon = self._exact("epsilon") / shares[self.per]
-        guarantee = self._guarantee(shape, epsilon)
+        length = public_length(shape.length, self.length is None)
+        guarantee = self._guarantee(shape, epsilon).resting_on(length)
         words = Words(source(seed, self.name))
         codes = bin_codes(raw, bounds[:, 0], bounds[:, 1], self.bins)
         rows = BinnedRows.of(seqs, codes, shape.people, shape.tasks)
@@ -305,10 +306,8 @@ class Marginals(Mechanism[FeatureTable]):
         return scale
 
     def _guarantee(self, shape: PublicShape, epsilon: Fraction) -> Guarantee:
-        origin = " (it was taken from the longest recording)" if self.length is None else ""
         assumptions = (
             *PUBLIC,
-            f"the length of {shape.length} rows is public{origin}",
             f"it is public who has which tasks, and that nobody has more than {shape.most_tasks} of"
             " them",
             ASSUMPTION,

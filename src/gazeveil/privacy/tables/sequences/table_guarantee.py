@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from gazeveil.arrays import Floats
-from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.guarantee import Guarantee, PublicNumber
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.privacy_map import UnitMap
@@ -122,22 +122,20 @@ def proved(
     chunk : int, optional
         Rows of a chunk, where there are chunks: chunks of another size are other neighbours.
     """
-    origin = " (it was taken from the longest recording)" if assumed else ""
     return Guarantee(
         "epsilon-dp",
         share.losses(delta_num, chunk),
         share.change(chunk),
         mechanism=title,
-        assumptions=(
-            *PUBLIC,
-            f"the length of {length} rows is public{origin}",
-            "how many recordings each person has is public",
-            ASSUMPTION,
-            *more,
-        ),
+        assumptions=(*PUBLIC, "how many recordings each person has is public", ASSUMPTION, *more),
         not_covered=TABLE_NOT_COVERED,
         reason=proof,
-    )
+    ).resting_on(public_length(length, assumed))
+
+
+def public_length(rows: int, derived: bool) -> PublicNumber:
+    """The number of rows that every recording of a release has."""
+    return PublicNumber(f"the length of {rows} rows", "length", derived)
 
 
 def refuted(
