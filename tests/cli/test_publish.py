@@ -349,7 +349,7 @@ BAD = [
     (["{raw}/nothing", "{out}", "-m", STREAM], "no such file"),
     (["{raw}", "{out}", "-m", "gausian:sigma_deg=1"], "Did you mean 'gaussian'"),
     (["{raw}", "{out}", "-m", "demographics:k=4"], "part of every publication"),
-    (["{raw}", "{out}", "-m", "k-same-synth:k=9"], "needs at least 9 people"),
+    (["{raw}", "{out}", "-m", "k-same-synth:k=9"], "among k = 9, and 6 people took part"),
     (["{raw}", "{out}", "-m", STREAM, "--keep", "soul"], "keep"),
     (["{raw}", "{out}", "-m", STREAM, "--to", "xml"], "one of bids, csv, parquet, same"),
     (["{raw}", "{out}", "-m", "lpa:epsilon=1", "--to", "bids"], "parquet, csv for feature tables"),

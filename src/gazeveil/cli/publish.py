@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
 
 from gazeveil.cli.arguments import (
     SEEDED,
@@ -15,6 +17,7 @@ from gazeveil.cli.arguments import (
     ScreenOption,
     SetOption,
     TestSeedOption,
+    console,
     read_cohort,
     say,
     write_json,
@@ -46,7 +49,9 @@ from gazeveil.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from gazeveil.gaze.cohort import Cohort
     from gazeveil.release.publishing import Watcher
+    from gazeveil.release.recipe import Recipe
     from gazeveil.release.stop_sign import OpenQuestion
 
 NAME = "publish"
@@ -88,6 +93,15 @@ def command(
             metavar="NAME",
             help="A mechanism that was measured: public-maps, public-events, public-samples,"
             " public-pieces or public-features.",
+        ),
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            "--compare",
+            metavar="PRESET,...",
+            help="Protect, attack and measure with each of these presets and print one table;"
+            " nothing is written, no ledger is charged.",
         ),
     ] = None,
     plan_only: Annotated[
@@ -166,6 +180,7 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Publish recordings."""
+    presets = [] if compare is None else compare.split(",")
     from gazeveil.privacy.publication.signing import read_key
     from gazeveil.release.publishing import planned, publish
     from gazeveil.release.recipe import Recipe, read_recipe, with_choices
@@ -183,7 +198,7 @@ def command(
         allowed = None if stimuli is None else tuple(stimuli)
         recipe = Recipe(
             path,
-            _mechanism(mechanism_text, preset),
+            _mechanism(mechanism_text, presets[0] if presets else preset),
             replace(choices, k=k, stimuli=allowed),
             format_name,
             tuple(settings or ()),
@@ -193,13 +208,16 @@ def command(
             repetitions,
         )
         target = out
-    if target is None and not plan_only:
+    if target is None and not plan_only and not presets:
         raise ParameterError("Name the folder to write: `gazeveil publish IN OUT`.", name="OUT")
     _refuse_plan_and_clean(plan_only, clean_first)
     left = interrupted_names(target) if target is not None and clean_first else None
     running = running_of(target, workers, cluster, resume, clean_first)
     cohort = read_cohort(recipe.source, recipe.format, list(recipe.settings), recipe.screen)
     watcher = _watcher(recipe.source, confirm, plan_only)
+    if presets:
+        write_json(json_file, {"compared": _compared(recipe, presets, cohort, watcher)})
+        return
     if plan_only or target is None:
         plan = planned(recipe, cohort, watcher)
         write_json(json_file, {"plan": [list(line) for line in plan.lines]})
@@ -215,6 +233,36 @@ def command(
         say(f"{SEEDED} Never publish it.")
     say(f"Check it: `gazeveil verify {target} --against {recipe.source}`")
     write_json(json_file, done.description.to_dict())
+
+
+def _compared(
+    recipe: Recipe, presets: list[str], cohort: Cohort, watcher: Watcher
+) -> list[dict[str, Any]]:
+    """The table of several protections."""
+    from gazeveil.release.comparing import compare
+
+    rows = compare(recipe, presets, cohort, watcher)
+    analyses = {a["analysis"]: a for row in rows for a in row.get("analyses", ())}
+    table = Table(title="Nothing was written", title_justify="left", box=SIMPLE_HEAD)
+    for heading in ("preset", "promise", "recognised"):
+        table.add_column(heading)
+    for name, one in analyses.items():
+        table.add_column(f"{name} ({one['metric']}, {one['unit']}; without the data)")
+    for row in rows:
+        if "refused" not in row:
+            own = {a["analysis"]: _with_reference(a) for a in row["analyses"]}
+            told = (row["preset"], row["promise"], row["recognised"])
+            table.add_row(*told, *(own.get(name, "") for name in analyses), end_section=True)
+    console().print(table)
+    for row in rows:
+        if "refused" in row:
+            say(f"{row['preset']} cannot be done: {row['refused']}")
+    return rows
+
+
+def _with_reference(analysis: dict[str, Any]) -> str:
+    reference = analysis["reference"]
+    return f"{analysis['value']}" + ("" if reference is None else f" ({reference})")
 
 
 def _new_ledger(ledger: str | None, new_ledger: Path) -> str:

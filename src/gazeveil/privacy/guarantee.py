@@ -22,6 +22,7 @@ from gazeveil.privacy.promise.change import UNITS, Change
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.privacy_map import PrivacyMap
 from gazeveil.privacy.promise.sentence import ALIKE_CLAUSES, amounts, other_changes, sentence
+from gazeveil.privacy.rational import short_bound
 
 __all__ = [
     "DEFINITIONS",
@@ -387,7 +388,7 @@ class Guarantee:
             "not_covered": list(self.not_covered),
             "status": self.status,
             "reason": self.reason,
-            "delta_num": str(self.delta_num),
+            "delta_num": short_bound(self.delta_num),
         }
 
     def table(self) -> list[tuple[str, str]]:

@@ -73,6 +73,20 @@ def _of_ordinary_size(text: str) -> str:
     return text
 
 
+def short_bound(value: Fraction) -> str:
+    """An upper bound that need not be exact, in four digits, rounded up.
+
+    Examples
+    --------
+    >>> short_bound(Fraction(1, 3 * 2**90)), short_bound(Fraction(0))
+    ('2.693e-28', '0')
+    """
+    if value == 0:
+        return "0"
+    context = Context(prec=4, rounding=ROUND_CEILING)
+    return str(context.divide(Decimal(value.numerator), Decimal(value.denominator))).lower()
+
+
 def format_exact(value: Fraction, down: bool = False) -> str:
     """A number as people read it: whole, a decimal of at most eight places where that is exact,
     else a quotient with its decimal, rounded against the promise.

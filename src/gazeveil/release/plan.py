@@ -37,8 +37,7 @@ _SHOWN = 5
 class ReleasePlan:
     """What will be released: the recordings that take part, what was seen of them and what they
     will have in common, sentences about who and what is left out, the plan as headings with a
-    sentence each, and the mechanism, with the rows of a recording of a table where nobody named
-    them.
+    sentence each, and the mechanism, with what names its length where nobody has.
     """
 
     cohort: Cohort = field(repr=False)
@@ -47,7 +46,7 @@ class ReleasePlan:
     left_out: tuple[str, ...]
     lines: tuple[tuple[str, str], ...]
     mechanism: Mechanism[Any]
-    rows: int | None = None
+    named: str = ""
 
 
 def plan_of(
@@ -82,7 +81,7 @@ def plan_of(
         alignment = public_alignment(seen, choices)
     else:
         alignment = Alignment(times_kept=True)  # fixations alone, of which no time is published
-    mechanism, rows = at_public_length(mechanism, alignment, table)
+    mechanism, named = at_public_length(mechanism, alignment, table)
     pieces = isinstance(mechanism, PieceMechanism)
     if pieces:
         check_piece_choices(mechanism.name, choices)
@@ -96,7 +95,7 @@ def plan_of(
         *([] if mechanism.kind == "map" or pieces else [("lengths", _lengths(seen, alignment))]),
         ("time", time_in_words(kept, seen, mechanism, alignment, battery, repetitions)),
     ]
-    return ReleasePlan(kept, seen, alignment, left_out, tuple(lines), mechanism, rows)
+    return ReleasePlan(kept, seen, alignment, left_out, tuple(lines), mechanism, named)
 
 
 def _taking_part(

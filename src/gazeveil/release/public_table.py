@@ -30,17 +30,20 @@ _WINDOW_S, _STEP_S = Fraction(30), Fraction(1, 2)
 
 def at_public_length(
     mechanism: Mechanism[Any], alignment: Alignment, table: str
-) -> tuple[Mechanism[Any], int | None]:
-    """The mechanism with a length from the longest public duration, and that length, where it needs
-    one and nobody named it; else as it is, and None.
+) -> tuple[Mechanism[Any], str]:
+    """The mechanism with a length from the longest public duration, and the words that name it,
+    where it needs one and nobody named it; else as it is, and no words.
     """
-    unnamed = mechanism.kind == "table" and getattr(mechanism, "length", 0) is None
-    if not unnamed or mechanism.claim.status != "proved" or not alignment.lengths_s:
-        return mechanism, None
+    name = next((n for n in ("length", "seconds") if getattr(mechanism, n, 0) is None), None)
+    if name is None or mechanism.claim.status != "proved" or not alignment.lengths_s:
+        return mechanism, ""
     seconds = max(alignment.lengths_s.values())
-    windows = max(0, math.floor((seconds - _WINDOW_S) / _STEP_S)) + 1
-    rows = math.ceil(seconds * MOST_EVENTS_HZ) if table == "events" else windows
-    return replace(mechanism, length=rows), rows  # type: ignore[call-arg]
+    public: Fraction | int = seconds
+    if mechanism.kind == "table":
+        windows = max(0, math.floor((seconds - _WINDOW_S) / _STEP_S)) + 1
+        public = math.ceil(seconds * MOST_EVENTS_HZ) if table == "events" else windows
+    named: dict[str, Any] = {name: public}
+    return replace(mechanism, **named), f"{name}={public}"
 
 
 def feature_table(cohort: Cohort, table: str, padded: bool) -> FeatureTable:

@@ -162,9 +162,9 @@ def publish(
         rate_hz=plan.alignment.rate_hz,
         durations=plan.alignment.lengths_s or recipe.choices.durations,
     )
-    if plan.rows is not None:
-        named = f"{recipe.mechanism}{',' if ':' in recipe.mechanism else ':'}length={plan.rows}"
-        recipe = replace(recipe, mechanism=named)
+    if plan.named:
+        more = "," if ":" in recipe.mechanism else ":"
+        recipe = replace(recipe, mechanism=f"{recipe.mechanism}{more}{plan.named}")
     told.say("scrub", "only gaze goes on; nothing else of the files is copied.")
     chosen = mechanism_named(recipe.mechanism)
     told.say("align", _aligned(plan, recipe, chosen))

@@ -136,7 +136,7 @@ def test_links_are_refused(cohort: gazeveil.Cohort, tmp_path: Path) -> None:
         ("k-same-synth:k=2", "That already speaks of everything that is released under one name."),
         ("event-synth-pd:k=2,gamma=4", "**At least 2 of the people could have given what"),
         (
-            "clock-render-dp-k-same:epsilon=1,k=2",
+            "clock-render-dp-k-same:epsilon=1,k=2,seconds=3",
             "**Take any one person, and two guesses at what all their recordings hold: seeing",
         ),
     ],

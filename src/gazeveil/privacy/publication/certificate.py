@@ -24,6 +24,7 @@ from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import PromiseError
 from gazeveil.privacy.publication.page import page
 from gazeveil.privacy.publication.signing import SigningKey, sign
+from gazeveil.privacy.rational import short_bound
 
 FORMAT = "gazeveil-certificate"
 VERSION = 1
@@ -139,10 +140,10 @@ def per_person(promise: Guarantee) -> dict[str, object]:
         loss = promise.claimed_loss(Change.person(metric=metric))
     except PromiseError as error:
         return {"reason": str(error)}
-    numbers = loss.numbers()
+    numbers = {name: str(value) for name, value in loss.numbers().items()}
     if loss.delta_num:
-        numbers["delta_num"] = loss.delta_num
-    return {"numbers": {k: str(v) for k, v in numbers.items()}, "status": promise.status}
+        numbers["delta_num"] = short_bound(loss.delta_num)
+    return {"numbers": numbers, "status": promise.status}
 
 
 def write_certificate(

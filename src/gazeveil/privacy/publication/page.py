@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from gazeveil.privacy.noise import arithmetic, knorm
 from gazeveil.privacy.publication.plain_words import (
     found_in_words,
+    limits_little,
+    people_found,
     person_in_words,
     promise_in_words,
 )
@@ -29,6 +31,9 @@ _REFUTED = "**THE CLAIM IS REFUTED: THIS RELEASE PROMISES NOTHING.** {reason}."
 
 #: What moves a cursor or turns the direction of writing.
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+#: The most of the error of an analyst without data at which an analysis still works.
+LARGEST_SHARE = 0.75
 
 #: How deep a certificate nests; nothing below is on the page.
 _DEEPEST = 16
@@ -47,16 +52,19 @@ def page(certificate: Certificate) -> str:
     """The page of a certificate; the same certificate always gives the same page."""
     said = _as_words(certificate)
     assert isinstance(said, Mapping)
+    works, fails = _useful(said)
     parts = [
         *_warnings(said),
         "# Privacy of this data release",
         _section("What was done", _done(said)),
         _section("What is promised", _promised(said)),
         _section("What is not promised", _not_promised(said)),
-        _section("What an attacker still got", _attacked(said)),
-        _section("What analysis still works", _useful(said)),
+        _section("Who was recognised", _attacked(said)),
+        _section("What still works", works),
+        _section("What no longer works", fails),
         _section("For the consent form", _consent(said)),
-        _section("How to check this page", _check(certificate)),
+        _section("Appendix: settings and conditions", _settings(said)),
+        _section("Appendix: how to check this page", _check(certificate)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -112,9 +120,6 @@ def _section(title: str, sentences: Iterable[str]) -> str:
 
 def _done(certificate: Certificate) -> list[str]:
     mechanism, contents = _part(certificate, "mechanism"), _part(certificate, "contents")
-    parameters = ", ".join(
-        f"{k} = {v}" for k, v in _part(mechanism, "parameters").items() if v not in ("None", "")
-    )
     counts = ", ".join(
         f"{_grouped(contents[name])} {name}"
         for name in ("people", "recordings", "pieces", "stimuli", "samples")
@@ -125,13 +130,34 @@ def _done(certificate: Certificate) -> list[str]:
     summary = str(mechanism.get("summary", ""))
     does = f"It {summary[0].lower()}{summary[1:]} " if summary else ""
     made = (
-        f"Recordings of eye movements were changed by the mechanism `{mechanism['name']}` of the"
-        f" software Gazeveil {_part(certificate, 'versions').get('gazeveil', '')}. "
-        f"{does}{_left(certificate)}"
+        "Recordings of eye movements were changed by the software Gazeveil"
+        f" {_part(certificate, 'versions').get('gazeveil', '')}. {does}{_left(certificate)}"
     )
-    settings = f"Its settings: reading {mechanism['reading']}; {parameters}."
     held = [f"It holds {counts}."] if counts else []
-    return [made, *held, *_aligned(certificate), settings]
+    return [made, *held, *_aligned(certificate)]
+
+
+def _settings(certificate: Certificate) -> list[str]:
+    """What only experts read."""
+    mechanism, guarantee = _part(certificate, "mechanism"), _part(certificate, "guarantee")
+    parameters = ", ".join(
+        f"{k} = {v}" for k, v in _part(mechanism, "parameters").items() if v not in ("None", "")
+    )
+    said = [f"Mechanism `{mechanism['name']}`, reading {mechanism['reading']}: {parameters}."]
+    if guarantee["status"] == "claimed":
+        said += ["", f"Why the promise is a claim: {guarantee['reason']}."]
+    if guarantee["definition"] != "none" and guarantee["status"] != "refuted":
+        said += ["", _person(certificate)]
+    if guarantee["status"] == "proved":
+        said += ["", f"The promise is a theorem ({guarantee['reason']}), not a measurement."]
+    assumptions = _texts(certificate, "assumptions")
+    if assumptions and guarantee["status"] != "refuted":
+        plain = dict.fromkeys(_PLAIN_ASSUMPTIONS.get(a, a) for a in assumptions)
+        said += ["", "It holds if:", "", *_list(plain)]
+    attack = certificate.get("attack")
+    if isinstance(attack, Mapping):
+        said += ["", f"The strongest attacker: `{attack['attacker']}`; {attack.get('protocol')}."]
+    return said
 
 
 def _left(certificate: Certificate) -> str:
@@ -174,16 +200,22 @@ def _aligned(certificate: Certificate) -> list[str]:
 def _promised(certificate: Certificate) -> list[str]:
     guarantee = _part(certificate, "guarantee")
     words = promise_in_words(guarantee, _part(certificate, "alignment").get("rate_hz"))
-    sentences = [f"**{words}**"]
-    if guarantee["definition"] != "none" and guarantee["status"] != "refuted":
-        sentences += ["", _person(certificate)]
-    if guarantee["status"] == "proved":
-        sentences += ["", f"This is a theorem ({guarantee['reason']}), not a measurement."]
-    assumptions = _texts(certificate, "assumptions")
-    if assumptions and guarantee["status"] != "refuted":
-        plain = dict.fromkeys(_PLAIN_ASSUMPTIONS.get(a, a) for a in assumptions)
-        sentences += ["", "It holds if:", "", *_list(plain)]
-    return sentences
+    if limits_little(guarantee):
+        return [f"**Mathematics limits next to nothing here.** {words}"]
+    if guarantee["definition"] == "none" or guarantee["status"] in ("claimed", "refuted"):
+        return [f"**{words}**"]
+    person = (
+        "The same is true of everything of one person together."
+        if guarantee["unit"] == "user"
+        else "For everything of one person together the promise is weaker"
+        + (": next to nothing." if limits_little(_whole(certificate)) else "; see the appendix.")
+    )
+    return [f"**{words}**", "", f"{person} This is proved, not measured."]
+
+
+def _whole(certificate: Certificate) -> Mapping[str, object]:
+    """The promise for everything of one person, as far as its numbers go."""
+    return {**_part(certificate, "guarantee"), **_part(certificate, "per_person")}
 
 
 def _not_promised(certificate: Certificate) -> list[str]:
@@ -200,22 +232,34 @@ def _attacked(certificate: Certificate) -> list[str]:
     attack = certificate.get("attack")
     if not isinstance(attack, Mapping):
         return ["No attack was run on this release, so nothing was measured."]
-    sentences = [
-        f"The strongest of {attack.get('tried', 1)} attackers (`{attack['attacker']}`) found"
-        f" **{found_in_words(attack)}**."
+    had = str(attack.get("protocol", "")).split(";")[0].replace("it had", "It had")
+    return [
+        f"The strongest of {attack.get('tried', 1)} programs that were tried found"
+        f" **{found_in_words(attack)}**.",
+        f"{had}." if had else "",
+        "A program that comes later may do better; only the promise is a limit.",
     ]
-    if attack.get("protocol"):
-        sentences.append(f"{_capital(str(attack['protocol']))}.")
-    sentences.append("An attacker who comes later may do better; only the promise is a limit.")
-    return sentences
 
 
-def _useful(certificate: Certificate) -> list[str]:
+def _useful(certificate: Certificate) -> tuple[list[str], list[str]]:
+    """Analyses that still work, and those that are hardly better than without the data."""
     utility = certificate.get("utility")
     analyses = utility.get("analyses") if isinstance(utility, Mapping) else None
     if not isinstance(analyses, Sequence) or not analyses:
-        return ["No analysis was tried on this release, so nothing was measured."]
-    return _list([_analysis(row) for row in analyses if isinstance(row, Mapping)])
+        nothing = ["No analysis was tried on this release, so nothing was measured."]
+        return nothing, nothing
+    rows = [row for row in analyses if isinstance(row, Mapping)]
+    compared = [row for row in rows if isinstance(row.get("reference"), int | float)]
+    works = _list(_analysis(row) for row in compared if _still_works(row))
+    fails = _list(_analysis(row) for row in compared if not _still_works(row))
+    alone = _list(_analysis(row) for row in rows if row not in compared)
+    none = ["Nothing that was tried and compared with having no data."]
+    return works or none, [*(fails or none), *(["", "Not compared:", "", *alone] if alone else [])]
+
+
+def _still_works(row: Mapping[str, object]) -> bool:
+    """Whether an analysis is better by a quarter than one that has no data."""
+    return float(str(row["value"])) <= LARGEST_SHARE * float(str(row["reference"]))
 
 
 def _analysis(row: Mapping[str, object]) -> str:
@@ -231,7 +275,8 @@ def _consent(certificate: Certificate) -> list[str]:
     if _warnings(certificate):
         return ["Nothing can be offered to participants on the strength of this release."]
     words = "There is no mathematical guarantee."
-    if guarantee["definition"] != "none":
+    useless = guarantee["status"] == "claimed" or limits_little(guarantee)
+    if guarantee["definition"] != "none" and not useless:
         rate_hz = _part(certificate, "alignment").get("rate_hz")
         words = f"This is guaranteed: {promise_in_words(guarantee, rate_hz)}"
     measured = " Somebody who has other recordings of my eyes might still recognise me."
@@ -252,9 +297,10 @@ def _consent(certificate: Certificate) -> list[str]:
 def _still(attack: Mapping[str, object]) -> str:
     if attack.get("asked") == "pieces":
         return f"had other recordings of the participants and still found {found_in_words(attack)}"
+    found = people_found(attack, "participants")
     return (
-        f"still recognised {attack['found']} of {attack['people']} participants when it had other"
-        f" recordings of them; by guessing it would have recognised {attack['guessing']}"
+        f"still recognised {found} when it had other recordings of them; by guessing it would have"
+        f" recognised {attack['guessing']}"
     )
 
 

@@ -87,7 +87,24 @@ def found_in_words(attack: Part) -> str:
     if attack.get("asked") == "pieces":
         rate, chance = (100 * float(str(attack[name])) for name in ("rate", "chance"))
         return f"the person of {rate:.1f} % of all pieces; guessing finds {chance:.1f} %"
-    return f"{attack['found']} of {attack['people']} people; guessing finds {attack['guessing']}"
+    return f"{people_found(attack)}; guessing finds {attack['guessing']}"
+
+
+def people_found(attack: Part, who: str = "people") -> str:
+    """How many people an attacker found, with the interval of the rate in people."""
+    people = int(str(attack["people"]))
+    ends = [attack.get(end) for end in ("low", "high")]
+    if None in ends:
+        return f"{attack['found']} of {people} {who}"
+    low, high = (float(str(end)) * people for end in ends)
+    return f"{attack['found']} of {people} {who} (95 %: {math.floor(low)} to {math.ceil(high)})"
+
+
+def limits_little(guarantee: Part) -> bool:
+    """Whether the numbers of a promise bound odds so loosely that they limit next to nothing."""
+    numbers = _numbers(guarantee.get("numbers"))
+    of_odds = "rho" in numbers or "epsilon" in numbers
+    return of_odds and _epsilon(numbers) > _LARGEST_EPSILON
 
 
 def _of_group(neighbours: str, k: Fraction) -> str:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gazeveil.errors import FormatError
+from gazeveil.privacy.publication.page import LARGEST_SHARE
 from gazeveil.privacy.publication.piece_files import makes_pieces
 
 #: Purpose -> what somebody does with the release.
@@ -114,10 +115,6 @@ class AdviceRow:
     def names_last(self) -> bool:
         """Whether everything of a person has one name; pieces have names of their own."""
         return not makes_pieces(self.mechanism.partition(":")[0])
-
-
-#: A release whose analyst has more than this share of the error of one without it is of no use.
-LARGEST_SHARE = 0.75
 
 
 @cache
