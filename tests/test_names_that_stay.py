@@ -596,12 +596,6 @@ def test_the_gatekeeper_embeds_without_the_web() -> None:
         assert shop.metrics(shelf.id).fixations == 1
 
 
-def test_the_private_choice_of_k_keeps_its_name_and_parameters() -> None:
-    wanted = gazeveil.mechanism("fpa-private-k", epsilon=100, k_share="1/10")
-    assert wanted == gazeveil.mechanism("fpa-private-k:epsilon=100")
-    assert wanted.kind == "table"
-
-
 @pytest.mark.parametrize("name", ["kaleido", "kaleido-reserve", "kaleido-uniform"])
 def test_r_from_regions_keeps_its_words(name: str) -> None:
     for rule in ("largest", "median"):

@@ -20,20 +20,10 @@ BLACK_BOX_TABLES = "tests/privacy/audit/test_black_box_tables.py"
 KSAME = "tests/privacy/tables/test_ksame.py"
 KSAME_SYNTH = "tests/privacy/synthesis/test_ksame_synth.py"
 MARGINALS = "tests/privacy/tables/test_marginals.py"
-PRIVATE_K = "tests/privacy/tables/test_private_k.py"
-SELECTION = "tests/privacy/noise/test_selection.py"
 
 
 def _scaled(by: Fraction) -> Any:
     return lambda old: lambda scale, count, words: old(scale * by, count, words)
-
-
-def _twice_the_budget(old: Any) -> Any:
-    return lambda costs, epsilon, spread: old(costs, 2 * epsilon, spread)
-
-
-def _best_for_the_data(_: Any) -> Any:
-    return lambda costs, epsilon, spread, words, count=1: np.full(count, np.argmin(costs))
 
 
 def _padded_by_others(old: Any) -> Any:
@@ -253,21 +243,6 @@ PLANTS = (
         (f"{FOURIER}::test_fpa_is_real_and_has_nothing_beyond_k",),
         "fpa:epsilon=1,k=5",
         20_000,
-    ),
-    Plant(
-        "choice of k for twice its budget",
-        "The choice of k takes twice the exponent that its budget allows.",
-        lambda p: everywhere(p, "privacy.noise.selection", "exponents", _twice_the_budget),
-        (f"{SELECTION}::test_choices_follow_the_law_and_no_other_budget_s",),
-        "fpa-private-k:epsilon=20,k_share=1/2",
-        4000,
-        False,
-    ),
-    Plant(
-        "k from the data for nothing",
-        "The k of least error on the data is taken, as the paper does, and nothing is paid for it.",
-        lambda p: everywhere(p, "privacy.noise.selection", "permute_and_flip", _best_for_the_data),
-        (f"{PRIVATE_K}::test_the_number_of_released_bins_follows_the_law_of_the_choice",),
     ),
     Plant(
         "sensitivity without the length",

@@ -26,8 +26,6 @@ TEXTS = [
     "fpa:epsilon=1",
     "fpa:epsilon=1,reading=published",
     "fpa:epsilon=1,k=3,reading=published-real",
-    "fpa-private-k:epsilon=1",
-    "fpa-private-k:epsilon=100,shrink=wiener,per=user",
     "cfpa:epsilon=1,chunk=16",
     "cfpa:epsilon=1,chunk=16,per=chunk",
     "cfpa:epsilon=1,chunk=16,reading=published",

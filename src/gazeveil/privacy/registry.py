@@ -26,7 +26,6 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "exponential-dp": ("tables.exponential.mechanism", "ExponentialDP"),
     "lpa": ("tables.sequences.laplace", "LPA"),
     "fpa": ("tables.sequences.fourier", "FPA"),
-    "fpa-private-k": ("tables.sequences.private_k.mechanism", "FPAPrivateK"),
     "cfpa": ("tables.sequences.chunked", "CFPA"),
     "dcfpa": ("tables.sequences.chunked", "DCFPA"),
     "dp-k-same": ("tables.groups.dp_ksame", "DPKSame"),

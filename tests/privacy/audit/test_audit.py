@@ -34,8 +34,6 @@ VERDICTS = [
     ("fpa:epsilon=1,k=5", 0.75, False),
     ("fpa:epsilon=1,reading=published", math.inf, True),
     ("fpa:epsilon=1,reading=published-real", math.inf, True),
-    ("fpa-private-k:epsilon=1", 0.9, False),
-    ("fpa-private-k:epsilon=20,k_share=1/2", 12.0, False),
     ("cfpa:epsilon=1,chunk=32", 0.9, False),
     ("cfpa:epsilon=1/2,chunk=32,reading=published", 2.0, True),
     ("dcfpa:epsilon=1,chunk=32", 0.0, False),

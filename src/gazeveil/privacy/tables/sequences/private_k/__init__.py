@@ -1,1 +1,0 @@
-"""FPA whose number of bins is chosen from the data, for a stated part of the budget."""
