@@ -40,7 +40,21 @@ def _eye_shared(old: Any) -> Any:
     return call
 
 
+def _recordings_counted(old: Any) -> Any:
+    def refuse_small(mechanism: Any, by_stimulus: Any) -> None:
+        if any(len(items) < mechanism.crowd for items in by_stimulus.values()) or not by_stimulus:
+            old(mechanism, by_stimulus)
+
+    return refuse_small
+
+
 PLANTS = (
+    Plant(
+        "mosaic: crowd of recordings",
+        "A crowd is counted by recordings, so that two people who came six times are twelve.",
+        lambda p: everywhere(p, f"{MOSAIC}.crowds", "_refuse_small", _recordings_counted),
+        (f"{TESTS}::test_what_cannot_be_hidden_is_refused",),
+    ),
     Plant(
         "mosaic: names kept",
         "In every window a person has the same name.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -171,7 +172,61 @@ def _all_hide(old: Any) -> Any:
 
 GUARANTEE, ALGEBRA = "tests/privacy/test_guarantee.py", "tests/privacy/test_promises.py"
 
+
+def _last_recording_alone(_: Any) -> Any:
+    from gazeveil.privacy.publication.ledger.fingerprint import prints_of
+
+    def note(self: Any, recording: Any) -> None:
+        self.people[recording.person] = prints_of(recording, self._key)
+
+    return note
+
+
+def _fastest_tracker(old: Any) -> Any:
+    def public_alignment(looks: Any, choices: Any) -> Any:
+        made = old(looks, choices)
+        return replace(made, slowest_hz=max(look.rate_hz for look in looks))
+
+    return public_alignment
+
+
+def _labels_run_together(_: Any) -> Any:
+    def derived_key(secret: bytes, *labels: str | int) -> bytes:
+        text = "".join(f"{type(label).__name__}:{label}" for label in labels)
+        return hashlib.blake2b(
+            text.encode("utf-8", "surrogatepass"), key=secret, digest_size=32
+        ).digest()
+
+    return derived_key
+
+
+PUBLICATION = "privacy.publication"
+CHARGING = "tests/privacy/publication/test_charging.py"
+
 PLANTS = (
+    Plant(
+        "ledger: last recording alone",
+        "The ledger remembers the last recording of each person.",
+        lambda p: method(
+            p, f"{PUBLICATION}.ledger.charging", "PeopleSeen", "note", _last_recording_alone
+        ),
+        (f"{CHARGING}::test_every_recording_of_a_person_is_remembered",),
+    ),
+    Plant(
+        "clock: fastest tracker",
+        "How many steps one sample reaches is reckoned by the fastest tracker.",
+        lambda p: everywhere(p, f"{PUBLICATION}.survey", "public_alignment", _fastest_tracker),
+        (f"{CHARGING}::test_one_sample_of_the_slowest_tracker_is_what_a_promise_reckons_with",),
+    ),
+    Plant(
+        "keys: labels run together",
+        "Labels of a key are written without their lengths.",
+        lambda p: everywhere(p, "privacy.randomness.keys", "derived_key", _labels_run_together),
+        (
+            "tests/privacy/randomness/test_identity.py"
+            "::test_names_that_run_together_are_still_two_names",
+        ),
+    ),
     Plant(
         "worst is least",
         "Of several recordings the least loss counts instead of the worst.",

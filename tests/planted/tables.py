@@ -111,6 +111,14 @@ def _own_lengths(old: Any) -> Any:
     return rebuild
 
 
+def _without_rounding(old: Any) -> Any:
+    def grid(owner: str, bits: int, fine: int, rounding: int, epsilon: Any, most: int) -> Any:
+        made = old(owner, bits, fine, rounding, epsilon, most)
+        return replace(made, sensitivity=-(-fine >> made.shift))
+
+    return grid
+
+
 def _without_length(old: Any) -> Any:
     return lambda n, epsilon, coarse=0: old(1, epsilon, coarse)
 
@@ -243,6 +251,14 @@ PLANTS = (
         (f"{FOURIER}::test_fpa_is_real_and_has_nothing_beyond_k",),
         "fpa:epsilon=1,k=5",
         20_000,
+    ),
+    Plant(
+        "sensitivity without its rounding",
+        "The sensitivity of coarse coefficients leaves out that each is rounded.",
+        lambda p: everywhere(
+            p, f"{TABLES}.sequences.integer_transform", "_grid", _without_rounding
+        ),
+        (f"{FOURIER}::test_the_sensitivity_holds_where_every_coefficient_is_rounded_apart",),
     ),
     Plant(
         "sensitivity without the length",

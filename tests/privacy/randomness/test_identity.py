@@ -441,6 +441,8 @@ def test_names_that_run_together_are_still_two_names() -> None:
     secret = bytes(32)
     assert derived_key(secret, "a\x1fstr:b", "c") != derived_key(secret, "a", "b\x1fstr:c")
     assert derived_key(secret, "1") != derived_key(secret, 1)
+    assert derived_key(secret, "a", "b") != derived_key(secret, "astr:b")
+    assert derived_key(secret, "a", 1) != derived_key(secret, "aint:1")
     assert derived_key(secret, "a", "") != derived_key(secret, "a")
     derived_key(secret, "\udce9")  # a file name that is no text
     cohort = lazy(

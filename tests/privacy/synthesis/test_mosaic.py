@@ -481,6 +481,7 @@ def _nameless_rate() -> Cohort:
     ("data", "words"),
     [
         (crowd(11), "at least 12 people"),
+        (Cohort([*crowd(6), *(r.with_(session="2") for r in crowd(6))]), "at least 12 people"),
         (Cohort([*crowd(12), viewer(0, "seen by one")]), "'seen by one' \\(1\\)"),
         (Cohort([]), "has none"),
         (crowd(12, seconds=3.0), "pieces of 5 s"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -409,6 +410,27 @@ def test_integer_coefficients_are_exact_and_never_farther_apart_than_the_grid_sa
             q = grid.rounded(coefficients(lambda a, b: rows[a:b], d, pair))
             worst = max(worst, int(np.abs(q[:, 0] - q[:, 1]).sum()))
         assert worst <= grid.sensitivity
+
+
+def test_the_sensitivity_holds_where_every_coefficient_is_rounded_apart() -> None:
+    bitten = 0
+    for n, d in ((16, 3), (64, 9), (64, 31), (100, 51)):
+        for epsilon in (Fraction(1, 10**3), Fraction(1), Fraction(10**3)):
+            grid = grid_l1("fpa", n, d, n * d * n * STEPS**2, n * STEPS, epsilon, 1 << 20)
+            if grid.shift == 0:
+                continue
+            fine = math.isqrt(n * d * n * STEPS**2 << (2 * grid.bits)) + 1 + d * n * STEPS
+            # Neighbours whose coefficients differ by a multiple of the step and one more, and lie
+            # on both sides of where rounding turns: each is rounded apart by one step more.
+            step = 1 << grid.shift
+            times = (fine // d - 1) // step
+            low = np.full(d, step // 2 - 1, dtype=np.int64)
+            high = low + times * step + 1
+            assert int((high - low).sum()) <= fine
+            apart = int((grid.rounded(high) - grid.rounded(low)).sum())
+            assert apart <= grid.sensitivity
+            bitten += apart > -(-fine >> grid.shift)
+    assert bitten
 
 
 # --- refusals
