@@ -1,0 +1,219 @@
+"""A lab's first publish: first names in every place where a name can stand, in twelve layouts, a
+yes to every question, and none of them in the release; without a yes nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gazeveil
+from gazeveil.errors import DataError
+from gazeveil.io.reading import ReadingWarning
+from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.release.publishing import Watcher, publish
+from gazeveil.release.recipe import Recipe
+from gazeveil.release.verify import verify
+from tests.support import command_line
+
+#: Forty first names, of several languages and scripts.
+NAMES = """
+Anneliese Bartholomew Celestine Dagmar Eberhard Friederike Gundula Hannelore Ingeborg
+Joachim Katharina Leopold Mechthild Nikolaus Ottilie Philippa Quirin Roswitha Siegfried
+Theodora Ulrike Valentin Wilhelmina Xaver Yolanda Zacharias Jürgen Käthe Sören Zoë
+François Begoña Łukasz Øyvind Aleksandra Mikhail 小明王 陈美丽 さくら Αλέξης
+"""
+FIRST_NAMES = NAMES.split()
+
+PIXELS = np.array([960.0, 540.0])
+
+
+def rows(seed: int) -> pl.DataFrame:
+    """Two seconds of gaze at 100 Hz, in pixels."""
+    rng = np.random.default_rng(seed)
+    places = np.repeat(rng.normal(PIXELS, 150, (8, 2)), 25, axis=0) + rng.normal(0, 2, (200, 2))
+    return pl.DataFrame({"t_ms": np.arange(200) * 10, "x_px": places[:, 0], "y_px": places[:, 1]})
+
+
+def files(folder: Path, name_of: Callable[[str, str, int], str], people: list[str]) -> None:
+    for i, person in enumerate(people):
+        for j, film in enumerate(("beach", "room")):
+            path = folder / name_of(person, film, i)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            rows(10 * i + j).write_csv(path)
+
+
+def in_paths(pattern: str) -> Callable[[Path, list[str]], None]:
+    """A layout in which people are parts of paths."""
+
+    def make(folder: Path, people: list[str]) -> None:
+        files(folder, lambda p, s, i: pattern.format(name=p, film=s, number=f"{i + 1:02d}"), people)
+
+    return make
+
+
+def in_columns(person: str, *others: str) -> Callable[[Path, list[str]], None]:
+    """A layout of one table, with further columns that hold other people's names."""
+
+    def make(folder: Path, people: list[str]) -> None:
+        folder.mkdir(parents=True)
+        parts = [
+            rows(10 * i + j).with_columns(
+                pl.lit(name).alias(person),
+                pl.lit(film).alias("stimulus"),
+                *(pl.lit(people[-1 - k]).alias(column) for k, column in enumerate(others)),
+            )
+            for i, name in enumerate(people)
+            for j, film in enumerate(("beach", "room"))
+        ]
+        pl.concat(parts).write_csv(folder / f"all_{people[0]}.csv")
+
+    return make
+
+
+def with_table(folder: Path, people: list[str]) -> None:
+    in_paths("p{number}/{film}.csv")(folder, people)
+    cells = {
+        "person": [f"p{i + 1:02d}" for i in range(len(people))],
+        "name": people,
+        "mail": [f"{p}@lab.example" for p in people],
+        "age": [30] * len(people),
+    }
+    pl.DataFrame(cells).write_csv(folder / "people.csv")
+    (folder / "README.txt").write_text(f"Recorded by {people[0]} and {people[1]}.", "utf-8")
+
+
+LAYOUTS: dict[str, Callable[[Path, list[str]], None]] = {
+    "person/film": in_paths("{name}/{film}.csv"),
+    "film/person": in_paths("{film}/{name}.csv"),
+    "cond/film/person": in_paths("cond/{film}/{name}.csv"),
+    "person_film": in_paths("{name}_{film}.csv"),
+    "film_person": in_paths("{film}_{name}.csv"),
+    "site/date/person": in_paths("site_a/2024-05-17/{name}/{film}.csv"),
+    "number, film and name": in_paths("p{number}/{film}_{name}.csv"),
+    "mail": in_paths("{name}@lab.example/{film}.csv"),
+    "session of a name": in_paths("sub-{number}/ses-{name}/{film}.csv"),
+    "column": in_columns("participant", "experimenter"),
+    "column nobody lists": in_columns("Kürzel", "Versuchsleiterin", "remark"),
+    "table of people": with_table,
+}
+
+
+def texts_of(folder: Path) -> Iterator[str]:
+    """Every text of a release, read by other means than the library's."""
+    for path in sorted(folder.rglob("*")):
+        yield path.relative_to(folder).as_posix()
+        if path.suffix == ".parquet":
+            yield json.dumps(pl.read_parquet_metadata(path), ensure_ascii=False)
+            yield pl.read_parquet(path).write_csv()
+        elif path.is_file():
+            data = path.read_bytes()
+            yield from (data.decode(code, "replace") for code in ("utf-8", "utf-16-le", "latin-1"))
+            yield data.decode("unicode_escape", "replace")
+
+
+def recipe_of(source: Path, mechanism: str = "gaussian:sigma_deg=3", to: str = "parquet") -> Recipe:
+    choices = PublicationChoices(durations="common", to=to)
+    return Recipe(source, mechanism, choices, battery="none")
+
+
+@pytest.mark.filterwarnings("ignore::gazeveil.io.reading.ReadingWarning")
+@pytest.mark.parametrize("to", ["parquet", "csv", "bids"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_no_first_name_is_in_a_release(layout: str, to: str, tmp_path: Path) -> None:
+    place = list(LAYOUTS).index(layout)
+    people = [FIRST_NAMES[(4 * place + i) % len(FIRST_NAMES)] for i in range(4)]
+    source, out = tmp_path / "in", tmp_path / "out"
+    LAYOUTS[layout](source, people)
+    cohort = gazeveil.read(source)
+    publish(recipe_of(source, to=to), cohort, out, Watcher(ask=lambda questions: None))
+    written = "\n".join(texts_of(out)).casefold()
+    assert [name for name in people if name.casefold() in written] == []
+    assert verify(out, against=source).passed
+
+
+@pytest.mark.filterwarnings("ignore::gazeveil.io.reading.ReadingWarning")
+@pytest.mark.parametrize("mechanism", ["heatmap-laplace:epsilon=2", "fpa:epsilon=10"])
+@pytest.mark.parametrize("layout", ["film/person", "number, film and name", "column"])
+def test_no_first_name_is_in_maps_and_tables(layout: str, mechanism: str, tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    LAYOUTS[layout](source, FIRST_NAMES[20:24])
+    told = Watcher(ask=lambda questions: None)
+    publish(recipe_of(source, mechanism), gazeveil.read(source), out, told)
+    written = "\n".join(texts_of(out)).casefold()
+    assert [name for name in FIRST_NAMES if name.casefold() in written] == []
+
+
+@pytest.mark.filterwarnings("ignore::gazeveil.io.reading.ReadingWarning")
+@pytest.mark.parametrize("layout", [n for n in LAYOUTS if n != "column"])
+def test_guesses_stop_a_release(layout: str, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    LAYOUTS[layout](source, FIRST_NAMES[:4])
+    with pytest.raises(DataError, match=r"Reading guessed what a release rests on"):
+        publish(recipe_of(source), gazeveil.read(source), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_planted_name_is_red(tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    LAYOUTS["film/person"](source, FIRST_NAMES[:4])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadingWarning)
+        cohort = gazeveil.read(source)
+        publish(recipe_of(source), cohort, out, Watcher(ask=lambda questions: None))
+        told = json.loads((out / "cohort.json").read_text("utf-8"))
+        told["note"] = FIRST_NAMES[1].upper()
+        (out / "cohort.json").write_text(json.dumps(told), "utf-8")
+        checks = {c.name: c for c in verify(out, against=source).checks}
+    assert any(FIRST_NAMES[1] in f for f in checks["identifiers"].failures)
+
+
+def run(*words: object) -> command_line.Said:
+    return command_line.gazeveil(*words)
+
+
+def test_without_a_yes_the_lines_are_shown_and_with_it_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GAZEVEIL_HOME", str(tmp_path / "home"))
+    source, out = tmp_path / "in", tmp_path / "out"
+    in_paths("{name}/{film}.csv")(source, FIRST_NAMES[:4])
+    words = ("publish", source, out, "-m", "gaussian:sigma_deg=3", "--no-attack")
+    stopped = run(*words)
+    assert stopped.code == 2
+    assert "Say --confirm" in " ".join(stopped.err.split())
+    assert not out.exists()
+    assert not (source / "dataset.toml").exists()
+    done = run(*words, "--confirm")
+    assert done.code == 0, done.err
+    told = tomllib.loads((source / "dataset.toml").read_text("utf-8"))
+    assert told["pattern"] == "{person}/{stimulus}.csv"
+    assert run("protect", source, tmp_path / "again", "-m", "gaussian:sigma_deg=3").code == 0
+    refused = run("publish", source, tmp_path / "third", "-m", "k-same-synth:k=2", "--no-attack")
+    assert refused.code == 2
+    said = " ".join(refused.err.split())
+    for way in (out.name, "--instead-of", "--compare"):
+        assert way in said
+
+
+@pytest.mark.parametrize("name", ["dpgazesynth:epsilon=4", "mosaic:epsilon=4,r_deg=4"])
+def test_a_release_that_is_not_loaded_says_why_it_is_not_pickled(name: str, tmp_path: Path) -> None:
+    source = gazeveil.simulate(12, 1, 6.0, 60.0, seed=1).write(tmp_path / "in")
+    release = gazeveil.protect(gazeveil.read(source), name)
+    with pytest.raises(DataError, match="Write it, or load it first"):
+        pickle.dumps(release)
+    assert "mechanism" in release._repr_html_()
+
+
+def test_figures_become_a_pandas_frame_with_the_extra_of_that_name() -> None:
+    project = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    extras = tomllib.loads(project.read_text("utf-8"))["project"]["optional-dependencies"]
+    assert any(wanted.startswith("pyarrow") for wanted in extras["pandas"])
