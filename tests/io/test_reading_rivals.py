@@ -7,10 +7,15 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gazeveil
-from tests.io.test_reading_asks import SCREEN, Reading, plain
+from gazeveil.errors import FormatError
+from tests.io.test_reading_asks import ROWS, SCREEN, STEP_MS, Reading, gaze, plain, table
+
+OPTIONS = {"screen": SCREEN, "y_axis": "down"}
+GAZE = ["t_ms", "x_px", "y_px"]
 
 # --- paths
 
@@ -84,3 +89,243 @@ def test_people_whose_numbers_differ_in_zeros_are_asked_about(tmp_path: Path) ->
         path.write_text("\n".join(lines) + "\n", "utf-8")
     found = Reading.of(tmp_path, screen=SCREEN, y_axis="down")
     assert found.asks("The people '1' and '01' and '1.0' differ in case, blanks, zeros")
+
+
+# --- columns that tell recordings apart
+
+
+def runs(
+    path: Path,
+    columns: list[str],
+    words: list[tuple[object, ...]],
+    rows: int = ROWS,
+    on: bool = True,
+) -> Path:
+    """A table with a run of rows for each tuple of words; the clock runs on or restarts."""
+    lines = [
+        (*of_run, STEP_MS * (i + on * number * rows), *p.tolist())
+        for number, of_run in enumerate(words)
+        for i, p in enumerate(gaze(rows, number))
+    ]
+    return table(path, [*columns, *GAZE], lines)
+
+
+ABC = [("a",), ("b",), ("c",)]
+SEPARATING: dict[str, tuple[list[str], list[tuple[object, ...]], tuple[str, ...]]] = {
+    **{f"{n} twice": ([n], 2 * ABC, (f"'person': '{n}'",)) for n in ("Sujeto", "Kürzel", "姓名")},
+    "names with points": (["Email"], [("a.meier",), ("b.kurz",)], ("'person': 'Email'",)),
+    "files": (["Imagen"], [("cat.jpg",), ("dog.jpg",)], ("'trial': 'Imagen'", "'person' if")),
+    "files again": (["Material"], 2 * [("cat",), ("dog",)], ("'trial': 'Material'",)),
+    "trials again": (["participant", "trial"], 2 * [("a", 1), ("a", 2)], ("in 4 runs", "'trial'")),
+    "images again": (["image"], 2 * [("cat",), ("dog",)], ("in 4 runs", "'image'")),
+    "subjects of sites": (
+        ["site", "subject"],
+        [("A", 1), ("A", 2), ("B", 1), ("B", 2)],
+        ("'site'", "'subject' counts anew"),
+    ),
+    "trial is never replaced": (
+        ["participant", "trial", "half"],
+        [("a", 1, "x"), ("a", 1, "y"), ("a", 2, "x")],
+        ("'session': 'half'",),
+    ),
+    "two people columns": (["user", "participant_id"], [("lab", "a"), ("lab", "b")], ("'user'",)),
+    "scene and stimulus": (
+        ["scene", "stimulus"],
+        [("in", 1), ("in", 2), ("out", 3)],
+        ("'stimulus' of a.csv is taken for the stimulus", "'scene' may be it too"),
+    ),
+    "patient and participant": (
+        ["patient", "participant"],
+        [("yes", "a"), ("no", "b"), ("yes", "c")],
+        ("'participant' of a.csv is taken for the person", "'patient' may be it too"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEPARATING)
+@pytest.mark.parametrize("on", [True, False])
+def test_rows_that_may_be_several_recordings_are_asked_about(
+    tmp_path: Path, name: str, on: bool
+) -> None:
+    columns, words, asked = SEPARATING[name]
+    found = Reading.of(runs(tmp_path / "a.csv", columns, words, on=on), **OPTIONS)
+    assert found.asks(*asked), found.said
+
+
+@pytest.mark.parametrize("shift_ms", [0, 1])
+@pytest.mark.parametrize("people", [2, 3, 12])
+def test_people_that_take_turns_row_by_row_are_asked_about(
+    tmp_path: Path, people: int, shift_ms: int
+) -> None:
+    px = gaze(100)
+    rows = [
+        (f"q{person}", 20 * i + shift_ms * person, *(px[i] + person).tolist())
+        for i in range(100)
+        for person in range(people)
+    ]
+    found = Reading.of(table(tmp_path / "a.csv", ["Sujeto", *GAZE], rows), **OPTIONS)
+    assert found.asks("several recordings", "columns={'person': 'Sujeto'}")
+
+
+def test_eyes_that_take_turns_at_their_own_times_are_asked_about(tmp_path: Path) -> None:
+    rows = [("LR"[i % 2], 2 * i, *p.tolist()) for i, p in enumerate(gaze())]
+    found = Reading.of(table(tmp_path / "a.csv", ["eye", *GAZE], rows), **OPTIONS)
+    assert found.asks("'eye' alternates: rows of two eyes", "rows={'eye': 'L'}")
+
+
+ORDINARY = {
+    "condition": lambda trial, row: "ab"[trial % 2],
+    "block": lambda trial, row: trial // 2,
+    "age": lambda trial, row: 23 + trial // 4,
+    "fix_index": lambda trial, row: row // 50,
+    "fixation_number": lambda trial, row: 8 * trial + row // 50,
+    "AOI": lambda trial, row: ("face", "body")[row // 35 % 2],
+    "missed_response": lambda trial, row: trial % 2,
+    "track_no": lambda trial, row: row // 10,
+    "glossary": lambda trial, row: "ab"[row // 10 % 2],
+    "message": lambda trial, row: "" if row else "start",
+}
+
+
+def test_columns_that_are_ordinary_beside_people_and_trials_raise_no_question(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        ("ab"[n // 4], n % 4, *(f(n, i) for f in ORDINARY.values()), STEP_MS * i, *p.tolist())
+        for n in range(8)
+        for i, p in enumerate(gaze(400, n))
+    ]
+    path = table(tmp_path / "a.csv", ["participant", "trial", *ORDINARY, *GAZE], rows)
+    found = Reading.of(path, **OPTIONS)
+    assert (len(found.recordings), found.said) == (8, [])
+
+
+def test_short_trials_are_recordings(tmp_path: Path) -> None:
+    path = runs(tmp_path / "a.csv", ["trial"], [(n,) for n in range(60)], rows=5)
+    assert len(Reading.of(path, **OPTIONS).recordings) == 60
+    path = runs(tmp_path / "b.csv", ["image"], [(n,) for n in range(60)], rows=5)
+    assert Reading.of(path, **OPTIONS).asks("'image' of b.csv has 60 values", "'stimulus': 'image'")
+
+
+def test_keys_that_stand_in_first_rows_alone_are_asked_about(tmp_path: Path) -> None:
+    path = runs(tmp_path / "a.csv", ["participant"], [(n if n in "ab" else "",) for n in "a.b."])
+    assert Reading.of(path, **OPTIONS).asks("'participant' of a.csv is empty in some rows")
+
+
+@pytest.mark.parametrize("words", [["#1", "#2"], ["A", "#B"]])
+def test_rows_that_begin_like_comments_are_asked_about(tmp_path: Path, words: list[str]) -> None:
+    path = runs(tmp_path / "a.csv", ["participant"], [(w,) for w in words])
+    assert Reading.of(path, **OPTIONS).asks("lines begin with '#'", "comment=''")
+    said = Reading.of(path, **OPTIONS, comment="")
+    assert [r.person for r in said.recordings] == words
+
+
+def test_one_person_in_all_files_is_asked_about(tmp_path: Path) -> None:
+    for number, name in enumerate(("ana", "ben", "cem")):
+        runs(tmp_path / f"{name}.csv", ["subject"], [("1",)], rows=40 + number)
+    found = Reading.of(tmp_path, **OPTIONS)
+    assert found.asks("'subject' is '1' in all 3 files", "ignore=['subject']")
+    for path in tmp_path.iterdir():
+        path.rename(tmp_path / f"1_{path.name}")
+    assert not Reading.of(tmp_path, **OPTIONS).asks("in all 3 files")
+
+
+# --- clocks
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [STEP_MS * (ROWS - i) for i in range(ROWS)],
+        [STEP_MS * (i % 100) for i in range(ROWS)],
+        [STEP_MS * (i ^ 1) for i in range(ROWS)],
+        [10 * (STEP_MS * i // 10) for i in range(ROWS)],
+        [(64000 + STEP_MS * i) % 65536 for i in range(3 * ROWS)],
+        [f"{1.7e12 + STEP_MS * i:.5e}" for i in range(ROWS)],
+    ],
+    ids=["backwards", "restarts", "swapped", "coarse", "wraps", "spreadsheet"],
+)
+def test_samples_that_are_lost_by_their_times_are_counted_aloud(
+    tmp_path: Path, times: list[object]
+) -> None:
+    rows = [(t, *p.tolist()) for t, p in zip(times, gaze(len(times)), strict=True)]
+    found = Reading.of(table(tmp_path / "a.csv", GAZE, rows), **OPTIONS)
+    assert found.asks("samples of a.csv are lost because their times repeat or go back")
+
+
+# --- tables of jsPsych
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("trial_index,webgazer_data\n1,\n2,null\n", "it holds no sample of gaze"),
+        ("trial_index,webgazer_data\n", "it holds no sample of gaze"),
+        ("# made\ntrial_index,webgazer_data\n1,[]\n", "its first line is not a header"),
+        ("webgazer_data,trial_index,webgazer_data\n,1,\n", "it holds no sample of gaze"),
+    ],
+)
+def test_a_table_of_jspsych_without_gaze_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "a.csv").write_text(text, "utf-8")
+    with pytest.raises(FormatError, match=words):
+        gazeveil.read(tmp_path / "a.csv")
+
+
+# --- two columns that fit gaze
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["x [mouse]", "y [mouse]", "x [gaze]", "y [gaze]"],
+        ["X_px", "Y_px", "x_px", "y_px"],
+        ["x_px", "y_px", "x_deg", "y_deg"],
+    ],
+)
+def test_two_columns_that_fit_gaze_are_asked_about(tmp_path: Path, columns: list[str]) -> None:
+    rows = [(STEP_MS * i, 900 + i, 500, *p.tolist()) for i, p in enumerate(gaze())]
+    found = Reading.of(table(tmp_path / "a.csv", ["t_ms", *columns], rows), **OPTIONS)
+    assert f"'{columns[0]}' and '{columns[2]}' may each be 'x'" in found.refused
+
+
+# --- lost samples
+
+
+@pytest.mark.parametrize("lost", [0.06, 0.2, 0.4])
+def test_flags_that_mean_the_contrary_are_asked_about(tmp_path: Path, lost: float) -> None:
+    flags = np.random.default_rng(1).random(ROWS) < lost
+    rows = [(STEP_MS * i, *p.tolist(), int(flags[i])) for i, p in enumerate(gaze())]
+    found = Reading.of(table(tmp_path / "a.csv", [*GAZE, "valid"], rows), **OPTIONS)
+    assert found.asks("The column 'valid' of a.csv calls", "samples that have gaze lost")
+
+
+def test_flags_that_never_change_within_a_trial_are_asked_about(tmp_path: Path) -> None:
+    words = [("ana", 1, "valid"), ("ana", 2, "invalid"), ("ana", 3, "valid")]
+    path = runs(tmp_path / "a.csv", ["participant", "trial", "validity"], words)
+    assert Reading.of(path, **OPTIONS).asks("'validity' of a.csv never changes within a recording")
+
+
+NAMES_OF_LOSS = [
+    *(
+        "gültig",
+        "Gültigkeit",
+        "gueltig",
+        "válido",
+        "valide",
+        "Validez",
+        "有效",
+        "眨眼",
+        "Lidschlag",
+    ),
+    *("parpadeo", "quality", "ok", "gaze_ok", "good", "is_bad", "eye_open", "eyes_closed"),
+    "state",
+    *("artefact", "exclude", "error", "interpolated", "flag", "usable", "outlier", "noise"),
+    *("conf_avg", "eyelid_opening", "confidence_left", "Auge erkannt"),
+]
+
+
+@pytest.mark.parametrize("column", NAMES_OF_LOSS)
+def test_columns_that_may_say_what_is_lost_are_asked_about(tmp_path: Path, column: str) -> None:
+    rows = [(STEP_MS * i, *p.tolist(), int(i % 9 < 2)) for i, p in enumerate(gaze())]
+    found = Reading.of(table(tmp_path / "a.csv", [*GAZE, column], rows), **OPTIONS)
+    assert found.asks(f"'{column}' of a.csv is not used", "which samples are lost")

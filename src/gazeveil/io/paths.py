@@ -41,7 +41,8 @@ _KINDS = (
     "device|glasses|left|right|eye|data|raw|csv|recordings?|gaze|samples?|exports?|session|train|"
     "test|control|patients?|condition|block|trial"
 )
-_NOT_PEOPLE = re.compile(rf"^(?:(?:{_TRACKERS})(?![a-z]).*|(?:{_KINDS})[\W_]*\d*)$", re.I)
+_TRACKER = re.compile(rf"(?:{_TRACKERS})(?![a-z]).*", re.I)
+_NOT_PEOPLE = re.compile(rf"^(?:{_TRACKER.pattern}|(?:{_KINDS})[\W_]*\d*)$", re.I)
 # What was looked at, with its number: no participant.
 _THING = re.compile(
     r"(?:image|imagen|img|ima|bild|picture|pic|photo|foto|video|vid|clip|film|movie|trial|task|text|"
@@ -203,9 +204,9 @@ def question_of(files: Sequence[Path], root: Path) -> PathQuestion:
 
 def _rivals(columns: Sequence[tuple[str, ...]], person: int) -> list[int]:
     """Parts of paths that may be the person as well as one that looks like it, or without which
-    two people are one: what varies otherwise than the person and is no date, session or thing that
-    was looked at. Behind a word that means participants alone (`sub-01`) nothing is one, and before
-    it only what varies for one of them.
+    two people are one: what varies otherwise than the person and is no date, session, tracker or
+    thing that was looked at. Behind a word that means participants alone (`sub-01`) nothing is one,
+    and before it only what varies for one of them.
     """
     people = columns[person]
     sure = all(_CLEAR.fullmatch(w) for w in people)
@@ -213,7 +214,9 @@ def _rivals(columns: Sequence[tuple[str, ...]], person: int) -> list[int]:
     for i, column in enumerate(columns):
         pairs, kinds = len(set(zip(people, column, strict=True))), len(set(column))
         differs = pairs > len(set(people)) or (not sure and 1 < kinds < pairs)
-        other = all(any(k.fullmatch(w) for k in (_DATE, _SESSION, _THING)) for w in column)
+        other = all(
+            any(k.fullmatch(w) for k in (_DATE, _SESSION, _THING, _TRACKER)) for w in column
+        )
         if differs and not other and not (sure and i > person):
             found.append(i)
     return found

@@ -25,8 +25,9 @@ from gazeveil.io.source import stem
 #: Options every vendor reader takes.
 OPTIONS = frozenset({"person", "stimulus", "session", "task", "pattern"})
 
-#: Facts of names from a path: by the common rule, and by a format's own.
+#: Facts of names: from a path by the common rule, from the file, and by a format's own rule.
 BY_PATH = Fact(PATH, GUESSED)
+IN_FILE = Fact("its content", FILE)
 _BY_FORMAT = Fact(PATH, GUESSED, "rule of the format")
 _FIELD = re.compile(r"\{(person|stimulus|session|task|)\}")
 
@@ -123,7 +124,7 @@ class NamingOptions:
         for name in KEY_NAMES:
             for value, fact in (
                 (from_path.get(name), by_path),
-                (file_says.get(name), Fact("its content", FILE)),
+                (file_says.get(name), IN_FILE),
                 (getattr(self, name), Fact("an option", SAID)),
             ):
                 if value:

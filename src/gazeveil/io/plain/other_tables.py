@@ -90,10 +90,15 @@ def _stream(stream: Any) -> pl.DataFrame | None:
 def jspsych(path: Path) -> pl.DataFrame:
     """Gaze predictions of jsPsych's WebGazer extension: a list in one cell of each trial."""
     table = open_sheet(path)
-    (column,) = (n for n in table.names if n.strip().lower() == "webgazer_data")
+    columns = [n for n in table.names if n.strip().lower() == "webgazer_data"]
+    if len(columns) != 1:
+        problem = f"one column 'webgazer_data' is needed, and there are {len(columns)}"
+        raise FormatError(path, problem, "Export the table of jsPsych again.", 1)
+    (column,) = columns
     rest = table.frame.drop(column)
     rows = list(_predictions(path, table.column(column).to_list(), table.line_of))
-    samples = pl.DataFrame(rows, schema=["row", "t", "x", "y"], orient="row")
+    kinds = {"row": pl.UInt32, "t": pl.Float64, "x": pl.Float64, "y": pl.Float64}
+    samples = pl.DataFrame(rows, schema=kinds, orient="row")
     return samples.join(rest.with_row_index("row"), on="row", how="left").drop("row")
 
 

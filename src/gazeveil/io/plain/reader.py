@@ -156,6 +156,12 @@ def doubts(path: Path, options: Mapping[str, object]) -> list[Doubt]:
         sentence = f"'{session}' of {path.name} has {count} values, and no column names the person."
         sentence += f" If each is a participant, say columns={{'person': '{session}'}}."
         found.append(Doubt("person", sentence, f'[columns]\nperson = "{session}"'))
+    for role, words in zip(KEY_ROLES, zip(*parts, strict=True), strict=True):
+        if "" in words and any(words):
+            name = layout.column(role)
+            sentence = f"'{name}' of {path.name} is empty in some rows and not in others, which are"
+            sentence += " read as recordings of their own. Fill the column in."
+            found.append(Doubt("person" if role == "person" else "session", sentence))
     return [*found, *several]
 
 
