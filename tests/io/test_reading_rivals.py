@@ -4,6 +4,7 @@ columns that fit one role, rows of several recordings, and what is lost.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -329,3 +330,124 @@ def test_columns_that_may_say_what_is_lost_are_asked_about(tmp_path: Path, colum
     rows = [(STEP_MS * i, *p.tolist(), int(i % 9 < 2)) for i, p in enumerate(gaze())]
     found = Reading.of(table(tmp_path / "a.csv", [*GAZE, column], rows), **OPTIONS)
     assert found.asks(f"'{column}' of a.csv is not used", "which samples are lost")
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ((0, 0), "0"),
+        ((-1, -1), "-1"),
+        ((-999, -999), "-999"),
+        ((65535, 65535), "65535"),
+        ((2147483647, 2147483647), "2147483647"),
+        ((-1920, -1080), "-1920, -1080"),
+        ((-1, 540), "-1"),
+        ((1920, 1080), "1920, 1080"),
+    ],
+)
+def test_places_outside_of_the_screen_that_are_told_again_are_asked_about(
+    tmp_path: Path, code: tuple[float, float], said: str
+) -> None:
+    px = gaze(2000)
+    px[[100, 101, 900, 901]] = code
+    rows = [(STEP_MS * i, *p.tolist()) for i, p in enumerate(px)]
+    found = Reading.of(table(tmp_path / "a.csv", GAZE, rows), **OPTIONS)
+    assert found.asks("4 samples of a.csv are exactly", f"missing=[{said}]")
+
+
+def test_a_number_within_the_screen_that_is_told_again_is_asked_about(tmp_path: Path) -> None:
+    px = gaze(2000)
+    px[100:160] = 999
+    rows = [(STEP_MS * i, *p.tolist()) for i, p in enumerate(px)]
+    found = Reading.of(table(tmp_path / "a.csv", GAZE, rows), **OPTIONS)
+    assert found.asks("exactly (999, 999)", "missing=[999, 999]")
+
+
+SIDES = {
+    "left_valid right_valid": (1, 0),
+    "ValidityLeft ValidityRight": (1, 0),
+    "blink_left blink_right": (0, 1),
+    "pupil_left pupil_right": (3.5, 0),
+    "left_valid": (1, 0),
+}
+
+
+@pytest.mark.parametrize("columns", SIDES)
+@pytest.mark.parametrize("eyes", [False, True])
+def test_one_place_is_lost_where_all_eyes_that_say_so_are(
+    tmp_path: Path, columns: str, eyes: bool
+) -> None:
+    px, names, (good, bad) = gaze(), columns.split(), SIDES[columns]
+    lost = np.arange(ROWS) % 40 < 5
+    places = ["left_x_px", "left_y_px", "right_x_px", "right_y_px"] if eyes else []
+    rows = [
+        (
+            STEP_MS * i,
+            *p.tolist(),
+            *(p.tolist() * 2 if eyes else []),
+            *[bad if lost[i] else good] * len(names),
+        )
+        for i, p in enumerate(px)
+    ]
+    path = table(tmp_path / "a.csv", [*GAZE, *places, *names], rows)
+    (recording,) = Reading.of(path, **OPTIONS).recordings
+    assert np.array_equal(recording.valid, ~lost)
+
+
+@pytest.mark.parametrize("column", ["pupil", "PupilSize"])
+def test_a_pupil_with_negative_numbers_is_no_size_and_loses_nothing(
+    tmp_path: Path, column: str
+) -> None:
+    scores = np.random.default_rng(1).normal(0, 1, ROWS).round(3)
+    rows = [(STEP_MS * i, *p.tolist(), scores[i]) for i, p in enumerate(gaze())]
+    found = Reading.of(table(tmp_path / "a.csv", [*GAZE, column], rows), **OPTIONS)
+    assert found.recordings[0].valid.all()
+    assert found.recordings[0].pupil is None
+    assert found.asks(f"'{column}' of a.csv has negative numbers: it is no size")
+
+
+# --- places
+
+
+def wide(rows: int = ROWS) -> np.ndarray:
+    """Gaze in pixels all over the screen."""
+    places = np.random.default_rng(3).uniform([100, 100], [1800, 1000], (rows // 50, 2))
+    return np.round(np.repeat(places, 50, axis=0) + gaze(rows) % 7, 3)
+
+
+@pytest.mark.parametrize(
+    ("columns", "of", "words"),
+    [
+        (("x_px", "y_px"), lambda px: px - [960, 540], "look like pixels from the centre"),
+        (("x_px", "y_px"), lambda px: 2 * px, "lie outside of the screen"),
+        (("x_px", "y_px"), lambda px: px[:, ::-1], "lie outside of the screen"),
+        (("x_deg", "y_deg"), lambda px: px / 40, "are all positive"),
+    ],
+)
+def test_gaze_that_does_not_fit_its_unit_or_the_screen_is_asked_about(
+    tmp_path: Path, columns: tuple[str, str], of: Callable[[np.ndarray], np.ndarray], words: str
+) -> None:
+    rows = [(STEP_MS * i, *p.tolist()) for i, p in enumerate(of(wide()))]
+    found = Reading.of(table(tmp_path / "a.csv", ["t_ms", *columns], rows), **OPTIONS)
+    assert found.asks(words)
+
+
+@pytest.mark.parametrize("names", [("x", "y"), ("pos_x", "pos_y"), ("x_px", "y_px")])
+def test_a_pair_that_is_not_where_the_eyes_look_is_asked_about(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    px, mouse = wide(), wide()[::-1]
+    header = ["t_ms", *names, "left_x", "left_y", "right_x", "right_y"]
+    for other, asked in ((mouse, True), (px, False)):
+        rows = [
+            (STEP_MS * i, *o.tolist(), *p.tolist(), *p.tolist())
+            for i, (o, p) in enumerate(zip(other, px, strict=True))
+        ]
+        found = Reading.of(table(tmp_path / "a.csv", header, rows), **OPTIONS, unit="px")
+        assert found.asks("are not where the eyes look", "columns={'left_x': 'left_x'") == asked
+
+
+def test_fixations_are_not_taken_for_samples_in_silence(tmp_path: Path) -> None:
+    rows = [(330 * i, *p.tolist(), 250 + i) for i, p in enumerate(gaze(100))]
+    path = table(tmp_path / "a.csv", [*GAZE, "duration_ms"], rows)
+    assert Reading.of(path, **OPTIONS).asks("look like fixations, not samples of gaze")

@@ -209,8 +209,10 @@ def _one_person(
     column = columns.get("person") if isinstance(columns, Mapping) else None
     if column is None or any(h.person != person for h in handles):
         return []
-    sentence = f"'{column}' is '{person}' in all {len(files)} files. If they are of several people,"
-    sentence += f" say ignore=['{column}'], and the paths or another column name them."
+    sentence = (
+        f"'{column}' is '{person}' in all {len(files)} files. If they are of several people, say"
+        f" ignore=['{column}'], and the paths or another column name them."
+    )
     return [Doubt("person", sentence, f'ignore = ["{column}"]')]
 
 

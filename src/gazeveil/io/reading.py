@@ -321,9 +321,11 @@ def _load_named(
         ) from error
     faults = recording.metadata.get("time_faults", 0)
     if isinstance(faults, int) and faults > _MOST_FAULTS * len(recording):
-        words = f"{faults:,} of {len(recording):,} samples of {Path(source).name} are lost because"
-        words += " their times repeat or go back. If the clock is coarse, say rate_hz=; if rows are"
-        words += " out of order, sort them; if they are several trials, name their column."
+        words = (
+            f"{faults:,} of {len(recording):,} samples of {Path(source).name} are lost because"
+            " their times repeat or go back. If the clock is coarse, say rate_hz=; if rows are out"
+            " of order, sort them; if they are several trials, name their column."
+        )
         asked = (*recording.doubts, Doubt("clock", words, 'confirmed = ["loss"]'))
         recording = recording.with_(metadata={**recording.metadata, "doubts": asked})
     doubts = [d for d in recording.doubts if _key(d) not in told]

@@ -9,6 +9,7 @@ for "lost", and an eye that never moves beside one that does, are lost samples.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -65,15 +66,21 @@ _MOST_TURNS = 200
 # A code of a lost sample: its share of the samples, and the least number of them.
 _CODE_SHARE, _CODE_COUNT = 0.005, 5
 # Pairs that stand so often are no gaze; eyes so far apart do not look at one place.
-_REPEATED_SHARE, _REPEATED_WHOLE = 0.05, 0.2
+_REPEATED_SHARE, _REPEATED_WHOLE = 0.02, 0.2
 _APART_DEG = 5.0
+# Gaze that is further from the eyes than this share of their spread is something else.
+_PAIR_APART = 0.2
+# Rows that come more slowly and have a duration are fixations.
+_SAMPLES_HZ, _DURATION = 8.0, re.compile(r"dur|dauer|end", re.I)
+# Places outside of the screen: samples that are exactly there, and the share that may be.
+_LEAST_THERE, _MOST_OUTSIDE = 3, 0.1
 # A column of validity that lets fewer rows with gaze pass means it the other way round.
 _LEAST_VALID = 0.5
 _MOST_WORDS = 10_000
 #: Units that values of one kind fit.
 _FITS = {
     "px": ("px", "px-centred", "equirect"),
-    "px-centred": ("px-centred", "px"),
+    "px-centred": ("px-centred",),
     "fraction": ("fraction", "rad", "lonlat-rad", "vector", "vector-openxr", "deg"),
     "deg": ("deg", "lonlat", "rad", "lonlat-rad", "px-centred"),
 }
@@ -98,6 +105,7 @@ def first_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object]
         *_time_doubts(first, layout, options),
         *_unit_doubts(first, layout, options),
         *_valid_doubts(first, layout, options),
+        *_pair_doubts(first, layout, options),
         *_key_doubts(first, layout, options),
         # Of a table of many recordings all rows are looked at before anything is read.
         *(() if keyed else unused_validity(first.path.name, unused)),
@@ -117,15 +125,19 @@ def _key_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object])
             continue
         if column is None:
             name, count = others[0], len(set(first.words(others[0])))
-            sentence = f"'{name}' of {file} has {count} values in the first {len(first.cells)} rows"
-            sentence += " and is not used. If it tells recordings apart, say"
-            sentence += f" columns={{'{role}': '{name}'}}, else ignore=['{name}']."
+            sentence = (
+                f"'{name}' of {file} has {count} values in the first {len(first.cells)} rows and is"
+                f" not used. If it tells recordings apart, say columns={{'{role}': '{name}'}}, else"
+                f" ignore=['{name}']."
+            )
             doubts += [Doubt(topic, sentence, f'[columns]\n{role} = "{name}"')] * (count > 1)
             continue
         rivals = [n for n in others if not _say_the_same(first, n, column)]
         if rivals:
-            sentence = f"'{column}' of {file} is taken for the {role}, and {_listed(rivals)} may be"
-            sentence += f" it too. Say columns={{'{role}': ...}}, or ignore={rivals}."
+            sentence = (
+                f"'{column}' of {file} is taken for the {role}, and {_listed(rivals)} may be it"
+                f" too. Say columns={{'{role}': ...}}, or ignore={rivals}."
+            )
             lines = "\n".join(f'{role} = "{n}"' for n in (column, *rivals))
             doubts.append(Doubt(topic, sentence, f"[columns]\n{lines}"))
     return doubts
@@ -177,6 +189,15 @@ def _time_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object]
                 f'[units]\ntime = "{other}"',
             )
         )
+    lasting = [n for n in layout.unused if _DURATION.match(n)]
+    if rate_hz < _SAMPLES_HZ and lasting:
+        doubts.append(
+            Doubt(
+                "clock",
+                f"Rows of {first.path.name} come at {rate_hz:.2g} Hz, and {_listed(lasting)} stands"
+                " beside them: these look like fixations, not samples of gaze. Export the samples.",
+            )
+        )
     said_hz = options.get("rate_hz")
     if isinstance(said_hz, int | float) and not 0.8 < rate_hz / said_hz < 1.25:
         doubts.append(
@@ -222,6 +243,33 @@ def _unit_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object]
                 )
             ]
     return []
+
+
+def _pair_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object]) -> list[Doubt]:
+    """Doubts about a pair of gaze that is not where the eyes look, and about degrees that are all
+    positive.
+    """
+    pairs = gaze_of(first, dict(layout.columns), options)
+    places = [np.stack((x, y)) for _, _, x, y in pairs]
+    names, file = _listed(pairs[0][:2]), first.path.name
+    if layout.unit == "deg" and layout.space == "screen" and np.nanmin(places[0]) >= 0:
+        words = (
+            f"Degrees in {names} of {file} are all positive, and degrees of a screen count from its"
+            " centre. If they count from a corner, subtract its centre."
+        )
+        return [Doubt("unit", words, '[units]\ngaze = "deg"')]
+    if len(places) < 3 or layout.column("x") is None:
+        return []
+    eyes = np.stack(places[1:])
+    off = np.nanmedian(np.abs(places[0] - np.nanmean(eyes, axis=0)))
+    if off <= _PAIR_APART * np.nanstd(eyes):
+        return []
+    said = ", ".join(f"'{r}': '{n}'" for r, n in layout.columns if r[-2:] in ("_x", "_y"))
+    words = (
+        f"{names} of {file} are taken for gaze and are not where the eyes look: they may be a"
+        f" target or a mouse. If so, say columns={{{said}}}."
+    )
+    return [Doubt("unit", words, f'[columns]\nx = "{pairs[0][0]}"\ny = "{pairs[0][1]}"')]
 
 
 def _valid_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object]) -> list[Doubt]:
@@ -395,12 +443,13 @@ class FileSurvey:
         again = self.runs > len(self._parts) and self.runs * _LONG_RUN <= self.rows
         if not names:
             keys = _listed(n for r, n in self.layout.columns if r in KEY_ROLES)
-            sentence = f"The rows of {len(self._parts)} recordings of {file}, by {keys}, come in"
-            sentence += (
-                f" {self.runs} runs: what came again is read as one with what came first. If"
+            doubt = Doubt(
+                "session",
+                f"The rows of {len(self._parts)} recordings of {file}, by {keys}, come in"
+                f" {self.runs} runs: what came again is read as one with what came first. If that"
+                " is wrong, write a column 'trial' that counts on, and say"
+                " columns={'trial': ...}.",
             )
-            sentence += " that is wrong, write a column 'trial' that counts on, and say"
-            doubt = Doubt("session", f"{sentence} columns={{'trial': ...}}.")
             return [doubt] if again else []
         roles = self._proposed(names)
         said = ", ".join(f"'{r}': '{n}'" for r, n in roles.items())
@@ -447,9 +496,11 @@ class FileSurvey:
         """The doubt about flags that are the same in all rows of each recording."""
         names = [n for n, c in distinct.items() if c > 1 and not self.changes[n]]
         names = [n for n in names if n not in self.layout.unused]
-        sentence = f"{_listed(names)} of {file} never changes within a recording, and where it"
-        sentence += " calls one lost all its samples are. If it says something of trials and not of"
-        sentence += f" samples, say ignore={names}."
+        sentence = (
+            f"{_listed(names)} of {file} never changes within a recording, and where it calls one"
+            " lost all its samples are. If it says something of trials and not of samples, say"
+            f" ignore={names}."
+        )
         return [Doubt("validity", sentence, f"ignore = {_toml(names)}")] if names else []
 
     def _doubled(self, file: str) -> list[Doubt]:
@@ -487,7 +538,11 @@ class GazeSurvey:
     which of pupil and confidence were measured at all.
     """
 
-    measured: set[str] = field(default_factory=set)
+    layout: Layout
+    positive: set[str] = field(default_factory=set)
+    negative: dict[str, set[float]] = field(default_factory=dict)
+    outside: dict[str, Counter[complex]] = field(default_factory=dict)
+    far: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     codes: dict[str, dict[float, int]] = field(default_factory=dict)
     low: dict[str, float] = field(default_factory=dict)
@@ -498,12 +553,35 @@ class GazeSurvey:
 
     def add(self, frame: pl.DataFrame) -> None:
         """Take in the next rows."""
-        self.measured |= {r for r in SURE_ROLES if r in frame.columns and (frame[r] > 0).any()}
+        for role in [r for r in SURE_ROLES if r in frame.columns]:
+            self.positive |= {role} if (frame[role] > 0).any() else set()
+            below = frame[role].filter(frame[role] < 0).head(LEAST_ROWS)
+            self.negative.setdefault(role, set()).update(below)
         for eye in EYES:
             if f"{eye}x" not in frame.columns or f"{eye}y" not in frame.columns:
                 continue
             x, y = (frame[f"{eye}{axis}"].to_numpy() for axis in "xy")
             self._pair(eye, x, y)
+
+    @property
+    def edges(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Left and right, top and bottom of a screen of known size, else of everything."""
+        screen, unit = self.layout.screen, self.layout.unit
+        if screen is None or unit not in ("px", "px-centred", "fraction"):
+            return (-np.inf, np.inf), (-np.inf, np.inf)
+        sizes = (1.0, 1.0) if unit == "fraction" else (screen.width_px, screen.height_px)
+        width, height = ((-s / 2, s / 2) if unit == "px-centred" else (0.0, s) for s in sizes)
+        return width, height
+
+    @property
+    def relative(self) -> set[str]:
+        """Columns with several negative numbers: changes of a size, or z-scores, and no sizes."""
+        return {r for r, below in self.negative.items() if len(below) > 1}
+
+    @property
+    def measured(self) -> set[str]:
+        """Columns in which 0 means that there is no eye."""
+        return self.positive - self.relative
 
     def _pair(self, eye: str, x: Floats, y: Floats) -> None:
         seen = np.isfinite(x) & np.isfinite(y)
@@ -522,6 +600,12 @@ class GazeSurvey:
                 self.high[name] = max(self.high.get(name, -np.inf), float(values.max()))
                 is_whole = bool((values[:200] == np.round(values[:200])).all())
                 self.whole[eye] = self.whole.get(eye, True) and is_whole
+        inside = [(v > low) & (v < high) for v, (low, high) in zip((x, y), self.edges, strict=True)]
+        out = seen & ~(inside[0] & inside[1])
+        self.far[eye] = self.far.get(eye, 0) + int(np.count_nonzero(out))
+        places, times = np.unique(x[out] + 1j * y[out], return_counts=True)
+        again = {p: int(n) for p, n in zip(places, times, strict=True) if n >= _LEAST_THERE}
+        self.outside.setdefault(eye, Counter()).update(again)
         if eye not in self.top and rest.any():
             self.top[eye] = _commonest(x[rest], y[rest])
         if eye in self.top:
@@ -587,6 +671,38 @@ class GazeSurvey:
                     )
                 )
             doubts += self._repeated(eye, pair, file)
+            doubts += self._outside(eye, pair, file)
+        for name in sorted(filter(None, map(layout.column, self.relative))):
+            sentence = f"'{name}' of {file} has negative numbers: it is no size, and is not used."
+            doubts.append(Doubt("validity", sentence, f'ignore = ["{name}"]'))
+        return doubts
+
+    def _outside(self, eye: str, pair: str, file: str) -> list[Doubt]:
+        """Doubts about places outside of the screen, or on its edge: one that is told again and
+        again, and many.
+        """
+        n, places, codes = self.counts[eye], self.outside[eye], self.codes.get(eye, {})
+        known = {c for c, k in codes.items() if k >= max(_CODE_COUNT, _CODE_SHARE * n)}
+        again = [
+            (p, k) for p, k in places.most_common(4) if not (p.real == p.imag and p.real in known)
+        ]
+        doubts = []
+        for place, count in again if not self.whole.get(eye, True) else again[:1]:
+            x, y = place.real, place.imag
+            ways = [v for v, (a, b) in zip((x, y), self.edges, strict=True) if not a < v < b]
+            lost = ", ".join(f"{v:.10g}" for v in dict.fromkeys(ways))
+            sentence = (
+                f"{count} samples of {file} are exactly ({x:.10g}, {y:.10g}) in {pair}, outside of"
+                f" the screen or on its edge. If that means lost, say missing=[{lost}]."
+            )
+            doubts.append(Doubt("validity", sentence, f"[units]\nmissing = [{lost}]"))
+        far = self.far[eye] - sum(places.values())
+        if far > _MOST_OUTSIDE * n and not doubts:
+            sentence = (
+                f"{100 * far / n:.2g} % of the samples of {file} lie outside of the screen in"
+                f" {pair}. Check the unit, and say the screen= on which gaze was recorded."
+            )
+            doubts.append(Doubt("screen", sentence, "[screen]"))
         return doubts
 
     def _repeated(self, eye: str, pair: str, file: str) -> list[Doubt]:
