@@ -45,8 +45,8 @@ _TRACKER = re.compile(rf"(?:{_TRACKERS})(?![a-z]).*", re.I)
 _NOT_PEOPLE = re.compile(rf"^(?:{_TRACKER.pattern}|(?:{_KINDS})[\W_]*\d*)$", re.I)
 # What was looked at, with its number: no participant.
 _THING = re.compile(
-    r"(?:image|imagen|img|ima|bild|picture|pic|photo|foto|video|vid|clip|film|movie|trial|task|text|"
-    r"page|seite|item|stimulus|stim|scene|szene|condition|cond|bedingung|条件|图片|视频)[\W_]?"
+    r"(?:image|imagen|img|ima|bild|picture|pic|photo|foto|video|vid|clip|film|movie|trial|"
+    r"task|text|page|seite|item|stimulus|stim|scene|szene|condition|cond|bedingung|条件|图片|视频)[\W_]?"
     r"(?:\d+|[a-z])",
     re.I,
 )

@@ -253,8 +253,9 @@ def _mapping(
     present = {squeezed(n): n for n in names}
     for column in value:
         if squeezed(str(column)) not in present:
-            problem = f"there is no column '{column}' (columns: {listed(names)})"
-            raise FormatError(path, problem, f"Mend {name}=.")
+            raise FormatError(
+                path, f"there is no column '{column}' (columns: {listed(names)})", f"Mend {name}=."
+            )
     return tuple((present[squeezed(str(c))], str(word)) for c, word in value.items())
 
 
@@ -324,8 +325,11 @@ def _chosen_columns(path: Path, names: list[str], columns: object) -> dict[str, 
     present = {squeezed(n): n for n in names}
     for role, name in chosen.items():
         if squeezed(name) not in present:
-            problem = f"there is no column '{name}' for '{role}' (columns: {listed(names)})"
-            raise FormatError(path, problem, "Mend the columns= map.")
+            raise FormatError(
+                path,
+                f"there is no column '{name}' for '{role}' (columns: {listed(names)})",
+                "Mend the columns= map.",
+            )
     return {r: n if n in names else present[squeezed(n)] for r, n in chosen.items()}
 
 

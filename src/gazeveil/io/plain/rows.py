@@ -265,13 +265,10 @@ def _space(path: Path, layout: Layout, survey: GazeSurvey) -> tuple[Space, bool]
     if min(low) >= 0 and max(high) >= 90 and high[0] < 360 and high[1] < 180:
         return Sphere(), False
     if min(low) < -90 or high[0] >= 360 or high[1] >= 180:
-        problem = (
-            f"gaze runs from {low[0]:g} to {high[0]:g} (x) and from {low[1]:g} to {high[1]:g} (y),"
-            " which cannot be degrees"
-        )
         raise FormatError(
             path,
-            problem,
+            f"gaze runs from {low[0]:g} to {high[0]:g} (x) and from {low[1]:g} to {high[1]:g} (y),"
+            " which cannot be degrees",
             "If these are pixels, say unit='px' and give the screen; for longitude and latitude say"
             " unit='lonlat'.",
         )
