@@ -296,10 +296,10 @@ def test_recordings_that_are_named_after_trackers_are_pointed_out() -> None:
 
 
 def test_participants_that_no_other_part_can_be_are_read_without_a_question(tmp_path: Path) -> None:
-    names = tuple(f"{c}/{p}.csv" for c in ("sea", "city") for p in ("obs01", "obs02"))
+    names = tuple(f"{c}/{p}.csv" for c in ("img1", "img2") for p in ("obs01", "obs02"))
     cohort, said = heard(own_columns(tmp_path, names))
     assert sorted(cohort.people) == ["obs01", "obs02"]
-    assert cohort.stimuli == ("city", "sea")
+    assert cohort.stimuli == ("img1", "img2")
     assert not any("pattern=" in s for s in said)
     (fact,) = cohort.facts["person"]
     assert (fact.value, fact.origin) == ("{stimulus}/{person}.csv", "guessed")

@@ -255,8 +255,12 @@ def read_index(path: Path) -> dict[Path, dict[str, object]]:
     table = open_sheet(path, comment="")
     missing = [n for n in ("file", "person", "stimulus") if not table.has(n)]
     if missing:
-        problem = f"there is no column '{missing[0]}' (columns: {', '.join(table.names)})"
-        raise FormatError(path, problem, "An index has file, person and stimulus.", 1)
+        raise FormatError(
+            path,
+            f"there is no column '{missing[0]}' (columns: {', '.join(table.names)})",
+            "An index has file, person and stimulus.",
+            1,
+        )
     known = [n for n in (*KEY_NAMES, "rate_hz", "space", *SCREEN_SIZES) if table.has(n)]
     cells = {n: table.words(n) for n in known}
     root = path.parent.resolve()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle, Skipped, natural
 from gazeveil.gaze.facts import Doubt
 from gazeveil.io.dataset_file import FILE_NAME, read_index
-from gazeveil.io.parsing.naming import BY_PATH, PatternError
+from gazeveil.io.parsing.naming import BY_PATH, IN_FILE, PatternError
 from gazeveil.io.paths import copies, question_of
 from gazeveil.io.registry import Format, get, names, sniff
 from gazeveil.io.source import Head
@@ -143,7 +144,7 @@ def scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, objec
         raise scanned.misfit or FormatError(
             folder, f"no file of format {main.name} here has any rows", "Check the files."
         )
-    doubts += [*copies(files), *scanned.doubts]
+    doubts += [*copies(files), *_one_person(main, scanned.handles, options), *scanned.doubts]
     named = frozenset(p for reading in question.readings for p in reading.people)
     return Found(main, scanned.handles, tuple(skipped), options, guesses, tuple(doubts), named)
 
@@ -187,6 +188,32 @@ def _by_path(handles: Sequence[Handle]) -> list[Path]:
     """Files whose person was taken from their path, by the common rule."""
     files = [Path(h.source) for h in handles if h.facts.get("person") == BY_PATH]
     return list(dict.fromkeys(files))
+
+
+def _named_in(files: Sequence[str], person: str) -> bool:
+    top = len(os.path.commonpath(files))
+    return all(person in re.split(r"[\W_]+", f[top:]) for f in files)
+
+
+def _one_person(
+    main: Format, handles: Sequence[Handle], options: Mapping[str, object]
+) -> list[Doubt]:
+    """The doubt about tables that all name one person, where their paths may tell people apart."""
+    files = list(dict.fromkeys(h.source for h in handles))
+    people = {h.person for h in handles if h.facts.get("person") == IN_FILE}
+    # Where the paths name the person too, the files are one person's.
+    if main.describe is None or len(files) < 2 or len(people) != 1 or _named_in(files, *people):
+        return []
+    (person,) = people
+    columns = main.describe(Path(files[0]), options)["columns"]
+    column = columns.get("person") if isinstance(columns, Mapping) else None
+    if column is None or any(h.person != person for h in handles):
+        return []
+    sentence = (
+        f"'{column}' is '{person}' in all {len(files)} files. If they are of several people, say"
+        f" ignore=['{column}'], and the paths or another column name them."
+    )
+    return [Doubt("person", sentence, f'ignore = ["{column}"]')]
 
 
 def scan_index(

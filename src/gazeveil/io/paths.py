@@ -2,8 +2,10 @@
 each reading gives.
 
 A path is read without a question only where one of its parts alone looks like a participant in all
-files (`p01`, `sub-03`, `VP 7`, `被试01`). Otherwise a folder is the person and a file the stimulus,
-as documented, and the other ways to read the paths are shown with their counts.
+files (`p01`, `sub-03`, `被试01`) and no other part can be one: beside `anna` or `101`, `S01`
+may be a scene, and beside folders of sites `sub-01` may be two people. Otherwise the part that is
+most like a participant is taken, or a folder is the person and a file the stimulus, as documented,
+and the other ways to read the paths are shown with their counts.
 """
 
 from __future__ import annotations
@@ -39,11 +41,19 @@ _KINDS = (
     "device|glasses|left|right|eye|data|raw|csv|recordings?|gaze|samples?|exports?|session|train|"
     "test|control|patients?|condition|block|trial"
 )
-_NOT_PEOPLE = re.compile(rf"^(?:(?:{_TRACKERS})(?![a-z]).*|(?:{_KINDS})[\W_]*\d*)$", re.I)
+_TRACKER = re.compile(rf"(?:{_TRACKERS})(?![a-z]).*", re.I)
+_NOT_PEOPLE = re.compile(rf"^(?:{_TRACKER.pattern}|(?:{_KINDS})[\W_]*\d*)$", re.I)
+# What was looked at, with its number: no participant.
+_THING = re.compile(
+    r"(?:image|imagen|img|ima|bild|picture|pic|photo|foto|video|vid|clip|film|movie|trial|"
+    r"task|text|page|seite|item|stimulus|stim|scene|szene|condition|cond|bedingung|条件|图片|视频)[\W_]?"
+    r"(?:\d+|[a-z])",
+    re.I,
+)
 # Parts of a file name: a date, a participant with its number, or what stands between joints.
 _TOKEN = re.compile(rf"{_DATE.pattern}|(?:{_PERSON_WORDS})[_\-. ]?\d+(?![^\W_])|[^_\-. ]+", re.I)
 _LETTERS_AND_DIGITS = re.compile(r"[^\W\d_]+\d+")
-_MOST_SHOWN, _MOST_READINGS = 4, 3
+_MOST_SHOWN, _MOST_READINGS = 4, 4
 #: Topic of the doubt about copies.
 COPY = "copy"
 #: Files of one size are compared by content, up to this many bytes in all.
@@ -88,17 +98,13 @@ class PathReading:
 
 @dataclass(frozen=True)
 class PathQuestion:
-    """What paths say of who looked at what: the readings, of which the first is taken, and whether
-    it is clear.
+    """What paths say of who looked at what: the readings, of which the first is taken, whether it
+    is clear, and the pattern to read with, None where the documented rule is taken.
     """
 
     readings: tuple[PathReading, ...]
-    clear: bool
-
-    @property
-    def pattern(self) -> str | None:
-        """The pattern to read with; None where the documented rule is taken."""
-        return self.readings[0].pattern if self.clear and self.readings else None
+    clear: bool = False
+    pattern: str | None = None
 
     def doubts(self) -> list[Doubt]:
         """The question in one sentence, where there is one."""
@@ -107,14 +113,17 @@ class PathQuestion:
         taken, *others = self.readings
         odd = sum(bool(_NOT_PEOPLE.match(p)) for p in taken.people) >= 0.5 * len(taken.people)
         text = (
-            f"The people were taken from folders ({taken.counts})."
+            f"The people were taken from parts of the paths, {taken.pattern!r} ({taken.counts})."
+            if self.pattern is not None
+            else f"The people were taken from folders ({taken.counts})."
             if "/" in taken.pattern
             else f"Every file was taken for a person of its own ({taken.counts})."
         )
         if odd:
             text += " These look like trackers or kinds of data, not people."
         ways = [f"pattern={r.pattern!r} ({r.counts})" for r in others]
-        text += f" The paths may also mean {' or '.join(ways)}." if ways else ""
+        ways = ways or ["one person, which person= says,"]
+        text += f" The paths may also mean {' or '.join(ways)}."
         text += " Say the right pattern=, as an option or in dataset.toml."
         lines = [f"pattern = {_quoted(r.pattern)}  # {r.counts}" for r in self.readings]
         return [Doubt("person", text, "\n".join(lines))]
@@ -159,45 +168,68 @@ class _Parts:
 def question_of(files: Sequence[Path], root: Path) -> PathQuestion:
     """What the paths of recordings below `root` say of who looked at what."""
     if not files or not all(f.is_relative_to(root) for f in files):
-        return PathQuestion((), False)
-    places = [PurePosixPath(f.relative_to(root).as_posix()) for f in files]
+        return PathQuestion(())
     default = _default(files, root)
-    parts = [_Parts.of(p) for p in places]
+    parts = [_Parts.of(PurePosixPath(f.relative_to(root).as_posix())) for f in files]
     if len({p.shape for p in parts}) > 1:
-        return PathQuestion((default,) if len(files) > 1 else (), False)
-    columns = list(zip(*(p.fields for p in parts), strict=True))
+        return PathQuestion((default,) if len(files) > 1 else ())
+    columns, depth = list(zip(*(p.fields for p in parts), strict=True)), len(parts[0].folders)
     named = [i for i, c in enumerate(columns) if all(_PERSON.fullmatch(w) for w in c)]
     # What is the same in all files tells nobody apart, however it looks.
     varying = [i for i in named if len(set(columns[i])) > 1 or len(files) == 1]
     distinct = {columns[i]: i for i in reversed(varying)}
-    readings = [r for i in distinct.values() if (r := _reading(files, root, parts, i)) is not None]
-    if len(readings) == 1 and _is_clear(columns, varying, len(parts[0].folders)):
-        return PathQuestion((readings[0],), True)
+    found = [(i, r) for i in distinct.values() if (r := _reading(files, root, parts, {i}))]
+    leading: list[PathReading] = []
+    others: list[PathReading | None] = []
+    if len(found) == 1:
+        ((person, reading),) = found
+        rivals = _rivals(columns, person)
+        if not rivals:
+            return PathQuestion((reading,), True, reading.pattern)
+        leading = [reading] if _leads(columns[person], person, rivals, depth) else []
+        others = [reading, _reading(files, root, parts, {person, *rivals})]
     if len(files) == 1:
-        return PathQuestion((), False)
+        return PathQuestion(())
     recurring = [i for i, c in enumerate(columns) if 1 < len(set(c)) < len(c) or i in varying]
-    others = [_reading(files, root, parts, i) for i in recurring]
-    if parts[0].folders:
+    others += [_reading(files, root, parts, {i}) for i in recurring]
+    if depth:
         others.append(PathReading.of("{stimulus}/{person}" + parts[0].ending, files, root))
-    unlike = {r.people: r for r in others if r is not None and set(r.people) != set(default.people)}
-    return PathQuestion((default, *list(unlike.values())[: _MOST_READINGS - 1]), False)
+    unlike: dict[frozenset[str], PathReading] = {}
+    for other in (*leading, default, *others):
+        if other is not None:
+            unlike.setdefault(frozenset(other.people), other)
+    shown = tuple(unlike.values())[:_MOST_READINGS]
+    return PathQuestion(shown, False, shown[0].pattern if leading else None)
 
 
-def _is_clear(columns: Sequence[tuple[str, ...]], named: Sequence[int], depth: int) -> bool:
-    """Whether parts that look like participants can be nothing else: a short word (`s1`) may be a
-    scene or a session, unless nothing else could be a name, or it has two digits and is a folder
-    or begins a file name.
+def _rivals(columns: Sequence[tuple[str, ...]], person: int) -> list[int]:
+    """Parts of paths that may be the person as well as one that looks like it, or without which
+    two people are one: what varies otherwise than the person and is no date, session, tracker or
+    thing that was looked at. Behind a word that means participants alone (`sub-01`) nothing is one,
+    and before it only what varies for one of them.
     """
-    if any(all(_CLEAR.fullmatch(w) for w in columns[i]) for i in named):
+    people = columns[person]
+    sure = all(_CLEAR.fullmatch(w) for w in people)
+    found = []
+    for i, column in enumerate(columns):
+        pairs, kinds = len(set(zip(people, column, strict=True))), len(set(column))
+        differs = pairs > len(set(people)) or (not sure and 1 < kinds < pairs)
+        other = all(
+            any(k.fullmatch(w) for k in (_DATE, _SESSION, _THING, _TRACKER)) for w in column
+        )
+        if differs and not other and not (sure and i > person):
+            found.append(i)
+    return found
+
+
+def _leads(people: Sequence[str], person: int, rivals: Sequence[int], depth: int) -> bool:
+    """Whether a part that looks like a participant is taken in spite of rivals: it means nothing
+    else, or it has two digits and is a folder or begins a file name.
+    """
+    if all(_CLEAR.fullmatch(w) for w in people):
         return True
-    names = [
-        i
-        for i, c in enumerate(columns)
-        if i not in named and len(set(c)) > 1 and all(w.isalpha() for w in c)
-    ]
-    numbered = {i for i in named if all(_NUMBERED.fullmatch(w) for w in columns[i])}
-    in_front = depth in numbered and not any(i < depth for i in names)
-    return not names or in_front or any(i < depth for i in numbered)
+    in_front = person <= depth and person < min(rivals)
+    return in_front and all(_NUMBERED.fullmatch(w) for w in people)
 
 
 def _default(files: Sequence[Path], root: Path) -> PathReading:
@@ -211,16 +243,16 @@ def _default(files: Sequence[Path], root: Path) -> PathReading:
 
 
 def _reading(
-    files: Sequence[Path], root: Path, parts: Sequence[_Parts], person: int
+    files: Sequence[Path], root: Path, parts: Sequence[_Parts], person: set[int]
 ) -> PathReading | None:
-    """The reading in which one part is the person; None where it tells recordings not apart."""
-    meant = [p.fields[person] for p in parts]
+    """The reading in which these parts are the person; None where it tells recordings not apart."""
+    meant = ["_".join(dict.fromkeys(p.fields[i] for i in sorted(person))) for p in parts]
     found = (PathReading.of(_pattern(parts, person, d), files, root, meant) for d in (False, True))
     return next((r for r in found if r is not None), None)
 
 
-def _pattern(parts: Sequence[_Parts], person: int, dated: bool) -> str:
-    """The pattern in which one part is the person, sessions are sessions, dates nothing unless
+def _pattern(parts: Sequence[_Parts], person: set[int], dated: bool) -> str:
+    """The pattern in which these parts are the person, sessions are sessions, dates nothing unless
     `dated`, and what else varies is the stimulus or, of folders beside such a file name, the task.
     """
     first = parts[0]
@@ -229,7 +261,7 @@ def _pattern(parts: Sequence[_Parts], person: int, dated: bool) -> str:
     words: list[str] = []
     free: list[int] = []
     for i, column in enumerate(columns):
-        if i == person or (column == columns[person] and len(set(column)) > 1):
+        if i in person or (len(set(column)) > 1 and column in [columns[p] for p in person]):
             words.append("{person}")
         elif len(set(column)) == 1 and i < depth:
             words.append("{}")
@@ -297,13 +329,14 @@ def _same(files: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
 
 
 def spelling_doubts(people: Iterable[str]) -> list[Doubt]:
-    """The doubt about people whose names differ in case, blanks or the form of Unicode alone (a Mac
-    and a PC write the same accent in two ways).
+    """The doubt about people whose names differ in case, blanks, zeros (`1`, `01`, `1.0`) or the
+    form of Unicode alone (a Mac and a PC write the same accent in two ways).
     """
     spelled: dict[str, dict[str, None]] = {}
     for person in people:
         # The canonical form first: folding case may undo it.
         plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", person).casefold())
+        plain = re.sub(r"(?<![\d.])0+(?=\d)|(?<=\d)\.0+$", "", plain.strip())
         key = "".join(c for c in plain if not c.isspace() and unicodedata.category(c) != "Cf")
         spelled.setdefault(key, {})[person] = None
     alike = [tuple(names) for names in spelled.values() if len(names) > 1]
@@ -311,6 +344,6 @@ def spelling_doubts(people: Iterable[str]) -> list[Doubt]:
         return []
     first = " and ".join(ascii(name[:40]) for name in alike[0][:3])
     more = f", and {len(alike) - 1} more such" if len(alike) > 1 else ""
-    sentence = f"The people {first}{more} differ in case, blanks or accents alone. If they are one"
-    sentence += " person, what is promised per person is wrong: give them one name."
+    sentence = f"The people {first}{more} differ in case, blanks, zeros or accents alone. If they"
+    sentence += " are one person, what is promised per person is wrong: give them one name."
     return [Doubt("person", sentence)]

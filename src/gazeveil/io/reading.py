@@ -29,6 +29,8 @@ COMMON_OPTIONS = frozenset({"people", "clash", "index", "frame", "stimuli", "con
 
 #: Files that a sentence names; `cohort.skipped` has them all.
 _MOST_NAMED = 8
+#: Share of the samples of a recording that may be lost by their times without a word.
+_MOST_FAULTS = 0.01
 
 
 class ReadingWarning(UserWarning):
@@ -317,6 +319,15 @@ def _load_named(
         raise FormatError(
             source, str(error).rstrip("."), "Mend the file or leave it out."
         ) from error
+    faults = recording.metadata.get("time_faults", 0)
+    if isinstance(faults, int) and faults > _MOST_FAULTS * len(recording):
+        words = (
+            f"{faults:,} of {len(recording):,} samples of {Path(source).name} are lost because"
+            " their times repeat or go back. If the clock is coarse, say rate_hz=; if rows are out"
+            " of order, sort them; if they are several trials, name their column."
+        )
+        asked = (*recording.doubts, Doubt("clock", words, 'confirmed = ["loss"]'))
+        recording = recording.with_(metadata={**recording.metadata, "doubts": asked})
     doubts = [d for d in recording.doubts if _key(d) not in told]
     screen = recording.facts.get("screen")
     if screen is not None and screen.origin == GUESSED and "screen" not in told:

@@ -10,7 +10,6 @@ MiB may not be more than 200 times its own size (tables of gaze shrink 3 to 20 t
 from __future__ import annotations
 
 import gzip
-import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -92,20 +91,17 @@ def read_bytes(path: Path) -> bytes:
         For a missing file, an empty one, one beyond the limits above, or an archive that ends early
         or is damaged.
     """
-    _refuse_special(path)
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise _too_large(path)
-        data = path.read_bytes()
-    except OSError as error:
-        raise cannot_open(path, error) from error
-    if data.startswith(_GZIP):
-        try:
-            data = _unzip(path, data)
-        except EOFError as error:
-            raise _cut(path) from error
-        except (OSError, zlib.error) as error:
-            raise _damaged(path) from error
+    pieces, total = [], 0
+    for piece in byte_pieces(path, _PIECE_BYTES):
+        total += len(piece)
+        if max(total, path.stat().st_size) > MOST_BYTES:
+            raise FormatError(
+                path,
+                f"it holds more than {MOST_BYTES >> 30} GiB",
+                "Split it by person or stimulus, or convert it to Parquet.",
+            )
+        pieces.append(piece)
+    data = b"".join(pieces)
     if not data.strip():
         raise FormatError(
             path, "the file is empty", "Copy it again from the tracker or the archive."
@@ -137,12 +133,21 @@ def byte_pieces(path: Path, size: int) -> Iterator[bytes]:
                 while piece := archive.read(size):
                     total += len(piece)
                     if total > RATIO_FROM_BYTES and total > most:
-                        raise _too_dense(path)
+                        raise FormatError(
+                            path,
+                            f"it unzips to more than {MOST_RATIO} times its size, which no"
+                            " recording does",
+                            "Check where the file comes from.",
+                        )
                     yield piece
     except EOFError as error:
-        raise _cut(path) from error
+        raise FormatError(
+            path, "the gzip archive ends early", "Copy the file again; it was cut in transfer."
+        ) from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise _damaged(path) from error
+        raise FormatError(
+            path, "the gzip archive is damaged", "Copy the file again and compare checksums."
+        ) from error
     except OSError as error:
         raise cannot_open(path, error) from error
 
@@ -151,48 +156,6 @@ def cannot_open(path: Path, error: OSError) -> FormatError:
     """What is raised where the system does not open a file."""
     return FormatError(
         path, f"cannot be opened ({error.strerror})", "Check the path and the permissions."
-    )
-
-
-def _cut(path: Path) -> FormatError:
-    return FormatError(
-        path, "the gzip archive ends early", "Copy the file again; it was cut in transfer."
-    )
-
-
-def _damaged(path: Path) -> FormatError:
-    return FormatError(
-        path, "the gzip archive is damaged", "Copy the file again and compare checksums."
-    )
-
-
-def _too_dense(path: Path) -> FormatError:
-    return FormatError(
-        path,
-        f"it unzips to more than {MOST_RATIO} times its size, which no recording does",
-        "Check where the file comes from.",
-    )
-
-
-def _unzip(path: Path, data: bytes) -> bytes:
-    """The archive's content, piece by piece, so that a small file cannot fill the memory."""
-    pieces, total = [], 0
-    with gzip.GzipFile(fileobj=io.BytesIO(data)) as archive:
-        while piece := archive.read(_PIECE_BYTES):
-            total += len(piece)
-            if total > MOST_BYTES:
-                raise _too_large(path)
-            if total > RATIO_FROM_BYTES and total > MOST_RATIO * len(data):
-                raise _too_dense(path)
-            pieces.append(piece)
-    return b"".join(pieces)
-
-
-def _too_large(path: Path) -> FormatError:
-    return FormatError(
-        path,
-        f"it holds more than {MOST_BYTES >> 30} GiB",
-        "Split it by person or stimulus, or convert it to Parquet.",
     )
 
 

@@ -106,13 +106,19 @@ def write_table(table: TableLike, path: str | Path) -> Path:
             "counts": dict(table.counts),
         }
     )
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if kind == "parquet":
-        frame.write_parquet(place, metadata={_META: note})
-    else:
-        frame.write_csv(place, separator="\t" if kind == "tsv" else ",")
+    _write(frame, place, kind, {_META: note})
+    if kind != "parquet":
         _beside(place).write_text(note + "\n", encoding="utf-8")
     return place
+
+
+def _write(frame: pl.DataFrame, place: Path, kind: str, about: dict[str, str]) -> None:
+    """Write a frame as `parquet`, which alone has room for what is said of it, `csv` or `tsv`."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "parquet":
+        frame.write_parquet(place, metadata=about)
+    else:
+        frame.write_csv(place, separator="\t" if kind == "tsv" else ",")
 
 
 def table_frame(table: TableLike, place: str | Path = "A feature table") -> pl.DataFrame:
@@ -243,11 +249,7 @@ def write_maps(maps: Mapping[str, MapParts], path: Path) -> Path:
     """
     suffix = table_suffix(path, "a table of maps")
     frame = pl.concat([_frame(stimulus, *parts) for stimulus, parts in maps.items()])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if suffix == "parquet":
-        frame.write_parquet(path)
-    else:
-        frame.write_csv(path, separator="\t" if suffix == "tsv" else ",")
+    _write(frame, path, suffix, {})
     return path
 
 
@@ -282,9 +284,5 @@ def write_events(rows: Iterable[tuple[RecordingKey, Events]], path: Path) -> int
         )
         frames.append(frame.select(*(pl.lit(v).alias(k) for k, v in keys.items()), pl.all()))
     table = pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if suffix == ".csv":
-        table.write_csv(path)
-    else:
-        table.write_parquet(path)
+    _write(table, path, suffix[1:], {})
     return table.height

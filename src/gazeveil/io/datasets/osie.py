@@ -61,11 +61,12 @@ def load(path: Path, image: int, person: int, screen: Screen | None = None) -> R
     name, people = _images(path)[image]
     x_px, y_px, durations = people[person]
     if not len(x_px) == len(y_px) == len(durations):
-        problem = (
+        raise FormatError(
+            path,
             f"image '{name}', person {person + 1}: fix_x, fix_y and fix_duration have lengths"
-            f" {len(x_px)}, {len(y_px)}, {len(durations)}"
+            f" {len(x_px)}, {len(y_px)}, {len(durations)}",
+            "Copy the file again from the publisher.",
         )
-        raise FormatError(path, problem, "Copy the file again from the publisher.")
     space = screen or SCREEN
     x_deg, y_deg = space.from_px(x_px, y_px)
     onset, offset = cumulated_ns(durations)

@@ -139,13 +139,10 @@ def load(path: Path, person: str, video: str, session: str, interval_s: float) -
     for column, word in (("frame_word", "frame"), ("forward_word", "forward"), ("eye_word", "eye")):
         wrong = [i for i, w in enumerate(table.words(column)) if w != word]
         if wrong:
-            problem = (
-                f"the line does not read 'frame,<n>,forward,<x>,<y>,eye,<x>,<y>' ('{word}' is"
-                " missing)"
-            )
             raise FormatError(
                 path,
-                problem,
+                f"the line does not read 'frame,<n>,forward,<x>,<y>,eye,<x>,<y>' ('{word}' is"
+                " missing)",
                 "The file was cut or edited; copy it again or remove the line.",
                 table.line_of(wrong[0]),
             )

@@ -4,7 +4,8 @@ all vendor readers share.
 Where the file itself does not say, the person is the folder the file lies in and the stimulus the
 file name without its suffix; a file that lies directly in the folder that was asked for names both.
 `pattern="{person}/{stimulus}.csv"` reads other layouts: its fields are `person`, `stimulus`,
-`session` and `task`, and `{}` stands for any text that does not matter.
+`session` and `task`, and `{}` stands for any text that does not matter. A field that stands twice
+is one text, or texts that are joined: `{person}/{person}.csv` reads `site1/p01.csv` as `site1_p01`.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from gazeveil.io.source import stem
 #: Options every vendor reader takes.
 OPTIONS = frozenset({"person", "stimulus", "session", "task", "pattern"})
 
-#: Facts of names from a path: by the common rule, and by a format's own.
+#: Facts of names: from a path by the common rule, from the file, and by a format's own rule.
 BY_PATH = Fact(PATH, GUESSED)
+IN_FILE = Fact("its content", FILE)
 _BY_FORMAT = Fact(PATH, GUESSED, "rule of the format")
 _FIELD = re.compile(r"\{(person|stimulus|session|task|)\}")
 
@@ -122,7 +124,7 @@ class NamingOptions:
         for name in KEY_NAMES:
             for value, fact in (
                 (from_path.get(name), by_path),
-                (file_says.get(name), Fact("its content", FILE)),
+                (file_says.get(name), IN_FILE),
                 (getattr(self, name), Fact("an option", SAID)),
             ):
                 if value:
@@ -134,29 +136,40 @@ class NamingOptions:
     def _from_pattern(self, path: Path, root: Path) -> dict[str, str]:
         assert self.pattern is not None
         pattern = self.pattern[:-3] if self.pattern.lower().endswith(".gz") else self.pattern
-        expression, last, fields = "", 0, set()
-        for found in _FIELD.finditer(pattern):
-            expression += re.escape(pattern[last : found.start()])
-            name = found[1]
-            expression += (
-                f"(?P={name})" if name in fields else (f"(?P<{name}>[^/]+?)" if name else "[^/]*?")
-            )
-            if name:
-                fields.add(name)
-            last = found.end()
-        expression += re.escape(pattern[last:])
         place = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
         place = place[:-3] if place.lower().endswith(".gz") else place
-        # A pattern may name more folders than lie below the root that was asked for.
-        for text in (place, path.resolve().as_posix().removesuffix(".gz")):
-            match = re.search(f"(?:^|/){expression}$", text)
-            if match is not None:
-                return match.groupdict()
+        for joined in (False, True):
+            expression = _expression(pattern, joined)
+            # A pattern may name more folders than lie below the root that was asked for.
+            for text in (place, path.resolve().as_posix().removesuffix(".gz")):
+                match = re.search(f"(?:^|/){expression}$", text)
+                if match is not None:
+                    found: dict[str, str] = {}
+                    for name, word in match.groupdict().items():
+                        field_name = name.rstrip("_")
+                        found[field_name] = "_".join(w for w in (found.get(field_name), word) if w)
+                    return found
         raise PatternError(
             path,
             f"its path does not fit the pattern '{self.pattern}'",
             "Change the pattern, or leave it out and give person= and stimulus=.",
         )
+
+
+def _expression(pattern: str, joined: bool) -> str:
+    """A pattern as a regular expression, in which a field that stands twice is one text, or with
+    `joined` several in groups `person`, `person_`, ...
+    """
+    expression, last, fields = "", 0, list[str]()
+    for found in _FIELD.finditer(pattern):
+        name = found[1]
+        group = f"(?P<{name}{'_' * fields.count(name)}>[^/]+?)" if name else "[^/]*?"
+        again = bool(name) and name in fields and not joined
+        expression += re.escape(pattern[last : found.start()])
+        expression += f"(?P={name})" if again else group
+        fields.append(name)
+        last = found.end()
+    return expression + re.escape(pattern[last:])
 
 
 def naming_options(**options: object) -> NamingOptions:

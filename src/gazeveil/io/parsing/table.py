@@ -166,9 +166,11 @@ class Table:
         """
         name = self.name(*wanted)
         if name is None:
-            problem = f"there is no column '{wanted[0]}' (columns: {listed(self.names)})"
             raise FormatError(
-                self.path, problem, "Check the export settings or the column map.", self.first_line
+                self.path,
+                f"there is no column '{wanted[0]}' (columns: {listed(self.names)})",
+                "Check the export settings or the column map.",
+                self.first_line,
             )
         return name
 
@@ -351,12 +353,12 @@ class Table:
         """Times that do not fit 64 bits would wrap around to other times."""
         if len(nanoseconds) and nanoseconds.max() > MOST_NS:
             row = int(nanoseconds.argmax())
-            problem = (
-                f"'{printable(self.frame[name][row])}' in column '{name}' is too large for a time"
-                f" in {unit}"
-            )
             raise FormatError(
-                self.path, problem, "Check the unit, or mend the line.", self.line_of(row)
+                self.path,
+                f"'{printable(self.frame[name][row])}' in column '{name}' is too large for a time"
+                f" in {unit}",
+                "Check the unit, or mend the line.",
+                self.line_of(row),
             )
 
     def _numbered(self) -> Iterator[tuple[int, str]]:

@@ -9,7 +9,8 @@ for "lost", and an eye that never moves beside one that does, are lost samples.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,13 +29,14 @@ from gazeveil.io.plain.guess import (
     missing_of,
     time_unit_of,
 )
-from gazeveil.io.plain.layout import Layout
+from gazeveil.io.plain.layout import Layout, chosen_columns
 from gazeveil.io.plain.roles import (
     EYES,
     FLAG_ROLES,
+    KEY_ROLES,
     PUPIL_ROLES,
-    VALIDITY_WORDS,
-    key_role,
+    key_columns,
+    may_say_lost,
     squeezed,
 )
 from gazeveil.io.plain.text import LEAST_ROWS, FirstRows
@@ -45,26 +47,40 @@ SURE_ROLES = ("confidence", *PUPIL_ROLES)
 _JUMP_STEPS = 20
 # Columns that separate recordings change at breaks of the clock, with few exceptions.
 _AT_BREAKS = 0.9
-# Columns with such a name may separate recordings, if they hold long runs of one word.
+# Columns with such a name may separate recordings, if they hold long runs of one word; others, if
+# the runs are as long in seconds too.
 _MAY_SEPARATE = re.compile(
     r"(?:id|code|name|item|page|condition|cond|block|phase|group|site|run|round|section|level|"
     r"list|question|text|sentence|paragraph|version|set|file|recording|bedingung|gruppe|条件)"
     r"(?:s|id|no|nr|num|number|name|index|idx|order)*"
 )
-_PERSON_LIKE = re.compile(r"(?:id|code|name|who|wer|user|姓名|编号)(?:no|nr|number|name)*")
-_LONG_RUN = 50
+_PERSON_LIKE = re.compile(
+    r"(?:id|code|name|who|wer|user|sujeto|sujet|participante?|student|kind|child|driver|fahrer|"
+    r"email|kürzel|proefpersoon|deelnemer|soggetto|pseudonym|姓名|编号)(?:no|nr|id|number|name|code)*"
+)
+_EYE_WORDS = frozenset({"l", "r", "left", "right", "links", "rechts"})
+_LONG_RUN, _LONG_RUN_S = 50, 1.0
+_FRACTION = re.compile(r"[-+]?\d*[.,]\d+(?:e[-+]?\d+)?", re.I)
+# Words that take turns: at most so many, in nearly all rows.
+_MOST_TURNS = 200
 # A code of a lost sample: its share of the samples, and the least number of them.
 _CODE_SHARE, _CODE_COUNT = 0.005, 5
 # Pairs that stand so often are no gaze; eyes so far apart do not look at one place.
-_REPEATED_SHARE, _REPEATED_WHOLE = 0.05, 0.2
+_REPEATED_SHARE, _REPEATED_WHOLE = 0.02, 0.2
 _APART_DEG = 5.0
+# Gaze that is further from the eyes than this share of their spread is something else.
+_PAIR_APART = 0.2
+# Rows that come more slowly and have a duration are fixations.
+_SAMPLES_HZ, _DURATION = 8.0, re.compile(r"dur|dauer|end", re.I)
+# Places outside of the screen: samples that are exactly there, and the share that may be.
+_LEAST_THERE, _MOST_OUTSIDE = 3, 0.1
 # A column of validity that lets fewer rows with gaze pass means it the other way round.
-_LEAST_VALID = 0.05
+_LEAST_VALID = 0.5
 _MOST_WORDS = 10_000
 #: Units that values of one kind fit.
 _FITS = {
     "px": ("px", "px-centred", "equirect"),
-    "px-centred": ("px-centred", "px"),
+    "px-centred": ("px-centred",),
     "fraction": ("fraction", "rad", "lonlat-rad", "vector", "vector-openxr", "deg"),
     "deg": ("deg", "lonlat", "rad", "lonlat-rad", "px-centred"),
 }
@@ -82,13 +98,59 @@ def first_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object]
     """Doubts about the layout of a file, from its first rows."""
     if len(first.cells) < LEAST_ROWS:
         return []
+    keyed = any(r in KEY_ROLES for r, _ in layout.columns)
+    unused = {n: len(set(first.words(n))) for n in layout.unused}
     return [
         *_y_doubts(first, layout),
         *_time_doubts(first, layout, options),
         *_unit_doubts(first, layout, options),
         *_valid_doubts(first, layout, options),
-        *unused_validity(first.path.name, {n: len(set(first.words(n))) for n in layout.unused}),
+        *_pair_doubts(first, layout, options),
+        *_key_doubts(first, layout, options),
+        # Of a table of many recordings all rows are looked at before anything is read.
+        *(() if keyed else unused_validity(first.path.name, unused)),
     ]
+
+
+def _key_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object]) -> list[Doubt]:
+    """Doubts about columns that name recordings: two that fit one role and say different things,
+    and those that have too many words to be used.
+    """
+    doubts, file = [], first.path.name
+    said = {*chosen_columns(options), *options}
+    for role, names in key_columns((*dict(layout.columns).values(), *layout.unused)).items():
+        column, topic = layout.column(role), "person" if role == "person" else "session"
+        others = [n for n in names if n in layout.unused]
+        if role in said or not others:
+            continue
+        if column is None:
+            name, count = others[0], len(set(first.words(others[0])))
+            sentence = (
+                f"'{name}' of {file} has {count} values in the first {len(first.cells)} rows and is"
+                f" not used. If it tells recordings apart, say columns={{'{role}': '{name}'}}, else"
+                f" ignore=['{name}']."
+            )
+            doubts += [Doubt(topic, sentence, f'[columns]\n{role} = "{name}"')] * (count > 1)
+            continue
+        rivals = [n for n in others if not _say_the_same(first, n, column)]
+        if rivals:
+            sentence = (
+                f"'{column}' of {file} is taken for the {role}, and {_listed(rivals)} may be it"
+                f" too. Say columns={{'{role}': ...}}, or ignore={rivals}."
+            )
+            lines = "\n".join(f'{role} = "{n}"' for n in (column, *rivals))
+            doubts.append(Doubt(topic, sentence, f"[columns]\n{lines}"))
+    return doubts
+
+
+def _say_the_same(first: FirstRows, one: str, other: str) -> bool:
+    """Whether two columns tell the same rows apart; of two that have one word each, whether their
+    names begin alike (`participant_id`, `participant_no`).
+    """
+    words = first.words(one), first.words(other)
+    pairs = len(set(zip(*words, strict=True)))
+    akin = pairs > 1 or squeezed(one)[:4] == squeezed(other)[:4]
+    return akin and all(len(set(w)) == pairs for w in words)
 
 
 def _y_doubts(first: FirstRows, layout: Layout) -> list[Doubt]:
@@ -125,6 +187,15 @@ def _time_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object]
                 f"Times in '{column}' of {first.path.name} are taken for {unit}, which makes"
                 f" {rate_hz:.4g} Hz: they look like {other}. Say time_unit='{other}'.",
                 f'[units]\ntime = "{other}"',
+            )
+        )
+    lasting = [n for n in layout.unused if _DURATION.match(n)]
+    if rate_hz < _SAMPLES_HZ and lasting:
+        doubts.append(
+            Doubt(
+                "clock",
+                f"Rows of {first.path.name} come at {rate_hz:.2g} Hz, and {_listed(lasting)} stands"
+                " beside them: these look like fixations, not samples of gaze. Export the samples.",
             )
         )
     said_hz = options.get("rate_hz")
@@ -174,6 +245,33 @@ def _unit_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object]
     return []
 
 
+def _pair_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object]) -> list[Doubt]:
+    """Doubts about a pair of gaze that is not where the eyes look, and about degrees that are all
+    positive.
+    """
+    pairs = gaze_of(first, dict(layout.columns), options)
+    places = [np.stack((x, y)) for _, _, x, y in pairs]
+    names, file = _listed(pairs[0][:2]), first.path.name
+    if layout.unit == "deg" and layout.space == "screen" and np.nanmin(places[0]) >= 0:
+        words = (
+            f"Degrees in {names} of {file} are all positive, and degrees of a screen count from its"
+            " centre. If they count from a corner, subtract its centre."
+        )
+        return [Doubt("unit", words, '[units]\ngaze = "deg"')]
+    if len(places) < 3 or layout.column("x") is None:
+        return []
+    eyes = np.stack(places[1:])
+    off = np.nanmedian(np.abs(places[0] - np.nanmean(eyes, axis=0)))
+    if off <= _PAIR_APART * np.nanstd(eyes):
+        return []
+    said = ", ".join(f"'{r}': '{n}'" for r, n in layout.columns if r[-2:] in ("_x", "_y"))
+    words = (
+        f"{names} of {file} are taken for gaze and are not where the eyes look: they may be a"
+        f" target or a mouse. If so, say columns={{{said}}}."
+    )
+    return [Doubt("unit", words, f'[columns]\nx = "{pairs[0][0]}"\ny = "{pairs[0][1]}"')]
+
+
 def _valid_doubts(first: FirstRows, layout: Layout, options: Mapping[str, object]) -> list[Doubt]:
     """Doubts about columns of validity that call the rows with gaze lost."""
     for role, column in layout.columns:
@@ -207,7 +305,7 @@ def unused_validity(file: str, distinct: Mapping[str, int]) -> list[Doubt]:
     """The doubt about columns that are not used and may say which samples are lost; `distinct` has
     the number of different words in each.
     """
-    names = [n for n, words in distinct.items() if words > 1 and VALIDITY_WORDS.search(n)]
+    names = [n for n, words in distinct.items() if words > 1 and may_say_lost(n)]
     if not names:
         return []
     column = names[0]
@@ -225,7 +323,8 @@ def unused_validity(file: str, distinct: Mapping[str, int]) -> list[Doubt]:
 
 @dataclass
 class FileSurvey:
-    """Rows of a file in their order: where the clock breaks, and which unused columns change there.
+    """Rows of a file, recording by recording: where the clock breaks, which columns change there or
+    take turns, and how often a recording goes on behind rows of another.
 
     Parameters
     ----------
@@ -237,128 +336,190 @@ class FileSurvey:
     rows: int = 0
     breaks: int = 0
     twice: int = 0
+    runs: int = 0
     changes: dict[str, int] = field(default_factory=dict)
     at_breaks: dict[str, int] = field(default_factory=dict)
     words: dict[str, set[str | None]] = field(default_factory=dict)
-    alternating: set[str] | None = None
+    turns: set[str] = field(default_factory=set)
     _step: float = 0.0
-    _last: tuple[int, pl.DataFrame] | None = None
+    _parts: dict[tuple[str, ...], int] = field(default_factory=dict)
+    _at: int = -1
+    _last: tuple[int, int, pl.DataFrame] | None = None
 
-    def add(self, frame: pl.DataFrame, t_ns: Ints, keys: tuple[str, ...]) -> None:
-        """Take in the next rows; breaks where a key column changes are no surprise."""
-        if not len(t_ns):
+    def add(
+        self, frame: pl.DataFrame, t_ns: Ints, groups: Sequence[tuple[tuple[str, ...], Ints]]
+    ) -> None:
+        """Take in the next rows; `groups` has the rows of each recording."""
+        order = np.concatenate([rows for _, rows in groups])
+        if not len(order):
             return
-        unused = [n for n in self.layout.unused if n in frame.columns]
-        texts = frame.select(pl.col(*unused, *keys).cast(pl.String)) if unused or keys else None
-        times = t_ns
-        if self._last is not None:
-            times = np.concatenate(([self._last[0]], t_ns))
-            texts = None if texts is None else pl.concat([self._last[1], texts])
-        steps = np.diff(times)
+        numbers = [self._parts.setdefault(part, len(self._parts)) for part, _ in groups]
+        part = np.repeat(numbers, [len(rows) for _, rows in groups])
+        in_file = part[np.argsort(order)]
+        self.runs += int(np.count_nonzero(np.diff(in_file))) + int(in_file[0] != self._at)
+        self._at = int(in_file[-1])
+        flags = [n for r, n in self.layout.columns if r in FLAG_ROLES]
+        names = [n for n in dict.fromkeys((*self.layout.unused, *flags)) if n in frame.columns]
+        texts, times = (
+            pl.DataFrame({n: frame[n].cast(pl.String)[order] for n in names}),
+            t_ns[order],
+        )
+        if self._last is not None and self._last[0] == part[0]:
+            times = np.concatenate(([self._last[1]], times))
+            part, texts = np.append(part[0], part), pl.concat([self._last[2], texts])
+        steps, within = np.diff(times), np.diff(part) == 0
         if not self._step:
-            rising = steps[steps > 0]
+            rising = steps[within & (steps > 0)]
             self._step = float(np.median(rising)) if len(rising) else 0.0
         broken = (steps < 0) | (steps > _JUMP_STEPS * self._step if self._step else False)
         same = steps == 0
         alone = same & ~np.append(False, same[:-1]) & ~np.append(same[1:], False)
-        self.rows += len(t_ns)
-        self.twice += 2 * int(np.count_nonzero(alone))
-        if texts is not None:
+        self.rows += len(order)
+        self.twice += 2 * int(np.count_nonzero(alone & within))
+        self.breaks += int(np.count_nonzero(broken & within))
+        if names:
             changed = texts.select(pl.all().ne_missing(pl.all().shift(1))).slice(1)
-            for name in keys:
-                broken &= ~changed[name].to_numpy()
-            for name in unused:
-                self._column(name, texts[name], changed[name].to_numpy(), broken)
-        self.breaks += int(np.count_nonzero(broken))
-        self._last = int(t_ns[-1]), (pl.DataFrame() if texts is None else texts.tail(1))
+        for name in names:
+            self._column(name, texts[name], changed[name].to_numpy() & within, broken)
+        self._last = int(part[-1]), int(times[-1]), texts.tail(1)
 
     def _column(self, name: str, words: pl.Series, changed: Bools, broken: Bools) -> None:
-        self.changes[name] = self.changes.get(name, 0) + int(np.count_nonzero(changed))
+        count = int(np.count_nonzero(changed))
+        self.changes[name] = self.changes.get(name, 0) + count
         at = int(np.count_nonzero(changed & broken))
         self.at_breaks[name] = self.at_breaks.get(name, 0) + at
         known = self.words.setdefault(name, set())
         if len(known) < _MOST_WORDS:
             known |= set(words.unique().to_list())
+        if count >= _AT_BREAKS * len(changed) > LEAST_ROWS:
+            turn = min(_MOST_TURNS, len(known))
+            again = (words == words.shift(turn)).slice(turn)
+            if 2 * turn < len(words) and (again.mean() or 0) > _AT_BREAKS:  # type: ignore[operator]
+                self.turns.add(name)
 
     def doubts(self, file: str) -> list[Doubt]:
         """Doubts about all rows together."""
         distinct = {n: len(w - {None, ""}) for n, w in self.words.items()}
+        varying = {n: c for n, c in distinct.items() if self.changes[n] and n in self.layout.unused}
         return [
-            *self._merged(file, distinct),
-            *self._doubled(file, distinct),
-            *unused_validity(file, distinct),
+            *self._merged(file),
+            *self._doubled(file),
+            *unused_validity(file, varying),
+            *self._constant_flags(file, distinct),
         ]
 
     def separators(self) -> list[str]:
-        """Unused columns that change where the clock breaks and nowhere else, or that hold long
-        runs of words, each word in one run or under a name that may separate recordings.
+        """Unused columns that change within a recording where its clock breaks and nowhere else,
+        that take turns, or that hold long runs of words.
         """
         found = []
         for name, words in self.words.items():
             changes, at_breaks = self.changes[name], self.at_breaks[name]
-            if len(words - {None}) < 2 or VALIDITY_WORDS.search(name):
+            words = words - {None, ""}
+            used = name not in self.layout.unused or may_say_lost(name) or name in self._eyes()
+            if used or len(words) < 2 or not changes:
                 continue
             named = _MAY_SEPARATE.fullmatch(squeezed(name)) is not None
-            once = changes + 1 == len(words) and not any("." in w for w in words if w)
-            in_runs = changes * _LONG_RUN <= self.rows and (named or once)
-            if (at_breaks and at_breaks >= _AT_BREAKS * changes) or in_runs:
+            run = self.rows / (changes + len(self._parts))
+            long = run * self._step >= _LONG_RUN_S * 1e9
+            numbers = all(_FRACTION.fullmatch(w) for w in words if w)
+            in_runs = run >= _LONG_RUN and (named or (long and not numbers))
+            if at_breaks >= max(1, _AT_BREAKS * changes) or in_runs or name in self.turns:
                 found.append(name)
         return found
 
-    def _merged(self, file: str, distinct: Mapping[str, int]) -> list[Doubt]:
+    def _eyes(self) -> list[str]:
+        """Columns that take turns between two eyes."""
+        words = {n: {str(w).lower() for w in self.words[n]} for n in self.turns}
+        doubled = self.twice >= 0.95 * self.rows
+        return [
+            n
+            for n, w in words.items()
+            if len(w) == 2 and (w <= _EYE_WORDS or (doubled and "eye" in n.lower()))
+        ]
+
+    def _merged(self, file: str) -> list[Doubt]:
         names = self.separators()
+        again = self.runs > len(self._parts) and self.runs * _LONG_RUN <= self.rows
         if not names:
-            return []
-        roles = self._proposed(names, distinct)
+            keys = _listed(n for r, n in self.layout.columns if r in KEY_ROLES)
+            doubt = Doubt(
+                "session",
+                f"The rows of {len(self._parts)} recordings of {file}, by {keys}, come in"
+                f" {self.runs} runs: what came again is read as one with what came first. If that"
+                " is wrong, write a column 'trial' that counts on, and say"
+                " columns={'trial': ...}.",
+            )
+            return [doubt] if again else []
+        roles = self._proposed(names)
         said = ", ".join(f"'{r}': '{n}'" for r, n in roles.items())
         changing = "changes" if len(names) == 1 else "change"
         where = (
             f"The clock of {file} goes back or jumps {self.breaks:,} times, and {_listed(names)}"
             f" {changing} there"
             if self.breaks
-            else f"{_listed(names)} of {file} {changing} in long runs"
+            else f"{_listed(names)} of {file} {changing} in long runs or in turns"
         )
+        person = self.layout.column("person")
+        other = f" (if '{person}' counts anew with it, write both into one column)"
+        if person is None:
+            other = "" if "person" in roles else " ('person' if its words are participants)"
         lines = "\n".join(f'{r} = "{n}"' for r, n in roles.items())
         return [
             Doubt(
                 "session",
                 f"{where}: these rows look like several recordings that are read as one. Say"
-                f" columns={{{said}}}, or ignore={names} if they are one recording.",
+                f" columns={{{said}}}{other}, or ignore={names} if they are one recording.",
                 f"[columns]\n{lines}",
             )
         ]
 
-    def _proposed(self, names: list[str], distinct: Mapping[str, int]) -> dict[str, str]:
-        """Roles for columns that separate: by name, else the one that changes most is the trial."""
+    def _proposed(self, names: list[str]) -> dict[str, str]:
+        """Roles for columns that separate: by name, else the one that changes most has the first
+        role that no column has.
+        """
         used = {r for r, _ in self.layout.columns}
         roles: dict[str, str] = {}
         for name in names:
-            role = key_role(name)
-            if role is None and _PERSON_LIKE.fullmatch(squeezed(name)):
+            role = next(iter(key_columns([name])), None)
+            if role is None and (name in self.turns or _PERSON_LIKE.fullmatch(squeezed(name))):
                 role = "person"
             if role is not None and role not in used:
                 roles.setdefault(role, name)
         rest = [n for n in names if n not in roles.values()]
-        if rest and not {"trial", "stimulus"} & {*roles, *used}:
-            roles["trial"] = max(rest, key=lambda n: (self.at_breaks[n], self.changes[n]))
-        return roles or {"trial": names[0]}
+        free = [r for r in ("trial", "session", "task") if r not in {*used, *roles}]
+        if rest and free and (not roles or not {"trial", "stimulus"} & {*roles, *used}):
+            roles[free[0]] = max(rest, key=lambda n: (self.at_breaks[n], self.changes[n]))
+        return roles
 
-    def _doubled(self, file: str, distinct: Mapping[str, int]) -> list[Doubt]:
-        if self.rows < 2 * LEAST_ROWS or self.twice < 0.95 * self.rows:
-            return []
-        eyes = [n for n, c in self.changes.items() if distinct[n] == 2 and c >= self.rows - 2]
+    def _constant_flags(self, file: str, distinct: Mapping[str, int]) -> list[Doubt]:
+        """The doubt about flags that are the same in all rows of each recording."""
+        names = [n for n, c in distinct.items() if c > 1 and not self.changes[n]]
+        names = [n for n in names if n not in self.layout.unused]
+        sentence = (
+            f"{_listed(names)} of {file} never changes within a recording, and where it calls one"
+            " lost all its samples are. If it says something of trials and not of samples, say"
+            f" ignore={names}."
+        )
+        return [Doubt("validity", sentence, f"ignore = {_toml(names)}")] if names else []
+
+    def _doubled(self, file: str) -> list[Doubt]:
+        eyes = self._eyes()
         if eyes:
             column = eyes[0]
             word = sorted(str(w) for w in self.words[column] if w)[0]
+            twice = "Each time of {file} stands twice, and" if self.twice else "In {file}"
             return [
                 Doubt(
                     "clock",
-                    f"Each time of {file} stands twice, and '{column}' alternates: rows of two"
-                    f" eyes. Say rows={{'{column}': '{word}'}} for one of them, or write one row"
-                    " for each time with left_x, left_y, right_x and right_y.",
+                    f"{twice.format(file=file)} '{column}' alternates: rows of two eyes. Say"
+                    f" rows={{'{column}': '{word}'}} for one of them, or write one row for each"
+                    " time with left_x, left_y, right_x and right_y.",
                     f'rows = {{"{column}" = "{word}"}}',
                 )
             ]
+        if self.rows < 2 * LEAST_ROWS or self.twice < 0.95 * self.rows or self.separators():
+            return []
         rate_hz = 2e9 / self._step if self._step else 0.0
         return [
             Doubt(
@@ -377,7 +538,11 @@ class GazeSurvey:
     which of pupil and confidence were measured at all.
     """
 
-    measured: set[str] = field(default_factory=set)
+    layout: Layout
+    positive: set[str] = field(default_factory=set)
+    negative: dict[str, set[float]] = field(default_factory=dict)
+    outside: dict[str, Counter[complex]] = field(default_factory=dict)
+    far: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     codes: dict[str, dict[float, int]] = field(default_factory=dict)
     low: dict[str, float] = field(default_factory=dict)
@@ -388,12 +553,35 @@ class GazeSurvey:
 
     def add(self, frame: pl.DataFrame) -> None:
         """Take in the next rows."""
-        self.measured |= {r for r in SURE_ROLES if r in frame.columns and (frame[r] > 0).any()}
+        for role in [r for r in SURE_ROLES if r in frame.columns]:
+            self.positive |= {role} if (frame[role] > 0).any() else set()
+            below = frame[role].filter(frame[role] < 0).head(LEAST_ROWS)
+            self.negative.setdefault(role, set()).update(below)
         for eye in EYES:
             if f"{eye}x" not in frame.columns or f"{eye}y" not in frame.columns:
                 continue
             x, y = (frame[f"{eye}{axis}"].to_numpy() for axis in "xy")
             self._pair(eye, x, y)
+
+    @property
+    def edges(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Left and right, top and bottom of a screen of known size, else of everything."""
+        screen, unit = self.layout.screen, self.layout.unit
+        if screen is None or unit not in ("px", "px-centred", "fraction"):
+            return (-np.inf, np.inf), (-np.inf, np.inf)
+        sizes = (1.0, 1.0) if unit == "fraction" else (screen.width_px, screen.height_px)
+        width, height = ((-s / 2, s / 2) if unit == "px-centred" else (0.0, s) for s in sizes)
+        return width, height
+
+    @property
+    def relative(self) -> set[str]:
+        """Columns with several negative numbers: changes of a size, or z-scores, and no sizes."""
+        return {r for r, below in self.negative.items() if len(below) > 1}
+
+    @property
+    def measured(self) -> set[str]:
+        """Columns in which 0 means that there is no eye."""
+        return self.positive - self.relative
 
     def _pair(self, eye: str, x: Floats, y: Floats) -> None:
         seen = np.isfinite(x) & np.isfinite(y)
@@ -412,6 +600,12 @@ class GazeSurvey:
                 self.high[name] = max(self.high.get(name, -np.inf), float(values.max()))
                 is_whole = bool((values[:200] == np.round(values[:200])).all())
                 self.whole[eye] = self.whole.get(eye, True) and is_whole
+        inside = [(v > low) & (v < high) for v, (low, high) in zip((x, y), self.edges, strict=True)]
+        out = seen & ~(inside[0] & inside[1])
+        self.far[eye] = self.far.get(eye, 0) + int(np.count_nonzero(out))
+        places, times = np.unique(x[out] + 1j * y[out], return_counts=True)
+        again = {p: int(n) for p, n in zip(places, times, strict=True) if n >= _LEAST_THERE}
+        self.outside.setdefault(eye, Counter()).update(again)
         if eye not in self.top and rest.any():
             self.top[eye] = _commonest(x[rest], y[rest])
         if eye in self.top:
@@ -477,6 +671,38 @@ class GazeSurvey:
                     )
                 )
             doubts += self._repeated(eye, pair, file)
+            doubts += self._outside(eye, pair, file)
+        for name in sorted(filter(None, map(layout.column, self.relative))):
+            sentence = f"'{name}' of {file} has negative numbers: it is no size, and is not used."
+            doubts.append(Doubt("validity", sentence, f'ignore = ["{name}"]'))
+        return doubts
+
+    def _outside(self, eye: str, pair: str, file: str) -> list[Doubt]:
+        """Doubts about places outside of the screen, or on its edge: one that is told again and
+        again, and many.
+        """
+        n, places, codes = self.counts[eye], self.outside[eye], self.codes.get(eye, {})
+        known = {c for c, k in codes.items() if k >= max(_CODE_COUNT, _CODE_SHARE * n)}
+        again = [
+            (p, k) for p, k in places.most_common(4) if not (p.real == p.imag and p.real in known)
+        ]
+        doubts = []
+        for place, count in again if not self.whole.get(eye, True) else again[:1]:
+            x, y = place.real, place.imag
+            ways = [v for v, (a, b) in zip((x, y), self.edges, strict=True) if not a < v < b]
+            lost = ", ".join(f"{v:.10g}" for v in dict.fromkeys(ways))
+            sentence = (
+                f"{count} samples of {file} are exactly ({x:.10g}, {y:.10g}) in {pair}, outside of"
+                f" the screen or on its edge. If that means lost, say missing=[{lost}]."
+            )
+            doubts.append(Doubt("validity", sentence, f"[units]\nmissing = [{lost}]"))
+        far = self.far[eye] - sum(places.values())
+        if far > _MOST_OUTSIDE * n and not doubts:
+            sentence = (
+                f"{100 * far / n:.2g} % of the samples of {file} lie outside of the screen in"
+                f" {pair}. Check the unit, and say the screen= on which gaze was recorded."
+            )
+            doubts.append(Doubt("screen", sentence, "[screen]"))
         return doubts
 
     def _repeated(self, eye: str, pair: str, file: str) -> list[Doubt]:

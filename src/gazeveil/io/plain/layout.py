@@ -46,8 +46,9 @@ UNITS = (
 VECTOR_UNITS = ("vector", "vector-openxr")
 #: Units whose y grows upwards by definition, unless the user says otherwise.
 _UP = ("lonlat", "lonlat-rad", *VECTOR_UNITS)
-# A key has few values: more than this share of the first rows, and it counts them.
-_MOST_VALUES = 0.1
+# A key has few values: more than this share of the first rows, and it counts them; people and
+# trials have short recordings too.
+_MOST_VALUES, _MOST_KEYS = 0.1, 0.5
 
 # The screen of ETDQualitizer's published example.
 _VALIDATION_SCREEN = Screen(1920, 1080, 528.0, 297.0, 650.0)
@@ -104,6 +105,7 @@ class Layout:
     valid: tuple[str, ...] | None = None
     metadata: tuple[tuple[str, object], ...] = ()
     whole_times: bool = False
+    comment_said: bool = False
     facts: tuple[tuple[str, Fact], ...] = field(default=(), compare=False)
 
     def column(self, role: str) -> str | None:
@@ -172,6 +174,7 @@ def plan_layout(first: FirstRows, options: Mapping[str, object]) -> Layout:
         separator=separator_of(options),
         decimal=decimal,
         comment=comment_of(options),
+        comment_said="comment" in options,
         assumed=assumed or options.get("assumed") is True,
         rate_hz=rate_hz,
         frame_interval_s=interval_s,
@@ -250,8 +253,9 @@ def _mapping(
     present = {squeezed(n): n for n in names}
     for column in value:
         if squeezed(str(column)) not in present:
-            problem = f"there is no column '{column}' (columns: {listed(names)})"
-            raise FormatError(path, problem, f"Mend {name}=.")
+            raise FormatError(
+                path, f"there is no column '{column}' (columns: {listed(names)})", f"Mend {name}=."
+            )
     return tuple((present[squeezed(str(c))], str(word)) for c, word in value.items())
 
 
@@ -271,7 +275,7 @@ def _roles(first: FirstRows, options: Mapping[str, object], rated: bool) -> dict
     path, names, ignored = first.path, list(first.names), _listed(options, "ignore")
     free = [n for n in names if n not in ignored]
     roles, chosen = recognise(free), dict[str, str]()
-    roles = {r: n for r, n in roles.items() if r not in KEY_ROLES or _is_key(first, n)}
+    roles = {r: n for r, n in roles.items() if r not in KEY_ROLES or _is_key(first, r, n)}
     optional = chosen_columns(options, "optional")
     roles |= {r: n for r, n in optional.items() if n in names}
     if options.get("columns") is not None:
@@ -300,10 +304,11 @@ def _roles(first: FirstRows, options: Mapping[str, object], rated: bool) -> dict
     return roles
 
 
-def _is_key(first: FirstRows, name: str) -> bool:
+def _is_key(first: FirstRows, role: str, name: str) -> bool:
     """Whether a column tells recordings apart and does not count rows."""
     words = first.words(name)
-    return len(set(words)) <= max(10, _MOST_VALUES * len(words))
+    most = _MOST_KEYS if role in ("person", "trial") else _MOST_VALUES
+    return len(set(words)) <= max(10, most * len(words))
 
 
 def _is_flag(first: FirstRows, name: str) -> bool:
@@ -320,8 +325,11 @@ def _chosen_columns(path: Path, names: list[str], columns: object) -> dict[str, 
     present = {squeezed(n): n for n in names}
     for role, name in chosen.items():
         if squeezed(name) not in present:
-            problem = f"there is no column '{name}' for '{role}' (columns: {listed(names)})"
-            raise FormatError(path, problem, "Mend the columns= map.")
+            raise FormatError(
+                path,
+                f"there is no column '{name}' for '{role}' (columns: {listed(names)})",
+                "Mend the columns= map.",
+            )
     return {r: n if n in names else present[squeezed(n)] for r, n in chosen.items()}
 
 

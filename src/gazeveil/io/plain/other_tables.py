@@ -39,8 +39,9 @@ def iohub(path: Path) -> pl.DataFrame:
             rows = events[names[0]][:]
             about = file["data_collection/session_meta_data"][:]
     except (OSError, KeyError, ValueError) as error:
-        problem = f"it holds no eye samples of ioHub ({error})"
-        raise FormatError(path, problem, "Export its samples as CSV.") from error
+        raise FormatError(
+            path, f"it holds no eye samples of ioHub ({error})", "Export its samples as CSV."
+        ) from error
     plain = [n for n in rows.dtype.names or () if rows.dtype[n].kind in "iuf"]
     frame = pl.DataFrame({n: rows[n].astype(rows.dtype[n].newbyteorder("=")) for n in plain})
     codes = {int(r["session_id"]): r["code"].decode("utf-8", "replace") for r in about}
@@ -67,8 +68,11 @@ def xdf(path: Path) -> pl.DataFrame:
         ) from error
     if len(found) != 1:
         names = ", ".join(name for name, _ in found) or "none"
-        problem = f"one stream of gaze is needed, and there are {len(found)} ({names})"
-        raise FormatError(path, problem, "Export the stream that you mean as CSV.")
+        raise FormatError(
+            path,
+            f"one stream of gaze is needed, and there are {len(found)} ({names})",
+            "Export the stream that you mean as CSV.",
+        )
     return found[0][1]
 
 
@@ -90,10 +94,19 @@ def _stream(stream: Any) -> pl.DataFrame | None:
 def jspsych(path: Path) -> pl.DataFrame:
     """Gaze predictions of jsPsych's WebGazer extension: a list in one cell of each trial."""
     table = open_sheet(path)
-    (column,) = (n for n in table.names if n.strip().lower() == "webgazer_data")
+    columns = [n for n in table.names if n.strip().lower() == "webgazer_data"]
+    if len(columns) != 1:
+        raise FormatError(
+            path,
+            f"one column 'webgazer_data' is needed, and there are {len(columns)}",
+            "Export the table of jsPsych again.",
+            1,
+        )
+    (column,) = columns
     rest = table.frame.drop(column)
     rows = list(_predictions(path, table.column(column).to_list(), table.line_of))
-    samples = pl.DataFrame(rows, schema=["row", "t", "x", "y"], orient="row")
+    kinds = {"row": pl.UInt32, "t": pl.Float64, "x": pl.Float64, "y": pl.Float64}
+    samples = pl.DataFrame(rows, schema=kinds, orient="row")
     return samples.join(rest.with_row_index("row"), on="row", how="left").drop("row")
 
 
@@ -105,8 +118,12 @@ def _predictions(
             for point in json.loads(cell) if cell and cell.strip() not in ("null", '""') else ():
                 yield row, float(point["t"]), float(point["x"]), float(point["y"])
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            problem = "'webgazer_data' is no list of x, y and t"
-            raise FormatError(path, problem, "Mend or remove the line.", line_of(row)) from error
+            raise FormatError(
+                path,
+                "'webgazer_data' is no list of x, y and t",
+                "Mend or remove the line.",
+                line_of(row),
+            ) from error
 
 
 _READERS = {"iohub": iohub, "xdf": xdf, "jspsych": jspsych}

@@ -156,6 +156,14 @@ def doubts(path: Path, options: Mapping[str, object]) -> list[Doubt]:
         sentence = f"'{session}' of {path.name} has {count} values, and no column names the person."
         sentence += f" If each is a participant, say columns={{'person': '{session}'}}."
         found.append(Doubt("person", sentence, f'[columns]\nperson = "{session}"'))
+    for role, words in zip(KEY_ROLES, zip(*parts, strict=True), strict=True):
+        if "" in words and any(words):
+            name = layout.column(role)
+            sentence = (
+                f"'{name}' of {path.name} is empty in some rows and not in others, which are read"
+                " as recordings of their own. Fill the column in."
+            )
+            found.append(Doubt("person" if role == "person" else "session", sentence))
     return [*found, *several]
 
 
@@ -167,7 +175,9 @@ def load(path: Path, names: Names, layout: Layout, spooled: Spooled | None) -> R
         spooled = spooled or _alone(path, layout)
         frame, left_out = pl.concat(list(spooled.frames())), spooled.left_out
         found = [] if _is_keyed(layout) else list(spool(path, layout)[1])
-    return recording_of(path, names, layout, frame, survey_of([frame]), tuple(found), left_out)
+    return recording_of(
+        path, names, layout, frame, survey_of([frame], layout), tuple(found), left_out
+    )
 
 
 def chunks(
@@ -177,7 +187,7 @@ def chunks(
     those of the whole.
     """
     part = _alone(path, layout) if spooled is None else spooled
-    survey = survey_of(part.frames())
+    survey = survey_of(part.frames(), layout)
     rate_hz: float | None = None
     for frame in part.frames():
         piece = recording_of(path, names, layout, frame, survey)

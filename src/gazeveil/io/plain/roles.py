@@ -60,26 +60,28 @@ _SPELLINGS = {
 }
 _RANKS = {role: [r.split() for r in names.split("|")] for role, names in _SPELLINGS.items()}
 
-# A noun, then any of these.
+# A noun, the plainest first, then any of these.
 _OF = (
     r"(?:s|id|ids|no|nr|num|number|name|code|key|label|index|idx|count|file|nummer|kennung|"
     r"编号|名)*"
 )
 _NOUNS = {
     "person": (
-        r"(?:participant|person|subject|subj|sub|observer|obs|user|worker|viewer|patient|proband|"
-        r"respondent|versuchsperson|teilnehmer|vp|vpn|ppt|ppn|pid|prolific(?:pid)?|"
-        r"recordingsessionlabel|被试|被试者|参与者|受试者)"
+        "participant person subject subj versuchsperson vpn vp proband teilnehmer ppt ppn pid"
+        " prolific(?:pid)? respondent 被试 被试者 参与者 受试者 observer obs worker user viewer"
+        " patient sub recordingsessionlabel"
     ),
     "stimulus": (
-        r"(?:stimulus|stimuli|stim|sourcestimuli|image|img|picture|photo|video|clip|media|movie|"
-        r"film|scene|bild|reiz|图片|视频|刺激)"
+        "stimulus stimuli stim sourcestimuli image img picture photo video clip media movie film"
+        " bild reiz 图片 视频 刺激 scene"
     ),
-    "trial": r"(?:trial|durchgang|试次)",
-    "session": r"(?:session|sess|sitzung)",
-    "task": r"task",
+    "trial": "trial durchgang 试次",
+    "session": "session sess sitzung",
+    "task": "task",
 }
-_KEY_NAME = {role: re.compile(noun + _OF) for role, noun in _NOUNS.items()}
+_KEY_NAME = {
+    role: [re.compile(noun + _OF) for noun in nouns.split()] for role, nouns in _NOUNS.items()
+}
 
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -90,8 +92,13 @@ _LOST = frozenset(
     {"blink", "blinking", "lost", "loss", "missing", "invalid", "dropout"}
     | {"trackloss", "track loss", "tracking loss", "tracker loss", "tracking lost"}
 )
-#: Names of columns that may say which samples are lost.
-VALIDITY_WORDS = re.compile(r"valid|blink|lost|loss|track|status|miss", re.IGNORECASE)
+# Words in names of columns that may say which samples are lost, and their beginnings.
+_LOSS_WORDS = re.compile(
+    r"(?:valid|invalid|unvalid|blink|lost|loss|trackloss|tracked|tracking|status|missing|gültig|"
+    r"gueltig|válid|artefa|artifa|interpolat|outlier|exclud|usable|closed|lidschlag|parpade|confid|"
+    r"eyelid|erkannt|detect).*|miss|quality|ok|good|bad|open|error|flag|state|noise|conf|"
+    r".*(?:有效|眨眼).*"
+)
 
 #: Spellings of units in column names.
 _TIME_UNITS = {
@@ -180,29 +187,33 @@ def recognise(names: Iterable[str]) -> dict[str, str]:
     if has_gaze(dict.fromkeys(explicit, "")) and not {"x", "y"} & set(explicit):
         fitting = {role: found for role, found in fitting.items() if role not in ("x", "y", "z")}
     roles = {role: found[0] for role, found in fitting.items()}
-    for role, noun in _KEY_NAME.items():
-        found = [n for n in names if noun.fullmatch(squeezed(n))]
-        if found:
-            # The plainest name first: `participant` before `participant_number`.
-            roles[role] = min(found, key=lambda n: len(squeezed(n)))
-    return roles
+    return roles | {role: found[0] for role, found in key_columns(names).items()}
 
 
 def _fitting(names: Iterable[str]) -> dict[str, list[str]]:
     """Role -> the columns that fit it equally well, at least one."""
-    by_key: dict[str, str] = {}
+    by_key: dict[str, list[str]] = {}
     for name in names:
-        by_key.setdefault(split_unit(name)[0], name)
+        by_key.setdefault(split_unit(name)[0], []).append(name)
     found = {
-        role: [[by_key[s] for s in spellings if s in by_key] for spellings in ranks]
+        role: [[n for s in spellings for n in by_key.get(s, ())] for spellings in ranks]
         for role, ranks in _RANKS.items()
     }
     return {role: next(filter(None, ranks)) for role, ranks in found.items() if any(ranks)}
 
 
-def key_role(name: str) -> str | None:
-    """The role of a column that names recordings, by its name; None where it says none."""
-    return next((r for r, noun in _KEY_NAME.items() if noun.fullmatch(squeezed(name))), None)
+def key_columns(names: Iterable[str]) -> dict[str, list[str]]:
+    """Role -> columns that name recordings, at least one, the plainest name first: `participant`
+    before `participant_number`, and both before `observer`.
+    """
+    found: dict[str, list[tuple[int, int, str]]] = {}
+    for name in names:
+        word = squeezed(name)
+        for role, nouns in _KEY_NAME.items():
+            ranks = [rank for rank, noun in enumerate(nouns) if noun.fullmatch(word)]
+            if ranks:
+                found.setdefault(role, []).append((ranks[0], len(word), name))
+    return {role: [name for _, _, name in sorted(ranked)] for role, ranked in found.items()}
 
 
 def flag_role(name: str) -> str | None:
@@ -214,6 +225,12 @@ def flag_role(name: str) -> str | None:
     rest = " ".join(w for w in words if w not in _SIDES and w not in _FILLING)
     word = "valid" if rest in _VALID else "lost" if rest in _LOST else None
     return None if word is None else f"{side}{word}"
+
+
+def may_say_lost(name: str) -> bool:
+    """Whether a column may say which samples are lost, by a word of its name."""
+    words = [w.lower() for w in _WORD.findall(_CAMEL.sub(" ", name))]
+    return any(_LOSS_WORDS.fullmatch(w) for w in words)
 
 
 def has_gaze(roles: Mapping[str, str]) -> bool:
@@ -243,5 +260,6 @@ def ask_which(
             raise FormatError(
                 path,
                 f"{' and '.join(repr(n) for n in both)} may each be '{role}'",
-                f"Say which is, with columns={{{wanted}}}, as an option or in dataset.toml.",
+                f"Say which is, with columns={{{wanted}}}, as an option or in dataset.toml; of two"
+                " that have one name, rename one.",
             )

@@ -97,9 +97,9 @@ def _labels(sheet: Table, column: str) -> pl.Series:
     )
 
 
-def survey_of(frames: Iterable[pl.DataFrame]) -> GazeSurvey:
+def survey_of(frames: Iterable[pl.DataFrame], layout: Layout) -> GazeSurvey:
     """The survey of a recording that comes in frames."""
-    survey = GazeSurvey()
+    survey = GazeSurvey(layout)
     for frame in frames:
         survey.add(frame)
     return survey
@@ -165,7 +165,7 @@ def recording_of(
         left_deg=eyes.get("left_"),
         right_deg=eyes.get("right_"),
         valid=_passed(frame, "", survey),
-        pupil=_pupil(frame),
+        pupil=_pupil(frame, survey),
         confidence=frame["confidence"].to_numpy() if "confidence" in frame.columns else None,
         labels={"label": frame["label"].to_numpy().astype(np.str_)}
         if "label" in frame.columns
@@ -200,6 +200,12 @@ def _passed(frame: pl.DataFrame, eye: str, survey: GazeSurvey) -> Bools:
         passed &= ~frame[f"{eye}lost"].to_numpy()
     for role in survey.measured & {f"{eye}pupil", f"{eye}confidence"}:
         passed &= ~(frame[role].to_numpy() <= 0)
+    told = {*FLAG_ROLES, *survey.measured} & set(frame.columns)
+    flagged = [side for side in EYES[1:] if any(r.startswith(side) for r in told)]
+    if not eye and "x" in frame.columns and flagged:
+        # One place for both eyes is lost where both are.
+        either = [_passed(frame, side, survey) for side in flagged]
+        passed &= np.logical_or.reduce(either)
     return passed
 
 
@@ -238,13 +244,10 @@ def _spread(t_ns: Ints, rate_hz: float | None) -> Ints:
     return t_ns + np.where(again, round(1e9 / rate_hz), 0)
 
 
-def _pupil(frame: pl.DataFrame) -> Floats | None:
-    sizes = [
-        np.where(v <= 0, np.nan, v)
-        for r in PUPIL_ROLES
-        if r in frame.columns and (v := frame[r].to_numpy()) is not None
-    ]
-    return sizes[0] if "pupil" in frame.columns else pupil_of(sizes)
+def _pupil(frame: pl.DataFrame, survey: GazeSurvey) -> Floats | None:
+    roles = [r for r in PUPIL_ROLES if r in frame.columns and r not in survey.relative]
+    sizes = [np.where(v <= 0, np.nan, v) for v in (frame[r].to_numpy() for r in roles)]
+    return sizes[0] if "pupil" in roles else pupil_of(sizes)
 
 
 def _space(path: Path, layout: Layout, survey: GazeSurvey) -> tuple[Space, bool]:
@@ -262,13 +265,10 @@ def _space(path: Path, layout: Layout, survey: GazeSurvey) -> tuple[Space, bool]
     if min(low) >= 0 and max(high) >= 90 and high[0] < 360 and high[1] < 180:
         return Sphere(), False
     if min(low) < -90 or high[0] >= 360 or high[1] >= 180:
-        problem = (
-            f"gaze runs from {low[0]:g} to {high[0]:g} (x) and from {low[1]:g} to {high[1]:g} (y),"
-            " which cannot be degrees"
-        )
         raise FormatError(
             path,
-            problem,
+            f"gaze runs from {low[0]:g} to {high[0]:g} (x) and from {low[1]:g} to {high[1]:g} (y),"
+            " which cannot be degrees",
             "If these are pixels, say unit='px' and give the screen; for longitude and latitude say"
             " unit='lonlat'.",
         )

@@ -54,21 +54,19 @@ class OnePass:
         clock = layout.column("t")
         if clock is not None:
             types |= {clock: pl.Int64 if layout.whole_times else pl.Float64}
-        keys = tuple(n for r in KEY_ROLES if (n := layout.column(r)) is not None)
         before = 0
-        form = (layout.separator, layout.decimal, layout.comment)
+        comment = layout.comment if layout.comment_said else None
+        form = (layout.separator, layout.decimal, comment)
         for sheet in sheets(self.path, *form, types, layout.table):
             frame = frame_of(sheet, layout, before)
             groups = sheet.groups(*(layout.column(r) for r in KEY_ROLES))
             kept = _kept(sheet, layout)
-            if frame["t"].dtype == pl.Int64 and layout.column("t") is not None:
-                seen = sheet.frame if kept is None else sheet.frame.filter(kept)
-                times = frame["t"].to_numpy()
-                self.survey.add(seen, times if kept is None else times[kept], keys)
             left: dict[Part, int] = {}
             if kept is not None:
                 left = {part: int(np.count_nonzero(~kept[rows])) for part, rows in groups}
                 groups = [(part, rows[kept[rows]]) for part, rows in groups]
+            if frame["t"].dtype == pl.Int64 and layout.column("t") is not None:
+                self.survey.add(sheet.frame, frame["t"].to_numpy(), groups)
             before += len(sheet)
             yield frame, groups, left
 

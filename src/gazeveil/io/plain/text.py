@@ -124,12 +124,13 @@ def sheets(
     path: Path,
     separator: str | None = None,
     decimal: str | None = None,
-    comment: str = "",
+    comment: str | None = "",
     types: Mapping[str, type[pl.DataType]] | None = None,
     table: str | None = None,
 ) -> Iterator[Table]:
     """The rows of a file, block by block. What is not given is found at the beginning of the file
-    (:func:`gazeveil.io.parsing.table.open_sheet`); columns of `types` are parsed as numbers. A
+    (:func:`gazeveil.io.parsing.table.open_sheet`); columns of `types` are parsed as numbers. With
+    a `comment` of None, lines that begin with `#` are comments unless they look like rows. A
     `table` of :mod:`gazeveil.io.plain.other_tables` is one block.
 
     Raises
@@ -137,6 +138,7 @@ def sheets(
     FormatError
         For a file that cannot be opened, is no table, or an archive that ends early.
     """
+    asking, comment = comment is None, "#" if comment is None else comment
     if table is not None:
         frame = frame_at(path, table)
         kinds = {name: (types or {}).get(name, pl.String) for name in frame.columns}
@@ -161,6 +163,8 @@ def sheets(
         if line == 1:
             text = text.split(b"\n", header_lines)[-1]
             rows_from += header_lines
+        if asking and (text.startswith(b"#") or b"\n#" in text):
+            _ask_of_rows(path, text, header.count(separator), separator)
         # Several times as fast as to count them in bytes.
         line += int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE))
         if text and not text.isspace():
@@ -169,6 +173,18 @@ def sheets(
             yield open_sheet(path, separator, decimal, comment, start + text, rows_from - 1, types)
     if empty:
         yield open_sheet(path, separator, decimal, comment, start)
+
+
+def _ask_of_rows(path: Path, text: bytes, cells: int, separator: str) -> None:
+    """Refuse where lines of comment have as many cells as the header: they may be rows."""
+    lines = [t for t in text.split(b"\n") if t.startswith(b"#")]
+    alike = [t for t in lines if separator and t.count(separator.encode()) == cells > 1]
+    if alike:
+        raise FormatError(
+            path,
+            f"{len(alike)} lines begin with '#' and have as many cells as the header",
+            "If they are rows, say comment=''; if they are comments, say comment='#'.",
+        )
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

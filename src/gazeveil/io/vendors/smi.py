@@ -115,9 +115,11 @@ def parse(path: Path, _stamp: tuple[int, int]) -> SmiExport:
     short = (cells < needed).arg_true()
     if len(short):
         row_at = int(short[0])
-        problem = f"the row has {cells[row_at]} cells, gaze needs {needed}"
         raise FormatError(
-            path, problem, "The file was cut; export it again or remove the line.", int(at[row_at])
+            path,
+            f"the row has {cells[row_at]} cells, gaze needs {needed}",
+            "The file was cut; export it again or remove the line.",
+            int(at[row_at]),
         )
     sheet = _Rows(path, _frame(names, samples, separator), "", 1, "", at=at)
     trials = dict(sheet.groups(sheet.name("Trial"), sheet.name("Stimulus")))
