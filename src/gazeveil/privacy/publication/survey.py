@@ -93,7 +93,7 @@ def _look(recording: Recording) -> Look:
         recording.space,
         0 if recording.events is None else len(recording.events),
         recording.metadata.get("frame") == "head",
-        sum(int(recording.metadata.get(n, 0)) for n in ("time_faults", "impossible")),  # type: ignore[call-overload]
+        sum(int(str(recording.metadata.get(n, 0))) for n in ("time_faults", "impossible")),
         recording.doubts,
         recording.facts.get("screen"),
     )

@@ -10,7 +10,7 @@ the public midpoint, clamping to the bounds. A mechanism of the family says what
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -20,7 +20,6 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
@@ -59,15 +58,11 @@ class Noisy:
         What the finite arithmetic of all draws costs.
     assumptions : tuple of str
         What the sampler assumes.
-    also : tuple of (str, Loss)
-        What parts of the release lose of the budget of a block; see
-        :class:`gazeveil.privacy.guarantee.Guarantee`.
     """
 
     values: Floats
     delta_num: Fraction
     assumptions: tuple[str, ...] = ()
-    also: tuple[tuple[str, Loss], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +146,6 @@ class NoisyTable(Mechanism[FeatureTable]):
             noisy.assumptions,
             self.block(grid.length),
         )
-        guarantee = replace(guarantee, also=noisy.also)
         return self.released(rebuild(seqs, values), guarantee, seed, grid.notes())
 
     def unclamped(self, data: FeatureTable, seed: int | None = None) -> Floats:
@@ -198,7 +192,7 @@ class NoisyTable(Mechanism[FeatureTable]):
             .transpose(2, 0, 1, 3)
             .reshape(size, -1)
         )
-        noisy = self.perturb_features(blocks, features, share.block, Words(source(seed, self.name)))
+        noisy = self.perturb(blocks, share.block, Words(source(seed, self.name)))
         steps = (
             noisy.values.reshape(size, recordings, chunks, features)
             .transpose(1, 2, 0, 3)
@@ -224,14 +218,6 @@ class NoisyTable(Mechanism[FeatureTable]):
     def block(self, length: int) -> int:
         """Rows of a block: the whole recording, unless the mechanism has chunks."""
         return length
-
-    def perturb_features(
-        self, blocks: Ints, features: int, epsilon: Fraction, words: Words
-    ) -> Noisy:
-        """Noise on every block of a table; column c is of feature c modulo `features`. Mechanisms
-        that treat each block alone have :meth:`perturb`.
-        """
-        return self.perturb(blocks, epsilon, words)
 
     @abstractmethod
     def perturb(self, blocks: Ints, epsilon: Fraction, words: Words) -> Noisy:

@@ -42,8 +42,3 @@ def of_glasses2(folders: Sequence[str], file: Path, job: ScrubJob) -> tuple[list
         known = folder in ("projects", "recordings", "segments")
         shown.append(folder if counted or known else job.label(folder))
     return shown, stem(file)
-
-
-def as_it_is(folders: Sequence[str], file: Path, job: ScrubJob) -> tuple[list[str], str]:
-    """A file that software names."""
-    return [job.label(f) for f in folders], stem(file)
