@@ -18,7 +18,7 @@ on, in one session, so that figures have an interval over rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def sniff(head: Head) -> bool:
     return has_width(head, WIDTH)
 
 
-def scan(path: Path, root: Path, every: int = 1, rows_as_people: bool = False) -> Iterable[Handle]:
+def scan(path: Path, root: Path, every: int = 1, rows_as_people: bool = False) -> Iterator[Handle]:
     """One recording per row."""
     step = checks.count("Format ehtask", "every", every)
     if not isinstance(rows_as_people, bool):
@@ -62,7 +62,6 @@ def scan(path: Path, root: Path, every: int = 1, rows_as_people: bool = False) -
     split = split_of(path)
     tasks = _whole_numbers(partner(path, "Y"), len(array))
     recordings = _whole_numbers(partner(path, "RecordingLabel"), len(array))
-    handles = []
     for row in range(0, len(array), step):
         number = -1 if tasks is None else tasks[row]
         known = 0 <= number < len(TASKS)
@@ -71,17 +70,14 @@ def scan(path: Path, root: Path, every: int = 1, rows_as_people: bool = False) -
         session = str(row) if recording is None else f"{recording}.{row}"
         person = row_person(split, row, rows_as_people)
         session = "1" if rows_as_people else session
-        handles.append(
-            Handle(
-                person,
-                split,
-                partial(load, path, split, row, session, task, recording, person),
-                session,
-                task,
-                str(path),
-            )
+        yield Handle(
+            person,
+            split,
+            partial(load, path, split, row, session, task, recording, person),
+            session,
+            task,
+            str(path),
         )
-    return handles
 
 
 def _whole_numbers(path: Path | None, rows: int) -> list[int] | None:

@@ -22,9 +22,9 @@ from gazeveil.io.parsing.channels import WORDS, pupil_of
 from gazeveil.io.parsing.headset import unit
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import UNIT_NS, Table
-from gazeveil.io.plain.doubts import GazeSurvey, apart_doubts
 from gazeveil.io.plain.layout import VECTOR_UNITS, Layout
 from gazeveil.io.plain.roles import DEPTH_ROLES, EYES, FLAG_ROLES, GAZE_ROLES, PUPIL_ROLES
+from gazeveil.io.plain.survey import GazeSurvey, apart_doubts
 
 # Ticks of 100 ns that clocks of Windows count before 1970: from the year 1601, and from the year 1.
 _EPOCHS_100NS = (116_444_736_000_000_000, 621_355_968_000_000_000)
@@ -130,7 +130,7 @@ def recording_of(
     space, space_assumed = _space(path, layout, survey)
     corner = layout.unit in ("px", "fraction", "equirect")
     facts = {**names.facts, **dict(layout.facts)}
-    found = survey.doubts(path.name, layout, corner)
+    found = list(survey.doubts(path.name, layout, corner))
     if found:
         taken = [f"{c:g}" for e in survey.counts for c in survey.lost_codes(e, corner)]
         value = f"{facts['validity'].value}; {', '.join(dict.fromkeys(taken)) or 'an eye'} lost"
@@ -152,11 +152,9 @@ def recording_of(
     if found or doubts:
         metadata["doubts"] = tuple(dict.fromkeys([*doubts, *found]))
     t_ns, rate_hz = _nanoseconds(path, names, layout, frame["t"].to_numpy())
-    keys = {n: getattr(names, n) for n in ("person", "stimulus", "session", "task")}
     return assemble(
         path,
-        **keys,
-        facts=facts,
+        **{**vars(names), "facts": facts},
         t_ns=t_ns,
         rate_hz=rate_hz,
         space=space,

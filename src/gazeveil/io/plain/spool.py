@@ -24,10 +24,10 @@ from gazeveil.arrays import Bools, Ints
 from gazeveil.gaze.facts import Doubt
 from gazeveil.gaze.scratch import ScratchFile, ScratchReader
 from gazeveil.io.parsing.table import Table, stamp
-from gazeveil.io.plain.doubts import FileSurvey
 from gazeveil.io.plain.layout import Layout
 from gazeveil.io.plain.roles import DEPTH_ROLES, GAZE_ROLES, KEY_ROLES, PUPIL_ROLES
 from gazeveil.io.plain.rows import frame_of
+from gazeveil.io.plain.survey import FileSurvey
 from gazeveil.io.plain.text import sheets
 
 #: Words of a recording in the columns of :data:`~gazeveil.io.plain.roles.KEY_ROLES`.

@@ -9,7 +9,7 @@ of a file is one recording.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -76,14 +76,12 @@ def load(path: Path, names: Names, part: tuple[str, ...]) -> Recording:
     )
 
 
-def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
+def scan(path: Path, root: Path, **options: object) -> Iterator[Handle]:
     """One recording per user and video, in the order they appear."""
     naming = naming_options(**options)
-    handles = []
     for part in _open(path, stamp(path))[1]:
         names = naming.names(path, root, person=part[0], stimulus=part[1])
-        handles.append(names.handle(partial(load, path, names, part), path))
-    return handles
+        yield names.handle(partial(load, path, names, part), path)
 
 
 FORMAT = Format("pico", "Pico Neo 3 Pro log from Unity", sniff, scan, OPTIONS)

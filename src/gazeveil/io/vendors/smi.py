@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -288,7 +288,7 @@ def _size(sheet: Table, letter: str) -> Floats | None:
 
 def scan(
     path: Path, root: Path, screen: Screen | None = None, **options: object
-) -> Iterable[Handle]:
+) -> Iterator[Handle]:
     """One recording per trial (and stimulus), in file order; the person is the header's subject, or
     the file.
     """
@@ -296,7 +296,6 @@ def scan(
         checks.refuse("Format smi", "screen", "a Screen", screen)
     naming = naming_options(**options)
     export = parse(path, stamp(path))
-    handles = []
     sessions: dict[str, int] = {}
     for part in export.parts:
         trial, stimulus = part
@@ -316,8 +315,7 @@ def scan(
             stimulus=stimulus,
             session=again,
         )
-        handles.append(names.handle(partial(load, path, names, part, screen), path))
-    return handles
+        yield names.handle(partial(load, path, names, part, screen), path)
 
 
 FORMAT = Format(

@@ -232,23 +232,19 @@ def _scan(
     screen: Screen | None = None,
     trials: str | None = None,
     **options: object,
-) -> list[Handle]:
+) -> Iterator[Handle]:
     """One recording per trial, in file order, and one more for samples in no trial."""
     _check_options(owner, screen, trials)
     parsed = parse(path, stamp(path), trials)
     parsed.geometry(path, screen)  # refuses a screen of other pixels before anything is loaded
     naming = naming_options(**options)
-    handles = []
     place = {"person": _person(path, root), "stimulus": stem(path)}
     for index, trial in enumerate(parsed.trials):
         names = naming.names(path, root, place, stimulus=trial.name)
         if trial.session > 1:
             before = "" if names.session == "1" else f"{names.session}."
             names = replace(names, session=f"{before}{trial.session}")
-        handles.append(
-            names.handle(partial(_load, parse, path, names, index, screen, trials), path)
-        )
-    return handles
+        yield names.handle(partial(_load, parse, path, names, index, screen, trials), path)
 
 
 def _person(path: Path, root: Path) -> str:

@@ -17,7 +17,7 @@ x 1200).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -238,7 +238,7 @@ def _messages(folder: Path, part: tuple[str, ...]) -> tuple[Message, ...]:
     return tuple(Message(int(times[i]), texts[i]) for i in mine)
 
 
-def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
+def scan(path: Path, root: Path, **options: object) -> Iterator[Handle]:
     """One recording per folder, Neon's or Invisible's as it is: the person is the wearer of
     info.json or the folder above, the stimulus the folder.
     """
@@ -254,7 +254,6 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     wearer = _info(folder).get("wearer_name")
     above = folder.parent.name if folder != root and folder.parent != root else ""
     parts = _open(place, stamp(place))[1]
-    handles = []
     for part in parts:
         file_says = {
             "person": wearer if isinstance(wearer, str) else None,
@@ -263,8 +262,7 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
         names = naming_options(**options).names(
             folder, root, {"person": above or folder.name, "stimulus": folder.name}, **file_says
         )
-        handles.append(names.handle(partial(load, place, names, part, camera), place))
-    return handles
+        yield names.handle(partial(load, place, names, part, camera), place)
 
 
 def _format(name: str, title: str, neon: bool) -> Format:

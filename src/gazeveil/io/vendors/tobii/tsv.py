@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -412,7 +412,7 @@ def scan(
     time_unit: str | None = None,
     decimal: str | None = None,
     **options: object,
-) -> Iterable[Handle]:
+) -> Iterator[Handle]:
     """One recording per participant, recording and stimulus, in the order they appear."""
     if screen is not None and not isinstance(screen, Screen):
         checks.refuse("Format tobii-tsv", "screen", "a Screen", screen)
@@ -425,7 +425,6 @@ def scan(
     has_stimuli = any(stimulus for _, _, stimulus in export.parts)
     recorded = {(person, recording) for person, recording, _ in export.parts}
     times = Counter(person for person, _ in recorded)
-    handles = []
     for part in export.parts:
         person, recording, stimulus = part
         file_says = {
@@ -435,8 +434,7 @@ def scan(
         }
         names = naming.names(path, root, **file_says)
         load_part = partial(load, path, names, part, (screen, time_unit, decimal))
-        handles.append(names.handle(load_part, path))
-    return handles
+        yield names.handle(load_part, path)
 
 
 FORMAT = Format(
