@@ -81,9 +81,9 @@ def partner(path: Path, letter: str) -> Path | None:
     return sibling if sibling != path and sibling.is_file() else None
 
 
-def row_person(split: str, row: int, rows_as_people: bool) -> str:
-    """Who a row is said to be of."""
-    return f"{split} row {row}" if rows_as_people else "unknown"
+def row_person(split: str, row: int, session: str, rows_as_people: bool) -> tuple[str, str]:
+    """Who a row is said to be of, and in which session."""
+    return (f"{split} row {row}", "1") if rows_as_people else ("unknown", session)
 
 
 def scan(
@@ -101,9 +101,8 @@ def scan(
             path, "the file with the gaze to predict is not beside it", "Put Y beside X."
         )
     for row in range(0, len(array), step):
-        person = row_person(split, row, rows_as_people)
+        person, session = row_person(split, row, str(row), rows_as_people)
         load_row = partial(load, path, split, row, person, with_target)
-        session = "1" if rows_as_people else str(row)
         yield Handle(person, split, load_row, session, "free-viewing", str(path))
 
 

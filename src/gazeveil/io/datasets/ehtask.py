@@ -63,13 +63,10 @@ def scan(path: Path, root: Path, every: int = 1, rows_as_people: bool = False) -
     tasks = _whole_numbers(partner(path, "Y"), len(array))
     recordings = _whole_numbers(partner(path, "RecordingLabel"), len(array))
     for row in range(0, len(array), step):
-        number = -1 if tasks is None else tasks[row]
-        known = 0 <= number < len(TASKS)
-        task = TASKS[number] if known else "" if tasks is None else str(number)
+        task = "" if tasks is None else _task(tasks[row])
         recording = None if recordings is None else recordings[row]
-        session = str(row) if recording is None else f"{recording}.{row}"
-        person = row_person(split, row, rows_as_people)
-        session = "1" if rows_as_people else session
+        number = str(row) if recording is None else f"{recording}.{row}"
+        person, session = row_person(split, row, number, rows_as_people)
         yield Handle(
             person,
             split,
@@ -78,6 +75,10 @@ def scan(path: Path, root: Path, every: int = 1, rows_as_people: bool = False) -
             task,
             str(path),
         )
+
+
+def _task(label: int) -> str:
+    return TASKS[label] if 0 <= label < len(TASKS) else str(label)
 
 
 def _whole_numbers(path: Path | None, rows: int) -> list[int] | None:
@@ -111,10 +112,9 @@ def load(
     """One row as a recording of 250 samples."""
     eye, head, world = np.array(read_npy(path)[row], dtype=np.float64).reshape(3, STEPS, 2)
     finite = world[np.isfinite(world)]
-    if len(finite) and finite.min() >= 0 and finite.max() <= 1:
-        x_deg, y_deg = 360.0 * world[:, 0], 180.0 * (1.0 - world[:, 1])
-    else:
-        x_deg, y_deg = 180.0 + world[:, 0], 90.0 - world[:, 1]
+    fractions = len(finite) and finite.min() >= 0 and finite.max() <= 1
+    lon, lat = world.T
+    x_deg, y_deg = (360.0 * lon, 180.0 * (1.0 - lat)) if fractions else (180.0 + lon, 90.0 - lat)
     return assemble(
         path,
         person=person,

@@ -131,8 +131,7 @@ def _times_ns(table: Table, rows: Bools) -> Ints:
         name = "SMI_TIMESTAMP"
     # Nanosecond clocks do not fit a double, so the table reads the digits; the guess needs no such
     # care.
-    unit = guess_unit(table.floats(name), _RATE_HZ, TICK_S)
-    return table.times_ns(name, unit=unit)[rows]
+    return table.times_ns(name, unit=guess_unit(table.floats(name), _RATE_HZ, TICK_S))[rows]
 
 
 def _gaze(table: Table, rows: Bools) -> tuple[Floats, str]:

@@ -42,9 +42,8 @@ def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterator[Handl
     """One recording per image and person."""
     for i, (image, people) in enumerate(_images(path)):
         for j in range(len(people)):
-            person = str(j + 1)
             yield Handle(
-                person,
+                str(j + 1),
                 image,
                 partial(load, path, i, j, screen),
                 task="free-viewing",

@@ -82,8 +82,7 @@ def _condition(content: Mapping[str, object], text: str) -> str:
     trials = content.get("trials")
     if not isinstance(trials, Mapping):
         return ""
-    title = max((t for t in trials if t in text), key=len, default=None)
-    entry = trials.get(title)
+    entry = trials.get(max((t for t in trials if t in text), key=len, default=None))
     return str(entry.get("condition", "")) if isinstance(entry, Mapping) else ""
 
 
@@ -132,8 +131,7 @@ def people(root: Path, files: Iterable[Path]) -> Mapping[str, Attributes]:
     by_person: dict[str, Attributes] = {}
     for path in files:
         content = read_json(path)
-        person = str(content.get("worker_id") or stem(path))
-        by_person[person] = {
+        by_person[str(content.get("worker_id") or stem(path))] = {
             ours: content[theirs]
             for ours, theirs in _ATTRIBUTES.items()
             if content.get(theirs) is not None

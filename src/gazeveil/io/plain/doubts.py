@@ -196,7 +196,7 @@ def _pair_doubts(
     """Doubts about a pair of gaze that is not where the eyes look, and about degrees that are all
     positive.
     """
-    pairs = gaze_of(first, dict(layout.columns), options)
+    pairs = list(gaze_of(first, dict(layout.columns), options))
     places = [np.stack((x, y)) for _, _, x, y in pairs]
     names, file = listed(pairs[0][:2]), first.path.name
     if layout.unit == "deg" and layout.space == "screen" and np.nanmin(places[0]) >= 0:

@@ -202,8 +202,7 @@ def _passed(frame: pl.DataFrame, eye: str, survey: GazeSurvey) -> Bools:
     flagged = [side for side in EYES[1:] if any(r.startswith(side) for r in told)]
     if not eye and "x" in frame.columns and flagged:
         # One place for both eyes is lost where both are.
-        either = [_passed(frame, side, survey) for side in flagged]
-        passed &= np.logical_or.reduce(either)
+        passed &= np.logical_or.reduce([_passed(frame, side, survey) for side in flagged])
     return passed
 
 
@@ -237,9 +236,8 @@ def _spread(t_ns: Ints, rate_hz: float | None) -> Ints:
     if rate_hz is None or len(t_ns) < 2:
         return t_ns
     again = np.append(False, t_ns[1:] == t_ns[:-1])
-    if np.count_nonzero(again) < 0.4 * len(t_ns):
-        return t_ns
-    return t_ns + np.where(again, round(1e9 / rate_hz), 0)
+    few = np.count_nonzero(again) < 0.4 * len(t_ns)
+    return t_ns if few else t_ns + np.where(again, round(1e9 / rate_hz), 0)
 
 
 def _pupil(frame: pl.DataFrame, survey: GazeSurvey) -> Floats | None:

@@ -55,8 +55,7 @@ class OnePass:
         if clock is not None:
             types |= {clock: pl.Int64 if layout.whole_times else pl.Float64}
         before = 0
-        comment = layout.comment if layout.comment_said else None
-        form = (layout.separator, layout.decimal, comment)
+        form = (layout.separator, layout.decimal, layout.comment if layout.comment_said else None)
         for sheet in sheets(self.path, *form, types, layout.table):
             frame = frame_of(sheet, layout, before)
             groups = sheet.groups(*(layout.column(r) for r in KEY_ROLES))

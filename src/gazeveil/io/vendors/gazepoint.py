@@ -134,8 +134,9 @@ def scan(
     naming = naming_options(**options)
     person = re.sub(r"_?all_gaze$", "", stem(path), flags=re.IGNORECASE)
     for part in _open(path, stamp(path))[1]:
-        place = {"person": person or stem(path), "stimulus": stem(path)}
-        names = naming.names(path, root, place, stimulus=part[0])
+        names = naming.names(
+            path, root, {"person": person or stem(path), "stimulus": stem(path)}, stimulus=part[0]
+        )
         yield names.handle(partial(load, path, names, part, screen), path)
 
 

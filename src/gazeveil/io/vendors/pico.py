@@ -64,13 +64,12 @@ def load(path: Path, names: Names, part: tuple[str, ...]) -> Recording:
         rotation = headset.unity_euler(
             *(sheet.floats(f"Head Rotation. {axis}")[rows] for axis in "xyz")
         )
-    gaze = headset.gaze(None, None, rotation, combined=direction)
     return assemble(
         path,
         **vars(names),
         t_ns=sheet.times_ns("Timeline", unit="s")[rows],
         space=Sphere(),
-        **vars(gaze),
+        **vars(headset.gaze(None, None, rotation, combined=direction)),
         labels=labels,
         metadata={"frame": "world" if rotation is not None else "head"},
     )

@@ -110,13 +110,9 @@ class TobiiExport:
         """The first of these columns that is there; `bracket` is a pattern
         its brackets must match.
         """
-        for want in wanted:
-            for name in self.header.names:
-                if bare(name) == want and re.search(
-                    bracket, " ".join(_BRACKETS.findall(name)), re.IGNORECASE
-                ):
-                    return name
-        return None
+        fitting = (name for want in wanted for name in self.header.names if bare(name) == want)
+        found = re.compile(bracket, re.IGNORECASE).search
+        return next((n for n in fitting if found(" ".join(_BRACKETS.findall(n)))), None)
 
     def floats(self, name: str | None) -> Floats | None:
         """A column as numbers, None for no column."""
@@ -433,8 +429,7 @@ def scan(
             "session": recording if times[person] > 1 else "",
         }
         names = naming.names(path, root, **file_says)
-        load_part = partial(load, path, names, part, (screen, time_unit, decimal))
-        yield names.handle(load_part, path)
+        yield names.handle(partial(load, path, names, part, (screen, time_unit, decimal)), path)
 
 
 FORMAT = Format(
