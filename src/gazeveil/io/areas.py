@@ -225,10 +225,8 @@ def _from_csv(file: Path, text: str) -> tuple[Area, ...]:
         for prefix, names, sized, suffix in sets:
             if prefix and not any(row[prefix + n + suffix] for n in names):
                 continue  # an image may have fewer boxes than the table has room for
-            where = f"row {number}"
-            a, b, c, d = (
-                _number(file, where, prefix + n + suffix, row[prefix + n + suffix]) for n in names
-            )
+            columns = [prefix + n + suffix for n in names]
+            a, b, c, d = (_number(file, f"row {number}", n, row[n]) for n in columns)
             if sized:
                 c, d = a + c, b + d
             unit = suffix[1:] or _unit(file, row.get("unit", ""))

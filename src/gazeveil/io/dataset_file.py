@@ -162,11 +162,10 @@ def _section(content: Mapping[str, object], name: str) -> dict[str, object]:
 
 def _screen(section: Mapping[str, object]) -> dict[str, object]:
     checks.known_options(f"[screen] of {FILE_NAME}", section, (*SCREEN_SIZES, "assumed"))
-    for key in SCREEN_SIZES:
-        if key not in section:
-            checks.refuse(
-                FILE_NAME, "screen", f"a table with {', '.join(SCREEN_SIZES)}", sorted(section)
-            )
+    if not set(SCREEN_SIZES) <= section.keys():
+        checks.refuse(
+            FILE_NAME, "screen", f"a table with {', '.join(SCREEN_SIZES)}", sorted(section)
+        )
     screen = Screen(*(checks.positive(FILE_NAME, k, section[k]) for k in SCREEN_SIZES))
     return {"screen": screen, **({"assumed": True} if section.get("assumed") else {})}
 
@@ -261,8 +260,8 @@ def read_index(path: Path) -> dict[Path, dict[str, object]]:
             "An index has file, person and stimulus.",
             1,
         )
-    known = [n for n in (*KEY_NAMES, "rate_hz", "space", *SCREEN_SIZES) if table.has(n)]
-    cells = {n: table.words(n) for n in known}
+    known = (*KEY_NAMES, "rate_hz", "space", *SCREEN_SIZES)
+    cells = {n: table.words(n) for n in known if table.has(n)}
     root = path.parent.resolve()
     result: dict[Path, dict[str, object]] = {}
     for row, name in enumerate(table.words("file")):

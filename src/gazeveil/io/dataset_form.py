@@ -86,14 +86,13 @@ def write_dataset_file(
 def _text(found: Found, root: Path, common: Mapping[str, object]) -> str:
     options = {k: v for k, v in {**common, **found.options}.items() if k != "guessed"}
     notes = list(found.guesses)
-    columns = options.get("columns")
     files = [Path(h.source) for h in found.handles if h.source]
     for doubt in found.doubts:
         # Patterns stay comments: which of them is right only a person can say.
         notes += [doubt.sentence] + doubt.remedy.splitlines() * (doubt.topic == "person")
     if found.format.describe is not None and files:
         described = found.format.describe(files[0], options)
-        options["columns"] = _columns(described, columns)
+        options["columns"] = _columns(described, options.get("columns"))
         options.setdefault("y_axis", described["y_axis"])
     if "people" not in options and (table := _people_table(found)) is not None:
         options["people"] = table.relative_to(root).as_posix()
@@ -106,8 +105,10 @@ def _columns(described: Mapping[str, object], said: object) -> dict[str, object]
     found = described.get("columns")
     roles = {str(k): v for k, v in found.items()} if isinstance(found, Mapping) else {}
     gaze = ("x", "y") if {"x", "y"} <= roles.keys() else GAZE_ROLES
-    needed = {r: roles[r] for r in ("t", *gaze) if r in roles}
-    return {**needed, **(dict(said) if isinstance(said, Mapping) else {})}
+    return {
+        **{r: roles[r] for r in ("t", *gaze) if r in roles},
+        **(dict(said) if isinstance(said, Mapping) else {}),
+    }
 
 
 def _people_table(found: Found) -> Path | None:
@@ -129,14 +130,17 @@ def _people_table(found: Found) -> Path | None:
 def _write_form(place: Path, target: Path, error: FormatError) -> bool:
     """Write a form for the first table of a place; False where there is none."""
     files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
-    tables = (FirstRows.of(Head.of(p), {}) for p in files)
-    first = next((t for t in tables if t.is_headed), None)
+    first = next((t for p in files if (t := FirstRows.of(Head.of(p), {})).is_headed), None)
     if first is None:
         return False
     columns = "\n".join(f"#   {name}" for name in first.names)
-    problem = " ".join(error.problem.split())
     target.write_text(
-        _FORM.format(heading=HEADING, problem=problem, file=first.path.name, columns=columns),
+        _FORM.format(
+            heading=HEADING,
+            problem=" ".join(error.problem.split()),
+            file=first.path.name,
+            columns=columns,
+        ),
         encoding="utf-8",
     )
     return True

@@ -124,13 +124,9 @@ def scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, objec
     checks.known_options(f"Format {main.name}", options, main.options)
     of_main = [p for p, f in candidates if f is not None and f.name == main.name]
     options, guesses = _completed(main, [p for p in of_main if not _no_rows(p)], options)
-    files = []
-    for place, of_place in candidates:
-        reason = _why_not(place, main, of_place, options)
-        if reason:
-            skipped.append(Skipped(str(place), reason))
-        else:
-            files.append(place)
+    reasons = {place: _why_not(place, main, of, options) for place, of in candidates}
+    skipped += [Skipped(str(place), reason) for place, reason in reasons.items() if reason]
+    files = [place for place, reason in reasons.items() if not reason]
     scanned = _scanned(main, files, folder, options)
     by_path = _by_path(scanned.handles)
     question = question_of(by_path, folder)
@@ -186,8 +182,7 @@ def _scanned(
 
 def _by_path(handles: Sequence[Handle]) -> list[Path]:
     """Files whose person was taken from their path, by the common rule."""
-    files = [Path(h.source) for h in handles if h.facts.get("person") == BY_PATH]
-    return list(dict.fromkeys(files))
+    return list(dict.fromkeys(Path(h.source) for h in handles if h.facts.get("person") == BY_PATH))
 
 
 def _named_in(files: Sequence[str], person: str) -> bool:
@@ -224,7 +219,8 @@ def scan_index(
     files = read_index(index)
     checks.known_options(f"Format {chosen.name}", options, chosen.options)
     rowed = [f for f in files if not _no_rows(f)]
-    options, guesses = _completed(chosen, rowed, {**options, **(files[rowed[0]] if rowed else {})})
+    first = files[rowed[0]] if rowed else {}
+    options, guesses = _completed(chosen, rowed, {**options, **first})
     own = {n for o in files.values() for n in o}
     options = {k: v for k, v in options.items() if k not in own}
     handles: list[Handle] = []
@@ -238,9 +234,7 @@ def scan_index(
         if place not in files and not place.is_dir():
             reason = refused or ("not a recording" if _is_aside(place) else "")
             skipped.append(Skipped(str(place), reason or "not in the index"))
-    first = files[rowed[0]] if rowed else {}
-    shown = {k: v for k, v in first.items() if k in ("screen", "space")}
-    options = {**options, **shown}
+    options = {**options, **{k: v for k, v in first.items() if k in ("screen", "space")}}
     return Found(chosen, tuple(handles), tuple(skipped), options, guesses, tuple(doubts))
 
 
@@ -254,9 +248,9 @@ def _is_aside(place: Path) -> bool:
 
 def _most(candidates: list[tuple[Path, Format | None]]) -> Format:
     """The format that most files have."""
-    votes = Counter(f.name for _, f in candidates if f is not None)
-    most = votes.most_common(1)[0][0]
-    return next(f for _, f in candidates if f is not None and f.name == most)
+    formats = [f for _, f in candidates if f is not None]
+    most = Counter(f.name for f in formats).most_common(1)[0][0]
+    return next(f for f in formats if f.name == most)
 
 
 def _own_columns(files: list[Path], options: Mapping[str, object]) -> Format | None:
@@ -289,9 +283,8 @@ def _no_rows(place: Path) -> bool:
     if head.name.endswith(".arff"):
         return head.text.rstrip().lower().endswith("@data")
     lines = [t for t in head.lines if t.strip() and not t.startswith("#")]
-    if not head.name.endswith(_TABLES) or len(lines) != 1 or len(head.data) >= 1 << 15:
-        return False
-    return any(sign in lines[0] for sign in "\t;,|")
+    one_line = head.name.endswith(_TABLES) and len(lines) == 1 and len(head.data) < 1 << 15
+    return one_line and any(sign in lines[0] for sign in "\t;,|")
 
 
 def _foreign(owner: Format, folder: Path) -> list[Skipped]:
@@ -414,18 +407,16 @@ def _why_not(
     """Why a file is no part of the cohort; an empty text where it is."""
     if main.companion is not None and place.is_file() and main.companion(place):
         return "read with the recordings"
-    if of_place is not None and of_place.name == main.name:
-        if _no_rows(place):
-            return "no rows below its header"
-        return _misfit(main, place, options, False) if place.is_file() else ""
-    if of_place is not None:
+    if of_place is not None and of_place.name != main.name:
         return f"not {main.name} but {of_place.name}"
-    if place.is_file() and place.stat().st_size == 0:
+    if of_place is None and place.is_file() and place.stat().st_size == 0:
         return "the file is empty"
     if _no_rows(place):
         return "no rows below its header"
-    remedy = _remedy(place)
     misfit = _misfit(main, place, options, False) if place.is_file() else ""
+    if of_place is not None:
+        return misfit
+    remedy = _remedy(place)
     return (
         f"{remedy[0]}: {remedy[1]}"
         if remedy

@@ -112,8 +112,7 @@ class GazeTable:
 
     def options(self) -> dict[str, object]:
         """What a reader has to be told; the space of each recording is told apart from it."""
-        wanted = ("t", "x", "y", "valid")
-        columns = {r: self.columns[r] for r in wanted if r in self.columns}
+        columns = {r: self.columns[r] for r in ("t", "x", "y", "valid") if r in self.columns}
         told: dict[str, object] = {
             "columns": columns,
             "time_unit": self.time_unit,
@@ -166,8 +165,7 @@ class GazeTable:
         for label, words in recording.labels.items():
             columns[f"label_{label}"] = words.astype(np.str_)
             about[f"label_{label}"] = {"description": f"kind of event, by {label}", "unit": ""}
-        frame = pl.DataFrame(columns)
-        frame.with_columns(pl.selectors.float().fill_nan(None)).write_csv(
+        pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None)).write_csv(
             path, separator=self.separator
         )
         return about
@@ -223,6 +221,4 @@ class GazeTable:
             y = y - space.height_px / 2
             return x - space.width_px / 2, -y if up else y
         y = space.height_px - y if up else y
-        if self.unit == "fraction":
-            return x / space.width_px, y / space.height_px
-        return x, y
+        return (x / space.width_px, y / space.height_px) if self.unit == "fraction" else (x, y)

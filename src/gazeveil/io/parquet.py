@@ -93,8 +93,12 @@ def write(
 def index_row(recording: Recording, file: str) -> dict[str, object]:
     """The line of the index about a recording in that file."""
     rate = None if np.isnan(recording.rate_hz) else recording.rate_hz
-    keys = dict(zip(KEY_NAMES, recording.key, strict=True))
-    return {"file": file, **keys, "samples": len(recording), "rate_hz": rate}
+    return {
+        "file": file,
+        **dict(zip(KEY_NAMES, recording.key, strict=True)),
+        "samples": len(recording),
+        "rate_hz": rate,
+    }
 
 
 def write_index(
@@ -202,12 +206,11 @@ def _load(
     if header is None:
         return _foreign(path, frame, person or path.parent.name, stimulus or stem(path))
     get = {n: frame[n].to_numpy() for n in frame.columns}
-    channels: dict[str, Floats] = {}
-    for channel, names in CHANNEL_COLUMNS.items():
-        if all(n in get for n in names):
-            channels[channel] = (
-                get[names[0]] if len(names) == 1 else np.stack([get[n] for n in names], axis=1)
-            )
+    channels: dict[str, Floats] = {
+        channel: get[names[0]] if len(names) == 1 else np.stack([get[n] for n in names], axis=1)
+        for channel, names in CHANNEL_COLUMNS.items()
+        if all(n in get for n in names)
+    }
     metadata = dict(header["metadata"])  # type: ignore[call-overload]
     for name in [n for n in get if n.startswith("meta:")]:
         parts = name.split(":")
@@ -355,9 +358,7 @@ def _plain(value: object) -> object:
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, Mapping):
-        return dict(value)
-    return str(value)
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _index(folder: Path) -> dict[str, object]:
@@ -383,27 +384,24 @@ def _index(folder: Path) -> dict[str, object]:
     return index
 
 
-def scan(path: Path, root: Path) -> Iterable[Handle]:
+def scan(path: Path, root: Path) -> Iterator[Handle]:
     """Handles of a canonical folder, or of one Parquet file."""
     if path.is_file():
-        header = _header(path)
-        keys = header or {"person": path.parent.name, "stimulus": stem(path)}
+        keys = _header(path) or {"person": path.parent.name, "stimulus": stem(path)}
         names = [
             str(keys.get(n, d))
             for n, d in (("person", ""), ("stimulus", ""), ("session", "1"), ("task", ""))
         ]
-        return [
-            Handle(
-                names[0],
-                names[1],
-                partial(load, path),
-                names[2],
-                names[3],
-                str(path),
-                partial(_chunks_of, path),
-            )
-        ]
-    handles = []
+        yield Handle(
+            names[0],
+            names[1],
+            partial(load, path),
+            names[2],
+            names[3],
+            str(path),
+            partial(_chunks_of, path),
+        )
+        return
     for row in _index(path)["recordings"]:  # type: ignore[attr-defined]
         try:
             file, samples = path / row["file"], int(row["samples"])
@@ -418,18 +416,15 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
                 f"the index names a file outside the folder ({row['file']})",
                 "Do not use this folder.",
             )
-        handles.append(
-            Handle(
-                names[0],
-                names[1],
-                partial(load, file),
-                names[2],
-                names[3],
-                str(file),
-                partial(chunks, file, samples),
-            )
+        yield Handle(
+            names[0],
+            names[1],
+            partial(load, file),
+            names[2],
+            names[3],
+            str(file),
+            partial(chunks, file, samples),
         )
-    return handles
 
 
 def _chunks_of(path: Path, size: int) -> Iterator[Recording]:

@@ -79,12 +79,11 @@ class PathReading:
             names = [NamingOptions(pattern=pattern).names(f, root) for f in files]
         except PatternError:
             return None
-        if len({(n.person, n.stimulus, n.session, n.task) for n in names}) < len(files):
+        people = [n.person for n in names]
+        alike = len({(n.person, n.stimulus, n.session, n.task) for n in names}) < len(files)
+        if alike or (meant is not None and people != list(meant)):
             return None
-        if meant is not None and [n.person for n in names] != list(meant):
-            return None
-        people = tuple(dict.fromkeys(n.person for n in names))
-        return cls(pattern, people, len({n.stimulus for n in names}))
+        return cls(pattern, tuple(dict.fromkeys(people)), len({n.stimulus for n in names}))
 
     @property
     def counts(self) -> str:
@@ -121,10 +120,11 @@ class PathQuestion:
         )
         if odd:
             text += " These look like trackers or kinds of data, not people."
-        ways = [f"pattern={r.pattern!r} ({r.counts})" for r in others]
-        ways = ways or ["one person, which person= says,"]
-        text += f" The paths may also mean {' or '.join(ways)}."
-        text += " Say the right pattern=, as an option or in dataset.toml."
+        ways = " or ".join(f"pattern={r.pattern!r} ({r.counts})" for r in others)
+        text += (
+            f" The paths may also mean {ways or 'one person, which person= says,'}. Say the right"
+            " pattern=, as an option or in dataset.toml."
+        )
         lines = [f"pattern = {_quoted(r.pattern)}  # {r.counts}" for r in self.readings]
         return [Doubt("person", text, "\n".join(lines))]
 
@@ -183,7 +183,7 @@ def question_of(files: Sequence[Path], root: Path) -> PathQuestion:
     others: list[PathReading | None] = []
     if len(found) == 1:
         ((person, reading),) = found
-        rivals = _rivals(columns, person)
+        rivals = list(_rivals(columns, person))
         if not rivals:
             return PathQuestion((reading,), True, reading.pattern)
         leading = [reading] if _leads(columns[person], person, rivals, depth) else []
@@ -202,7 +202,7 @@ def question_of(files: Sequence[Path], root: Path) -> PathQuestion:
     return PathQuestion(shown, False, shown[0].pattern if leading else None)
 
 
-def _rivals(columns: Sequence[tuple[str, ...]], person: int) -> list[int]:
+def _rivals(columns: Sequence[tuple[str, ...]], person: int) -> Iterator[int]:
     """Parts of paths that may be the person as well as one that looks like it, or without which
     two people are one: what varies otherwise than the person and is no date, session, tracker or
     thing that was looked at. Behind a word that means participants alone (`sub-01`) nothing is one,
@@ -210,7 +210,6 @@ def _rivals(columns: Sequence[tuple[str, ...]], person: int) -> list[int]:
     """
     people = columns[person]
     sure = all(_CLEAR.fullmatch(w) for w in people)
-    found = []
     for i, column in enumerate(columns):
         pairs, kinds = len(set(zip(people, column, strict=True))), len(set(column))
         differs = pairs > len(set(people)) or (not sure and 1 < kinds < pairs)
@@ -218,18 +217,17 @@ def _rivals(columns: Sequence[tuple[str, ...]], person: int) -> list[int]:
             any(k.fullmatch(w) for k in (_DATE, _SESSION, _THING, _TRACKER)) for w in column
         )
         if differs and not other and not (sure and i > person):
-            found.append(i)
-    return found
+            yield i
 
 
 def _leads(people: Sequence[str], person: int, rivals: Sequence[int], depth: int) -> bool:
     """Whether a part that looks like a participant is taken in spite of rivals: it means nothing
     else, or it has two digits and is a folder or begins a file name.
     """
-    if all(_CLEAR.fullmatch(w) for w in people):
-        return True
     in_front = person <= depth and person < min(rivals)
-    return in_front and all(_NUMBERED.fullmatch(w) for w in people)
+    return all(_CLEAR.fullmatch(w) for w in people) or (
+        in_front and all(_NUMBERED.fullmatch(w) for w in people)
+    )
 
 
 def _default(files: Sequence[Path], root: Path) -> PathReading:
@@ -344,6 +342,8 @@ def spelling_doubts(people: Iterable[str]) -> list[Doubt]:
         return []
     first = " and ".join(ascii(name[:40]) for name in alike[0][:3])
     more = f", and {len(alike) - 1} more such" if len(alike) > 1 else ""
-    sentence = f"The people {first}{more} differ in case, blanks, zeros or accents alone. If they"
-    sentence += " are one person, what is promised per person is wrong: give them one name."
+    sentence = (
+        f"The people {first}{more} differ in case, blanks, zeros or accents alone. If they are one"
+        " person, what is promised per person is wrong: give them one name."
+    )
     return [Doubt("person", sentence)]

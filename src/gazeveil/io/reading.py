@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -107,7 +107,7 @@ def read(
     if common.get("people") is not None:
         people = {**people, **_people(common["people"], recorded)}
     if clash == "session":
-        handles = _number_sessions(handles)
+        handles = list(_number_sessions(handles))
     name = place.stem if place.is_file() else place.name
     try:
         cohort = Cohort(handles, people, found.skipped, name, _read_as(found, doubts, common))
@@ -202,10 +202,9 @@ def _with_dataset_file(
     if chosen is not None and file.format not in (None, getattr(chosen, "name", chosen)):
         return chosen, said  # what the file says is about another format
     merged = {**file.options, **said}
-    for name in ("columns",):
-        inner = [o[name] for o in (file.options, said) if isinstance(o.get(name), Mapping)]
-        if len(inner) == 2:
-            merged[name] = {**inner[0], **inner[1]}  # type: ignore[dict-item]
+    of_file, of_user = file.options.get("columns"), said.get("columns")
+    if isinstance(of_file, Mapping) and isinstance(of_user, Mapping):
+        merged["columns"] = {**of_file, **of_user}
     if chosen is None and file.format is None and "columns" in merged:
         return "csv", merged
     return chosen or file.format, merged
@@ -274,9 +273,8 @@ def _text(name: str) -> str:
 def _in_text(handle: Handle) -> Handle:
     """A handle whose names can be written to every file."""
     names = {n: _text(getattr(handle, n)) for n in KEY_NAMES}
-    if tuple(names.values()) == handle.key:
-        return handle
-    return _renamed(handle, chunks=None, **names)
+    known = tuple(names.values()) == handle.key
+    return handle if known else _renamed(handle, chunks=None, **names)
 
 
 def _renamed(handle: Handle, **names: Any) -> Handle:
@@ -289,17 +287,14 @@ def _load_as(load: Callable[[], Recording], names: Mapping[str, str]) -> Recordi
     return load().with_(**names)
 
 
-def _number_sessions(handles: list[Handle]) -> list[Handle]:
+def _number_sessions(handles: list[Handle]) -> Iterator[Handle]:
     """Give recordings that clash the sessions 1, 2, ... in the order they were found."""
     totals = Counter(h.key for h in handles)
     used: Counter[RecordingKey] = Counter()
-    result = []
     for h in handles:
-        if totals[h.key] > 1:
-            used[h.key] += 1
-            h = _renamed(h, session=f"{h.session}.{used[h.key]}")
-        result.append(h)
-    return result
+        used[h.key] += 1
+        several = totals[h.key] > 1
+        yield _renamed(h, session=f"{h.session}.{used[h.key]}") if several else h
 
 
 def _load_named(
@@ -311,8 +306,9 @@ def _load_named(
     """
     try:
         recording = load()
-        noted = {**facts, **recording.facts}
-        recording = recording.with_(metadata={**recording.metadata, "facts": noted})
+        recording = recording.with_(
+            metadata={**recording.metadata, "facts": {**facts, **recording.facts}}
+        )
     except FormatError:
         raise
     except (DataError, ParameterError) as error:

@@ -60,8 +60,7 @@ def read_events(
         path = name.path.with_name(name.path.name.replace("_physio.tsv", "_physioevents.tsv"))
         if not path.exists():
             continue
-        events_name = Name(path, name.entities, "physioevents")
-        about = sidecar(events_name, root)
+        about = sidecar(Name(path, name.entities, "physioevents"), root)
         columns = about.get("Columns")
         if not isinstance(columns, list) or "onset" not in columns:
             raise FormatError(
@@ -71,10 +70,14 @@ def read_events(
             )
         if not Head.of(path).data.strip():
             return None, {}, ()  # an archive of nothing: no events
-        quoted = not _has_escapes(about)
-        header = [str(c) for c in columns]
         return _event_rows(
-            parse_table(path, read_text(path), "\t", header=header, quoted=quoted),
+            parse_table(
+                path,
+                read_text(path),
+                "\t",
+                header=[str(c) for c in columns],
+                quoted=not _has_escapes(about),
+            ),
             about,
             sidecar(name, root),
             t_ns,
@@ -110,9 +113,10 @@ def _event_rows(
         last = np.clip(np.searchsorted(clock, offset, side="right") - 1, first, len(clock) - 1)
         if table.has("blink"):
             # The tracker reports a blink as a saccade during which the eye was closed.
-            closed = table.floats("blink") > 0
-            pairs = zip(kind, closed, strict=True)
-            kind = ["blink" if c and k == "saccade" else k for k, c in pairs]
+            kind = [
+                "blink" if c and k == "saccade" else k
+                for k, c in zip(kind, table.floats("blink") > 0, strict=True)
+            ]
     kinds = np.array(kind, dtype=WORD)
     labels = _labels(source, kinds, first, last, len(t_ns))
     is_event = [bool(k) and not s.startswith(LABEL) for k, s in zip(kind, source, strict=True)]
@@ -149,8 +153,7 @@ def _row_times(
         onset = table.times_ns("onset", unit=unit)
     if not table.has("duration"):
         return onset, onset
-    length = np.nan_to_num(table.floats("duration"))
-    return onset, onset + np.round(length * scale).astype(np.int64)
+    return onset, onset + np.round(np.nan_to_num(table.floats("duration")) * scale).astype(np.int64)
 
 
 def _labels(

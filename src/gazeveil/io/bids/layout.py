@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,17 +56,14 @@ class Name:
         return tuple(e for e in self.entities if e[0] != "recording")
 
 
-def data_files(root: Path, suffix: str) -> list[Name]:
+def data_files(root: Path, suffix: str) -> Iterator[Name]:
     """All `*_<suffix>.tsv[.gz]` of the raw dataset, in order."""
-    names = []
     for path in sorted(root.rglob(f"*_{suffix}.tsv*")):
-        inner = path.relative_to(root).parts[:-1]
-        if any(p.startswith(".") or p in _ASIDE for p in inner):
+        if any(p.startswith(".") or p in _ASIDE for p in path.relative_to(root).parts[:-1]):
             continue
         name = Name.of(path)
         if name is not None and name.suffix == suffix:
-            names.append(name)
-    return names
+            yield name
 
 
 def sidecar(
@@ -77,13 +74,10 @@ def sidecar(
     """
     wanted = suffix or name.suffix
     own = {k: v for k, v in name.entities if k not in set(without)}
-    folders = [root]
-    for part in name.path.relative_to(root).parts[:-1]:
-        folders.append(folders[-1] / part)
     merged: dict[str, object] = {}
-    for folder in folders:
+    for inner in reversed(name.path.relative_to(root).parents):
         applicable = []
-        for path in folder.glob(f"*{wanted}.json"):
+        for path in (root / inner).glob(f"*{wanted}.json"):
             # At the root the name may be the bare suffix: `physio.json`.
             candidate = Name(path, (), wanted) if path.name == f"{wanted}.json" else Name.of(path)
             if (
@@ -130,8 +124,7 @@ def escaped(text: str) -> str:
     'trial\\t1\\s'
     """
     plain = "".join(_LETTER.get(c, c) for c in text)
-    blank = re.compile(r"^ | $")
-    return blank.sub(r"\\s", plain)
+    return re.sub(r"^ | $", r"\\s", plain)
 
 
 def unescaped(cell: str) -> str:

@@ -23,7 +23,7 @@ metres, or than four times its distance, is refused; so is a `screen=` of other 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -85,7 +85,7 @@ def _is_gaze(about: Mapping[str, object]) -> bool:
     return str(about.get("PhysioType", "")).lower() == "eyetrack"
 
 
-def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handle]:
+def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterator[Handle]:
     """One recording per run: the files that differ only in `recording-`."""
     if not path.is_dir():
         raise FormatError(
@@ -95,7 +95,6 @@ def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handl
         )
     if screen is not None and not isinstance(screen, Screen):
         checks.refuse("Format bids", "screen", "a Screen", screen)
-    handles = []
     gaze = [(n, about) for n in data_files(path, "physio") if _is_gaze(about := sidecar(n, path))]
     if not gaze:
         raise FormatError(
@@ -109,17 +108,14 @@ def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handl
     ):
         files = list(group)
         names = _names(*files[0])
-        handles.append(
-            Handle(
-                names[0],
-                names[1],
-                partial(load, tuple(n for n, _ in files), path, names, screen),
-                names[2],
-                names[3],
-                str(files[0][0].path),
-            )
+        yield Handle(
+            names[0],
+            names[1],
+            partial(load, tuple(n for n, _ in files), path, names, screen),
+            names[2],
+            names[3],
+            str(files[0][0].path),
         )
-    return handles
 
 
 def _names(name: Name, about: Mapping[str, object]) -> RecordingKey:
@@ -164,8 +160,11 @@ def load(
         metadata["pupil_unit"] = _pupil_unit(eyes)
     events, labels, messages = read_events(files, root, t_ns)
     rate = about.get("SamplingFrequency")
-    has_rate = isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0
-    rate_hz = float(rate) if has_rate else None  # type: ignore[arg-type]
+    rate_hz = (
+        float(rate)
+        if isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0
+        else None
+    )
     gaze = places.get("cyclopean")
     shared: dict[str, Any] = {
         **dict(zip(KEY_NAMES, names, strict=True)),
@@ -183,17 +182,17 @@ def load(
         # A recording that Gazeveil wrote: all its channels come back as they were.
         shared |= {c: _stacked(table, n) for c, n in EXTRA.items() if table.has(*n)}
         valid = _channel("valid", eyes, rows_of, len(t_ns))
-        seen = np.isfinite(shared["x_deg"] + shared["y_deg"])
         return Recording(
             **shared,
-            valid=seen if valid is None else valid > 0,
+            valid=np.isfinite(shared["x_deg"] + shared["y_deg"]) if valid is None else valid > 0,
             rate_hz=float("nan") if rate_hz is None else rate_hz,
             labels=labels,
             counts={"rows": len(t_ns)},
             metadata={"source": str(name.path), **metadata},
         )
-    makers = ("Manufacturer", "ManufacturersModelName")
-    metadata |= {key: about[key] for key in makers if key in about}
+    metadata |= {
+        key: about[key] for key in ("Manufacturer", "ManufacturersModelName") if key in about
+    }
     return assemble(name.path, **shared, rate_hz=rate_hz, metadata=metadata)
 
 

@@ -109,8 +109,7 @@ def _write_dataset(cohort: Cohort, root: Path, people: Mapping[str, str]) -> Non
         for p, attributes in cohort.people.items()
         if p in people
     }
-    about = {"name": "name of the person before it became a label"}
-    write_participants(root, rows, about)
+    write_participants(root, rows, {"name": "name of the person before it became a label"})
 
 
 def write_participants(
@@ -130,13 +129,15 @@ def write_participants(
         }
         for label, attributes in people.items()
     ]
-    names = [unquoted(f) for f in fields]
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(("participant_id", *names), pl.String))
+    names = ("participant_id", *map(unquoted, fields))
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String))
     (root / "participants.tsv").write_bytes(tsv(frame, header=True))
-    described = {unquoted(f): {"Description": about.get(f, f)} for f in fields}
     write_json(
         root / "participants.json",
-        {"participant_id": {"Description": "label of the person"}, **described},
+        {
+            "participant_id": {"Description": "label of the person"},
+            **{unquoted(f): {"Description": about.get(f, f)} for f in fields},
+        },
     )
 
 
@@ -168,8 +169,10 @@ def write_run(
         columns,
         {**shared, "RecordedEye": "cyclopean", **about, **own},
     )
-    eyes = (("eye1", "left", recording.left_deg), ("eye2", "right", recording.right_deg))
-    for label, eye, values in eyes:
+    for label, eye, values in (
+        ("eye1", "left", recording.left_deg),
+        ("eye2", "right", recording.right_deg),
+    ):
         if values is not None:
             _physio(
                 folder / f"{stem}_recording-{label}_physio",
@@ -195,9 +198,8 @@ def write_run(
 def _sidecar(recording: Recording) -> dict[str, object]:
     """What the sidecars of all eyes say."""
     on_screen = isinstance(recording.space, Screen)
-    x, y = ("angle from the screen's centre",) * 2
-    if not on_screen:
-        x, y = "longitude in [0, 360)", "angle from the zenith"
+    x = "angle from the screen's centre" if on_screen else "longitude in [0, 360)"
+    y = "angle from the screen's centre" if on_screen else "angle from the zenith"
     return {
         "Description": "Gaze of one person looking at one stimulus",
         "PhysioType": "eyetrack",

@@ -18,7 +18,7 @@ what a prediction is held against.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -81,14 +81,14 @@ def partner(path: Path, letter: str) -> Path | None:
     return sibling if sibling != path and sibling.is_file() else None
 
 
-def row_person(split: str, row: int, rows_as_people: bool) -> str:
-    """Who a row is said to be of."""
-    return f"{split} row {row}" if rows_as_people else "unknown"
+def row_person(split: str, row: int, session: str, rows_as_people: bool) -> tuple[str, str]:
+    """Who a row is said to be of, and in which session."""
+    return (f"{split} row {row}", "1") if rows_as_people else ("unknown", session)
 
 
 def scan(
     path: Path, root: Path, every: int = 1, rows_as_people: bool = False, with_target: bool = False
-) -> Iterable[Handle]:
+) -> Iterator[Handle]:
     """One recording per row."""
     step = checks.count("Format dgaze", "every", every)
     for name, value in (("rows_as_people", rows_as_people), ("with_target", with_target)):
@@ -100,13 +100,10 @@ def scan(
         raise FormatError(
             path, "the file with the gaze to predict is not beside it", "Put Y beside X."
         )
-    handles = []
     for row in range(0, len(array), step):
-        person = row_person(split, row, rows_as_people)
+        person, session = row_person(split, row, str(row), rows_as_people)
         load_row = partial(load, path, split, row, person, with_target)
-        session = "1" if rows_as_people else str(row)
-        handles.append(Handle(person, split, load_row, session, "free-viewing", str(path)))
-    return handles
+        yield Handle(person, split, load_row, session, "free-viewing", str(path))
 
 
 def load(

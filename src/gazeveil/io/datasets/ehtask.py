@@ -18,7 +18,7 @@ on, in one session, so that figures have an interval over rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def sniff(head: Head) -> bool:
     return has_width(head, WIDTH)
 
 
-def scan(path: Path, root: Path, every: int = 1, rows_as_people: bool = False) -> Iterable[Handle]:
+def scan(path: Path, root: Path, every: int = 1, rows_as_people: bool = False) -> Iterator[Handle]:
     """One recording per row."""
     step = checks.count("Format ehtask", "every", every)
     if not isinstance(rows_as_people, bool):
@@ -62,26 +62,23 @@ def scan(path: Path, root: Path, every: int = 1, rows_as_people: bool = False) -
     split = split_of(path)
     tasks = _whole_numbers(partner(path, "Y"), len(array))
     recordings = _whole_numbers(partner(path, "RecordingLabel"), len(array))
-    handles = []
     for row in range(0, len(array), step):
-        number = -1 if tasks is None else tasks[row]
-        known = 0 <= number < len(TASKS)
-        task = TASKS[number] if known else "" if tasks is None else str(number)
+        task = "" if tasks is None else _task(tasks[row])
         recording = None if recordings is None else recordings[row]
-        session = str(row) if recording is None else f"{recording}.{row}"
-        person = row_person(split, row, rows_as_people)
-        session = "1" if rows_as_people else session
-        handles.append(
-            Handle(
-                person,
-                split,
-                partial(load, path, split, row, session, task, recording, person),
-                session,
-                task,
-                str(path),
-            )
+        number = str(row) if recording is None else f"{recording}.{row}"
+        person, session = row_person(split, row, number, rows_as_people)
+        yield Handle(
+            person,
+            split,
+            partial(load, path, split, row, session, task, recording, person),
+            session,
+            task,
+            str(path),
         )
-    return handles
+
+
+def _task(label: int) -> str:
+    return TASKS[label] if 0 <= label < len(TASKS) else str(label)
 
 
 def _whole_numbers(path: Path | None, rows: int) -> list[int] | None:
@@ -115,10 +112,9 @@ def load(
     """One row as a recording of 250 samples."""
     eye, head, world = np.array(read_npy(path)[row], dtype=np.float64).reshape(3, STEPS, 2)
     finite = world[np.isfinite(world)]
-    if len(finite) and finite.min() >= 0 and finite.max() <= 1:
-        x_deg, y_deg = 360.0 * world[:, 0], 180.0 * (1.0 - world[:, 1])
-    else:
-        x_deg, y_deg = 180.0 + world[:, 0], 90.0 - world[:, 1]
+    fractions = len(finite) and finite.min() >= 0 and finite.max() <= 1
+    lon, lat = world.T
+    x_deg, y_deg = (360.0 * lon, 180.0 * (1.0 - lat)) if fractions else (180.0 + lon, 90.0 - lat)
     return assemble(
         path,
         person=person,

@@ -21,7 +21,7 @@ comes nearest to 60 Hz.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -48,24 +48,20 @@ def sniff(head: Head) -> bool:
     return {"img_index", "is_gray", "giw_x", "giw_y", "giw_z"} <= columns(head)
 
 
-def scan(path: Path, root: Path) -> Iterable[Handle]:
+def scan(path: Path, root: Path) -> Iterator[Handle]:
     """One recording per image; the file is read once to see which images it has."""
     person = stem(path)
     titles, aoi = _image_names(path, root), _aoi_file(path, root)
     groups, gray = _groups(path)
-    handles = []
     for index in dict.fromkeys(groups[~gray].tolist()):
         image = titles.get(index, str(index))
-        handles.append(
-            Handle(
-                person,
-                image,
-                partial(load, path, person, image, index, aoi),
-                task="free-viewing",
-                source=str(path),
-            )
+        yield Handle(
+            person,
+            image,
+            partial(load, path, person, image, index, aoi),
+            task="free-viewing",
+            source=str(path),
         )
-    return handles
 
 
 def load(path: Path, person: str, image: str, index: int, aoi_file: str = "") -> Recording:
@@ -135,8 +131,7 @@ def _times_ns(table: Table, rows: Bools) -> Ints:
         name = "SMI_TIMESTAMP"
     # Nanosecond clocks do not fit a double, so the table reads the digits; the guess needs no such
     # care.
-    unit = guess_unit(table.floats(name), _RATE_HZ, TICK_S)
-    return table.times_ns(name, unit=unit)[rows]
+    return table.times_ns(name, unit=guess_unit(table.floats(name), _RATE_HZ, TICK_S))[rows]
 
 
 def _gaze(table: Table, rows: Bools) -> tuple[Floats, str]:

@@ -92,8 +92,7 @@ def load(path: Path, person: str, scene: str) -> Recording:
     space = Sphere()
     # Numbers before times: a row that was cut is better named by its missing cells.
     head, gaze = _quaternions(table, _HEAD), _quaternions(table, _GAZE)
-    time_name = next((t for t in _TIMES if table.has(t)), _TIMES[0])
-    t_ns = table.times_ns(time_name, unit="ms")[first]
+    t_ns = table.times_ns(next((t for t in _TIMES if table.has(t)), _TIMES[0]), unit="ms")[first]
 
     tracked = (gaze[:, :3] != 0).any(axis=1)
     direction = rotate(gaze, np.array([0.0, 0.0, -1.0])) * _TO_OURS

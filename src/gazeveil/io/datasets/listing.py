@@ -74,8 +74,7 @@ def _names() -> list[str]:
     """Formats of public datasets: ours by code or by a shipped description, and others' own."""
     ours = [name for name, module in registry.MODULES.items() if module.startswith("datasets.")]
     ours += [name for name in registry.KNOWN if registry.get(name).dataset is not None]
-    added = registry.REGISTRY.added().items()
-    others = [name for name, form in added if form.dataset is not None]
+    others = [name for name, form in registry.REGISTRY.added().items() if form.dataset is not None]
     return sorted([*ours, *others, *registry.WITHOUT_READER])
 
 

@@ -82,8 +82,7 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
             "Read it with gazeveil.io.datasets.mpiidpeye.features(path), which gives rows and"
             " keys.",
         )
-    names = person_and_recording(path)
-    person, recording = names or (stem(path), "")
+    person, recording = person_and_recording(path) or (stem(path), "")
     stimulus = DOCUMENTS.get(recording, recording or stem(path))
     return [
         Handle(
@@ -153,22 +152,8 @@ def features(path: str | Path) -> tuple[Floats, list[Key]]:
     FormatError
         Where there are no such files, or a row does not have 52 numbers.
     """
-    place = Path(path)
-    files = (
-        [place]
-        if place.is_file()
-        else sorted(
-            (p for p in place.rglob("*Pami_Features*") if p.is_file()),
-            key=lambda p: natural(p.as_posix()),
-        )
-    )
-    if not files:
-        raise FormatError(
-            place,
-            "there are no feature files here",
-            "They are called Data_P<person>_R<recording>_Pami_Features_52.csv.",
-        )
-    return read_features(files, DOCUMENTS, FEATURES)
+    called = "Data_P<person>_R<recording>_Pami_Features_52.csv"
+    return read_features(feature_files(path, "*Pami_Features*", called), DOCUMENTS, FEATURES)
 
 
 FORMAT = Format(
@@ -210,6 +195,27 @@ def person_and_recording(path: Path) -> tuple[str, str] | None:
     """("P4", "R2") of a file name with `P4_R2` in it, else None."""
     match = _NAME.search(stem(path))
     return None if match is None else (f"P{int(match['person'])}", f"R{int(match['recording'])}")
+
+
+def feature_files(path: str | Path, pattern: str, called: str) -> list[Path]:
+    """A feature file, or all below a folder whose names fit a pattern, in order.
+
+    Raises
+    ------
+    FormatError
+        Where there are none; `called` says what their names look like.
+    """
+    place = Path(path)
+    files = (
+        [place]
+        if place.is_file()
+        else sorted(
+            (p for p in place.rglob(pattern) if p.is_file()), key=lambda p: natural(p.as_posix())
+        )
+    )
+    if not files:
+        raise FormatError(place, "there are no feature files here", f"They are called {called}.")
+    return files
 
 
 def read_matrix(path: Path, least: int) -> Floats:

@@ -17,11 +17,12 @@ import numpy as np
 
 from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import FormatError
-from gazeveil.gaze.cohort import Handle, natural
+from gazeveil.gaze.cohort import Handle
 from gazeveil.io.datasets.mpiidpeye import (
     FEATURES,
     Key,
     cells,
+    feature_files,
     person_and_recording,
     read_features,
     read_matrix,
@@ -49,22 +50,7 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
 
 
 def _files(path: str | Path) -> list[Path]:
-    place = Path(path)
-    files = (
-        [place]
-        if place.is_file()
-        else sorted(
-            (p for p in place.rglob("*_data.csv*") if p.is_file()),
-            key=lambda p: natural(p.as_posix()),
-        )
-    )
-    if not files:
-        raise FormatError(
-            place,
-            "there are no feature files here",
-            "They are called P<person>_R<recording>_data.csv.",
-        )
-    return files
+    return feature_files(path, "*_data.csv*", "P<person>_R<recording>_data.csv")
 
 
 def features(path: str | Path) -> tuple[Floats, list[Key]]:

@@ -18,7 +18,7 @@ picture on a 19-inch monitor (365 x 274 mm) at 650 mm, which is assumed:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -49,25 +49,21 @@ def sniff(head: Head) -> bool:
     )
 
 
-def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handle]:
+def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterator[Handle]:
     """One recording per image."""
-    handles = []
     for image, entry in read_json(path).items():
         if not isinstance(entry, dict):
             raise FormatError(
                 path, f"'{image}' holds no scanpath", "Check that this is a scanpath file."
             )
         person = str(entry.get("subject") or stem(path).removesuffix("_scanpaths"))
-        handles.append(
-            Handle(
-                person,
-                image,
-                partial(load, path, image, person, screen),
-                task="search",
-                source=str(path),
-            )
+        yield Handle(
+            person,
+            image,
+            partial(load, path, image, person, screen),
+            task="search",
+            source=str(path),
         )
-    return handles
 
 
 def load(path: Path, image: str, person: str, screen: Screen | None = None) -> Recording:

@@ -12,7 +12,7 @@ The publisher gives 57 cm and pictures of about 38.8 x 29.1 degrees that fill th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -38,22 +38,17 @@ def sniff(head: Head) -> bool:
     return has_variable(head, "fixations")
 
 
-def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handle]:
+def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterator[Handle]:
     """One recording per image and person."""
-    handles = []
     for i, (image, people) in enumerate(_images(path)):
         for j in range(len(people)):
-            person = str(j + 1)
-            handles.append(
-                Handle(
-                    person,
-                    image,
-                    partial(load, path, i, j, screen),
-                    task="free-viewing",
-                    source=str(path),
-                )
+            yield Handle(
+                str(j + 1),
+                image,
+                partial(load, path, i, j, screen),
+                task="free-viewing",
+                source=str(path),
             )
-    return handles
 
 
 def load(path: Path, image: int, person: int, screen: Screen | None = None) -> Recording:

@@ -23,7 +23,7 @@ Saliency maps (`.bin`, 2048 x 1024 float32, row by row) are read by :func:`salie
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -70,23 +70,19 @@ def sniff(head: Head) -> bool:
     return counts and bool(((places >= 0) & (places <= 1)).all() and (table[:, 3] >= 0).all())
 
 
-def scan(path: Path, root: Path) -> Iterable[Handle]:
+def scan(path: Path, root: Path) -> Iterator[Handle]:
     """One recording per observer; the file is read once to see how many there are."""
     stimulus, tracked = stem(path), _tracked(path)
-    handles = []
     for k in range(1, len(_observers(path)) + 1):
         person = f"{stimulus}/{k}"
-        handles.append(
-            Handle(
-                person,
-                stimulus,
-                partial(load, path, person, stimulus, k),
-                tracked or "1",
-                "free-viewing",
-                source=str(path),
-            )
+        yield Handle(
+            person,
+            stimulus,
+            partial(load, path, person, stimulus, k),
+            tracked or "1",
+            "free-viewing",
+            source=str(path),
         )
-    return handles
 
 
 def _tracked(path: Path) -> str:

@@ -14,7 +14,7 @@ what a browser means by it, and the distance as 600 mm. `metadata["assumed_geome
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -49,23 +49,19 @@ def sniff(head: Head) -> bool:
     )
 
 
-def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handle]:
+def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterator[Handle]:
     """One recording per text and question."""
     content = read_json(path)
     person = str(content.get("worker_id") or stem(path))
-    handles = []
     for text in _samples(path, content):
         task = _condition(content, text)
-        handles.append(
-            Handle(
-                person,
-                text,
-                partial(load, path, text, person, task, screen),
-                task=task,
-                source=str(path),
-            )
+        yield Handle(
+            person,
+            text,
+            partial(load, path, text, person, task, screen),
+            task=task,
+            source=str(path),
         )
-    return handles
 
 
 def _samples(path: Path, content: Mapping[str, object]) -> Mapping[str, object]:
@@ -86,8 +82,7 @@ def _condition(content: Mapping[str, object], text: str) -> str:
     trials = content.get("trials")
     if not isinstance(trials, Mapping):
         return ""
-    title = max((t for t in trials if t in text), key=len, default=None)
-    entry = trials.get(title)
+    entry = trials.get(max((t for t in trials if t in text), key=len, default=None))
     return str(entry.get("condition", "")) if isinstance(entry, Mapping) else ""
 
 
@@ -136,8 +131,7 @@ def people(root: Path, files: Iterable[Path]) -> Mapping[str, Attributes]:
     by_person: dict[str, Attributes] = {}
     for path in files:
         content = read_json(path)
-        person = str(content.get("worker_id") or stem(path))
-        by_person[person] = {
+        by_person[str(content.get("worker_id") or stem(path))] = {
             ours: content[theirs]
             for ours, theirs in _ATTRIBUTES.items()
             if content.get(theirs) is not None

@@ -144,8 +144,10 @@ def _facts(
         return dict(facts or {})
     assumed = bool((metadata or {}).get("assumed_geometry"))
     basis = str((metadata or {}).get("geometry", "a usual screen" if assumed else ""))
-    fact = Fact(screen_in_words(space), GUESSED if assumed else FILE, basis)
-    return {"screen": fact, **(facts or {})}
+    return {
+        "screen": Fact(screen_in_words(space), GUESSED if assumed else FILE, basis),
+        **(facts or {}),
+    }
 
 
 def screen_in_words(screen: Screen) -> str:

@@ -8,7 +8,7 @@ import io
 import json
 import tokenize
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -72,7 +72,7 @@ def read_json(path: Path) -> dict[str, object]:
 
 def timed_lines(
     path: Path, time: str, most: float, missing: str
-) -> list[tuple[int, dict[str, object]]]:
+) -> Iterator[tuple[int, dict[str, object]]]:
     """Line number and object of each line, which has a number below `most` under `time`.
 
     Raises
@@ -80,7 +80,6 @@ def timed_lines(
     FormatError
         For a line that is not JSON or has no such time, which the message calls `missing`.
     """
-    result = []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
@@ -100,8 +99,7 @@ def timed_lines(
             raise FormatError(
                 path, f"the line has no {missing}", "Mend or remove the line.", number
             )
-        result.append((number, record))
-    return result
+        yield number, record
 
 
 _MAGIC = b"\x93NUMPY"
@@ -126,10 +124,9 @@ def header(head: Head) -> tuple[tuple[int, ...], np.dtype[np.generic]] | None:
         return None
     file = io.BytesIO(head.data)
     try:
-        version = np.lib.format.read_magic(file)
         read = (
             np.lib.format.read_array_header_1_0
-            if version == (1, 0)
+            if np.lib.format.read_magic(file) == (1, 0)
             else np.lib.format.read_array_header_2_0
         )
         shape, _, dtype = read(file)

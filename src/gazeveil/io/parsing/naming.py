@@ -48,8 +48,9 @@ class Names:
 
     def handle(self, load: Callable[[], Recording], path: Path) -> Handle:
         """The handle of a recording that lies in `path`."""
-        keys = (self.person, self.stimulus, load, self.session, self.task)
-        return Handle(*keys, str(path), facts=self.facts)
+        return Handle(
+            self.person, self.stimulus, load, self.session, self.task, str(path), facts=self.facts
+        )
 
 
 @dataclass(frozen=True)

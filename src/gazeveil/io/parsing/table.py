@@ -560,8 +560,9 @@ def open_sheet(
     if decimal is None:
         decimal = "," if separator != "," and _has_comma_numbers(table) else "."
     if decimal == ",":
-        written = pl.col(pl.String)
-        pointed = written.str.replace(r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$", "${1}.${2}")
+        pointed = pl.col(pl.String).str.replace(
+            r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$", "${1}.${2}"
+        )
         table = replace(table, frame=table.frame.with_columns(pointed))
     return replace(table, decimal=decimal)
 
@@ -576,11 +577,8 @@ def _has_comma_numbers(table: Table) -> bool:
 
 def find_file(folder: Path, *names: str) -> Path | None:
     """The first of these files in a folder, gzip or not."""
-    for name in names:
-        for place in (folder / name, folder / f"{name}.gz"):
-            if place.is_file():
-                return place
-    return None
+    places = (folder / f"{name}{ending}" for name in names for ending in ("", ".gz"))
+    return next((place for place in places if place.is_file()), None)
 
 
 def stamp(path: Path) -> tuple[int, int]:

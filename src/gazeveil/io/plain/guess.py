@@ -11,7 +11,7 @@ the sentence that says it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -76,8 +76,7 @@ def guess_columns(rows: FirstRows, known: Mapping[str, str], timed: bool) -> dic
     """
     if not rows.is_headed or len(rows.cells) < LEAST_ROWS:
         return {}
-    taken = set(known.values())
-    free = [n for n in dict.fromkeys(rows.names) if n and n not in taken]
+    free = [n for n in dict.fromkeys(rows.names) if n and n not in known.values()]
     numeric = {n: v for n in free if np.isfinite(v := rows.numbers(n)).mean() > 0.2}
     found: dict[str, str] = {}
     if "t" not in known and not timed:
@@ -236,16 +235,14 @@ def _guess_time(
 
 def gaze_of(
     rows: FirstRows, roles: Mapping[str, str], options: Mapping[str, object]
-) -> list[tuple[str, str, Floats, Floats]]:
+) -> Iterator[tuple[str, str, Floats, Floats]]:
     """Both columns of gaze and of each eye, with their first values, NaN where `missing` says."""
     pairs = [(roles[f"{e}x"], roles[f"{e}y"]) for e in EYES if {f"{e}x", f"{e}y"} <= roles.keys()]
     lost = missing_of(options)
-    found = []
     for a, b in pairs:
         if {a, b} <= set(rows.names):
             x, y = (np.where(np.isin(v := rows.numbers(n), lost), np.nan, v) for n in (a, b))
-            found.append((a, b, x, y))
-    return found
+            yield a, b, x, y
 
 
 def _guess_gaze(

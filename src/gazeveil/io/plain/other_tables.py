@@ -45,8 +45,11 @@ def iohub(path: Path) -> pl.DataFrame:
     plain = [n for n in rows.dtype.names or () if rows.dtype[n].kind in "iuf"]
     frame = pl.DataFrame({n: rows[n].astype(rows.dtype[n].newbyteorder("=")) for n in plain})
     codes = {int(r["session_id"]): r["code"].decode("utf-8", "replace") for r in about}
-    sessions = pl.Series(frame["session_id"].to_list())
-    columns = [sessions.replace_strict(codes, default="", return_dtype=pl.String).alias("code")]
+    columns = [
+        pl.Series(frame["session_id"].to_list())
+        .replace_strict(codes, default="", return_dtype=pl.String)
+        .alias("code")
+    ]
     if "status" in frame.columns:
         status = frame["status"]
         columns += [
@@ -82,9 +85,8 @@ def _stream(stream: Any) -> pl.DataFrame | None:
     channels = ((described[0] or {}).get("channels") or [{}])[0] or {}
     labels = [str(c["label"][0]) for c in channels.get("channel", ()) if c.get("label")]
     values = stream["time_series"]
-    if len(labels) != len(set(labels)) or not len(values) or len(labels) != len(values[0]):
-        return None
-    if not has_gaze(recognise(labels)) and "norm_pos_x" not in labels:
+    named = len(values) > 0 and len(labels) == len(set(labels)) == len(values[0])
+    if not named or not (has_gaze(recognise(labels)) or "norm_pos_x" in labels):
         return None
     return pl.DataFrame(values, schema=labels, orient="row").with_columns(
         pl.Series("lsl_time", stream["time_stamps"])
@@ -106,8 +108,11 @@ def jspsych(path: Path) -> pl.DataFrame:
     rest = table.frame.drop(column)
     rows = list(_predictions(path, table.column(column).to_list(), table.line_of))
     kinds = {"row": pl.UInt32, "t": pl.Float64, "x": pl.Float64, "y": pl.Float64}
-    samples = pl.DataFrame(rows, schema=kinds, orient="row")
-    return samples.join(rest.with_row_index("row"), on="row", how="left").drop("row")
+    return (
+        pl.DataFrame(rows, schema=kinds, orient="row")
+        .join(rest.with_row_index("row"), on="row", how="left")
+        .drop("row")
+    )
 
 
 def _predictions(

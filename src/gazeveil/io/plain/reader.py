@@ -153,15 +153,16 @@ def doubts(path: Path, options: Mapping[str, object]) -> list[Doubt]:
     session = layout.column("session")
     count = len({dict(zip(KEY_ROLES, part, strict=True))["session"] for part in parts})
     if session is not None and count > 1 and not {"person"} & {*dict(layout.columns), *options}:
-        sentence = f"'{session}' of {path.name} has {count} values, and no column names the person."
-        sentence += f" If each is a participant, say columns={{'person': '{session}'}}."
+        sentence = (
+            f"'{session}' of {path.name} has {count} values, and no column names the person. If"
+            f" each is a participant, say columns={{'person': '{session}'}}."
+        )
         found.append(Doubt("person", sentence, f'[columns]\nperson = "{session}"'))
     for role, words in zip(KEY_ROLES, zip(*parts, strict=True), strict=True):
         if "" in words and any(words):
-            name = layout.column(role)
             sentence = (
-                f"'{name}' of {path.name} is empty in some rows and not in others, which are read"
-                " as recordings of their own. Fill the column in."
+                f"'{layout.column(role)}' of {path.name} is empty in some rows and not in others,"
+                " which are read as recordings of their own. Fill the column in."
             )
             found.append(Doubt("person" if role == "person" else "session", sentence))
     return [*found, *several]
@@ -232,8 +233,7 @@ def _handle(
     arguments = (path, names, layout, spooled)
     handle = names.handle(partial(load, *arguments), path)
     facts = {**dict(layout.facts), **names.facts}
-    pieces = partial(chunks, *arguments) if large else None
-    return replace(handle, facts=facts, chunks=pieces)
+    return replace(handle, facts=facts, chunks=partial(chunks, *arguments) if large else None)
 
 
 def _named(

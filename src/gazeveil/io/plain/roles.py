@@ -186,8 +186,9 @@ def recognise(names: Iterable[str]) -> dict[str, str]:
     ]
     if has_gaze(dict.fromkeys(explicit, "")) and not {"x", "y"} & set(explicit):
         fitting = {role: found for role, found in fitting.items() if role not in ("x", "y", "z")}
-    roles = {role: found[0] for role, found in fitting.items()}
-    return roles | {role: found[0] for role, found in key_columns(names).items()}
+    return {role: found[0] for role, found in fitting.items()} | {
+        role: found[0] for role, found in key_columns(names).items()
+    }
 
 
 def _fitting(names: Iterable[str]) -> dict[str, list[str]]:

@@ -22,9 +22,9 @@ from gazeveil.io.parsing.channels import WORDS, pupil_of
 from gazeveil.io.parsing.headset import unit
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import UNIT_NS, Table
-from gazeveil.io.plain.doubts import GazeSurvey, apart_doubts
 from gazeveil.io.plain.layout import VECTOR_UNITS, Layout
 from gazeveil.io.plain.roles import DEPTH_ROLES, EYES, FLAG_ROLES, GAZE_ROLES, PUPIL_ROLES
+from gazeveil.io.plain.survey import GazeSurvey, apart_doubts
 
 # Ticks of 100 ns that clocks of Windows count before 1970: from the year 1601, and from the year 1.
 _EPOCHS_100NS = (116_444_736_000_000_000, 621_355_968_000_000_000)
@@ -130,7 +130,7 @@ def recording_of(
     space, space_assumed = _space(path, layout, survey)
     corner = layout.unit in ("px", "fraction", "equirect")
     facts = {**names.facts, **dict(layout.facts)}
-    found = survey.doubts(path.name, layout, corner)
+    found = list(survey.doubts(path.name, layout, corner))
     if found:
         taken = [f"{c:g}" for e in survey.counts for c in survey.lost_codes(e, corner)]
         value = f"{facts['validity'].value}; {', '.join(dict.fromkeys(taken)) or 'an eye'} lost"
@@ -152,11 +152,9 @@ def recording_of(
     if found or doubts:
         metadata["doubts"] = tuple(dict.fromkeys([*doubts, *found]))
     t_ns, rate_hz = _nanoseconds(path, names, layout, frame["t"].to_numpy())
-    keys = {n: getattr(names, n) for n in ("person", "stimulus", "session", "task")}
     return assemble(
         path,
-        **keys,
-        facts=facts,
+        **{**vars(names), "facts": facts},
         t_ns=t_ns,
         rate_hz=rate_hz,
         space=space,
@@ -204,8 +202,7 @@ def _passed(frame: pl.DataFrame, eye: str, survey: GazeSurvey) -> Bools:
     flagged = [side for side in EYES[1:] if any(r.startswith(side) for r in told)]
     if not eye and "x" in frame.columns and flagged:
         # One place for both eyes is lost where both are.
-        either = [_passed(frame, side, survey) for side in flagged]
-        passed &= np.logical_or.reduce(either)
+        passed &= np.logical_or.reduce([_passed(frame, side, survey) for side in flagged])
     return passed
 
 
@@ -239,9 +236,8 @@ def _spread(t_ns: Ints, rate_hz: float | None) -> Ints:
     if rate_hz is None or len(t_ns) < 2:
         return t_ns
     again = np.append(False, t_ns[1:] == t_ns[:-1])
-    if np.count_nonzero(again) < 0.4 * len(t_ns):
-        return t_ns
-    return t_ns + np.where(again, round(1e9 / rate_hz), 0)
+    few = np.count_nonzero(again) < 0.4 * len(t_ns)
+    return t_ns if few else t_ns + np.where(again, round(1e9 / rate_hz), 0)
 
 
 def _pupil(frame: pl.DataFrame, survey: GazeSurvey) -> Floats | None:

@@ -24,10 +24,10 @@ from gazeveil.arrays import Bools, Ints
 from gazeveil.gaze.facts import Doubt
 from gazeveil.gaze.scratch import ScratchFile, ScratchReader
 from gazeveil.io.parsing.table import Table, stamp
-from gazeveil.io.plain.doubts import FileSurvey
 from gazeveil.io.plain.layout import Layout
 from gazeveil.io.plain.roles import DEPTH_ROLES, GAZE_ROLES, KEY_ROLES, PUPIL_ROLES
 from gazeveil.io.plain.rows import frame_of
+from gazeveil.io.plain.survey import FileSurvey
 from gazeveil.io.plain.text import sheets
 
 #: Words of a recording in the columns of :data:`~gazeveil.io.plain.roles.KEY_ROLES`.
@@ -55,8 +55,7 @@ class OnePass:
         if clock is not None:
             types |= {clock: pl.Int64 if layout.whole_times else pl.Float64}
         before = 0
-        comment = layout.comment if layout.comment_said else None
-        form = (layout.separator, layout.decimal, comment)
+        form = (layout.separator, layout.decimal, layout.comment if layout.comment_said else None)
         for sheet in sheets(self.path, *form, types, layout.table):
             frame = frame_of(sheet, layout, before)
             groups = sheet.groups(*(layout.column(r) for r in KEY_ROLES))

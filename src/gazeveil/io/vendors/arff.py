@@ -134,8 +134,6 @@ def load(
                 axis=1,
             )
             eye = np.stack(eye_in_head(space.vectors(x_deg, y_deg), head), axis=1)
-    # Zero confidence is how these trackers say "no eye here".
-    valid = None if confidence is None else confidence > 0
     return assemble(
         path,
         person=person,
@@ -146,7 +144,8 @@ def load(
         space=space,
         x_deg=x_deg,
         y_deg=y_deg,
-        valid=valid,
+        # Zero confidence is how these trackers say "no eye here".
+        valid=None if confidence is None else confidence > 0,
         head_deg=head,
         eye_in_head_deg=eye,
         confidence=confidence,

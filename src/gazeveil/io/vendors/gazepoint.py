@@ -18,7 +18,7 @@ fraction of the screen from its top left corner, and whether it is valid), `LPOG
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -123,7 +123,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
 
 def scan(
     path: Path, root: Path, screen: Screen | None = None, **options: object
-) -> Iterable[Handle]:
+) -> Iterator[Handle]:
     """One recording per medium, in the order they appear."""
     if screen is not None and not isinstance(screen, Screen):
         checks.refuse("Format gazepoint", "screen", "a Screen", screen)
@@ -133,12 +133,11 @@ def scan(
         )
     naming = naming_options(**options)
     person = re.sub(r"_?all_gaze$", "", stem(path), flags=re.IGNORECASE)
-    handles = []
     for part in _open(path, stamp(path))[1]:
-        place = {"person": person or stem(path), "stimulus": stem(path)}
-        names = naming.names(path, root, place, stimulus=part[0])
-        handles.append(names.handle(partial(load, path, names, part, screen), path))
-    return handles
+        names = naming.names(
+            path, root, {"person": person or stem(path), "stimulus": stem(path)}, stimulus=part[0]
+        )
+        yield names.handle(partial(load, path, names, part, screen), path)
 
 
 FORMAT = Format(

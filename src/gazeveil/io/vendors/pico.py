@@ -9,7 +9,7 @@ of a file is one recording.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -64,26 +64,23 @@ def load(path: Path, names: Names, part: tuple[str, ...]) -> Recording:
         rotation = headset.unity_euler(
             *(sheet.floats(f"Head Rotation. {axis}")[rows] for axis in "xyz")
         )
-    gaze = headset.gaze(None, None, rotation, combined=direction)
     return assemble(
         path,
         **vars(names),
         t_ns=sheet.times_ns("Timeline", unit="s")[rows],
         space=Sphere(),
-        **vars(gaze),
+        **vars(headset.gaze(None, None, rotation, combined=direction)),
         labels=labels,
         metadata={"frame": "world" if rotation is not None else "head"},
     )
 
 
-def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
+def scan(path: Path, root: Path, **options: object) -> Iterator[Handle]:
     """One recording per user and video, in the order they appear."""
     naming = naming_options(**options)
-    handles = []
     for part in _open(path, stamp(path))[1]:
         names = naming.names(path, root, person=part[0], stimulus=part[1])
-        handles.append(names.handle(partial(load, path, names, part), path))
-    return handles
+        yield names.handle(partial(load, path, names, part), path)
 
 
 FORMAT = Format("pico", "Pico Neo 3 Pro log from Unity", sniff, scan, OPTIONS)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -122,8 +122,12 @@ def parse(path: Path, _stamp: tuple[int, int]) -> SmiExport:
             int(at[row_at]),
         )
     sheet = _Rows(path, _frame(names, samples, separator), "", 1, "", at=at)
-    trials = dict(sheet.groups(sheet.name("Trial"), sheet.name("Stimulus")))
-    return SmiExport(header, sheet, tuple(messages), trials)
+    return SmiExport(
+        header,
+        sheet,
+        tuple(messages),
+        dict(sheet.groups(sheet.name("Trial"), sheet.name("Stimulus"))),
+    )
 
 
 def _header(path: Path, lines: list[str]) -> tuple[dict[str, str], int]:
@@ -152,8 +156,7 @@ def _message(
     trial = cells[trial_at] if trial_at is not None and len(cells) > trial_at else ""
     last = column["type"] if trial_at is None else trial_at
     text = separator.join(cells[last + 1 :]).strip()
-    time_ns = _time_ns(path, cells[column["time"]], number)
-    return trial, Message(time_ns, _MESSAGE.sub("", text))
+    return trial, Message(_time_ns(path, cells[column["time"]], number), _MESSAGE.sub("", text))
 
 
 def _frame(names: list[str], samples: pl.Series, separator: str) -> pl.DataFrame:
@@ -220,8 +223,9 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
     sheet, rows = export.sheet, export.parts[part]
     header_screen, assumed = _screen(export.header)
     if screen is not None and _numbers(export.header.get("calibration area", "")):
-        stated = (header_screen.width_px, header_screen.height_px)
-        refuse_other_pixels(path, screen, [stated], "Calibration Area")
+        refuse_other_pixels(
+            path, screen, [(header_screen.width_px, header_screen.height_px)], "Calibration Area"
+        )
     space = screen or header_screen
     eyes: dict[str, Floats] = {}
     labels: dict[str, Texts] = {}
@@ -288,7 +292,7 @@ def _size(sheet: Table, letter: str) -> Floats | None:
 
 def scan(
     path: Path, root: Path, screen: Screen | None = None, **options: object
-) -> Iterable[Handle]:
+) -> Iterator[Handle]:
     """One recording per trial (and stimulus), in file order; the person is the header's subject, or
     the file.
     """
@@ -296,7 +300,6 @@ def scan(
         checks.refuse("Format smi", "screen", "a Screen", screen)
     naming = naming_options(**options)
     export = parse(path, stamp(path))
-    handles = []
     sessions: dict[str, int] = {}
     for part in export.parts:
         trial, stimulus = part
@@ -316,8 +319,7 @@ def scan(
             stimulus=stimulus,
             session=again,
         )
-        handles.append(names.handle(partial(load, path, names, part, screen), path))
-    return handles
+        yield names.handle(partial(load, path, names, part, screen), path)
 
 
 FORMAT = Format(

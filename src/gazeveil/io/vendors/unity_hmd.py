@@ -81,7 +81,6 @@ def load(path: Path, names: Names) -> Recording:
     sheet, repaired = _open(path)
     left, right = _eye(sheet, _LEFT, "Lval", "valL"), _eye(sheet, _RIGHT, "Rval", "valR")
     rotation = _rotation(sheet)
-    gaze = headset.gaze(left, right, rotation)
     clock, unit = _clock(sheet)
     metadata: dict[str, object] = {
         "frame": "world" if rotation is not None else "head",
@@ -101,7 +100,7 @@ def load(path: Path, names: Names) -> Recording:
         **vars(names),
         t_ns=sheet.times_ns(clock, unit=unit),
         space=Sphere(),
-        **vars(gaze),
+        **vars(headset.gaze(left, right, rotation)),
         metadata=metadata,
     )
 

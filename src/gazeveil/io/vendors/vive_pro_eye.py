@@ -58,7 +58,6 @@ def load(path: Path, names: Names) -> Recording:
         for eye in "LR"
     }
     rotation = _rotation(sheet)
-    gaze = headset.gaze(eyes["L"], eyes["R"], rotation)
     pupil = None
     if sheet.has("pupil_diameter_L(mm)", "pupil_diameter_R(mm)"):
         sizes = [
@@ -72,15 +71,20 @@ def load(path: Path, names: Names) -> Recording:
         "frame": "world" if rotation is not None else "head",
         "pupil_unit": "mm",
     }
-    ticks = sheet.column(time)
     if len(sheet):
         metadata["date"] = (
-            datetime(1, 1, 1) + timedelta(microseconds=int(float(ticks[0])) // 10)
+            datetime(1, 1, 1) + timedelta(microseconds=int(float(sheet.column(time)[0])) // 10)
         ).isoformat()
     if rotation is not None and len(sheet):
         metadata["head_lost"] = int(np.count_nonzero(~np.isfinite(rotation).all(axis=1)))
     return assemble(
-        path, **vars(names), t_ns=t_ns, space=Sphere(), **vars(gaze), pupil=pupil, metadata=metadata
+        path,
+        **vars(names),
+        t_ns=t_ns,
+        space=Sphere(),
+        **vars(headset.gaze(eyes["L"], eyes["R"], rotation)),
+        pupil=pupil,
+        metadata=metadata,
     )
 
 

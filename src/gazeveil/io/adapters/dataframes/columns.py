@@ -63,8 +63,10 @@ def _series(owner: str, name: str, column: Any) -> pl.Series:
     """
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufbmM":
         return pl.Series(name, np.array(column.to_numpy()), nan_to_null=True)
-    missing = column.isna().tolist()
-    values = [None if lost else value for value, lost in zip(column.tolist(), missing, strict=True)]
+    values = [
+        None if lost else value
+        for value, lost in zip(column.tolist(), column.isna().tolist(), strict=True)
+    ]
     kinds = sorted({type(v).__name__ for v in values if v is not None})
     try:
         return pl.Series(name, values, strict=True)
@@ -77,9 +79,7 @@ def _series(owner: str, name: str, column: Any) -> pl.Series:
 
 def need(owner: str, frame: pl.DataFrame, names: Iterable[str]) -> None:
     """Refuse a frame that lacks a column."""
-    for name in names:
-        if name in frame.columns:
-            continue
+    for name in (n for n in names if n not in frame.columns):
         near = get_close_matches(name, frame.columns, n=1, cutoff=0.85)
         found = ", ".join(frame.columns[:12]) or "none"
         more = f", and {len(frame.columns) - 12} more" if len(frame.columns) > 12 else ""

@@ -75,12 +75,8 @@ def cohort_frame(cohort: Cohort) -> pl.DataFrame:
     ReadingWarning
         Where recordings have no samples: they have no row.
     """
-    frames, without = [], 0
-    for recording in cohort:
-        if len(recording):
-            frames.append(recording_frame(recording))
-        else:
-            without += 1
+    frames = [recording_frame(recording) for recording in cohort if len(recording)]
+    without = len(cohort) - len(frames)
     if without:
         warnings.warn(
             f"{without} of {len(cohort)} recordings have no samples, so the frame has no row of"
@@ -111,12 +107,10 @@ def recording_from(
             " Cohort.from_frame, or choose one first."
         )
     if not parts:
-        fixed = [given.get(k) for k in ("person", "stimulus")]
-        if None in fixed:
+        if given.get("person") is None or given.get("stimulus") is None:
             raise DataError(f"{owner} needs rows, or person= and stimulus=. The frame is empty.")
         parts = [tuple(str(given.get(k) or "") for k in KEY_NAMES)]
-    rate = given.get("rate_hz")
-    return _recording(owner, table, parts[0], space, rate, events, metadata or {})
+    return _recording(owner, table, parts[0], space, given.get("rate_hz"), events, metadata or {})
 
 
 def cohort_from(
@@ -131,10 +125,11 @@ def cohort_from(
     table = _keyed(owner, as_polars(owner, frame), given)
     if table.height == 0:
         raise DataError(f"{owner} needs at least one row. The frame is empty.")
-    recordings = []
-    for key, rows in table.group_by(KEY_NAMES, maintain_order=True):
-        parts: Any = key
-        recordings.append(_recording(owner, rows, parts, space, given.get("rate_hz"), None, {}))
+    rate = given.get("rate_hz")
+    recordings = [
+        _recording(owner, rows, tuple(str(part) for part in key), space, rate, None, {})
+        for key, rows in table.group_by(KEY_NAMES, maintain_order=True)
+    ]
     for doubt in spelling_doubts(r.person for r in recordings):
         warnings.warn(doubt.sentence, ReadingWarning, stacklevel=4)
     known = people if isinstance(people, Mapping) or people is None else _people(owner, people)
@@ -214,12 +209,10 @@ def _recording(
     channels: dict[str, Any] = {}
     for channel, names in CHANNEL_COLUMNS.items():
         own = (pupil_column,) if channel == "pupil" and pupil_column else names
-        there = [n for n in own if n in frame.columns and frame[n].null_count() < frame.height]
-        if not there:
-            continue
-        need(owner, frame, own)
-        values = [floats(owner, frame, n) for n in own]
-        channels[channel] = values[0] if len(values) == 1 else np.stack(values, axis=1)
+        if any(n in frame.columns and frame[n].null_count() < frame.height for n in own):
+            need(owner, frame, own)
+            values = [floats(owner, frame, n) for n in own]
+            channels[channel] = values[0] if len(values) == 1 else np.stack(values, axis=1)
     labels = {
         n.removeprefix(_LABEL): texts(owner, frame, n).to_numpy()
         for n in frame.columns
@@ -339,8 +332,7 @@ def _people(owner: str, people: Any) -> dict[str, Attributes]:
     if len(set(names)) < len(names):
         twice = next(n for n in names if names.count(n) > 1)
         raise DataError(f"The people given to {owner} have '{twice}' more than once. Keep one row.")
-    rows = table.drop("person").to_dicts()
     return {
         name: {k: v for k, v in row.items() if v is not None}
-        for name, row in zip(names, rows, strict=True)
+        for name, row in zip(names, table.drop("person").to_dicts(), strict=True)
     }

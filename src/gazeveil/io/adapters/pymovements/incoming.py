@@ -102,9 +102,6 @@ def _recording(
     frame: pl.DataFrame = gaze.samples
     metadata: dict[str, object] = dict(gaze.metadata or {})
     names = {k: caller_names[k] or _name(k, metadata, frame) for k in KEY_NAMES}
-    person = names["person"] or f"person {number + 1}"
-    stimulus = names["stimulus"] or names["task"] or "gaze"
-    place = Path(f"pymovements gaze {number + 1}")
     gaze_space, half = _space(gaze, metadata, space)
     if "position" in frame.columns:
         parts = _components(frame["position"])
@@ -137,9 +134,9 @@ def _recording(
         {} if "pupil_unit" not in metadata else {"pupil_unit": metadata["pupil_unit"]}
     )
     return assemble(
-        place,
-        person=person,
-        stimulus=stimulus,
+        Path(f"pymovements gaze {number + 1}"),
+        person=names["person"] or f"person {number + 1}",
+        stimulus=names["stimulus"] or names["task"] or "gaze",
         session=names["session"] or "1",
         task=names["task"] or "",
         t_ns=t_ns,
@@ -217,11 +214,10 @@ def _components(column: pl.Series) -> Floats:
             f"Column '{column.name}' of a pymovements Gaze needs 2, 4 or 6 components. Got"
             f" {sorted(lengths.to_list())}."
         )
-    width = int(lengths[0]) if len(lengths) else 2
     return np.stack(
         [
             column.list.get(i).cast(pl.Float64).fill_null(float("nan")).to_numpy()
-            for i in range(width)
+            for i in range(int(lengths[0]) if len(lengths) else 2)
         ],
         axis=1,
     )
@@ -311,9 +307,13 @@ def _events(gaze: Any, t_ns: Ints) -> Events | None:
     last = np.clip(
         np.searchsorted(clock, offset + slack, side="right") - 1, first, max(len(clock) - 1, 0)
     )
-    kind = np.array([w if w in KINDS else "undefined" for w in names], dtype=WORD)
     return Events(
-        kind, first, last, t_ns[first], np.maximum(t_ns[last], t_ns[first]), source="pymovements"
+        np.array([w if w in KINDS else "undefined" for w in names], dtype=WORD),
+        first,
+        last,
+        t_ns[first],
+        np.maximum(t_ns[last], t_ns[first]),
+        source="pymovements",
     )
 
 

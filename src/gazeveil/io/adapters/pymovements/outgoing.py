@@ -111,7 +111,6 @@ def to_dataset(cohort: Cohort, path: str | Path) -> object:
 
 def _gaze(pm: Any, recording: Recording) -> object:
     both = recording.left_deg is not None and recording.right_deg is not None
-    frame = _flat(recording, eyes=both)
     columns = [
         f"{eye}_{axis}"
         for eye in (("left", "right", "line") if both else ("line",))
@@ -123,7 +122,7 @@ def _gaze(pm: Any, recording: Recording) -> object:
     if "pupil_unit" in recording.metadata:
         metadata["pupil_unit"] = recording.metadata["pupil_unit"]
     return pm.Gaze(
-        frame,
+        _flat(recording, eyes=both),
         _experiment(pm, recording),
         _events(pm, recording),
         metadata=metadata,
@@ -140,9 +139,8 @@ def _flat(recording: Recording, eyes: bool) -> pl.DataFrame:
             f"{recording.title} has no samples, and a pymovements Gaze is made of them. Leave it"
             " out with cohort.select."
         )
-    lost = ~recording.valid
     line = np.stack((recording.x_deg, recording.y_deg), axis=1)
-    line[lost] = np.nan
+    line[~recording.valid] = np.nan
     whole = bool((recording.t_ns % 1_000_000 == 0).all())
     columns: dict[str, NDArray[np.generic]] = {
         "time": recording.t_ns // 1_000_000 if whole else recording.t_ns / 1e6,

@@ -128,7 +128,7 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
     starts = np.array([b.line for b in blocks])
     block_of = np.maximum(np.searchsorted(starts, at, side="right") - 1, 0)
     samples = read_samples(path, lines.gather(at), at, blocks, block_of)
-    events = event_lines(path, other)
+    events = tuple(event_lines(path, other))
     labels = words_of(events, list(samples.eyes), samples.t_ns, block_of, starts)
     for eye, eye_labels in labels.items():
         samples.eyes[eye][eye_labels == "blink"] = np.nan

@@ -19,7 +19,7 @@ message belongs where its time points.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -39,7 +39,7 @@ from gazeveil.io.vendors.eyelink.parsed import (
     refuse_unused_pattern,
     words_of,
 )
-from gazeveil.io.vendors.eyelink.samples import Samples
+from gazeveil.io.vendors.eyelink.samples import Samples, drop_lost
 
 _MAGIC = b"SR_RESEARCH"
 _KINDS = {"fixations": "fixation", "saccades": "saccade", "blinks": "blink"}
@@ -115,19 +115,15 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
     t_ns = _nanoseconds(edf["times"])
     rate = float(info["sfreq"])
     eyes = _eyes(path, info, edf["samples"])
-    has_pupil = any((values[:, 2] > 0).any() for values in eyes.values())
+    has_pupil = drop_lost(eyes)
     for values in eyes.values():
         values[(values[:, :2] == _MISSING_PX).any(axis=1)] = np.nan
-        if has_pupil:
-            values[values[:, 2] == 0] = np.nan
-        else:
-            values[:, 2] = np.nan
     n = len(t_ns)
     samples = Samples(
         t_ns, eyes, {eye: np.ones(n, dtype=np.bool_) for eye in eyes}, has_pupil=has_pupil
     )
     block_of, starts = np.zeros(n, dtype=np.int64), np.array([-1])
-    events = _events(discrete, list(eyes), t_ns)
+    events = tuple(sorted(_events(discrete, list(eyes), t_ns), key=lambda e: e.onset_ns))
     labels = words_of(events, list(eyes), t_ns, block_of, starts)
     for eye, words in labels.items():
         eyes[eye][words == "blink"] = np.nan
@@ -189,9 +185,8 @@ def _eyes(path: Path, info: Mapping[str, Any], samples: Floats) -> dict[str, Flo
     return result
 
 
-def _events(discrete: Mapping[str, Any], eyes: list[str], t_ns: Ints) -> tuple[EventLine, ...]:
-    """Events in order of onset."""
-    found = []
+def _events(discrete: Mapping[str, Any], eyes: list[str], t_ns: Ints) -> Iterator[EventLine]:
+    """Events, kind by kind."""
     for name, kind in _KINDS.items():
         for row in discrete.get(name, ()):
             onset, offset = (int(v) for v in _nanoseconds(np.array([row["stime"], row["etime"]])))
@@ -203,8 +198,7 @@ def _events(discrete: Mapping[str, Any], eyes: list[str], t_ns: Ints) -> tuple[E
             # 0 is the left eye and 1 the right.
             eye = ("left", "right")[int(row["eye"] == 1)] if len(eyes) == 2 else eyes[0]
             line = 2 * int(np.searchsorted(t_ns, onset))
-            found.append(EventLine(line, kind, eye, onset, max(onset, offset), x, y))
-    return tuple(sorted(found, key=lambda e: e.onset_ns))
+            yield EventLine(line, kind, eye, onset, max(onset, offset), x, y)
 
 
 FORMAT = eyelink_format("eyelink-edf", "EyeLink EDF (through eyelinkio, extra edf)", sniff, parse)

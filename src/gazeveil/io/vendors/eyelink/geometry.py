@@ -121,8 +121,7 @@ def from_messages(
         source = "resolution"
     else:
         # Where nothing says the scale, the width is assumed.
-        away_mm = distance_mm or _ASSUMED_DISTANCE_MM
-        across_px = down_px = away_mm * width / _ASSUMED_WIDTH_MM
+        across_px = down_px = (distance_mm or _ASSUMED_DISTANCE_MM) * width / _ASSUMED_WIDTH_MM
         source = "assumed" if distance_mm is None else "distance"
     if distance_mm is None:
         distance_mm = across_px * _ASSUMED_WIDTH_MM / width

@@ -131,7 +131,6 @@ def recording_of(
         "eyelink" if i == 0 else f"eyelink_{eye}": parsed.labels[eye][rows]
         for i, eye in enumerate(mine)
     }
-    pupil = pupil_of(sizes)
     return assemble(
         path,
         **vars(names),
@@ -140,7 +139,7 @@ def recording_of(
         left_deg=sides.get("left"),
         right_deg=sides.get("right"),
         rate_hz=float(rates[0]) if len(rates) and np.isfinite(rates[0]) else None,
-        pupil=pupil if samples.has_pupil else None,
+        pupil=pupil_of(sizes) if samples.has_pupil else None,
         labels=labels,
         events=_events(parsed, trial, mine[0], geometry),
         messages=trial.messages,
@@ -232,23 +231,19 @@ def _scan(
     screen: Screen | None = None,
     trials: str | None = None,
     **options: object,
-) -> list[Handle]:
+) -> Iterator[Handle]:
     """One recording per trial, in file order, and one more for samples in no trial."""
     _check_options(owner, screen, trials)
     parsed = parse(path, stamp(path), trials)
     parsed.geometry(path, screen)  # refuses a screen of other pixels before anything is loaded
     naming = naming_options(**options)
-    handles = []
     place = {"person": _person(path, root), "stimulus": stem(path)}
     for index, trial in enumerate(parsed.trials):
         names = naming.names(path, root, place, stimulus=trial.name)
         if trial.session > 1:
             before = "" if names.session == "1" else f"{names.session}."
             names = replace(names, session=f"{before}{trial.session}")
-        handles.append(
-            names.handle(partial(_load, parse, path, names, index, screen, trials), path)
-        )
-    return handles
+        yield names.handle(partial(_load, parse, path, names, index, screen, trials), path)
 
 
 def _person(path: Path, root: Path) -> str:
@@ -311,8 +306,7 @@ def cut_trials(
             sessions[name] = sessions.get(name, 0) + 1
             result.append(Trial(name, rows, tuple(said_of.get(i, ())), sessions[name]))
     if loose:
-        outside = tuple(said_of.get(-1, ()))
-        result.append(Trial(NO_TRIAL, np.sort(np.concatenate(loose)), outside))
+        result.append(Trial(NO_TRIAL, np.sort(np.concatenate(loose)), tuple(said_of.get(-1, ()))))
     if not result:
         result.append(Trial("", np.empty(0, dtype=np.int64), tuple(sent)))
     return tuple(result), empty
@@ -379,7 +373,7 @@ class EventLine:
     y_px: float
 
 
-def event_lines(path: Path, other: list[tuple[int, str]]) -> tuple[EventLine, ...]:
+def event_lines(path: Path, other: list[tuple[int, str]]) -> Iterator[EventLine]:
     """Events among the lines that are not samples, in file order.
 
     Raises
@@ -387,7 +381,6 @@ def event_lines(path: Path, other: list[tuple[int, str]]) -> tuple[EventLine, ..
     FormatError
         For an event without times.
     """
-    result = []
     for number, line in other:
         tokens = line.split()
         if not tokens or tokens[0] not in _KINDS:
@@ -407,18 +400,8 @@ def event_lines(path: Path, other: list[tuple[int, str]]) -> tuple[EventLine, ..
             )
         place = [_number(w) for w in tokens[5:7]] if tokens[0] == "EFIX" else []
         x, y = place if len(place) == 2 else (float("nan"), float("nan"))
-        result.append(
-            EventLine(
-                number,
-                _KINDS[tokens[0]],
-                "right" if tokens[1] == "R" else "left",
-                onset,
-                offset,
-                x,
-                y,
-            )
-        )
-    return tuple(result)
+        eye = "right" if tokens[1] == "R" else "left"
+        yield EventLine(number, _KINDS[tokens[0]], eye, onset, offset, x, y)
 
 
 def _number(text: str) -> float:
@@ -467,8 +450,7 @@ def _samples_of(
             first, after = np.searchsorted(times, [event.onset_ns, event.offset_ns + 1])
             yield np.arange(low + first, low + after)
         else:
-            inside = (times >= event.onset_ns) & (times <= event.offset_ns)
-            yield low + np.flatnonzero(inside)
+            yield low + np.flatnonzero((times >= event.onset_ns) & (times <= event.offset_ns))
 
 
 def event_ranges(

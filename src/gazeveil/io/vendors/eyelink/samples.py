@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -142,12 +143,10 @@ def read_samples(
     columns: dict[str, Floats] = {}
     recorded: dict[str, Bools] = {}
     t_ns = np.zeros(n, dtype=np.int64)
-    layouts = {blocks[i].layout for i in np.unique(block_of)} if n else set()
-    for layout in sorted(layouts):
+    for layout in sorted({blocks[i].layout for i in np.unique(block_of)} if n else set()):
         mine = np.flatnonzero(np.array([b.layout == layout for b in blocks])[block_of])
         text = lines.gather(mine)
-        names = _names(text, layout)
-        numbers = _columns(path, text, at[mine], names)
+        numbers = _columns(path, text, at[mine], _names(text, layout))
         t_ns[mine] = _times(path, text, at[mine], numbers["time"])
         for name, values in numbers.items():
             columns.setdefault(name, np.full(n, np.nan))[mine] = values
@@ -162,12 +161,7 @@ def read_samples(
         for e in ("left", "right")
         if e in recorded
     }
-    has_pupil = any((values[:, 2] > 0).any() for values in eyes.values())
-    for values in eyes.values():
-        if has_pupil:
-            values[values[:, 2] == 0] = np.nan
-        else:
-            values[:, 2] = np.nan
+    has_pupil = drop_lost(eyes)
     t_ns, shared = _apart(t_ns, block_of, np.array([b.rate_hz for b in blocks]))
     resolution = None
     if "resolution x" in columns:
@@ -177,11 +171,23 @@ def read_samples(
     )
 
 
+def drop_lost(eyes: Mapping[str, Floats]) -> bool:
+    """Make samples with a pupil of 0 NaN, or the pupil alone where none was measured; returns
+    whether one was.
+    """
+    has_pupil = any((values[:, 2] > 0).any() for values in eyes.values())
+    for values in eyes.values():
+        if has_pupil:
+            values[values[:, 2] == 0] = np.nan
+        else:
+            values[:, 2] = np.nan
+    return has_pupil
+
+
 def _names(text: pl.Series, layout: tuple[bool, bool, bool, tuple[str, ...]]) -> list[str]:
     """Name of each field of a row; empty for a field that is not used."""
     left, right, known, options = layout
-    rows = [str(t).split() for t in text.head(20).to_list()]
-    fields = max(rows, key=len)
+    fields = max([str(t).split() for t in text.head(20).to_list()], key=len)
     warned = [bool(_WARNINGS.fullmatch(f)) for f in fields]
     count = warned.count(False)
     if not known:

@@ -17,7 +17,7 @@ x 1200).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -142,15 +142,14 @@ def load(path: Path, names: Names, part: tuple[str, ...], camera: Camera) -> Rec
     valid = labels != "blink"
     worn = sheet.maybe_floats("worn", missing=("true", "false"))
     if worn is not None:
-        texts = sheet.words(sheet.need("worn"))
-        flags = np.array([t.lower() for t in texts], dtype=np.str_)[rows]
-        valid &= ~((worn[rows] == 0) | (flags == "false"))
+        words = np.array([w.lower() for w in sheet.words(sheet.need("worn"))], dtype=np.str_)
+        valid &= ~((worn == 0) | (words == "false"))[rows]
     pupil = _pupil(folder, part, t_ns)
     if pupil is not None:
         metadata["pupil_unit"] = "mm"
-    info = _info(folder)
-    metadata |= {f"info_{k}": v for k, v in info.items() if isinstance(v, str | int | float)}
-    gaze = headset.gaze(None, None, combined=Sphere().vectors(x, y))
+    metadata |= {
+        f"info_{k}": v for k, v in _info(folder).items() if isinstance(v, str | int | float)
+    }
     return assemble(
         path,
         **vars(names),
@@ -159,7 +158,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], camera: Camera) -> Rec
         x_deg=x,
         y_deg=y,
         valid=valid,
-        eye_in_head_deg=gaze.eye_in_head_deg,
+        eye_in_head_deg=headset.gaze(None, None, combined=Sphere().vectors(x, y)).eye_in_head_deg,
         pupil=pupil,
         labels={"pupil-labs": labels},
         messages=_messages(folder, part),
@@ -189,8 +188,7 @@ def _labels(sheet: Table, rows: Ints, folder: Path, part: tuple[str, ...], t_ns:
         "fixation": None if sheet.has("fixation id") else _beside(folder, part, "fixations.csv"),
         "blink": _beside(folder, part, "blinks.csv"),
     }
-    for kind in ("saccade", "fixation", "blink"):
-        table = tables[kind]
+    for kind, table in tables.items():
         if table is not None:
             events, mine = table
             ends = [
@@ -200,8 +198,7 @@ def _labels(sheet: Table, rows: Ints, folder: Path, part: tuple[str, ...], t_ns:
             mark(labels, t_ns, ends[0], ends[1], kind)
         name = sheet.name(f"{kind} id")
         if name is not None:
-            inside = np.isfinite(sheet.floats(name))[rows]
-            labels[inside] = kind
+            labels[np.isfinite(sheet.floats(name))[rows]] = kind
     return labels
 
 
@@ -238,7 +235,7 @@ def _messages(folder: Path, part: tuple[str, ...]) -> tuple[Message, ...]:
     return tuple(Message(int(times[i]), texts[i]) for i in mine)
 
 
-def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
+def scan(path: Path, root: Path, **options: object) -> Iterator[Handle]:
     """One recording per folder, Neon's or Invisible's as it is: the person is the wearer of
     info.json or the folder above, the stimulus the folder.
     """
@@ -254,7 +251,6 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     wearer = _info(folder).get("wearer_name")
     above = folder.parent.name if folder != root and folder.parent != root else ""
     parts = _open(place, stamp(place))[1]
-    handles = []
     for part in parts:
         file_says = {
             "person": wearer if isinstance(wearer, str) else None,
@@ -263,8 +259,7 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
         names = naming_options(**options).names(
             folder, root, {"person": above or folder.name, "stimulus": folder.name}, **file_says
         )
-        handles.append(names.handle(partial(load, place, names, part, camera), place))
-    return handles
+        yield names.handle(partial(load, place, names, part, camera), place)
 
 
 def _format(name: str, title: str, neon: bool) -> Format:

@@ -91,7 +91,6 @@ def load(path: Path, names: Names, min_confidence: float) -> Recording:
     confidence = sheet.floats("confidence")
     folder = path.parent
     labels = _labels(folder, t_ns)
-    gaze = headset.gaze(eyes[0], eyes[1], combined=combined)
     pupil = _pupil(folder, t_ns)
     if pupil is not None:
         metadata["pupil_unit"] = "mm"
@@ -100,7 +99,7 @@ def load(path: Path, names: Names, min_confidence: float) -> Recording:
         **vars(names),
         t_ns=t_ns,
         space=Sphere(),
-        **vars(gaze),
+        **vars(headset.gaze(eyes[0], eyes[1], combined=combined)),
         valid=(confidence >= min_confidence) & (labels != "blink"),
         pupil=pupil,
         confidence=confidence,

@@ -122,7 +122,6 @@ def _assemble(folder: Path, names: Names, recording: Any) -> Recording:
     pupil = _pupil(recording, t_ns)
     if pupil is not None:
         metadata["pupil_unit"] = "mm"
-    eyes = headset.gaze(None, None, combined=Sphere().vectors(x, y))
     return assemble(
         folder,
         **vars(names),
@@ -131,7 +130,7 @@ def _assemble(folder: Path, names: Names, recording: Any) -> Recording:
         x_deg=x,
         y_deg=y,
         valid=_worn(recording, len(t_ns)) & (labels != "blink"),
-        eye_in_head_deg=eyes.eye_in_head_deg,
+        eye_in_head_deg=headset.gaze(None, None, combined=Sphere().vectors(x, y)).eye_in_head_deg,
         pupil=pupil,
         labels={"pupil-labs": labels},
         messages=_messages(recording),

@@ -42,12 +42,8 @@ def sniff(head: Head) -> bool:
     return head.name == "livedata.json" and '"gidx"' in head.text
 
 
-def _lines(path: Path) -> list[tuple[int, dict[str, object]]]:
-    return timed_lines(path, "ts", MOST_NS / 1000, "time ts")
-
-
 def _ts_us(record: dict[str, object]) -> float:
-    """The time of a line, which :func:`_lines` has looked at."""
+    """The time of a line, which was looked at when it was read."""
     return float(record["ts"])  # type: ignore[arg-type]
 
 
@@ -63,7 +59,7 @@ def _direction(path: Path, number: int, value: object) -> list[float]:
 
 def load(path: Path, names: Names) -> Recording:
     """One segment as a recording on the sphere around the head."""
-    lines = _lines(path)
+    lines = list(timed_lines(path, "ts", MOST_NS / 1000, "time ts"))
     order: dict[object, int] = {}
     gaze_lines = [(n, r) for n, r in lines if _is_number(r.get("gidx"))]
     for _, record in gaze_lines:

@@ -15,7 +15,7 @@ there, else the folder above and the folder itself.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def sniff_folder(folder: Path) -> bool:
     return place is not None and sniff(Head.of(place))
 
 
-def _lines(path: Path) -> list[tuple[int, dict[str, object]]]:
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     return timed_lines(path, "timestamp", _MOST_S, "timestamp")
 
 
@@ -71,7 +71,7 @@ def _triple(path: Path, number: int, value: object) -> tuple[float, ...]:
 
 def load(path: Path, names: Names) -> Recording:
     """One recording; `path` is its gazedata file."""
-    lines = _lines(path)
+    lines = list(_lines(path))
     gaze = [(number, line) for number, line in lines if line.get("type", "gaze") == "gaze"]
     n = len(gaze)
     directions = {side: np.full((n, 3), np.nan) for _, side in _EYES}
@@ -85,7 +85,6 @@ def load(path: Path, names: Names) -> Recording:
                 size = eye.get("pupildiameter")
                 sizes[side][i] = size if isinstance(size, int | float) and size > 0 else np.nan
     left, right = (headset.unit(directions[side] * [-1.0, 1.0, 1.0]) for side in ("left", "right"))
-    placed = headset.gaze(left, right)
     metadata: dict[str, object] = {"frame": "head", "pupil_unit": "mm"}
     if find_file(path.parent, "imudata", "imudata.json") is not None:
         metadata["not_read"] = "imudata"
@@ -94,7 +93,7 @@ def load(path: Path, names: Names) -> Recording:
         **vars(names),
         t_ns=np.array([_ns(line) for _, line in gaze], dtype=np.int64),
         space=Sphere(),
-        **vars(placed),
+        **vars(headset.gaze(left, right)),
         pupil=mean_of_eyes(sizes["left"], sizes["right"]),
         messages=_messages(path.parent),
         not_samples={"other_lines": len(lines) - n},

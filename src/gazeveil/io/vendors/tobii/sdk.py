@@ -135,8 +135,7 @@ def _eye(sheet: Table, family: _Family, side: str) -> Floats | None:
     if points is None:
         return None
     if family is _MATLAB:
-        sure = sheet.floats(f"{side}Validity") <= _USABLE
-        points[~sure | (points == -1).all(axis=1)] = np.nan
+        points[~(sheet.floats(f"{side}Validity") <= _USABLE) | (points == -1).all(axis=1)] = np.nan
     elif (valid := _is_valid(sheet, f"{side}_gaze_point")) is not None:
         points[~valid] = np.nan
     return points
@@ -179,9 +178,8 @@ def _measured(sheet: Table, family: _Family, points: dict[str, Floats | None]) -
         ]
         if fractions is not None and in_space[0] is not None and in_space[1] is not None:
             found.append((fractions, in_space[0], in_space[1]))
-    if not found:
-        return None
-    return measured_screen(*(np.concatenate(part) for part in zip(*found, strict=True)))
+    parts = (np.concatenate(part) for part in zip(*found, strict=True))
+    return measured_screen(*parts) if found else None
 
 
 def _pupil_mm(sheet: Table, family: _Family) -> Floats | None:

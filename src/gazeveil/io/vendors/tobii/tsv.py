@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -110,13 +110,9 @@ class TobiiExport:
         """The first of these columns that is there; `bracket` is a pattern
         its brackets must match.
         """
-        for want in wanted:
-            for name in self.header.names:
-                if bare(name) == want and re.search(
-                    bracket, " ".join(_BRACKETS.findall(name)), re.IGNORECASE
-                ):
-                    return name
-        return None
+        fitting = (name for want in wanted for name in self.header.names if bare(name) == want)
+        found = re.compile(bracket, re.IGNORECASE).search
+        return next((n for n in fitting if found(" ".join(_BRACKETS.findall(n)))), None)
 
     def floats(self, name: str | None) -> Floats | None:
         """A column as numbers, None for no column."""
@@ -412,7 +408,7 @@ def scan(
     time_unit: str | None = None,
     decimal: str | None = None,
     **options: object,
-) -> Iterable[Handle]:
+) -> Iterator[Handle]:
     """One recording per participant, recording and stimulus, in the order they appear."""
     if screen is not None and not isinstance(screen, Screen):
         checks.refuse("Format tobii-tsv", "screen", "a Screen", screen)
@@ -425,7 +421,6 @@ def scan(
     has_stimuli = any(stimulus for _, _, stimulus in export.parts)
     recorded = {(person, recording) for person, recording, _ in export.parts}
     times = Counter(person for person, _ in recorded)
-    handles = []
     for part in export.parts:
         person, recording, stimulus = part
         file_says = {
@@ -434,9 +429,7 @@ def scan(
             "session": recording if times[person] > 1 else "",
         }
         names = naming.names(path, root, **file_says)
-        load_part = partial(load, path, names, part, (screen, time_unit, decimal))
-        handles.append(names.handle(load_part, path))
-    return handles
+        yield names.handle(partial(load, path, names, part, (screen, time_unit, decimal)), path)
 
 
 FORMAT = Format(
