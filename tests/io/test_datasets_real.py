@@ -81,7 +81,7 @@ def test_eyenavgs_turns_eyes_against_the_head_and_keeps_them_near_its_axis() -> 
 
 def test_eyenavgs_keeps_no_place_of_the_head() -> None:
     recording = read(real("eyenavgs_nthu", "truck"), format="eyenavgs")[0]
-    assert set(recording.metadata) == {"source"}
+    assert set(recording.metadata) == {"source", "facts"}
     assert (recording.person, recording.stimulus, recording.task) == (
         "user1",
         "truck",

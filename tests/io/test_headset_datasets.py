@@ -162,7 +162,7 @@ def test_gazebase_vr_is_told_from_gazebase_and_keeps_both_eyes(tmp_path: Path) -
     assert recording.valid.tolist() == [True, True, False]
     assert recording.left_deg is not None
     assert np.isnan(recording.left_deg[1]).all()
-    assert set(recording.metadata) == {"source", "target"}
+    assert set(recording.metadata) == {"source", "target", "facts"}
 
 
 def test_et_dk2_makes_one_recording_per_image_and_counts_grey_rows(tmp_path: Path) -> None:
