@@ -77,7 +77,7 @@ def parsed_large(value: Any) -> tuple[str, ET.Element]:
 
 def test_a_proved_epsilon_is_drawn_as_belief_and_an_unproved_one_is_not() -> None:
     table = gazeveil.event_features(gazeveil.simulate(2, 1, 5.0, 120.0, seed=1), kind="fixation")
-    guarantee = gazeveil.protect(table, "lpa:epsilon=1").guarantee
+    guarantee = gazeveil.protect(table, "lpa:epsilon=1,length=20").guarantee
     assert guarantee.epsilon == Fraction(1)
     text, _ = parsed(guarantee)
     assert "recording-feature: at most 73.1 %" in text

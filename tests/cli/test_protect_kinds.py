@@ -72,7 +72,9 @@ def test_features_are_computed_then_protected_and_the_promise_printed(
     table, out, figures = (tmp_path / n for n in ("w.parquet", "p.parquet", "p.json"))
     window = ("--kind", "window", "--parameter", "window_s=2", "--parameter", "step_s=1")
     assert run("features", raw, *window, "--out", table) == 0
-    assert run("protect", table, out, "--mechanism", "lpa:epsilon=1", "--json", figures) == 0
+    assert (
+        run("protect", table, out, "--mechanism", "lpa:epsilon=1,length=2", "--json", figures) == 0
+    )
     said = capsys.readouterr().out.replace("\n", " ")
     assert "lpa (corrected) promises differential privacy with epsilon = 1" in said
     written = json.loads(figures.read_text())

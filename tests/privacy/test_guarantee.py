@@ -380,7 +380,7 @@ def test_an_account_takes_no_decision_but_its_own() -> None:
 def test_chunks_of_different_sizes_do_not_add_up_to_one_chunk() -> None:
     # A chunk of 32 rows changes two chunks of 24: the sum at the chunk would be too small.
     parts = [
-        gazeveil.mechanism("cfpa", epsilon=1, chunk=c, per="chunk")
+        gazeveil.mechanism("cfpa", epsilon=1, chunk=c, per="chunk", length=40)
         .release(sample_data("table"))
         .guarantee
         for c in (8, 6)

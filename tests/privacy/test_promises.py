@@ -208,7 +208,7 @@ def test_a_table_of_people_with_several_recordings_adds_them_up() -> None:
         "exponential-dp:epsilon=1",
         "dct-knorm:epsilon=1",
     ):
-        promised = gazeveil.mechanism(text).release(table).guarantee
+        promised = gazeveil.mechanism(f"{text},length=4").release(table).guarantee
         assert promised.map(Change.person()).epsilon == 6
         assert promised.user == {"epsilon": 6}
 
@@ -485,7 +485,7 @@ def test_a_person_whose_windows_begin_anywhere_loses_by_the_diameter(
         "clock-render:epsilon=1,r_deg=2",
         "gaussian:sigma_deg=5",
         "dpgazesynth:epsilon=1",
-        "lpa:epsilon=1",
+        "lpa:epsilon=1,length=40",
     ],
 )
 def test_every_printed_number_is_one_of_the_map(text: str) -> None:

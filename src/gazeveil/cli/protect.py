@@ -71,7 +71,7 @@ Example: `gazeveil protect recordings/ protected/ --mechanism gaussian:sigma_deg
 Mechanisms of the kind 'stream' change samples, recording by recording. Those of the kind 'cohort'
 draw new recordings from what all of them have in common, e.g. `--mechanism k-same-synth:k=4`. Those
 of the kind 'table' take a file of `gazeveil features` and write another one:
-`gazeveil protect windows.parquet safe.parquet --mechanism lpa:epsilon=1`. Those of the kind 'map'
+`gazeveil protect windows.parquet safe.parquet -m lpa:epsilon=1,length=60`. Those of the kind 'map'
 take recordings and write heat maps, one row per cell:
 `gazeveil protect recordings/ maps.csv --mechanism heatmap-laplace:epsilon=1`. Those of the kind
 'people' take a table of people, or recordings that have one:

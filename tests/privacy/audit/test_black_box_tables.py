@@ -74,7 +74,7 @@ def test_the_length_of_a_recording_is_not_told(text: str) -> None:
 
 @pytest.mark.parametrize("text", TABLES)
 def test_a_person_loses_the_sum_over_all_their_recordings(text: str) -> None:
-    promised = gazeveil.mechanism(text).release(table(0.0)).guarantee
+    promised = gazeveil.mechanism(f"{text},length=8").release(table(0.0)).guarantee
     feature = promised.map(Change.recording_feature()).epsilon
     assert feature == Fraction(1)
     assert promised.map(Change.recording()).epsilon == 2

@@ -36,6 +36,8 @@ _MAKERS: dict[str, tuple[MakeGames, ...]] = {
 
 def black_box_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     """The black-box games against a mechanism."""
+    if mechanism.kind == "table":
+        mechanism = tables.at_a_named_length(mechanism)
     for make in _MAKERS.get(mechanism.kind, ()):
         try:
             yield from make(mechanism)

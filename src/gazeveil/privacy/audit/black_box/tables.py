@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -150,6 +150,16 @@ def _scores(released: Floats, change: Bools) -> Floats:
 def _stacked(released: FeatureTable, people: int, recordings: int) -> Floats:
     """Values by person and recording; a release has one length."""
     return released.values.reshape(people, recordings, -1, released.values.shape[1])
+
+
+def at_a_named_length(mechanism: Mechanism[Any]) -> Mechanism[Any]:
+    """The mechanism with the length of the games' own tables, where nobody named one: what is
+    derived from data is not promised, and there would be nothing to attack.
+    """
+    if getattr(mechanism, "length", 0) is not None:
+        return mechanism
+    named: dict[str, Any] = {"length": _Cast.of(mechanism).length}
+    return replace(mechanism, **named)
 
 
 def tables(mechanism: Mechanism[Any]) -> Iterator[Game]:
