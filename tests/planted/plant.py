@@ -88,6 +88,11 @@ def everywhere(
     make : callable
         Makes the mutant from the original.
     """
+    from gazeveil.privacy.registry import get, mechanisms
+
+    # A mechanism that is loaded while the bug is planted would keep it.
+    for each in mechanisms():
+        get(each)
     home = import_module(f"gazeveil.{module}")
     old = getattr(home, name)
     new = make(old)
