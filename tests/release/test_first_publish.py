@@ -153,13 +153,26 @@ def test_no_first_name_is_in_maps_and_tables(layout: str, mechanism: str, tmp_pa
 
 
 @pytest.mark.filterwarnings("ignore::gazeveil.io.reading.ReadingWarning")
-@pytest.mark.parametrize("layout", [n for n in LAYOUTS if n != "column"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_guesses_stop_a_release(layout: str, tmp_path: Path) -> None:
     source = tmp_path / "in"
     LAYOUTS[layout](source, FIRST_NAMES[:4])
     with pytest.raises(DataError, match=r"Reading guessed what a release rests on"):
         publish(recipe_of(source), gazeveil.read(source), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.filterwarnings("ignore::gazeveil.io.reading.ReadingWarning")
+def test_an_assumed_screen_and_lost_samples_stop_a_release(tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    gone_back = pl.concat([rows(1), rows(2).head(120)]).with_columns(participant=pl.lit("p1"))
+    whole = rows(3).with_columns(participant=pl.lit("p2"))
+    pl.concat([gone_back, whole]).write_csv(source / "all.csv")
+    with pytest.raises(DataError) as stopped:
+        publish(recipe_of(source), gazeveil.read(source), tmp_path / "out")
+    assert "screen: 1920 x 1080" in str(stopped.value)
+    assert "1 recording with more than 20 % lost by reading" in str(stopped.value)
 
 
 def test_a_planted_name_is_red(tmp_path: Path) -> None:
