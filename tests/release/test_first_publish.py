@@ -17,6 +17,7 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.reading import ReadingWarning
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.release.publishing import Watcher, publish
@@ -175,16 +176,47 @@ def test_an_assumed_screen_and_lost_samples_stop_a_release(tmp_path: Path) -> No
     assert "1 recording with more than 20 % lost by reading" in str(stopped.value)
 
 
-def test_a_planted_name_is_red(tmp_path: Path) -> None:
+REBUILT: dict[str, Callable[[Cohort, Path], Cohort]] = {
+    "a list of its recordings": lambda cohort, path: Cohort(list(cohort)),
+    "its items": lambda cohort, path: Cohort(cohort.items),
+    "merged": lambda cohort, path: Cohort([*cohort.items[:3], *list(cohort)[3:]]),
+    "written and read": lambda cohort, path: gazeveil.read(cohort.write(path)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::gazeveil.io.reading.ReadingWarning")
+@pytest.mark.parametrize("mechanism", ["gaussian:sigma_deg=3", "k-same-synth:k=2"])
+@pytest.mark.parametrize("way", REBUILT)
+def test_no_first_name_is_in_a_release_of_a_rebuilt_cohort(
+    way: str, mechanism: str, tmp_path: Path
+) -> None:
+    LAYOUTS["film/person"](tmp_path / "in", FIRST_NAMES[:4])
+    cohort = REBUILT[way](gazeveil.read(tmp_path / "in"), tmp_path / "parquet")
+    gazeveil.protect(cohort, mechanism).write(tmp_path / "out", ledger=False)
+    written = "\n".join(texts_of(tmp_path / "out")).casefold()
+    assert [name for name in FIRST_NAMES[:4] if name.casefold() in written] == []
+
+
+@pytest.mark.filterwarnings("ignore::gazeveil.io.reading.ReadingWarning")
+def test_a_guess_stays_a_guess_when_it_is_written_as_parquet(tmp_path: Path) -> None:
+    LAYOUTS["film/person"](tmp_path / "in", FIRST_NAMES[:4])
+    source = gazeveil.read(tmp_path / "in").write(tmp_path / "parquet")
+    with pytest.raises(DataError, match="people are parts of paths") as stopped:
+        publish(recipe_of(source), gazeveil.read(source), tmp_path / "out")
+    assert 'confirmed = ["person"' in str(stopped.value)
+
+
+@pytest.mark.parametrize("file", ["cohort.json", "PRIVACY.json"])
+def test_a_planted_name_is_red(file: str, tmp_path: Path) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     LAYOUTS["film/person"](source, FIRST_NAMES[:4])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReadingWarning)
         cohort = gazeveil.read(source)
         publish(recipe_of(source), cohort, out, Watcher(ask=lambda questions: None))
-        told = json.loads((out / "cohort.json").read_text("utf-8"))
+        told = json.loads((out / file).read_text("utf-8"))
         told["note"] = FIRST_NAMES[1].upper()
-        (out / "cohort.json").write_text(json.dumps(told), "utf-8")
+        (out / file).write_text(json.dumps(told), "utf-8")
         checks = {c.name: c for c in verify(out, against=source).checks}
     assert any(FIRST_NAMES[1] in f for f in checks["identifiers"].failures)
 
@@ -215,6 +247,26 @@ def test_without_a_yes_the_lines_are_shown_and_with_it_they_are_written(
     said = " ".join(refused.err.split())
     for way in (out.name, "--instead-of", "--compare"):
         assert way in said
+
+
+def test_a_release_makes_room_and_a_note_beside_it_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GAZEVEIL_HOME", str(tmp_path / "home"))
+    source, out = tmp_path / "in", tmp_path / "out"
+    in_columns("participant")(source, FIRST_NAMES[:4])
+    words = ("publish", source, "-m", "k-same-synth:k=2", "--no-attack", "--confirm")
+    assert run(*words, out).code == 0
+    (out / "notes.txt").write_text("mine")
+    refused = run(*words, tmp_path / "second", "--instead-of", out)
+    assert refused.code == 2
+    assert "notes.txt is no file of the release" in " ".join(refused.err.split())
+    assert (out / "PRIVACY.json").exists()
+    (out / "notes.txt").unlink()
+    assert run(*words, tmp_path / "second", "--instead-of", out).code == 0
+    assert not out.exists()
+    assert run(*words, tmp_path / "third", "--instead-of", source).code == 2
+    assert len(list(source.iterdir())) == 2
 
 
 @pytest.mark.parametrize("name", ["dpgazesynth:epsilon=4", "mosaic:epsilon=4,r_deg=4"])

@@ -72,8 +72,8 @@ class Skipped:
 class ReadAs:
     """What recordings were read as: a format, options of its reader with what was guessed, the
     questions that were left open, for tables the columns that were used (role to name) and those
-    that were not; names of stimuli and tasks that stand in paths alone, those that the user calls
-    public, and the topics that the user has confirmed.
+    that were not; names of stimuli and tasks that the user calls public, and the topics that the
+    user has confirmed.
     """
 
     format: str
@@ -81,7 +81,6 @@ class ReadAs:
     doubts: tuple[Doubt, ...] = ()
     used: Mapping[str, str] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
-    of_paths: frozenset[str] = frozenset()
     stimuli: tuple[str, ...] | None = None
     confirmed: tuple[str, ...] = ()
 
@@ -214,6 +213,16 @@ class Cohort(Tabular):
     def stimuli(self) -> tuple[str, ...]:
         """Names of the stimuli, in natural order."""
         return tuple(sorted({item.stimulus for item in self._items}, key=natural))
+
+    @property
+    def path_names(self) -> frozenset[str]:
+        """Names of stimuli and tasks that were taken from paths, which may name people."""
+        return frozenset(
+            getattr(item, topic)
+            for item in self._items
+            for topic in ("stimulus", "task")
+            if topic in item.facts and item.facts[topic].from_path
+        )
 
     def select(
         self, people: Iterable[str] | str | None = None, stimuli: Iterable[str] | str | None = None

@@ -28,6 +28,7 @@ from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
 from gazeveil.gaze.events import Events
+from gazeveil.gaze.facts import FILE, Fact
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import KEY_NAMES, Message, Recording
 from gazeveil.io.parsing.assemble import assemble
@@ -93,11 +94,14 @@ def write(
 def index_row(recording: Recording, file: str) -> dict[str, object]:
     """The line of the index about a recording in that file."""
     rate = None if np.isnan(recording.rate_hz) else recording.rate_hz
+    # What was taken from a path is no more certain for being written down.
+    guessed = {n: f for n, f in recording.facts.items() if n in KEY_NAMES and f.origin != FILE}
     return {
         "file": file,
         **dict(zip(KEY_NAMES, recording.key, strict=True)),
         "samples": len(recording),
         "rate_hz": rate,
+        **({"facts": guessed} if guessed else {}),
     }
 
 
@@ -406,7 +410,8 @@ def scan(path: Path, root: Path) -> Iterator[Handle]:
         try:
             file, samples = path / row["file"], int(row["samples"])
             names = [str(row[n]) for n in KEY_NAMES]
-        except (KeyError, TypeError, ValueError) as error:
+            facts = {str(n): Fact(*f) for n, f in row.get("facts", {}).items()}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FormatError(
                 path / INDEX, "an entry of the index is not whole", "Copy the folder again."
             ) from error
@@ -424,6 +429,7 @@ def scan(path: Path, root: Path) -> Iterator[Handle]:
             names[3],
             str(file),
             partial(chunks, file, samples),
+            facts=facts,
         )
 
 

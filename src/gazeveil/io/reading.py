@@ -141,12 +141,6 @@ def _read_as(found: Found, doubts: tuple[Doubt, ...], common: Mapping[str, objec
         doubts,
         dict(described.get("columns", {})),
         unused,
-        frozenset(
-            _text(getattr(h, topic))
-            for h in found.handles
-            for topic in ("stimulus", "task")
-            if topic in h.facts and h.facts[topic].from_path
-        ),
         stimuli,
         confirmed or (),
     )

@@ -90,7 +90,8 @@ def _who(cohort: Cohort, source: Path | None) -> Iterator[OpenQuestion]:
     yes: dict[str, object] = {}
     lines: tuple[str, ...] = ()
     files = list(dict.fromkeys(Path(i.source) for i in items if i.source))
-    if source is not None and files:
+    kept = cohort.read_as is not None and cohort.read_as.format == "parquet"
+    if source is not None and files and not kept:  # paths of Parquet files say nothing
         root = source if source.is_dir() else source.parent
         readings = question_of(files, root).readings
         own = {i.facts["person"].value for i in items}

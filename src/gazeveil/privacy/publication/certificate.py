@@ -38,6 +38,28 @@ FIGURES = "the figures of attackers and analyses below, which come from the reco
 #: Files that `PRIVACY.json` cannot list: itself, and what is made from its bytes.
 UNLISTED = frozenset({JSON_NAME, SIGNATURE_NAME})
 
+#: Parts of a certificate whose words are ours.
+PARTS = frozenset(
+    [
+        "format",
+        "version",
+        "mechanism",
+        "seeded",
+        "versions",
+        "guarantee",
+        "sentence",
+        "per_person",
+        "people_table",
+        "assumptions",
+        "not_covered",
+        "kept",
+        "alignment",
+        "contents",
+        "attack",
+        "utility",
+    ]
+)
+
 
 @dataclass(frozen=True)
 class Description:

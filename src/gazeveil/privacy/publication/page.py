@@ -92,7 +92,7 @@ def summary(certificate: Certificate) -> list[str]:
     kept = ", ".join(_texts(certificate, "kept"))
     lines = [*_warnings(certificate), f"Made by {mechanism['name']} ({mechanism['reading']})."]
     lines.append(promise_in_words(guarantee, _part(certificate, "alignment").get("rate_hz")))
-    if guarantee["definition"] != "none" and guarantee["status"] != "refuted":
+    if guarantee["definition"] != "none" and guarantee["status"] == "proved":
         lines.append(_person(certificate))
     lines.append(f"Not covered: {'; '.join(_texts(certificate, 'not_covered'))}.")
     if kept:
@@ -146,9 +146,9 @@ def _settings(certificate: Certificate) -> list[str]:
     said = [f"Mechanism `{mechanism['name']}`, reading {mechanism['reading']}: {parameters}."]
     if guarantee["status"] == "claimed":
         said += ["", f"Why the promise is a claim: {guarantee['reason']}."]
-    if guarantee["definition"] != "none" and guarantee["status"] != "refuted":
-        said += ["", _person(certificate)]
     if guarantee["status"] == "proved":
+        if guarantee["definition"] != "none":
+            said += ["", _person(certificate)]
         said += ["", f"The promise is a theorem ({guarantee['reason']}), not a measurement."]
     assumptions = _texts(certificate, "assumptions")
     if assumptions and guarantee["status"] != "refuted":

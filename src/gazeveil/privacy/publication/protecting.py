@@ -7,6 +7,7 @@ what a tracker's own clock would tell never reaches a mechanism.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -73,6 +74,7 @@ def protected(
         looks = look_at(cohort, needs_every(choices))
     alignment = public_alignment(looks, choices)
     release = protect(aligned(cohort, alignment), mechanism, seed, channels)
+    release = replace(release, raw=cohort)  # which knows where its names come from
     rate_hz = released_rate(mechanism, alignment.rate_hz)
     people = sorted({key[0] for key in cohort.keys})
     return prepare(release, choices, seed, alignment, source, names, rate_hz, people)

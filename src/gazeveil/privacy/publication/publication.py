@@ -233,8 +233,7 @@ def prepare(
     """
     chosen = PublicationChoices() if choices is None else choices
     cohort = _cohort(release)
-    raw = release.raw if isinstance(release.data, Recording) else cohort
-    chosen, hidden = allowed_names(chosen, raw)
+    chosen, hidden = allowed_names(chosen, release.raw, cohort.keys)
     check_keep(chosen, release.kept, cohort.people)
     check_names(chosen, cohort.keys)
     first = alignment is not None

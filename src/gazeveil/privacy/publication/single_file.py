@@ -111,10 +111,11 @@ def described_file(
     they were aligned.
     """
     check_keep(choices, (), {})
-    choices, hidden = allowed_names(choices, raw)
-    if isinstance(release.data, FeatureTable):
-        # A table has forgotten where its names come from.
-        write, names, contents = _table(release.data, choices, seed, hidden if raw else None)
+    table = release.data if isinstance(release.data, FeatureTable) else None
+    keys = [("", name, "", "") for name in release.data] if table is None else table.recordings()
+    choices, hidden = allowed_names(choices, raw, keys)
+    if table is not None:
+        write, names, contents = _table(table, choices, seed, hidden)
         shown = (*_kept(choices), *ALWAYS)
     elif all(isinstance(m, HeatMap) for m in release.data.values()):
         write, names, contents = _maps(release.data, choices, seed, raw, hidden)
@@ -178,13 +179,10 @@ def _staged(
 
 
 def _table(
-    table: FeatureTable,
-    choices: PublicationChoices,
-    seed: int | None,
-    hidden: Collection[str] | None,
+    table: FeatureTable, choices: PublicationChoices, seed: int | None, hidden: Collection[str]
 ) -> tuple[Writer, PublicNames, dict[str, object]]:
     """A table with published names, recordings in a random order; names of stimuli become numbers
-    where they are hidden, all of them if None.
+    where they are hidden.
     """
     columns = [table.keys[n].astype(str).tolist() for n in KEY_NAMES]
     rows: list[RecordingKey] = list(zip(*columns, strict=True))
@@ -192,8 +190,6 @@ def _table(
     for place, key in enumerate(rows):
         places.setdefault(key, []).append(place)
     check_names(choices, tuple(places))
-    if hidden is None:
-        hidden = {name for key in places for name in (key[1], key[3])}
     names = public_names(tuple(places), choices, chance(seed), hidden=hidden)
     order = np.array([i for raw in names.recordings for i in places[raw]], dtype=np.int64)
     public = [names.recordings[rows[i]] for i in order]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def write(release: Release[Any], path: Path, choices: Mapping[str, Any]) -> Path
         write_file(release, path, chosen, **beside, raw=raw, charging=charging, seen=seen)
         return path
     free(path)
-    publication = prepare(release, chosen, beside.get("seed"))
+    publication = prepare(replace(release, raw=raw), chosen, beside.get("seed"))
     with charged(
         publication.names,
         release.guarantee,

@@ -12,7 +12,7 @@ from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.reading import read
-from gazeveil.privacy.publication.certificate import hashes, read_certificate
+from gazeveil.privacy.publication.certificate import PARTS, hashes, read_certificate
 from gazeveil.privacy.publication.page import page
 from gazeveil.privacy.publication.part import CHANNELS
 from gazeveil.privacy.publication.piece_files import makes_pieces
@@ -224,12 +224,11 @@ def _public_names(certificate: Mapping[str, Any], raw: Cohort) -> set[str]:
     """
     listed = {str(n) for n in certificate.get("alignment", {}).get("stimuli", ())}
     read_as = raw.read_as
-    of_paths = frozenset() if read_as is None else read_as.of_paths
     listed |= set() if read_as is None or read_as.stimuli is None else set(read_as.stimuli)
     kept = certificate.get("kept", ())
     for place, field in ((1, "stimulus"), (3, "task")):
         own = {key[place] for key in raw.keys}
-        listed |= own if field in kept else own - of_paths
+        listed |= own if field in kept else own - raw.path_names
     return listed
 
 
@@ -237,7 +236,7 @@ def vocabulary(certificate: Mapping[str, Any], files: FilesOfRelease) -> str:
     """Words that are in every release of this mechanism, whoever was recorded."""
     chosen = certified_mechanism(certificate, files)
     words = [chosen.summary, chosen.label, chosen.name, *chosen.parameters(), *CHANNELS]
-    # Names of files and of stimuli are data; all other words of a certificate are ours.
-    ours = {k: v for k, v in certificate.items() if k != "files"}
+    # Names of files and of stimuli are data, and so is a part that no release has.
+    ours = {k: v for k, v in certificate.items() if k in PARTS}
     ours["alignment"] = {k: v for k, v in ours.get("alignment", {}).items() if k != "stimuli"}
     return " ".join((*words, FORMAT_WORDS, page(ours), json.dumps(ours)))

@@ -187,19 +187,18 @@ def tells(name: str, people: Iterable[str]) -> bool:
 
 
 def allowed_names(
-    choices: PublicationChoices, raw: Cohort | Recording | None
+    choices: PublicationChoices, raw: Cohort | Recording | None, keys: Iterable[RecordingKey]
 ) -> tuple[PublicationChoices, frozenset[str]]:
-    """The choices with the list of public names that came with the recordings, where they have none
-    of their own, and the names of stimuli and tasks that stand in paths alone.
+    """The choices with the list of public names that came with the raw recordings, where they have
+    none of their own, and the names of stimuli and tasks that were taken from paths. Without the
+    raw recordings all names of `keys` may be such.
     """
-    if isinstance(raw, Recording):
-        topics = [t for t in ("stimulus", "task") if t in raw.facts and raw.facts[t].from_path]
-        return choices, frozenset(getattr(raw, topic) for topic in topics)
-    read_as = None if raw is None else raw.read_as
-    if read_as is None:
-        return choices, frozenset()
-    own = read_as.stimuli if choices.stimuli is None else choices.stimuli
-    return replace(choices, stimuli=own), read_as.of_paths
+    if raw is None:
+        return choices, frozenset(name for key in keys for name in (key[1], key[3]))
+    cohort = Cohort([raw]) if isinstance(raw, Recording) else raw
+    listed = None if cohort.read_as is None else cohort.read_as.stimuli
+    own = listed if choices.stimuli is None else choices.stimuli
+    return replace(choices, stimuli=own), cohort.path_names
 
 
 def listed_stimuli(choices: PublicationChoices, names: PublicNames) -> dict[str, list[str]]:

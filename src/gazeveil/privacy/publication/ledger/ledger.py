@@ -18,8 +18,8 @@ Rules, for every person who is in two releases (:mod:`gazeveil.privacy.compositi
 
 from __future__ import annotations
 
-import glob
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -35,7 +35,13 @@ from gazeveil.errors import DataError
 from gazeveil.privacy.composition import BudgetError
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.sentence import amounts
-from gazeveil.privacy.publication.certificate import JSON_NAME, beside, has_certificate
+from gazeveil.privacy.publication.certificate import (
+    JSON_NAME,
+    PAGE_NAME,
+    UNLISTED,
+    beside,
+    has_certificate,
+)
 from gazeveil.privacy.publication.ledger import ledger_file
 from gazeveil.privacy.publication.ledger.charge import ReleaseCharge
 from gazeveil.privacy.publication.ledger.fingerprint import (
@@ -257,12 +263,17 @@ class ReleaseLedger:
             mine = [e for e in stored["releases"] if stands and e["certificate"] == found]
             if not mine:
                 raise DataError(f"{release} holds no release that the ledger {self.path} knows.")
+            root = release if release.is_dir() else release.parent
+            certifying = [beside(release, name) for name in (*UNLISTED, PAGE_NAME)]
+            files = {*certifying, *(root / name for name in json.loads(certificate)["files"])}
+            others = {p for p in release.rglob("*") if not p.is_dir()} - files
+            if others:
+                raise DataError(f"{min(others)} is no file of the release {release}. Move it away.")
             # The files first: a crash in between leaves a charge, never a release without one.
+            for file in files:
+                file.unlink(missing_ok=True)
             if release.is_dir():
                 shutil.rmtree(release)
-            else:
-                for file in release.parent.glob(f"{glob.escape(release.name)}*"):
-                    file.unlink()
             for entry in mine:
                 entry["state"] = "withdrawn"
             ledger_file.store(self.path, stored)
