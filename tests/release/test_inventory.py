@@ -10,9 +10,7 @@ import pytest
 
 from gazeveil.errors import FormatError
 from gazeveil.release.inventory import KINDS, inventory
-from gazeveil.release.inventory.fields import kind_of
-from gazeveil.release.inventory.names import name_pattern
-from gazeveil.release.inventory.patterns import spots
+from gazeveil.release.inventory.notes import kind_of, name_pattern, spots
 from tests.support import identifiers
 from tests.support.recordings import real
 

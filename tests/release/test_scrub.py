@@ -25,17 +25,14 @@ from gazeveil.cli.main import app
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.gaze.recording import Recording
 from gazeveil.release.inventory import inventory
-from gazeveil.release.inventory.notes import PLAIN
-from gazeveil.release.inventory.patterns import spots
+from gazeveil.release.inventory.notes import PLAIN, spots
 from gazeveil.release.scrub import PAGE, scrub
-from gazeveil.release.scrub.cells import midpoint
-from gazeveil.release.scrub.documents import scrubbed_document
-from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.scrub.cells import midpoint, scrubbed_document
+from gazeveil.release.scrub.job import NEUTRAL_S, ScrubJob
 from gazeveil.release.scrub.kinds import pupil
 from gazeveil.release.scrub.kinds.eyelink import scrubbed_asc
-from gazeveil.release.scrub.kinds.glasses3 import scrubbed_stream
+from gazeveil.release.scrub.kinds.glasses import scrubbed_stream
 from gazeveil.release.scrub.kinds.smi import scrubbed_smi
-from gazeveil.release.scrub.source_text import NEUTRAL_S
 from gazeveil.release.scrub.tables import scrubbed_table
 from tests.support import command_line, identifiers
 from tests.support.bids_validator import errors

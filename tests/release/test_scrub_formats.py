@@ -17,9 +17,8 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.registry import MODULES
 from gazeveil.release.scrub import scrub
 from gazeveil.release.scrub.job import ScrubJob
-from gazeveil.release.scrub.kinds import glasses2, headsets, screen_trackers
-from gazeveil.release.scrub.kinds.binary import NOT_TEXT
-from gazeveil.release.scrub.recipes import RECIPES
+from gazeveil.release.scrub.kinds import glasses, trackers
+from gazeveil.release.scrub.recipes import NOT_TEXT, RECIPES
 from gazeveil.release.scrub.tables import scrubbed_table
 from tests.support.identifiers import SCRUBBED, traces_in, write
 from tests.support.planted_tables import PLANTED
@@ -124,13 +123,12 @@ def test_what_cannot_be_scrubbed_says_what_to_do(
 
 
 TABLES = {
-    "vive-pro-eye": (headsets.VIVE, "time(100ns);eye_valid_L;gaze_direct_L.x"),
-    "pico": (headsets.PICO, "Timeline;Eye Left Blinking;Head Rotation. x"),
-    "varjo": (headsets.VARJO, "raw_timestamp;status;gaze_forward_x"),
-    "unity-hmd": (headsets.UNITY, "oculoTS;Lval;leftGazeDir.x"),
-    "gazepoint": (screen_trackers.GAZEPOINT, "TIME;BPOGV;BPOGX"),
+    "vive-pro-eye": (trackers.VIVE, "time(100ns);eye_valid_L;gaze_direct_L.x"),
+    "pico": (trackers.PICO, "Timeline;Eye Left Blinking;Head Rotation. x"),
+    "varjo": (trackers.VARJO, "raw_timestamp;status;gaze_forward_x"),
+    "gazepoint": (trackers.GAZEPOINT, "TIME;BPOGV;BPOGX"),
     "tobii-sdk": (
-        screen_trackers.TOBII_SDK,
+        trackers.TOBII_SDK,
         "device_time_stamp;left_pupil_validity;left_gaze_point_on_display_area_x",
     ),
 }
@@ -156,7 +154,7 @@ def test_a_long_name_of_a_column_takes_no_time_and_does_not_stay() -> None:
     name = "gaze_forward_x" + "left" * 5000 + "!"
     rows = [f"raw_timestamp;status;{name};gaze_forward_x[{'left' * 5000}!]", "1000;2;0.25;0.5"]
     begin = process_time()
-    told = "\n".join(scrubbed_table(lambda: rows, headsets.VARJO, ScrubJob()))
+    told = "\n".join(scrubbed_table(lambda: rows, trackers.VARJO, ScrubJob()))
     assert process_time() - begin < 2.0
     assert "leftleft" not in told
 
@@ -170,7 +168,7 @@ def test_a_live_stream_keeps_no_unknown_key_at_any_depth() -> None:
         json.dumps({"ts": 9, "tag": "Anna", "type": {"Anna": "Anna"}}),
         json.dumps(["Anna"]),
     ]
-    told = "\n".join(glasses2.scrubbed_livedata(lambda: lines, ScrubJob()))
+    told = "\n".join(glasses.scrubbed_livedata(lambda: lines, ScrubJob()))
     assert "Anna" not in told
     assert "0.25" in told
 

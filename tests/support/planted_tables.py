@@ -242,23 +242,6 @@ def pico(folder: Path) -> set[str]:
     return EVERYTHING
 
 
-def unity(folder: Path) -> set[str]:
-    columns: dict[str, Column] = {
-        "OcutimeStamp": _clock(1_000_000, 0.004),
-        "UnityTimeStamp": lambda i: 63_699_490_327_000 + 4 * i,
-        "cameraPosition.y": lambda i: "1.7170938",
-        **_quaternion("cameraRotation.{}"),
-        **_axes("leftBasePoint.{}", (0.0319, 0, 0)),
-        **_axes("leftEyeDirection.{}", (0.1, 0.2, 0.97)),
-        **_axes("rightEyeDirection.{}", (0.1, 0.2, 0.97)),
-        "valL": lambda i: i != 5,
-        "valR": lambda i: i != 5,
-    }
-    for person in PEOPLE:
-        write(folder / person / f"{DATE}.csv.gz", sheet(columns))
-    return EVERYTHING
-
-
 def plain_csv(folder: Path) -> set[str]:
     columns: dict[str, Column] = {
         "participant": lambda i: NAME if i < 30 else "P02",
@@ -324,7 +307,6 @@ PLANTED: dict[str, Callable[[Path], set[str]]] = {
     "tobii-glasses2": glasses2,
     "vive-pro-eye": vive,
     "pico": pico,
-    "unity-hmd": unity,
     "csv": plain_csv,
     "csv utf-16": semicolon_csv,
     "arff": arff,

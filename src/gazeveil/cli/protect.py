@@ -59,8 +59,7 @@ from gazeveil.privacy.publication.single_file import write_file
 from gazeveil.privacy.publication.survey import Look, look_at
 from gazeveil.privacy.registry import get, mechanism
 from gazeveil.privacy.release import Release
-from gazeveil.release.resuming import Running, interrupted_names
-from gazeveil.release.run import begun_names, run
+from gazeveil.release.run import Running, begun_names, interrupted_names, run
 from gazeveil.release.stop_sign import open_questions
 
 NAME = "protect"

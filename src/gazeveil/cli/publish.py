@@ -184,7 +184,7 @@ def command(
     from gazeveil.privacy.publication.signing import read_key
     from gazeveil.release.publishing import planned, publish
     from gazeveil.release.recipe import Recipe, read_recipe, with_choices
-    from gazeveil.release.resuming import interrupted_names
+    from gazeveil.release.run import interrupted_names
 
     if recipe_file is not None:
         _refuse_both(recipe_file, mechanism_text, preset, out)
@@ -288,7 +288,7 @@ def _mechanism(text: str | None, preset: str | None) -> str:
         )
     if text is not None:
         return text
-    from gazeveil.release.presets import preset as preset_named
+    from gazeveil.release.recipe import preset as preset_named
 
     return preset_named(str(preset)).mechanism
 

@@ -9,8 +9,7 @@ import typer
 
 from gazeveil.cli.arguments import say
 from gazeveil.errors import ParameterError
-from gazeveil.release.resuming import Running
-from gazeveil.release.run import check_out, clean
+from gazeveil.release.run import Running, check_out, clean
 
 WorkersOption = Annotated[
     int | None,

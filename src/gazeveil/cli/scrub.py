@@ -10,7 +10,7 @@ import typer
 from gazeveil.cli.arguments import JsonOption, PathArgument, counted, say, write_json
 from gazeveil.cli.progress import track
 from gazeveil.release.scrub import PAGE, scrub
-from gazeveil.release.scrub.page import CHECKS, NOT_PROTECTED
+from gazeveil.release.scrub.run import CHECKS, NOT_PROTECTED
 
 NAME = "scrub"
 HELP = """Copy vendors' files with identifiers removed or replaced. This does not protect gaze.

@@ -13,9 +13,8 @@ from typing import Any
 from gazeveil.errors import GazeveilError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.publication.plain_words import found_in_words
-from gazeveil.release.presets import preset
 from gazeveil.release.publishing import Watcher, publish
-from gazeveil.release.recipe import Recipe
+from gazeveil.release.recipe import Recipe, preset
 
 
 def compare(

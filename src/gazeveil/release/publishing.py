@@ -36,8 +36,7 @@ from gazeveil.release.measuring import USUAL_UTILITIES, measure
 from gazeveil.release.plan import ReleasePlan, plan_of, planned_promise
 from gazeveil.release.public_table import feature_table
 from gazeveil.release.recipe import Recipe, with_choices
-from gazeveil.release.resuming import Running, begun, interrupted_names
-from gazeveil.release.run import run
+from gazeveil.release.run import Running, begun, interrupted_names, run
 from gazeveil.release.stop_sign import OpenQuestion, open_questions, refuse
 
 #: The steps, in their order.

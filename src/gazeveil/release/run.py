@@ -16,6 +16,7 @@ When a run is killed, the parts that are finished stay there; the next one says 
 from __future__ import annotations
 
 import errno
+from dataclasses import dataclass
 from pathlib import Path
 
 from gazeveil import checks
@@ -23,6 +24,7 @@ from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.staging import free
 from gazeveil.privacy.publication.identities.names import PublicNames
+from gazeveil.privacy.publication.ledger.charging import Charging
 from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.processes import cores
@@ -161,3 +163,53 @@ def _workers(job: ReleaseJob, workers: int | None, cluster: str | None) -> Worke
         workers = 1 if small else cores()
     count = min(checks.count("publish", "workers", workers), max(1, tasks))
     return ThisProcess() if count == 1 else OwnProcesses(count)
+
+
+@dataclass(frozen=True)
+class Running:
+    """Who works on a release, and whether it is begun already.
+
+    Parameters
+    ----------
+    workers : int, optional
+        How many processes protect recordings, each with one in memory; left out, as many as there
+        is work for.
+    cluster : str, optional
+        The address of a Dask scheduler, whose workers share this disk, instead.
+    resume : bool
+        Whether to go on with a run that was interrupted.
+    """
+
+    workers: int | None = None
+    cluster: str | None = None
+    resume: bool = False
+
+
+def begun(out: Path, resume: bool, charging: Charging | None) -> PublicNames | None:
+    """The names of an interrupted run that goes on; one that has to start anew is not charged
+    twice.
+
+    Parameters
+    ----------
+    out : Path
+        The release.
+    resume : bool
+        Whether it is to go on.
+    charging : Charging, optional
+        Takes the charge of a run back that starts anew.
+    """
+    if not resume:
+        return None
+    names, earlier = begun_names(out), interrupted_names(out)
+    if names is None and earlier is not None and charging is not None:
+        charging.cancel(out, earlier)
+    return names
+
+
+def interrupted_names(out: Path) -> PublicNames | None:
+    """The names of a run that was interrupted, whether it can go on or not; None where there is
+    none.
+    """
+    folder = WorkFolder(out)
+    journal = folder.journal() if folder.exists else None
+    return None if journal is None or journal.finished else journal.head.names

@@ -18,7 +18,7 @@ from gazeveil.privacy.registry import mechanism
 from gazeveil.release.advice import KINDS, PURPOSES, advice_rows, advise
 from gazeveil.release.advice.pages import BEGIN, END, attack, kept, markdown
 from gazeveil.release.advice.ranking import command_of
-from gazeveil.release.presets import PRESETS, preset
+from gazeveil.release.recipe import PRESETS, preset
 from tests.support.places import ROOT
 
 

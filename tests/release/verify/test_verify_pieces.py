@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.release.verify.pieces import check_pieces
-from gazeveil.release.verify.released import ReleasedRecording
+from gazeveil.release.verify.people import ReleasedRecording, check_pieces
 
 WHOLE = tuple(
     ReleasedRecording(

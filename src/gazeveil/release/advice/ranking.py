@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gazeveil import checks
 from gazeveil.release.advice.rows import KINDS, PURPOSES, AdviceRow, advice_rows
-from gazeveil.release.presets import PRESETS
+from gazeveil.release.recipe import PRESETS
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from pathlib import Path
 from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.io.reading import read
 from gazeveil.io.source import Head
-from gazeveil.release.inventory import binary, documents, eyelink, tables
+from gazeveil.release.inventory import documents, eyelink, tables
 from gazeveil.release.inventory.finding import Finding, Inventory
-from gazeveil.release.inventory.names import name_pattern
-from gazeveil.release.inventory.notes import FileNotes
+from gazeveil.release.inventory.notes import FileNotes, name_pattern
 from gazeveil.release.inventory.sampling import Sampled, sampled
 
 _LETTERS = re.compile(r"[^\W\d_]{2}").search
@@ -104,7 +103,7 @@ def _look(file: Path, notes: FileNotes, all_text: bool) -> int:
     """Note a file's content; the number of lines that were looked at."""
     text = sampled(file, all_text)
     if text is None:
-        binary.look(file, notes)
+        documents.look_at_binary(file, notes)
         return 0
     if _is_eyelink(text):
         return eyelink.look(text, notes)

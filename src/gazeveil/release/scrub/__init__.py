@@ -1,6 +1,5 @@
 """Copies of vendors' files without identifiers; gaze stays as it is."""
 
-from gazeveil.release.scrub.page import PAGE
-from gazeveil.release.scrub.run import ScrubReport, scrub
+from gazeveil.release.scrub.run import PAGE, ScrubReport, scrub
 
 __all__ = ["PAGE", "ScrubReport", "scrub"]

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 
-from gazeveil.release.inventory.notes import NUMBER, PLAIN
+from gazeveil.errors import FormatError
+from gazeveil.io.parsing.table import key
+from gazeveil.io.source import read_text
+from gazeveil.release.inventory.notes import NUMBER, PLAIN, is_clock
+from gazeveil.release.scrub.job import ScrubJob
 
 _LONG = re.compile(r"^\s*[-+]?\d{10,}")
 _POINT = re.compile(r"^\s*[(\[]([^()\[\]]{1,120})[)\]]\s*$")
@@ -99,3 +106,127 @@ def midpoint(left: str, right: str) -> tuple[str, str]:
     text = f"{(values[0] + values[1]) / 2:.{digits}f}"
     text = text.replace(".", ",") if "," in left else text
     return text, text
+
+
+_BRACKET = re.compile(r"([\[(])([^\[\]()]*)([\])])")
+#: Characters of the longest part that is looked at: no vendor writes more.
+_LONGEST = 60
+_STRANGE = re.compile(r"[^ -~°²µμ]|[\"'`<>|\\]")
+
+#: What may follow the part of a name that a rule knows, as `left`, `x` and `mm` do.
+_WORDS = frozenset(
+    """quaternion timestamps timestamp duration diameter position rotation velocity amplitude
+    direction magnitude horizontal vertical normalized normalised confidence filtered original
+    validity average elevation azimuth absolute relative mapped scaled quality openness tracking
+    eyeball center centre origin height length angle index event frame start value width point
+    pupil gaze left right coord norm normal mean peak size type data time valid area hit surface
+    surf srf world axis eye eyes end first last min max avg std raw deg rad dacs adcs mcs hucs ucs
+    snorm pos mm px ms us ns hz id no on 2d 3d major minor ratio lid aperture top bottom upper
+    lower method response camera model circle ellipse sphere projected theta phi rel dm
+    glasses""".split()  # noqa: SIM905 - a list of words
+)
+_WORD = f"(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})"
+# One number and one letter at most, because a name could be spelled from letters.
+_REST = re.compile(rf"{_WORD}*(?:\d{{1,2}})?[xyzwablr]?{_WORD}*")
+_UNIT = re.compile(
+    r"(?:mm|cm|m|px|pix|pixels?|deg|degrees?|rad|s|ms|us|ns|hz|g|[µμ][st]|°|%|²|\^?2|100ns|dacs"
+    r"|adcs|mcs|hucs|ucs|snorm|norm|normali[sz]ed|per|hh:mm:ss|arbitrary|units?|eye|image|left"
+    r"|right|x|y|z|f=10000000|[\s,._°/-])*",
+    re.IGNORECASE,
+)
+
+
+def readable_rest(rest: str, name: str) -> bool:
+    """Whether the part of a column's key that a rule does not name is made of vendors' words.
+
+    Parameters
+    ----------
+    rest : str
+        What follows the part that the rule knows, in the key of the name.
+    name : str
+        The name itself; brackets in it are looked at by :func:`public_name`.
+
+    Examples
+    --------
+    >>> readable_rest("leftx", "Gaze point left X"), readable_rest("ofanna", "Saccade of Anna")
+    (True, False)
+    """
+    inside = "".join(key(match[2]) for match in _BRACKET.finditer(name))
+    outside = rest[: len(rest) - len(inside)] if inside and rest.endswith(inside) else rest
+    return len(outside) <= _LONGEST and _REST.fullmatch(outside) is not None
+
+
+def public_name(name: str, job: ScrubJob) -> str:
+    """A name whose column stays: brackets that hold no unit get a label, strange signs go.
+
+    Examples
+    --------
+    >>> public_name("Gaze point left X [DACS px]", ScrubJob())
+    'Gaze point left X [DACS px]'
+    """
+
+    def bracket(match: re.Match[str]) -> str:
+        unit = _UNIT.fullmatch(match[2]) if len(match[2]) <= _LONGEST else None
+        return match[0] if unit else f"{match[1]}{job.label(match[2])}{match[3]}"
+
+    plain = _STRANGE.sub("", _BRACKET.sub(bracket, name)).strip()
+    # The rules know what is left; only one that also holds an identifier becomes a label.
+    base = _BRACKET.sub("", plain).strip()
+    return plain if not base or job.is_harmless(base) else job.label(plain)
+
+
+#: `keep` numbers and harmless words; `label` a text; `removed` writes that word; `zero` the number.
+Rules = Mapping[str, object]
+
+_LARGEST_WHOLE = 10**9
+
+
+def load_json(path: Path) -> object:
+    """The document of a file.
+
+    Raises
+    ------
+    FormatError
+        For a file that is no JSON.
+    """
+    try:
+        return json.loads(read_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise FormatError(path, "it is not whole JSON", "Copy it again.") from error
+
+
+def dump_json(value: object) -> list[str]:
+    """The lines of a document."""
+    return json.dumps(value, indent=1, ensure_ascii=False).split("\n")
+
+
+def scrubbed_document(value: object, rules: Rules, job: ScrubJob) -> dict[str, object]:
+    """The keys of an object that rules name, each as its rule says."""
+    result: dict[str, object] = {}
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        rule = rules.get(name)
+        if rule is None:
+            job.done["keys left out"] += 1
+        elif isinstance(rule, Mapping):
+            result[name] = scrubbed_document(inner, rule, job)
+        elif rule == "keep":
+            result[name] = kept(inner, job)
+        elif rule == "label":
+            result[name] = job.label(str(inner)) if inner is not None else None
+        else:
+            result[name] = 0 if rule == "zero" else "removed"
+    return result
+
+
+def kept(value: object, job: ScrubJob) -> object:
+    """Numbers as they are, harmless words, and lists of both; a clock becomes 0."""
+    if isinstance(value, list):
+        return [kept(inner, job) for inner in value]
+    if isinstance(value, str):
+        return value if value == "" else job.word(value)
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int | float):
+        whole_number = isinstance(value, int) and abs(value) > _LARGEST_WHOLE
+        return 0 if whole_number or is_clock(value) else value
+    return None

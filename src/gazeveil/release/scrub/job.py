@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO, cast
 
 from gazeveil import checks
-from gazeveil.release.inventory.names import name_pattern
-from gazeveil.release.inventory.notes import PLAIN
-from gazeveil.release.inventory.patterns import spots
+from gazeveil.release.inventory.notes import PLAIN, name_pattern, spots
 
 _SAFE = re.compile(r"[A-Za-z0-9#][\w .,+/()#%°²µ\[\]-]{0,60}")
 _LABEL_BYTES = 4
@@ -118,3 +120,32 @@ class ScrubJob:
     def key(self) -> dict[str, str]:
         """Text -> label: who is who, for the holder of the raw files alone."""
         return dict(self._labels)
+
+
+#: 2000-01-01 00:00:00 UTC: the time that every file of a copy has.
+NEUTRAL_S = 946_684_800
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines, zipped where the name ends in `.gz`; neither the archive nor the file says
+    when.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as raw:
+        if path.name.endswith(".gz"):
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as archive:
+                _write(cast(BinaryIO, archive), lines)
+        else:
+            _write(raw, lines)
+
+
+def _write(file: BinaryIO, lines: Iterable[str]) -> None:
+    for line in lines:
+        file.write(line.encode("utf-8") + b"\n")
+
+
+def forget_times(folder: Path) -> None:
+    """Give every file and folder the same time of change and of access."""
+    for place in sorted(folder.rglob("*"), reverse=True):
+        os.utime(place, (NEUTRAL_S, NEUTRAL_S))
+    os.utime(folder, (NEUTRAL_S, NEUTRAL_S))

@@ -23,19 +23,20 @@ from gazeveil.io.vendors.pupil.core import sniff_folder as is_core
 from gazeveil.io.vendors.pupil.neon_native import is_native
 from gazeveil.io.vendors.tobii.glasses3 import sniff_folder as is_glasses3
 from gazeveil.release.inventory.sampling import lines_of
-from gazeveil.release.scrub import people
 from gazeveil.release.scrub.described import DescribedTables, is_description, same_units
 from gazeveil.release.scrub.job import ScrubJob
-from gazeveil.release.scrub.kinds import bids, glasses3, pupil, tobii
-from gazeveil.release.scrub.kinds.binary import NOT_TEXT, why_not_text
+from gazeveil.release.scrub.kinds import bids, glasses, pupil, trackers
 from gazeveil.release.scrub.kinds.eyelink import scrubbed_asc
 from gazeveil.release.scrub.kinds.smi import scrubbed_smi
-from gazeveil.release.scrub.recipes import COMPANIONS, RECIPES, ScrubRecipe
+from gazeveil.release.scrub.recipes import COMPANIONS, NOT_TEXT, RECIPES, ScrubRecipe, why_not_text
 from gazeveil.release.scrub.tables import (
     Beginnings,
     TableRules,
     beginnings,
     earliest,
+    is_people_file,
+    is_people_table,
+    scrubbed_people,
     scrubbed_table,
 )
 
@@ -182,24 +183,24 @@ class Recogniser:
     def _of_glasses3(self, file: Path, plain: str) -> FileCopy | None:
         name, kind = file.name, "tobii-glasses3"
         stem = plain.removesuffix(".json")
-        if stem in glasses3.STREAMS:
+        if stem in glasses.STREAMS:
             folder = file.parent
             if folder not in self._offsets_s:
                 beside = [f for f in self.files if f.parent == folder]
                 streams = [
-                    f for f in beside if Head(f, b"").name.removesuffix(".json") in glasses3.STREAMS
+                    f for f in beside if Head(f, b"").name.removesuffix(".json") in glasses.STREAMS
                 ]
-                found = [glasses3.first_time_s(lines_of(f)) for f in streams]
+                found = [glasses.first_time(lines_of(f)) for f in streams]
                 times = [t for t in found if t is not None]
                 self._offsets_s[folder] = min(times, default=Decimal(0))
             offset = self._offsets_s[folder]
-            make = partial(glasses3.scrubbed_stream, partial(lines_of, file), self.job, offset)
+            make = partial(glasses.scrubbed_stream, partial(lines_of, file), self.job, offset)
             return FileCopy(file, self._target(file, name), kind, make)
         if plain in ("recording.g3", "participant"):
             maker = (
-                glasses3.scrubbed_recording
+                glasses.scrubbed_recording
                 if plain == "recording.g3"
-                else glasses3.scrubbed_participant
+                else glasses.scrubbed_participant
             )
             return FileCopy(file, self._target(file, name), kind, partial(maker, file, self.job))
         return None
@@ -224,13 +225,13 @@ class Recogniser:
         if format_name == "smi":
             return FileCopy(file, self._named(file), "smi", partial(scrubbed_smi, lines, self.job))
         if format_name == "tobii-tsv":
-            make_rows = partial(scrubbed_table, lines, tobii.PRO_LAB, self.job)
+            make_rows = partial(scrubbed_table, lines, trackers.PRO_LAB, self.job)
             return FileCopy(file, self._named(file), format_name, make_rows)
         if head.name in COMPANIONS:
             return self._cooked(file, *COMPANIONS[head.name])
-        if head.name.endswith((".csv", ".tsv")) and people.is_people_table(lines, stem):
-            make_people = partial(people.scrubbed_people, lines, self.job)
-            named = people.is_people_file(stem)
+        if head.name.endswith((".csv", ".tsv")) and is_people_table(lines, stem):
+            make_people = partial(scrubbed_people, lines, self.job)
+            named = is_people_file(stem)
             target = self._target(file, file.name) if named else self._named(file)
             return FileCopy(file, target, "people", make_people)
         if format_name in RECIPES:
@@ -289,7 +290,7 @@ class Recogniser:
         if file.name == "dataset_description.json":
             make = partial(bids.scrubbed_description, file, self.job)
         elif file.name == "participants.tsv":
-            make = partial(people.scrubbed_people, lines, self.job)
+            make = partial(scrubbed_people, lines, self.job)
         elif name is not None and file.suffix == ".json":
             if name.suffix in ("physio", "events", "physioevents", "eyetrack"):
                 make = partial(bids.scrubbed_sidecar, file, self.job)

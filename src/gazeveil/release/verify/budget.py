@@ -15,7 +15,7 @@ from typing import Any
 
 from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.guarantee import OF_PEOPLE, Guarantee
 from gazeveil.privacy.maps.heatmap import HeatmapMechanism
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.publication.certificate import per_person
@@ -23,9 +23,8 @@ from gazeveil.privacy.rational import exact, format_exact
 from gazeveil.privacy.stream.kaleido.regions import by_radius, radius_in
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.release.verify.certified import FilesOfRelease, certified_mechanism
+from gazeveil.release.verify.files import VerifyCheck
 from gazeveil.release.verify.one_file import ReleasedFile
-from gazeveil.release.verify.outcome import VerifyCheck
-from gazeveil.release.verify.stated import contradictions
 
 _NAME = "promise"
 
@@ -229,3 +228,39 @@ def _equal(text: object, wanted: object) -> bool:
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 120 else text[:117] + "..."
+
+
+#: What stands in the guarantee, and beside it for the page.
+_TWICE = {"assumptions": "what it assumes", "not_covered": "what is not covered"}
+
+
+def contradictions(certificate: Mapping[str, Any]) -> Iterator[str]:
+    """Where a certificate contradicts itself."""
+    guarantee, sentence = certificate["guarantee"], str(certificate.get("sentence"))
+    # What promises nothing says so in a sentence without clauses.
+    proved = guarantee.get("status") == "proved"
+    if proved and guarantee.get("definition") == "none":
+        yield "The certificate calls proved what promises nothing."
+    for name, words in _TWICE.items():
+        clauses = guarantee.get(name)
+        if certificate.get(name) != clauses:
+            yield f"PRIVACY.json says two things about {words}."
+        elif proved and not all(str(clause) in sentence for clause in clauses or ()):
+            yield f"The sentence of the certificate leaves out {words}."
+    stated = certificate.get("per_person", {})
+    if stated.get("status", guarantee.get("status")) != guarantee.get("status"):
+        yield "What one person adds up to has another status than the promise."
+    if _numbers(stated) != _of_person(guarantee):
+        yield "What one person adds up to is not what the guarantee says."
+
+
+def _numbers(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of one person, without the numerical error, which the guarantee has for its own
+    change alone.
+    """
+    return {k: v for k, v in stated.get("numbers", {}).items() if k != "delta_num"}
+
+
+def _of_person(guarantee: Mapping[str, Any]) -> dict[str, Any]:
+    of_people = guarantee.get("definition") in OF_PEOPLE
+    return dict(guarantee.get("numbers" if of_people else "user", {}))

@@ -18,7 +18,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.plain.text import FirstRows, sheets
 from gazeveil.io.source import Head
 from gazeveil.release.verify.byte_search import finds
-from gazeveil.release.verify.outcome import VerifyCheck
+from gazeveil.release.verify.files import VerifyCheck
 
 _LONGEST = 200
 _SHORTEST, _FEWEST_DIGITS = 3, 6

@@ -16,7 +16,7 @@ from gazeveil.errors import GazeveilError
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.recording import KEY_NAMES
 from gazeveil.privacy.rational import exact
-from gazeveil.release.verify.outcome import VerifyCheck
+from gazeveil.release.verify.files import VerifyCheck
 
 _SUFFIXES = (".parquet", ".csv", ".tsv")
 

@@ -4,17 +4,97 @@ certificate says.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from gazeveil.gaze.cohort import Attributes
-from gazeveil.gaze.geometry import Screen
+import numpy as np
+
+from gazeveil.gaze.cohort import Attributes, Cohort
+from gazeveil.gaze.geometry import Screen, Space
+from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import OF_PEOPLE
+from gazeveil.privacy.publication.part import CHANNELS
 from gazeveil.privacy.publication.piece_files import viewers_of
 from gazeveil.privacy.rational import exact
-from gazeveil.release.verify.outcome import VerifyCheck
-from gazeveil.release.verify.released import ReleasedRecording
+from gazeveil.release.verify.files import VerifyCheck
+
+#: Metadata that a reader adds by itself, about the format and not about the recording.
+_OF_READERS = frozenset(
+    {"assumed_geometry", "doubts", "facts", "source", "unit"}
+    | {f"arff_{n}" for n in ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")}
+)
+
+Progress = Callable[[Iterable[Recording]], Iterable[Recording]]
+
+
+@dataclass(frozen=True)
+class ReleasedRecording:
+    """One recording of a release.
+
+    Parameters
+    ----------
+    person, stimulus, session, task : str
+        Its names.
+    rate_hz : float
+        Nominal.
+    space : Screen or Sphere
+        Where it was shown.
+    start_ns : int
+        Its first time.
+    samples : int
+        How many.
+    extras : tuple of str
+        Parts beside gaze that it has.
+    gaze : str
+        SHA-256 of its gaze; equal for equal gaze.
+    """
+
+    person: str
+    stimulus: str
+    session: str
+    task: str
+    rate_hz: float
+    space: Space
+    start_ns: int
+    samples: int
+    extras: tuple[str, ...]
+    gaze: str
+
+
+def look(cohort: Cohort, progress: Progress = lambda r: r) -> tuple[ReleasedRecording, ...]:
+    """Read every recording of a release once."""
+    return tuple(_facts(r) for r in progress(cohort))
+
+
+def _facts(r: Recording) -> ReleasedRecording:
+    digest = hashlib.sha256()
+    for values in (r.x_deg, r.y_deg, r.valid):
+        digest.update(np.ascontiguousarray(values).tobytes())
+    return ReleasedRecording(
+        *r.key,
+        rate_hz=r.rate_hz,
+        space=r.space,
+        start_ns=int(r.t_ns[0]) if len(r) else 0,
+        samples=len(r),
+        extras=tuple(n for n in CHANNELS if _has(r, n)),
+        gaze=digest.hexdigest(),
+    )
+
+
+def _has(recording: Recording, name: str) -> bool:
+    value = getattr(recording, name)
+    if name == "metadata":
+        return bool(set(value) - _OF_READERS)
+    if name == "labels":
+        # GazeCom's layout has a column for labels; in a release it says nothing.
+        return any((words != "undefined").any() for words in value.values())
+    if name == "confidence" and value is not None:
+        return bool((value != recording.valid).any())
+    return bool(value) if name == "messages" else value is not None
+
 
 #: Names of `keep` for parts of a recording that have another name there.
 _KEPT_AS = {"t_ns": "times"}
@@ -146,3 +226,38 @@ def _kept(certificate: Mapping[str, Any]) -> set[str]:
 def _short(value: object) -> str:
     text = str(value)
     return text if len(text) <= 100 else text[:97] + "..."
+
+
+def check_pieces(recordings: Sequence[ReleasedRecording]) -> VerifyCheck:
+    """Every name has one piece; pieces of one stimulus and time have the same session, length and
+    rate; and each time of a stimulus has the same number of them.
+    """
+    names = Counter(r.person for r in recordings)
+    lasting = sum(n > 1 for n in names.values())
+    failures = []
+    if lasting:
+        failures.append(
+            f"{lasting} names have more than one piece, and the evidence under one name adds up."
+        )
+    windows: dict[tuple[str, str], dict[int, list[ReleasedRecording]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for r in recordings:
+        windows[r.stimulus, r.task][r.start_ns].append(r)
+    for (stimulus, _), by_time in sorted(windows.items()):
+        shapes = {
+            start: {(p.session, p.samples, p.rate_hz) for p in pieces}
+            for start, pieces in by_time.items()
+        }
+        unlike = sum(len(s) > 1 for s in shapes.values())
+        if unlike:
+            failures.append(
+                f"At {unlike} times of stimulus '{stimulus}' pieces differ in session, length or"
+                " rate, which tells them apart."
+            )
+        if len({len(pieces) for pieces in by_time.values()}) > 1:
+            failures.append(
+                f"The times of stimulus '{stimulus}' have different numbers of pieces, which tells"
+                " when somebody was lost."
+            )
+    return VerifyCheck("pieces", tuple(failures), "each has a name of its own and all are alike")

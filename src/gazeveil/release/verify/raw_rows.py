@@ -27,7 +27,7 @@ from scipy.stats import poisson
 from gazeveil.arrays import Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
-from gazeveil.release.verify.outcome import VerifyCheck
+from gazeveil.release.verify.files import VerifyCheck
 
 Keys = NDArray[np.uint64]
 Progress = Callable[[Iterable[Recording]], Iterable[Recording]]

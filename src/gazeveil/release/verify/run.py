@@ -19,7 +19,13 @@ from gazeveil.privacy.publication.piece_files import makes_pieces
 from gazeveil.release.inventory import inventory
 from gazeveil.release.verify.budget import check_budget
 from gazeveil.release.verify.certified import FilesOfRelease, certified_mechanism
-from gazeveil.release.verify.files import check_files, check_page, check_signature
+from gazeveil.release.verify.files import (
+    VerifiedRelease,
+    VerifyCheck,
+    check_files,
+    check_page,
+    check_signature,
+)
 from gazeveil.release.verify.identifiers import (
     FORMAT_WORDS,
     check_file_times,
@@ -28,11 +34,14 @@ from gazeveil.release.verify.identifiers import (
     texts_of,
 )
 from gazeveil.release.verify.one_file import ReleasedFile, check_file_contents, released_file
-from gazeveil.release.verify.outcome import VerifiedRelease, VerifyCheck
-from gazeveil.release.verify.people import check_contents, check_groups, check_table
-from gazeveil.release.verify.pieces import check_pieces
+from gazeveil.release.verify.people import (
+    check_contents,
+    check_groups,
+    check_pieces,
+    check_table,
+    look,
+)
 from gazeveil.release.verify.raw_rows import BINARY_DEG, TEXT_DEG, check_raw_rows
-from gazeveil.release.verify.released import look
 
 Progress = Callable[[Iterable[Recording], int, str], Iterable[Recording]]
 

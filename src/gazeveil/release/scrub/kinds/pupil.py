@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from gazeveil.release.scrub.documents import dump_json, load_json, scrubbed_document
+from gazeveil.release.scrub.cells import dump_json, load_json, scrubbed_document
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.tables import Lines, TableRules
 

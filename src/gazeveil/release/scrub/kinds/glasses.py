@@ -1,4 +1,4 @@
-"""Tobii Pro Glasses 3: lines of JSON, the recording's own document and the participant's."""
+"""Tobii Pro Glasses 2 and 3: lines of JSON, the recording's own document and the participant's."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gazeveil.errors import FormatError
-from gazeveil.release.scrub.cells import decimal
-from gazeveil.release.scrub.documents import dump_json, kept, load_json, scrubbed_document
+from gazeveil.release.scrub.cells import decimal, dump_json, kept, load_json, scrubbed_document
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.tables import Lines
 
@@ -34,9 +33,9 @@ _NUMBERS = frozenset(
 _RECORDING = {"name": "label", "version": "keep", "duration": "keep"}
 
 
-def first_time_s(lines: Iterable[str]) -> Decimal | None:
-    """The earliest time of a stream, in seconds."""
-    times = (decimal(str(record.get("timestamp", ""))) for record in _records(lines))
+def first_time(lines: Iterable[str], name: str = "timestamp") -> Decimal | None:
+    """The earliest time of a stream, in its own unit: seconds or, of Glasses 2, microseconds."""
+    times = (decimal(str(record.get(name, ""))) for record in _records(lines))
     return min((t for t in times if t is not None), default=None)
 
 
@@ -99,5 +98,41 @@ def scrubbed_recording(path: Path, job: ScrubJob) -> list[str]:
 
 
 def scrubbed_participant(path: Path, job: ScrubJob) -> list[str]:
-    """`meta/participant`: the name as a label."""
-    return dump_json(scrubbed_document(load_json(path), {"name": "label"}, job))
+    """`meta/participant`, or `participant.json` of Glasses 2: the name as a label."""
+    rules = {"name": "label", "pa_info": {"Name": "label"}}
+    return dump_json(scrubbed_document(load_json(path), rules, job))
+
+
+#: Numbers of Glasses 2, and lists of them. Places of the pupils hold the distance between the eyes.
+_LIVE = ("s", "l", "gd", "pd", "gp", "gp3", "ac", "gy")
+
+
+def scrubbed_livedata(lines: Lines, job: ScrubJob) -> Iterator[str]:
+    """The lines of a segment: gaze, pupils, motion and events, from time 0 and sample 0 on."""
+    begin = first_time(lines(), "ts") or Decimal(0)
+    order: dict[object, int] = {}
+    for record in _records(lines()):
+        time = decimal(str(record.get("ts", "")))
+        shown: dict[str, object] = {}
+        if "gidx" in record and isinstance(record["gidx"], int):
+            shown["gidx"] = order.setdefault(record["gidx"], len(order))
+        for name in _LIVE:
+            if name in record and _is_numeric(record[name]):
+                shown[name] = kept(record[name], job)
+        if record.get("eye") in ("left", "right"):
+            shown["eye"] = record["eye"]
+        for name in ("type", "tag"):
+            if name in record and "tag" in record:
+                shown[name] = job.label(str(record[name]))
+        if time is None or not shown.keys() - {"s", "l"}:
+            job.done["lines left out"] += 1
+            continue
+        elapsed = time - begin
+        whole = int(elapsed) if elapsed == elapsed.to_integral_value() else float(elapsed)
+        yield json.dumps({"ts": whole, **shown}, separators=(",", ":"))
+
+
+def _is_numeric(value: object) -> bool:
+    if isinstance(value, list):
+        return len(value) <= 3 and all(_is_numeric(v) and not isinstance(v, list) for v in value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
