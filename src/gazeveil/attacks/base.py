@@ -71,6 +71,12 @@ class Scores:
             dtype=np.float64,
         )
 
+    def answers(self) -> tuple[str | None, ...]:
+        """Whom each probe is taken for; None where several people score best, which is a guess."""
+        values = np.where(np.isnan(self.values), -np.inf, self.values)
+        best = values == values.max(axis=1, keepdims=True)
+        return tuple(self.known[int(np.argmax(r))] if r.sum() == 1 else None for r in best)
+
     def genuine_and_impostor(self) -> tuple[Floats, Floats]:
         """Scores of people against themselves, and against all others."""
         same = np.array(self.probes)[:, None] == np.array(self.known)[None, :]

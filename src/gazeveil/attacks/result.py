@@ -1,8 +1,9 @@
-"""What an attack achieved, as figures with intervals, chance and an exact test beside them.
+"""What an attack achieved, as figures with intervals, chance and a test beside them.
 
 The unit is the person: repetitions (other splits, other noise) of one attack ask about the same
-people again, so they sharpen the value but do not make people more; intervals over people use the
-number of people, however many repetitions there were.
+people again, so they sharpen the value but do not make people more. There is one interval for what
+is about people (:func:`people_interval`, :func:`mean_interval`) and one test against guessing
+(:class:`DealtNames`).
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Scores
 from gazeveil.errors import DataError
@@ -71,8 +72,8 @@ class AttackResult:
 def rate_result(
     metric: str, value: float, n: int, chance: float = math.nan, protocol: str = ""
 ) -> AttackResult:
-    """A rate among `n` people: Clopper-Pearson 95 % at the rounded count, and the exact one-sided
-    binomial test against chance.
+    """A rate of single decisions about `n` people: Clopper-Pearson 95 % at the rounded count, and
+    the exact one-sided binomial test against chance.
     """
     if n == 0:
         return AttackResult(metric, math.nan, math.nan, math.nan, 0, chance, math.nan, protocol)
@@ -83,43 +84,154 @@ def rate_result(
 
 
 def share_result(
-    metric: str, credit: ArrayLike, chance: float = math.nan, protocol: str = ""
+    metric: str,
+    credit: ArrayLike,
+    chance: float = math.nan,
+    protocol: str = "",
+    p_value: float = math.nan,
 ) -> AttackResult:
-    """A mean of shares, one per person: where somebody is asked about many times, a person is no
-    longer found or not found, and counting people would make intervals several times too wide.
+    """A rate over people who were asked about several times.
 
     Parameters
     ----------
     metric : str
         What it is.
     credit : array of float64, shape (people, repetitions)
-        Share of a person's pieces that got the right name; NaN where not asked.
-    chance : float
-        What guessing gives.
+        Credit of each person; NaN where not asked.
+    chance, p_value : float
+        What guessing gives, and how often names dealt anew do as well.
     protocol : str
         How it was measured.
 
     Returns
     -------
     AttackResult
-        Mean over people of their means over repetitions, with Student's 95 % interval over people
-        and its one-sided test against chance. Where all people have the same share, the interval
-        is Clopper and Pearson's for that many people: equal shares are no certainty.
+        Mean over people of their means over repetitions, with :func:`people_interval`.
     """
     own = _mean_of_person(np.atleast_2d(np.asarray(credit, dtype=np.float64)))
     own = own[np.isfinite(own)]
     value = float(own.mean()) if len(own) else math.nan
-    if len(own) < 2 or float(np.ptp(own)) == 0.0:
-        return rate_result(metric, value, len(own), chance, protocol)
-    from scipy.special import stdtr, stdtrit
+    return AttackResult(metric, value, *people_interval(own), len(own), chance, p_value, protocol)
 
-    error = float(own.std(ddof=1)) / math.sqrt(len(own))
-    half = float(stdtrit(len(own) - 1, 1 - ERROR / 2)) * error
-    p_value = (
-        math.nan if math.isnan(chance) else float(stdtr(len(own) - 1, (chance - value) / error))
-    )
-    low, high = max(0.0, value - half), min(1.0, value + half)
-    return AttackResult(metric, value, low, high, len(own), chance, p_value, protocol)
+
+def people_interval(shares: ArrayLike) -> tuple[float, float]:
+    """95 % interval of the mean of shares between 0 and 1, one of each person.
+
+    Clopper and Pearson's at the effective number of people (Korn and Graubard 1998): as many people
+    who are found or not found would vary as much as these shares do, at Student's quantile. For
+    shares of 0 and 1 it is about Clopper and Pearson's own, for others about Student's, without
+    his failure where most shares are 0 or all are equal. Where a few people carry all recognition
+    and happen not to be in the sample no interval can know of them.
+
+    Examples
+    --------
+    >>> [round(edge, 2) for edge in people_interval([0.0] * 18 + [1.0] * 6)]
+    [0.09, 0.48]
+    """
+    from scipy.special import betaincinv, ndtri, stdtrit
+
+    own = np.asarray(shares, dtype=np.float64)
+    if len(own) == 0:
+        return math.nan, math.nan
+    mean = float(np.clip(own.mean(), 0.0, 1.0))
+    people = float(len(own))
+    if len(own) > 1:
+        variance = float(own.var(ddof=1))
+        if variance > 1e-12:
+            people = mean * (1 - mean) * len(own) / variance
+        people *= float(ndtri(1 - ERROR / 2) / stdtrit(len(own) - 1, 1 - ERROR / 2)) ** 2
+    found = mean * people
+    low = 0.0 if found <= 0 else float(betaincinv(found, people - found + 1, ERROR / 2))
+    high = 1.0 if found >= people else float(betaincinv(found + 1, people - found, 1 - ERROR / 2))
+    return low, high
+
+
+def mean_interval(values: ArrayLike) -> tuple[float, float]:
+    """Student's 95 % interval of the mean of figures of any size, one of each person or stimulus;
+    NaN for fewer than two.
+    """
+    from scipy.special import stdtrit
+
+    own = np.asarray(values, dtype=np.float64)
+    if len(own) < 2:
+        return math.nan, math.nan
+    half = float(stdtrit(len(own) - 1, 1 - ERROR / 2) * own.std(ddof=1)) / math.sqrt(len(own))
+    return float(own.mean()) - half, float(own.mean()) + half
+
+
+#: Deals of names; no p-value is smaller than one over one more than these.
+DEALS = 3999
+
+
+#: Answers that are compared at a time.
+_CHUNK = 1 << 20
+
+
+@lru_cache(maxsize=4)
+def _deals(people: int) -> Ints:
+    """Names dealt anew, the first deal being the true one."""
+    names = np.tile(np.arange(people), (DEALS + 1, 1))
+    names[1:] = np.random.default_rng(people).permuted(names[1:], axis=1)
+    return names
+
+
+class DealtNames:
+    """How often attackers do as well where the names of the people they were asked about are dealt
+    anew: the same deal for all attackers and repetitions, so that what their answers have in common
+    stays.
+
+    Parameters
+    ----------
+    attacker : sequence of int
+        Who answered, 0 to the number of attackers less one.
+    person, answer : sequence of str
+        About whom, and whom it named; None where it named nobody.
+    credit : sequence of float
+        What the answer counts. A guess among several names is nobody's: it counts the same under
+        every deal.
+    repetition : sequence of int
+        In which repetition; repetitions weigh the same.
+    """
+
+    def __init__(
+        self,
+        attacker: Sequence[int],
+        repetition: Sequence[int],
+        person: Sequence[str],
+        answer: Sequence[str | None],
+        credit: Sequence[float],
+    ) -> None:
+        who, when = np.asarray(attacker, dtype=np.int64), np.asarray(repetition, dtype=np.int64)
+        place = {name: i for i, name in enumerate(sorted(set(person)))}
+        asked = np.array([place[name] for name in person], dtype=np.int64)
+        named = np.array([-1 if a is None else place.get(a, -2) for a in answer], dtype=np.int64)
+        count = int(who.max()) + 1
+        cell = when * count + who
+        size = np.bincount(cell)
+        rounds = np.bincount(np.flatnonzero(size) % count, minlength=count)
+        weight = 1.0 / (size[cell] * rounds[who])
+        tied = named == -1
+        own = np.asarray(credit, dtype=np.float64)
+        fixed = np.bincount(who, weights=np.where(tied, weight * own, 0.0), minlength=count)
+        order = np.argsort(who[~tied], kind="stable")
+        who, asked, named, weight = (v[~tied][order] for v in (who, asked, named, weight))
+        present, first = np.unique(who, return_index=True)
+        self.rates = np.tile(fixed, (DEALS + 1, 1))
+        given, step = _deals(len(place)), max(1, _CHUNK // max(1, len(who)))
+        for start in range(0, DEALS + 1 if len(who) else 0, step):
+            right = (given[start : start + step, asked] == named) * weight
+            self.rates[start : start + step, present] += np.add.reduceat(right, first, axis=1)
+
+    def p_value(self) -> float:
+        """For all attackers together: how often the best of them does as well as the best did."""
+        best = self.rates.max(axis=1)
+        return float(1 + np.count_nonzero(best[1:] >= best[0] - 1e-12)) / (1 + DEALS)
+
+    def least(self) -> float:
+        """The smallest rate of the best that such answers could tell from guessing."""
+        guessed = np.sort(self.rates[1:].max(axis=1))
+        above = guessed[-math.floor(ERROR * (1 + DEALS)) :]
+        return float(above[0])
 
 
 def at_least(hits: int, n: int, chance: float) -> float:
@@ -140,16 +252,23 @@ def identification(scores_per_repetition: Sequence[Scores]) -> AttackResult:
     Returns
     -------
     AttackResult
-        `value` is the mean credit over repetitions (a tie of m people counts 1/m); the interval is
-        Clopper-Pearson over people at the rounded mean count, the test exact at that count; chance
-        is 1 / people known.
+        The mean credit (a tie of m people counts 1/m) with its interval over people; chance is
+        1 / people known; the test deals names anew.
     """
     repetitions = _some(scores_per_repetition)
-    value = float(np.mean([s.credit().mean() for s in repetitions]))
-    n = round(float(np.mean([len(s.probes) for s in repetitions])))
+    people = sorted({p for s in repetitions for p in s.probes})
+    place = {p: i for i, p in enumerate(people)}
+    credit = np.full((len(people), len(repetitions)), np.nan)
+    asked: list[tuple[int, str, str | None, float]] = []
+    for column, s in enumerate(repetitions):
+        own = s.credit()
+        credit[[place[p] for p in s.probes], column] = own
+        asked += zip([column] * len(own), s.probes, s.answers(), own.tolist(), strict=True)
+    when, person, answer, credited = zip(*asked, strict=True)
+    dealt = DealtNames([0] * len(asked), when, person, answer, credited)
     chance = float(np.mean([1 / len(s.known) for s in repetitions]))
     protocol = f"mean of {len(repetitions)} repetitions, interval over people"
-    return rate_result("identification_rate", value, n, chance, protocol)
+    return share_result("identification_rate", credit, chance, protocol, dealt.p_value())
 
 
 def eer(scores: Scores) -> float:
@@ -203,52 +322,6 @@ def f1_macro(scores: Scores) -> float:
     right, named, there = (best * true).sum(axis=0), best.sum(axis=0), true.sum(axis=0)
     both = named + there
     return float(np.mean(np.where(both > 0, 2 * right / np.where(both > 0, both, 1), 0.0)))
-
-
-def over_repetitions(
-    metric: str, values: Sequence[float], seed: int, chance: float = math.nan
-) -> AttackResult:
-    """The mean of a figure over repetitions with its bootstrap interval; NaN repetitions are left
-    out and counted in the protocol.
-    """
-    measured = np.array([v for v in values if math.isfinite(v)], dtype=np.float64)
-    protocol = f"mean of {len(measured)} repetitions, bootstrap over them"
-    if len(measured) < len(values):
-        protocol += f", {len(values) - len(measured)} could not be measured"
-    if len(measured) == 0:
-        return AttackResult(metric, math.nan, math.nan, math.nan, 0, chance, math.nan, protocol)
-    low, high = bootstrap(measured, seed)
-    return AttackResult(
-        metric, float(measured.mean()), low, high, len(measured), chance, math.nan, protocol
-    )
-
-
-def bootstrap(values: ArrayLike, seed: int, draws: int = 4000) -> tuple[float, float]:
-    """95 % percentile interval of the mean over repetitions.
-
-    Parameters
-    ----------
-    values : array of float64, shape (repetitions,)
-        One figure per repetition.
-    seed : int
-        Of the draws.
-    draws : int
-        How many.
-
-    Returns
-    -------
-    (low, high)
-        NaN for fewer than two values: one repetition says nothing of the others.
-    """
-    own = np.asarray(values, dtype=np.float64)
-    if own.ndim != 1:
-        checks.refuse("bootstrap", "values", "one figure per repetition", own.shape)
-    if len(own) < 2:
-        return math.nan, math.nan
-    rng = np.random.default_rng(seed)
-    means = own[rng.integers(len(own), size=(draws, len(own)))].mean(axis=1)
-    low, high = np.quantile(means, [ERROR / 2, 1 - ERROR / 2])
-    return float(low), float(high)
 
 
 def beaten_by(scores: Scores) -> Ints:
@@ -311,14 +384,8 @@ def paired_interval(first: ArrayLike, second: ArrayLike) -> tuple[float, float, 
             "A paired interval needs at least one person whom both attackers were asked about."
             " There is none."
         )
-    value = float(apart.mean())
-    if len(apart) == 1:
-        return value, -1.0, 1.0
-    from scipy.special import stdtrit
-
-    t = float(stdtrit(len(apart) - 1, 1 - ERROR / 2))
-    half = t * float(apart.std(ddof=1)) / math.sqrt(len(apart))
-    return value, value - half, value + half
+    edges = mean_interval(apart) if len(apart) > 1 else (-1.0, 1.0)
+    return float(apart.mean()), *edges
 
 
 def chosen_on_others(credit: Floats) -> Floats:

@@ -193,7 +193,7 @@ def _print_rates(results: Results, name: str, repetitions: int, doubt: str) -> N
     what to read with care.
     """
     from gazeveil.evaluation.report.findings import Findings
-    from gazeveil.evaluation.report.summary import choice_note, measured
+    from gazeveil.evaluation.report.summary import FOOTNOTE, measured
 
     rates = results.frame.filter(metric="identification_rate")
     rows = sorted(rates.iter_rows(named=True), key=lambda r: (-r["value"], r["attack"]))
@@ -209,7 +209,8 @@ def _print_rates(results: Results, name: str, repetitions: int, doubt: str) -> N
     if doubt:
         say(doubt)
     for release in () if doubt else Findings(results).protected:
-        say(" ".join(filter(None, (f"Measured: {measured(release)}", choice_note(release)))))
+        say(f"Measured: {measured(release)}")
+    say(FOOTNOTE)
     if "release/release" in rates["scenario"].to_list():
         say(
             "The copy against itself is one release split afterwards: what its noise has in common"

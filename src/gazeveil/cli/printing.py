@@ -56,25 +56,16 @@ def show_network(findings: Findings) -> None:
     if not rows:
         return
     table = Table(
-        title="The strongest beside the RBF network; points are paired, 95 % over people; chosen"
-        " on others: whoever is the strongest on the other repetitions",
+        title="The strongest, chosen on other splits, beside the RBF network; 95 % over people",
         box=SIMPLE_HEAD,
         padding=(0, 1),
         pad_edge=False,
         collapse_padding=True,
     )
-    for name in (
-        "release",
-        "RBF",
-        "alone says",
-        "strongest",
-        "points",
-        "chosen on others",
-        "tried",
-    ):
+    for name in ("release", "RBF", "alone says", "strongest", "points", "best of all", "tried"):
         table.add_column(name, overflow="fold")
-    for release, network, says, strongest, points, chosen, _, tried in rows:
-        table.add_row(release, network, says, strongest, points, chosen, tried)
+    for row in rows:
+        table.add_row(*row)
     console().print(table)
     if called_safe(findings):
         say(called_safe(findings))
@@ -92,9 +83,7 @@ def say_called_safe(results: Results) -> None:
     strongest = strongest_of(several, str(results.study.get("battery") or ""))
     say(
         f"Over all parts the RBF network alone would have called {counts['called_safe']} of"
-        f" {counts['releases']} releases safe where the {strongest} shows that people are"
-        f" recognised, and {counts['chosen_called_safe']} where that attacker is chosen on the"
-        " other repetitions."
+        f" {counts['releases']} releases safe where the {strongest} recognises people."
     )
 
 

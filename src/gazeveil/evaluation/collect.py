@@ -15,13 +15,13 @@ import numpy as np
 from gazeveil.arrays import Floats
 from gazeveil.attacks.result import (
     AttackResult,
-    bootstrap,
-    over_repetitions,
-    rate_result,
+    DealtNames,
+    mean_interval,
+    people_interval,
     share_result,
 )
 from gazeveil.evaluation.columns import BOUND, DEALT, NONE, RATE
-from gazeveil.evaluation.plan import Cell, StudyPlan, seed_of
+from gazeveil.evaluation.plan import Cell, StudyPlan
 from gazeveil.evaluation.results import Examples, Results, frame_of, outcomes_of
 from gazeveil.evaluation.store import Content
 from gazeveil.evaluation.study import Study
@@ -163,7 +163,6 @@ def _parameters(text: str) -> str:
 
 def _attack(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:
     shares = [float(np.mean(c["credit"])) for _, c in contents]
-    n = round(float(np.mean([len(c["people"]) for _, c in contents])))
     chance = float(np.mean([1 / c["known"] for _, c in contents]))
     left_out = max(c["left_out"] for _, c in contents)
     notes = [
@@ -177,46 +176,56 @@ def _attack(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -
         )
     if len(contents) < study.repetitions:
         notes.append(f"{study.repetitions - len(contents)} repetitions failed")
+    n = round(float(np.mean([len(c["people"]) for _, c in contents])))
 
-    def row(metric: str, result: AttackResult, values: Sequence[float], note: str) -> Row:
+    def row(
+        metric: str, values: Sequence[float], note: str, result: AttackResult | None = None
+    ) -> Row:
+        known = [v for v in values if math.isfinite(v)]
         return {
             "metric": metric,
-            "value": result.value,
-            "low": result.low,
-            "high": result.high,
+            "value": float(np.mean(known)) if known else math.nan,
+            "low": math.nan if result is None else result.low,
+            "high": math.nan if result is None else result.high,
             "n": n,
-            "chance": result.chance,
-            "p_value": result.p_value,
+            "chance": _CHANCE.get(metric, chance),
+            "p_value": math.nan if result is None else result.p_value,
             "sd": spread(values),
             "better": "higher" if metric == "eer" else "lower",
             "note": "; ".join([*notes, note]),
         }
 
-    rate = rate_result(RATE, float(np.mean(shares)), n, chance)
-    if contents[0][1].get("pieces"):
-        # Many decisions about each person: people are not found or not found, but to some share.
-        rate = replace(share_result(RATE, _credit_of(contents), chance), value=rate.value)
+    pieces = bool(contents[0][1].get("pieces"))
+    # Names of pieces are dealt by their attack, within windows.
+    p_value = _dealt_p(contents) if pieces else _names(contents).p_value()
+    rate = share_result(RATE, _credit_of(contents), chance, p_value=p_value)
     if contents[0][1].get("bound"):
-        yield row(BOUND, rate, shares, "interval over people")
+        yield row(BOUND, shares, "interval over people", rate)
         return
     for metric in (RATE, "rank1"):
-        yield row(metric, rate, shares, "interval over people")
+        yield row(metric, shares, "interval over people; p: names dealt anew", rate)
     for metric in ("matching_rate", "eer", "d_prime", "f1_macro"):
         values = [_float(c[metric]) for _, c in contents]
-        seed = seed_of(study.seed, "bootstrap", metric, *vars(cell).values())
-        result = over_repetitions(metric, values, seed, _CHANCE.get(metric, chance))
-        yield row(metric, result, values, result.protocol)
-    for metric, note in _CONTROLS.items():
-        values = [_float(c[metric]) for _, c in contents if metric in c]
-        if values:
-            p_value = math.nan
-            if metric == DEALT:
-                # Twice the mean of p-values is one, however they hang together (Rueschendorf 1982).
-                mean = float(np.mean([c["dealt_p"] for _, c in contents]))
-                p_value = mean if len(contents) == 1 else min(1.0, 2.0 * mean)
-            value = float(np.mean(values))
-            control = AttackResult(metric, value, math.nan, math.nan, n, chance, p_value)
-            yield row(metric, control, values, note)
+        failed = sum(not math.isfinite(v) for v in values)
+        note = "sd: spread over repetitions"
+        yield row(metric, values, f"{note}, {failed} could not be measured" if failed else note)
+    for metric, note in _CONTROLS.items() if pieces else ():
+        yield row(metric, [_float(c[metric]) for _, c in contents], note)
+
+
+def _dealt_p(contents: Sequence[tuple[int, Content]]) -> float:
+    """Of several draws: twice the mean of p-values is one, however they hang together
+    (Rueschendorf 1982).
+    """
+    mean = float(np.mean([c["dealt_p"] for _, c in contents]))
+    return mean if len(contents) == 1 else min(1.0, 2.0 * mean)
+
+
+def _names(contents: Sequence[tuple[int, Content]]) -> DealtNames:
+    """The answers of one attacker, with names to be dealt anew."""
+    when = [r for r, c in contents for _ in c["people"]]
+    answers = ([v for _, c in contents for v in c[n]] for n in ("people", "answer", "credit"))
+    return DealtNames([0] * len(when), when, *answers)
 
 
 def _credit_of(contents: Sequence[tuple[int, Content]]) -> Floats:
@@ -249,10 +258,7 @@ def _utility(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) 
         results = [r for _, c in contents for r in c["results"] if r["metric"] == metric]
         values = [_float(r["value"]) for r in results]
         finite = [v for v in values if math.isfinite(v)]
-        parts = [_float(v) for v in results[0]["parts"]]
-        low, high = utility_interval(
-            values, parts, seed_of(study.seed, "bootstrap", metric, *vars(cell).values())
-        )
+        low, high = _over_parts(results, float(np.mean(finite)) if finite else math.nan)
         if math.isnan(low) and len(finite) == 1:  # an inference attack's own interval
             low, high = (_float(results[0].get(end)) for end in ("low", "high"))
         chances = [v for r in results if math.isfinite(v := _float(r["chance"]))]
@@ -267,6 +273,25 @@ def _utility(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) 
             "better": results[0]["better"],
             "note": results[0]["note"],
         }
+
+
+def _over_parts(results: Sequence[Content], value: float) -> tuple[float, float]:
+    """95 % interval of a utility's figure over its parts (people or stimuli), each the mean of its
+    repetitions; NaN where there are fewer than two.
+    """
+    parts: dict[str, list[float]] = {}
+    for result in results:
+        for name, part in zip(result["names"], result["parts"], strict=False):
+            if part is not None:
+                parts.setdefault(name, []).append(float(part))
+    own = np.array([np.mean(v) for v in parts.values()])
+    if len(own) < 2 or not math.isfinite(value):
+        return math.nan, math.nan
+    rates = results[0]["better"] == "higher" and own.min() >= 0 and own.max() <= 1
+    low, high = (people_interval if rates else mean_interval)(own)
+    # Where the figure is not the mean of its parts, their spread is still its own.
+    shift = value - float(own.mean())
+    return low + shift, high + shift
 
 
 def _utility_parts(contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:
@@ -309,39 +334,6 @@ def _array(values: list[object]) -> np.ndarray[tuple[int], np.dtype[np.generic]]
 
 def _float(value: object) -> float:
     return math.nan if value is None else float(value)  # type: ignore[arg-type]
-
-
-def utility_interval(
-    values: Sequence[float], parts: Sequence[float], seed: int
-) -> tuple[float, float]:
-    """95 % interval of a utility's figure.
-
-    Parameters
-    ----------
-    values : sequence of float
-        The figure in each repetition.
-    parts : sequence of float
-        Its parts (people, stimuli, recordings) in one repetition.
-    seed : int
-        Of the bootstrap.
-
-    Returns
-    -------
-    (low, high)
-        A bootstrap over repetitions where they differ; else over the parts, because repetitions
-        that all say the same say nothing of how other people would fare. NaN where there are fewer
-        than two of either.
-    """
-    several = np.array([v for v in values if math.isfinite(v)], dtype=np.float64)
-    if len(several) > 1 and np.ptp(several) > 0:
-        return bootstrap(several, seed)
-    own = np.array([v for v in parts if math.isfinite(v)], dtype=np.float64)
-    if len(own) < 2 or len(several) == 0:
-        return math.nan, math.nan
-    low, high = bootstrap(own, seed)
-    # Where the figure is not the mean of its parts, their spread is still its own.
-    shift = float(several[0]) - float(own.mean())
-    return low + shift, high + shift
 
 
 def spread(values: Sequence[float]) -> float:

@@ -37,14 +37,11 @@ AGAINST: dict[str, pl.DataType] = {
     **dict.fromkeys((*CELL[:4], "strongest", "scenario"), pl.String()),
     **dict.fromkeys(("value", "low", "high", "chance"), pl.Float64()),
     **dict.fromkeys(("n", "tried"), pl.Int64()),
-    **dict.fromkeys(("chosen", "chosen_low", "chosen_high"), pl.Float64()),
+    **dict.fromkeys(("chosen", "chosen_low", "chosen_high", "p_value", "least"), pl.Float64()),
     **dict.fromkeys(("other", "other_scenario"), pl.String()),
     **dict.fromkeys(("other_value", "other_low", "other_high"), pl.Float64()),
     **dict.fromkeys(("difference", "difference_low", "difference_high"), pl.Float64()),
-    **dict.fromkeys(
-        ("chosen_difference", "chosen_difference_low", "chosen_difference_high"), pl.Float64()
-    ),
-    **dict.fromkeys(("called_safe", "chosen_called_safe"), pl.Boolean()),
+    "called_safe": pl.Boolean(),
 }
 
 #: The scenario of one release split afterwards: it misleads where there is another.

@@ -180,8 +180,8 @@ class Results:
         return pl.DataFrame(rows, schema={**texts, **numbers, "n": pl.Int64()}, orient="row")
 
     def strongest_against(self, attack: str = "rbfn") -> pl.DataFrame:
-        """Per mechanism, parameters and events: the strongest attack, the same without the luck of
-        choosing it, and by how much it is better than one attack that many studies use alone.
+        """Per mechanism, parameters and events: the headline, and by how much it is better than one
+        attack that many studies use alone.
 
         Parameters
         ----------
@@ -192,18 +192,18 @@ class Results:
         Returns
         -------
         polars.DataFrame
-            One row per release, in the order of :meth:`worst_case`. `strongest`, `scenario`,
-            `value`, `low`, `high`, `chance`, `n` are its worst case: an upper envelope, because it
-            is chosen by the rates it is quoted with. `tried` is the number of attackers.
-            `chosen`, `chosen_low`, `chosen_high` are the rate of whoever is the strongest on all
-            other repetitions (:func:`gazeveil.attacks.result.chosen_on_others`). `other`,
-            `other_scenario`, `other_value`, `other_low`, `other_high` are the attack to compare
-            with, in the scenario that is best for it. `difference`, `difference_low`,
-            `difference_high` are the strongest less the other, person by person (95 % over people),
-            and `chosen_difference` and so on the same for the chosen one. `called_safe` says that
-            the interval of the other holds the chance rate and that of the strongest lies above it;
-            `chosen_called_safe` the same of the chosen one. Null where it was not measured: the
-            chosen ones need two repetitions.
+            One row per release, in the order of :meth:`worst_case`. `chosen`, `chosen_low`,
+            `chosen_high` are the headline: the rate of the attacker who is the strongest on all
+            other repetitions (:func:`gazeveil.attacks.result.chosen_on_others`). `p_value` is that
+            of the battery: how often the best of all attackers does as well where names are dealt
+            anew; `least` the smallest rate of the best that these people could show. `strongest`,
+            `scenario`, `value`, `low`, `high`, `chance`, `n` are the best of all, chosen by the
+            rates it is quoted with; `tried` is the number of attackers. `other`, `other_scenario`,
+            `other_value`, `other_low`, `other_high` are the attack to compare with, in the scenario
+            that is best for it. `difference`, `difference_low`, `difference_high` are the headline
+            less the other, person by person (95 % over people). `called_safe` says that the other
+            is no better than guessing and the battery is. Null where it was not measured: headline
+            and verdict need two repetitions.
         """
         rates, dealt = self._rates(), self.frame.filter(pl.col("metric") == DEALT)
         outcomes = self.outcomes.filter(
@@ -223,15 +223,13 @@ class Results:
         Returns
         -------
         dict
-            `releases` (protected ones that the attack was tried on), `called_safe` (of them, by the
-            strongest attack) and `chosen_called_safe` (by the one chosen on other repetitions); see
-            :meth:`strongest_against`.
+            `releases` (protected ones that the attack was tried on) and `called_safe` (of them);
+            see :meth:`strongest_against`.
         """
         rows = self.strongest_against(attack).filter(
             (pl.col("mechanism") != NONE) & pl.col("other").is_not_null()
         )
-        counts = {c: int(rows[c].sum()) for c in ("called_safe", "chosen_called_safe")}
-        return {"releases": rows.height, **counts}
+        return {"releases": rows.height, "called_safe": int(rows["called_safe"].sum())}
 
     def _rates(self) -> pl.DataFrame:
         """The rows of rates that were measured."""
@@ -419,44 +417,53 @@ def _of_release(frame: pl.DataFrame, release: Mapping[str, object]) -> pl.DataFr
 def _against(
     worst: Mapping[str, Any], rates: pl.DataFrame, outcomes: pl.DataFrame, attack: str, pieces: bool
 ) -> dict[str, object]:
-    """A row of :meth:`Results.strongest_against`; of pieces people are found to some share."""
-    from gazeveil.attacks.result import chosen_on_others, rate_result, share_result
+    """A row of :meth:`Results.strongest_against`; names of pieces were dealt by their attack."""
+    from gazeveil.attacks.result import ERROR, chosen_on_others, share_result
     from gazeveil.evaluation.report.labels import attack_parts
 
-    row = {c: worst[c] for c in AGAINST if c in worst}
+    row = {c: worst[c] for c in AGAINST if c in worst and c != "p_value"}
     row |= {"strongest": worst["attack"], "tried": rates["attack"].n_unique()}
-    parts = {t: attack_parts(t) for t in rates["attack"].unique().to_list()}
-    plain = [t for t, p in parts.items() if p.plain and p.name == attack]
+    credit, cells = _credit(outcomes)
+    chosen = chosen_on_others(credit)
+    if np.isfinite(chosen).any():
+        rate = share_result(RATE, chosen.T)
+        row |= {"chosen": rate.value, "chosen_low": rate.low, "chosen_high": rate.high}
+        row |= _tested(rates, outcomes, cells, pieces)
+    plain = [
+        t
+        for t in rates["attack"].unique().to_list()
+        if attack_parts(t).plain and attack_parts(t).name == attack
+    ]
     others = rates.filter(pl.col("attack").is_in(plain)).sort(
         "value", "attack", "scenario", descending=[True, False, False]
     )
-    credit, cells = _credit(outcomes)
-    chosen = chosen_on_others(credit)
-    chance = float("nan") if worst["chance"] is None else float(worst["chance"])
-    if np.isfinite(chosen).any():
-        by_repetition = [float(np.nanmean(c)) for c in chosen if np.isfinite(c).any()]
-        rate = (
-            share_result(RATE, chosen.T, chance)
-            if pieces
-            else rate_result(RATE, float(np.mean(by_repetition)), worst["n"] or 0, chance)
-        )
-        row |= {"chosen": rate.value, "chosen_low": rate.low, "chosen_high": rate.high}
     if others.height == 0:
         return row
     other = others.row(0, named=True)
     row |= {"other": other["attack"], "other_scenario": other["scenario"]}
     row |= {f"other_{c}": other[c] for c in ("value", "low", "high")}
     asked = cells.get((other["attack"], other["scenario"]))
-    best = cells.get((worst["attack"], worst["scenario"]))
-    if asked is not None and best is not None:
-        row |= _difference("difference", credit[best], credit[asked])
-        row |= _difference("chosen_difference", chosen, credit[asked])
-    if other["low"] is not None and worst["low"] is not None:
-        passed = other["low"] <= chance
-        row["called_safe"] = passed and worst["low"] > chance
-        if row.get("chosen_low") is not None:
-            row["chosen_called_safe"] = passed and row["chosen_low"] > chance
+    if asked is not None:
+        row |= _difference("difference", chosen, credit[asked])
+    if row.get("p_value") is not None and other["p_value"] is not None:
+        row["called_safe"] = other["p_value"] > ERROR >= row["p_value"]
     return row
+
+
+def _tested(
+    rates: pl.DataFrame, outcomes: pl.DataFrame, cells: Mapping[tuple[str, str], int], pieces: bool
+) -> dict[str, float]:
+    """`p_value` of all attackers together, and `least`."""
+    from gazeveil.attacks.result import DealtNames
+
+    if pieces:
+        own = rates["p_value"].drop_nulls().to_list()
+        return {"p_value": min(1.0, len(own) * min(own))} if own else {}
+    asked = outcomes.drop_nulls("value")
+    who = [cells[cell] for cell in asked.select("attack", "scenario").iter_rows()]
+    columns = (asked[c].to_list() for c in ("repetition", "part", "answer", "value"))
+    dealt = DealtNames(who, *columns)
+    return {"p_value": dealt.p_value(), "least": dealt.least()}
 
 
 def _credit(outcomes: pl.DataFrame) -> tuple[Floats, dict[tuple[str, str], int]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -211,6 +212,8 @@ def _about(
     return {
         "cohort_name": name,
         "cohort": cohort,
+        # One sitting and one calibration make people alike to themselves.
+        "sessions": max(Counter(key[0] for key in {k[::2] for k in raw.keys}).values()),
         "version": __version__,
         "cells": cells,
         **({} if study.name else {"name": name}),

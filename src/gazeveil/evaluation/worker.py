@@ -319,15 +319,12 @@ def _guess(known: tuple[str, ...], probes: tuple[str, ...]) -> Scores:
 def _people(scores: Scores, seed: int) -> Content:
     """What an attacker achieved who named people."""
     known = set(scores.known)
-    values = np.where(np.isnan(scores.values), -np.inf, scores.values)
-    best = values == values.max(axis=1, keepdims=True)
     above = beaten_by(scores).tolist()
     return {
         "people": list(scores.probes),
         "credit": scores.credit().tolist(),
         "matching_rate": float(matching_credit(scores, seed).mean()),
-        # Equal scores are a guess, and a guess names nobody.
-        "answer": [scores.known[int(np.argmax(row))] if row.sum() == 1 else None for row in best],
+        "answer": list(scores.answers()),
         "beaten_by": [b if p in known else None for p, b in zip(scores.probes, above, strict=True)],
         **_over_scores(scores),
     }

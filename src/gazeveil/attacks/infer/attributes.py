@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Texts
-from gazeveil.attacks.result import ERROR, AttackResult, bootstrap, rate_result
+from gazeveil.attacks.result import ERROR, AttackResult, mean_interval, rate_result
 from gazeveil.attacks.roc import roc_area, roc_area_interval
 from gazeveil.attacks.vectors.person_vectors import PersonVectors, centred, person_vectors
 from gazeveil.errors import DataError
@@ -305,10 +305,10 @@ def _numbers(
     r = _correlation(scores, values)
     p_value = _p_value(r, null_correlation)
     explained, mean_error = _explained(values - others, bold), float(np.abs(values - others).mean())
-    mae = (float(errors.mean()), *bootstrap(errors, seed))
+    mae = (float(errors.mean()), *mean_interval(errors))
     results = [
         AttackResult("r2", explained, *r2, n, 0.0, math.nan, resampled),
-        AttackResult("mae", *mae, n, mean_error, math.nan, resampled),
+        AttackResult("mae", *mae, n, mean_error, math.nan, f"{protocol}, interval over people"),
         AttackResult(
             "correlation", r, *correlation, n, 0.0, p_value, f"{tested}, bootstrap over people"
         ),

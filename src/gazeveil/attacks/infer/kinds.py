@@ -37,7 +37,7 @@ from gazeveil.attacks.pieces.evidence import SCORES
 from gazeveil.attacks.pieces.known_looks import found_by_looks
 from gazeveil.attacks.pieces.relinked import RELINKED_BY, relinked_share
 from gazeveil.attacks.registry import attack as attack_by_name
-from gazeveil.attacks.result import AttackResult, bootstrap
+from gazeveil.attacks.result import AttackResult, mean_interval
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.recording import Recording, RecordingKey
@@ -242,7 +242,7 @@ class FixationReconstruction(InferenceAttack):
         shares = [share for _, share, _ in pairs]
         protocol = "counts of released fixations in rectangles, interval over recordings"
         results = tuple(
-            AttackResult(metric, float(np.mean(v)), *bootstrap(v, seed), n, protocol=protocol)
+            AttackResult(metric, float(np.mean(v)), *mean_interval(v), n, protocol=protocol)
             for metric, v in (("median_error_deg", errors), ("fixations_found", shares))
         )
         details = {"queries": sum(queries for _, _, queries in pairs), "recordings": n}
@@ -376,7 +376,7 @@ class StimulusComparison(InferenceAttack):
         shown = AttackResult(
             "person_share",
             float(share.mean()) if len(share) else math.nan,
-            *bootstrap(share, seed),
+            *mean_interval(share),
             len(share),
             0.0,
             protocol="of the variance of features, without an attacker; interval over stimuli",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints
-from gazeveil.attacks.result import AttackResult, bootstrap
+from gazeveil.attacks.result import AttackResult, people_interval
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.recording import Recording, RecordingKey
@@ -86,7 +86,7 @@ def found_by_looks(
         AttackResult(
             f"found_by_{count}_look{'s' if count > 1 else ''}",
             float(shares[:, k].mean()),
-            *bootstrap(shares[:, k], seed),
+            *people_interval(shares[:, k]),
             len(people),
             float(np.mean(chances)),
             protocol=protocol,

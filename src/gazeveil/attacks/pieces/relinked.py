@@ -8,7 +8,7 @@ from gazeveil import checks
 from gazeveil.attacks.pieces.evidence import piece_scores
 from gazeveil.attacks.pieces.joining import JOINED_BY, gather_pieces, joined_pairs, learn_joining
 from gazeveil.attacks.pieces.sides import named_pieces
-from gazeveil.attacks.result import AttackResult, bootstrap
+from gazeveil.attacks.result import AttackResult, people_interval
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.recording import RecordingKey
@@ -105,7 +105,7 @@ def _judged(
     return AttackResult(
         "relinked_share",
         float(np.mean(shares)),
-        *bootstrap(shares, seed),
+        *people_interval(shares),
         len(shares),
         float(np.mean(chances)),
         protocol=protocol,

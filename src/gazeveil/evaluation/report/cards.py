@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gazeveil.evaluation.report import summary
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
-from gazeveil.evaluation.report.labels import (
-    by_guessing,
-    mechanism_label,
-    metric_label,
-    number_text,
-    percent,
-)
+from gazeveil.evaluation.report.labels import mechanism_label, metric_label, number_text, percent
 from gazeveil.evaluation.report.markup import Markup, badge, join, people, tag
 from gazeveil.gaze.cards import bar_picture, card
 
@@ -29,19 +23,17 @@ _MOST_ROWS = 20
 
 def release_card(findings: Findings, release: ReleaseFindings, note: str) -> Markup:
     """One release of the summary; nothing where nobody attacked it."""
-    worst = release.worst
+    worst = release.shown
     if worst is None:
         return Markup("")
-    guessed = f"recognised; guessing would give {by_guessing(worst.chance, worst.n)}"
     warned, kept = summary.rbfn_warning(release), _kept(findings, release)
-    choice, more = summary.choice_note(release), summary.promised_bound(release)
+    more = summary.promised_bound(release)
     return tag(
         "li",
         tag("h3", f"{release.number}. {release.label}" if release.number else "No protection"),
-        tag("p", worst.people, " ", tag("small", guessed), class_="figure"),
+        tag("p", worst.people, " ", tag("small", "recognised"), class_="figure"),
         people(worst.found, worst.n, release.colour),
         tag("p", tag("b", "Measured:"), _unbroken(f" {summary.measured(release)}")),
-        tag("p", _unbroken(choice), class_="small") if choice else "",
         tag("p", warned, class_="warning") if warned else "",
         "" if release.baseline else _promise(release, more),
         tag("p", tag("b", "Kept:"), f" {kept}.") if kept else "",

@@ -13,19 +13,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import polars as pl
 
+from gazeveil.attacks.result import ERROR
 from gazeveil.evaluation.columns import CELL, NONE, ONE_RELEASE, RATE, mechanism_text
-from gazeveil.evaluation.report.comparison import (
-    NetworkComparison,
-    comparison_of,
-    number_of,
-    strongest_of,
-)
+from gazeveil.evaluation.report.comparison import Headline, headline_of, number_of, strongest_of
 from gazeveil.evaluation.report.labels import attack_parts, mechanism_label, share
 from gazeveil.plot.inks import SERIES
 from gazeveil.utility.base import NO_FIXATION
@@ -60,25 +56,13 @@ class Rate:
 
     @property
     def found(self) -> int:
-        """People found, rounded as the interval rounds them."""
+        """People found, rounded."""
         return math.floor(self.value * self.n + 0.5)
 
     @property
     def people(self) -> str:
         """People found, in words."""
         return share(self.value, self.n)
-
-    @property
-    def above_chance(self) -> bool:
-        """Whether the whole 95 % interval lies above guessing."""
-        return self.low > self.chance
-
-    @property
-    def too_few(self) -> bool:
-        """Whether no interval of so few people lies above guessing, also where all are found: its
-        lower end is then 0.025^(1/n) (Clopper and Pearson 1934).
-        """
-        return self.n < 1 or not 0.025 ** (1 / self.n) > self.chance
 
 
 @dataclass(frozen=True)
@@ -123,8 +107,8 @@ class ReleaseFindings:
         Its promise; empty where there is none to quote.
     battery : str
         Who was tried, in words; empty where the study does not say.
-    comparison : NetworkComparison, optional
-        Its strongest attacker without the luck of the choice, and beside the RBF network.
+    headline : Headline, optional
+        Its strongest attacker, chosen on other repetitions, with the battery's test.
     """
 
     number: int
@@ -135,7 +119,7 @@ class ReleaseFindings:
     measures: tuple[Measure, ...]
     guarantee: Mapping[str, str]
     battery: str = ""
-    comparison: NetworkComparison | None = None
+    headline: Headline | None = None
 
     @property
     def tried(self) -> int:
@@ -147,12 +131,39 @@ class ReleaseFindings:
         """The words for its worst case: of how many attackers, of which battery."""
         return strongest_of(str(self.tried), self.battery)
 
+    @cached_property
+    def shown(self) -> Rate | None:
+        """The rate that stands over the release: of the attacker chosen on the other repetitions,
+        with the battery's p; of the best of all, without a p, where there is one repetition.
+        """
+        if self.worst is None:
+            return None
+        over = self.headline
+        if over is None or not math.isfinite(over.chosen):
+            return replace(self.worst, p_value=math.nan)
+        edges = over.chosen_low, over.chosen_high
+        return replace(
+            self.worst, value=over.chosen, low=edges[0], high=edges[1], p_value=over.p_value
+        )
+
     @property
     def recognised(self) -> bool:
-        """Whether people are recognised: the strongest attacker's whole interval lies above
-        guessing.
-        """
-        return self.worst is not None and self.worst.above_chance
+        """Whether the battery does better than guessing."""
+        return self.shown is not None and self.shown.p_value <= ERROR
+
+    @property
+    def undecided(self) -> bool:
+        """Whether there is no verdict: one repetition, or answers that are not known."""
+        return self.shown is None or math.isnan(self.shown.p_value)
+
+    @property
+    def least(self) -> str:
+        """What these people could show, in words; empty where it is not known."""
+        over = self.headline
+        if over is None or self.shown is None or not math.isfinite(over.least):
+            return ""
+        fewest = max(1, math.ceil(over.least * self.shown.n - 1e-9))
+        return f"with {self.shown.n} people fewer than {fewest} cannot be told from guessing"
 
     @property
     def text(self) -> str:
@@ -193,16 +204,10 @@ class ReleaseFindings:
 
     @property
     def missed_by_rbfn(self) -> bool:
-        """Whether the RBF network alone would have called this release safe and another attacker
-        shows that it is not.
+        """Whether the RBF network alone would have called this release safe and the battery shows
+        that it is not.
         """
-        return (
-            not self.baseline
-            and self.rbfn is not None
-            and self.worst is not None
-            and not self.rbfn.above_chance
-            and self.worst.above_chance
-        )
+        return not self.baseline and self.headline is not None and self.headline.called_safe
 
     @property
     def allowed(self) -> float:
@@ -381,8 +386,8 @@ class Findings:
         ).select("repetition", "part", "value", "answer", "beaten_by")
 
 
-def _comparisons(results: Results) -> dict[Key, NetworkComparison]:
-    return {release_key(row): comparison_of(row) for row in results.strongest_against().to_dicts()}
+def _comparisons(results: Results) -> dict[Key, Headline]:
+    return {release_key(row): headline_of(row) for row in results.strongest_against().to_dicts()}
 
 
 def _order(key: Key) -> tuple[object, ...]:

@@ -6,21 +6,21 @@ from __future__ import annotations
 
 import math
 
-from gazeveil.evaluation.report.comparison import NetworkComparison
+from gazeveil.attacks.result import ERROR
+from gazeveil.evaluation.report.comparison import Headline
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import interval, percent, points
 from gazeveil.evaluation.report.markup import Markup, join, table, tag
-from gazeveil.evaluation.report.summary import by_luck, called_safe
+from gazeveil.evaluation.report.summary import called_safe
 
 #: Columns of the comparison, for the page and for a terminal.
 HEAD = (
     "release",
     "RBF network",
     "it alone would say",
-    "strongest (95 %)",
+    "strongest, chosen on other splits (95 %)",
     "less network, points (95 %)",
-    "chosen on the other repetitions (95 %)",
-    "less network, points (95 %)",
+    "best of all",
     "attackers tried",
 )
 
@@ -32,9 +32,7 @@ def beside_network(findings: Findings) -> Markup:
         return Markup("")
     caption = (
         f"The {findings.strongest} beside the RBF network at its best, on the same people and"
-        " releases. The strongest is chosen by the rates it is quoted with (an upper envelope); the"
-        " chosen one is, in each repetition, whoever is the strongest on all the others. Intervals"
-        " are over people."
+        " releases. Intervals are over people."
     )
     return join([tag("p", called_safe(findings)), table(caption, HEAD, rows)])
 
@@ -42,33 +40,30 @@ def beside_network(findings: Findings) -> Markup:
 def comparison_rows(findings: Findings) -> list[tuple[str, ...]]:
     """One row of :data:`HEAD` for every release that the RBF network attacked too."""
     return [
-        _row(r, r.comparison)
+        _row(r, r.headline)
         for r in findings.attacked
-        if r.comparison is not None and math.isfinite(r.comparison.network)
+        if r.headline is not None and math.isfinite(r.headline.other_value)
     ]
 
 
-def _row(release: ReleaseFindings, compared: NetworkComparison) -> tuple[str, ...]:
-    worst = release.worst
-    assert worst is not None  # of the attacked ones
-    says = "recognised" if release.rbfn and release.rbfn.above_chance else "safe"
-    wrongly = ""
-    if release.missed_by_rbfn:
-        wrongly = ", perhaps wrongly" if by_luck(release) else ", wrongly"
+def _row(release: ReleaseFindings, over: Headline) -> tuple[str, ...]:
+    shown, worst = release.shown, release.worst
+    assert shown is not None  # of the attacked ones
+    assert worst is not None
+    alone = "-" if release.rbfn is None else _says(release.rbfn.p_value)
     return (
         f"{release.number}. {release.label}",
-        percent(compared.network),
-        says + wrongly,
-        _rate(worst.value, worst.low, worst.high),
-        _points(compared.difference, compared.low, compared.high),
-        _rate(compared.chosen, compared.chosen_low, compared.chosen_high),
-        _points(
-            compared.chosen_difference,
-            compared.chosen_difference_low,
-            compared.chosen_difference_high,
-        ),
+        percent(over.other_value),
+        f"{alone}, wrongly" if release.missed_by_rbfn else alone,
+        _rate(shown.value, shown.low, shown.high),
+        _points(over.difference, over.difference_low, over.difference_high),
+        percent(worst.value),
         str(release.tried),
     )
+
+
+def _says(p_value: float) -> str:
+    return "recognised" if p_value <= ERROR else "safe"
 
 
 def _rate(value: float, low: float, high: float) -> str:

@@ -15,7 +15,7 @@ from gazeveil.evaluation.report.canvas import drawing
 from gazeveil.evaluation.report.cards import release_card
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.report.gallery import draw_gallery
-from gazeveil.evaluation.report.labels import attack_label, interval, percent
+from gazeveil.evaluation.report.labels import attack_label, interval, percent, probability
 from gazeveil.evaluation.report.markup import Markup, join, picture, table, tag
 from gazeveil.evaluation.report.network import beside_network
 from gazeveil.evaluation.report.sections import (
@@ -168,6 +168,7 @@ def _summary(findings: Findings) -> Markup:
         [
             tag("ul", *(tag("li", s) for s in summary.overview(findings))),
             tag("ul", *shown, class_="cards"),
+            tag("p", summary.FOOTNOTE, class_="small"),
         ]
     )
 
@@ -177,22 +178,22 @@ def _identification(findings: Findings, folder: Path) -> Markup:
         return tag("p", "Nobody attacked these releases.")
     rows = []
     for release in findings.attacked:
-        worst, rbfn = release.worst, release.rbfn
-        if worst is None:
+        shown, worst, rbfn = release.shown, release.worst, release.rbfn
+        if shown is None or worst is None:
             continue
         alone = (
             "-"
             if rbfn is None
             else rbfn.people + (" (would say safe)" if release.missed_by_rbfn else "")
         )
-        rate = f"{percent(worst.value)} ({interval(worst.low, worst.high) or 'no interval'})"
-        verdict = "above guessing" if worst.above_chance else "not above guessing"
+        rate = f"{percent(shown.value)} ({interval(shown.low, shown.high) or 'no interval'})"
         rows.append(
             (
                 f"{release.number}. {release.label}",
-                worst.people,
+                shown.people,
                 rate,
-                verdict,
+                probability(shown.p_value),
+                percent(worst.value),
                 f"{attack_label(worst.attack)}, {worst.scenario}",
                 alone,
             )
@@ -201,8 +202,9 @@ def _identification(findings: Findings, folder: Path) -> Markup:
         "release",
         "recognised",
         "rate (95 %)",
-        "verdict",
-        "strongest one tried, scenario",
+        "p",
+        "best of all",
+        "who, scenario",
         "RBF network alone",
     )
     guess = ", ".join(
@@ -212,8 +214,8 @@ def _identification(findings: Findings, folder: Path) -> Markup:
         [
             picture(charts.identification(findings, folder), one=True),
             table(
-                f"The {findings.strongest} on each release, over all scenarios: an upper envelope,"
-                f" chosen by these rates. Guessing: {guess}.",
+                f"The {findings.strongest} on each release, chosen on the other splits over all"
+                f" scenarios, and the best of all. Guessing: {guess}.",
                 head,
                 rows,
             ),

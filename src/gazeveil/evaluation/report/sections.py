@@ -24,6 +24,7 @@ from gazeveil.evaluation.report.labels import (
 )
 from gazeveil.evaluation.report.markup import Markup, badge, join, table, tag
 from gazeveil.evaluation.report.pictures import confused
+from gazeveil.evaluation.report.summary import FOOTNOTE
 
 #: A longer table starts folded.
 _LONG = 40
@@ -167,7 +168,11 @@ def inferences(findings: Findings) -> Markup:
             row["attack"],
             row["metric"].replace("_", " "),
             number_text(row["value"])
-            + (f" ({number_text(row['low'])} to {number_text(row['high'])})" if row["low"] else ""),
+            + (
+                f" ({number_text(row['low'])} to {number_text(row['high'])})"
+                if row["low"] is not None
+                else ""
+            ),
             "-" if row["chance"] is None else number_text(row["chance"]),
         )
         for row in frame.filter(~pl.col("attack").is_in(naming)).iter_rows(named=True)
@@ -435,27 +440,7 @@ def _list(heading: str, items: Sequence[object]) -> Markup:
 
 
 def _notes(findings: Findings) -> list[str]:
-    count = len({r.attack for x in findings.attacked for r in x.rates})
-    notes = [
-        (
-            "A rate is the mean over repetitions; its interval is Clopper-Pearson's over people, at"
-            " the rounded mean number of people found. Other intervals are bootstraps over"
-            " repetitions or over people and stimuli."
-        ),
-        (
-            "An attacker who fails proves nothing: a stronger one may come. Only a proof bounds all"
-            " of them."
-        ),
-    ]
-    if count > 1:
-        notes.append(
-            f"The strongest of {count} attackers is picked after seeing their rates, so its rate"
-            f" leans upwards by what chance adds to the largest of {count}: an upper envelope,"
-            " which errs on the careful side. Beside it stands the attacker chosen on the other"
-            " repetitions: that takes the luck of split and noise out of the choice, not what these"
-            " people have in common. A rate just above guessing should be looked at again with more"
-            " people or repetitions."
-        )
+    notes = [FOOTNOTE]
     if any(r.scenario == ONE_RELEASE for x in findings.attacked for r in x.rates):
         notes.append(
             f"The scenario {ONE_RELEASE} trains and tests on two parts of one release. Slow noise"

@@ -10,101 +10,86 @@ from collections.abc import Sequence
 from gazeveil.evaluation.report.findings import Difference, Findings, Rate, ReleaseFindings
 from gazeveil.evaluation.report.labels import (
     DEFINITIONS,
-    SCENARIOS,
     attack_label,
     by_guessing,
     interval,
     mechanism_label,
     percent,
     points,
+    probability,
 )
 
 #: With more releases than this the summary shows one setting of each mechanism.
 MOST_CARDS = 12
 
 
+#: What all figures of recognition have in common, said once.
+FOOTNOTE = (
+    "The attacker of each split is the one who does best on the other splits. Intervals are 95 %"
+    " over people. p is how often the best of all attackers does as well where names are dealt anew"
+    " over its answers; up to 0.05 people count as recognised. An attacker who fails proves"
+    " nothing: a stronger one may come."
+)
+
+
 def baseline_sentence(findings: Findings) -> str:
     """What an attacker gets without protection."""
     release = findings.baseline
-    if release is None or release.worst is None:
+    if release is None or release.shown is None:
         return (
             "What an attacker gets without protection was not measured, so the figures below have"
             " nothing to be compared with."
         )
-    worst = release.worst
-    seen = "Without protection an attacker who has seen these people look at other things"
     text = (
-        f"{seen} recognises {worst.people}; guessing would give"
-        f" {by_guessing(worst.chance, worst.n)}."
+        "Without protection an attacker who has seen these people look at other things"
+        f"{_sitting(findings)} recognises {_how_many(release.shown)}."
     )
+    if release.recognised or release.undecided:
+        return text
     return (
-        text
-        if worst.above_chance
-        else text
-        + " That is not measurably better than guessing: these recordings cannot show what a"
-        " mechanism protects."
+        f"{text} That is no better than guessing: these recordings cannot show what a mechanism"
+        " protects."
     )
+
+
+def _sitting(findings: Findings) -> str:
+    """Whether both sides were recorded at one time, in words."""
+    return " in the same sitting" if findings.study.get("sessions") == 1 else ""
 
 
 def verdict(release: ReleaseFindings) -> str:
     """What the strongest attacker gets of one release."""
-    worst = release.worst
-    if worst is None:
+    shown = release.shown
+    if shown is None:
         return f"{_capital(release.label)}: nobody attacked it."
-    who = (
-        f"the {release.strongest}, {attack_label(worst.attack)}, who"
-        f" {SCENARIOS.get(worst.scenario, worst.scenario)},"
-    )
-    if release.baseline:
-        return f"Without protection {who} recognises {_how_many(worst)}."
-    if worst.above_chance:
-        return f"With {release.label} {who} still recognises {_how_many(worst)}." + (
-            f" {promised_bound(release)}" if promised_bound(release) else ""
-        )
-    if worst.too_few:
-        return (
-            f"With {release.label} {who} recognises {_how_many(worst)}. So few people cannot show"
-            " whether that is better than guessing."
-        )
-    return (
-        f"With {release.label} no attacker tried does measurably better than guessing: {who}"
-        f" recognises {_how_many(worst)}."
-    )
+    under = "Without protection" if release.baseline else f"With {release.label}"
+    text = f"{under} the {release.strongest} recognises {_how_many(shown)}{_verdict(release)}."
+    bound = promised_bound(release) if release.recognised else ""
+    return f"{text} {bound}".rstrip()
+
+
+def _verdict(release: ReleaseFindings) -> str:
+    """Whether that is better than guessing, to follow a figure."""
+    if release.undecided:
+        return "; one repetition gives no verdict"
+    if release.recognised:
+        return ""
+    return ": no better than guessing" + (f" ({release.least})" if release.least else "")
 
 
 def measured(release: ReleaseFindings) -> str:
     """What was measured on one release, to follow "Measured:"; it says nothing of the promise."""
-    worst = release.worst
-    if worst is None:
+    shown, worst = release.shown, release.worst
+    if shown is None or worst is None:
         return "nobody attacked it."
-    between = interval(worst.low, worst.high)
-    verdict = "people are recognised"
-    if not release.recognised:
-        held = "not measurably better than guessing"
-        verdict = "too few people to tell" if worst.too_few else held
     return (
-        f"{verdict}. The {release.strongest}, {attack_label(worst.attack)} in {worst.scenario},"
-        f" recognised {percent(worst.value)}{f' [{between}]' if between else ''}, guessing"
-        f" {percent(worst.chance)}."
+        f"the {release.strongest} recognised {_how_many(shown)}{_verdict(release)}. Best of all:"
+        f" {percent(worst.value)} ({attack_label(worst.attack)}, {worst.scenario})."
         + (
             f" Naming everybody at once, each once: {percent(worst.matched)}."
             if math.isfinite(worst.matched)
             else ""
         )
-    )
-
-
-def choice_note(release: ReleaseFindings) -> str:
-    """What is left of the strongest attacker's rate where it is chosen on other repetitions; empty
-    where there was no choice.
-    """
-    compared = release.comparison
-    if compared is None or release.tried < 2 or not math.isfinite(compared.chosen):
-        return ""
-    between = interval(compared.chosen_low, compared.chosen_high)
-    return (
-        "That is an upper envelope, chosen by these rates. Chosen on the other repetitions:"
-        f" {percent(compared.chosen)} [{between}]."
     )
 
 
@@ -129,7 +114,7 @@ def promise(release: ReleaseFindings) -> str:
 
 def promised_bound(release: ReleaseFindings) -> str:
     """What a promise of k-anonymity allows, beside what was found."""
-    worst, allowed = release.worst, release.allowed
+    worst, allowed = release.shown, release.allowed
     if worst is None or not allowed > 0:
         return ""
     text = (
@@ -147,26 +132,10 @@ def rbfn_warning(release: ReleaseFindings) -> str:
     """What the papers' RBF network alone would have said, where it would have said something else;
     else nothing.
     """
-    rbfn, worst = release.rbfn, release.worst
-    if not release.missed_by_rbfn or rbfn is None or worst is None:
+    if not release.missed_by_rbfn or release.rbfn is None:
         return ""
-    text = (
-        f"The RBF network alone would have called this safe: it recognises {rbfn.people}, no better"
-        f" than guessing, where the {release.strongest} recognises {worst.people}."
-    )
-    if not by_luck(release):
-        return text
     return (
-        f"{text} That may be the luck of the choice: chosen on the other repetitions, the attacker"
-        " is not above guessing either."
-    )
-
-
-def by_luck(release: ReleaseFindings) -> bool:
-    """Whether the choice of the strongest attacker alone may say that the network was wrong."""
-    compared = release.comparison
-    return (
-        compared is not None and math.isfinite(compared.chosen) and not compared.chosen_called_safe
+        f"The RBF network alone recognises {release.rbfn.people} and would have called this safe."
     )
 
 
@@ -178,28 +147,21 @@ def called_safe(findings: Findings) -> str:
     if not compared:
         return ""
     missed = sum(r.missed_by_rbfn for r in compared)
-    chosen = [r.comparison.chosen_called_safe for r in compared if r.comparison is not None]
-    several = any(r.comparison is not None and math.isfinite(r.comparison.chosen) for r in compared)
     return (
         "The RBF network alone, the attacker of the papers, would have called"
         f" {missed or 'none'} of {_releases(compared)} safe where the {findings.strongest}"
-        " shows that people are recognised"
-        + (
-            f" ({sum(chosen) or 'none'} where that attacker is chosen on the other repetitions)."
-            if several
-            else "."
-        )
+        " recognises people."
     )
 
 
 def leading_example(findings: Findings) -> str:
-    """One release to begin with: of those the RBF network alone would have passed, and not by the
-    luck of the choice, the one that leaks most; else the one that leaks most.
+    """One release to begin with: of those the RBF network alone would have passed the one that
+    leaks most; else the one that leaks most.
     """
     protected = [r for r in findings.protected if r.worst is not None]
     chosen = max(
-        [r for r in protected if r.missed_by_rbfn and not by_luck(r)] or protected,
-        key=lambda r: r.worst.value if r.worst is not None else 0.0,
+        [r for r in protected if r.missed_by_rbfn] or protected,
+        key=lambda r: r.shown.value if r.shown is not None else 0.0,
         default=None,
     )
     return "" if chosen is None else " ".join(filter(None, (verdict(chosen), rbfn_warning(chosen))))
@@ -212,17 +174,17 @@ def overview(findings: Findings) -> list[str]:
         return ["No protected release was attacked."]
     sentences = []
     battery = f" ({findings.battery})" if findings.battery else ""
-    broken = [r for r in protected if r.worst is not None and r.worst.above_chance]
-    unknown = [r for r in protected if r.worst is not None and r.worst.too_few]
+    broken = [r for r in protected if r.recognised]
+    unknown = [r for r in protected if r.undecided]
     held = [r for r in protected if r not in broken and r not in unknown]
     if unknown:
         sentences.append(
-            f"So few people cannot show whether attackers do better than guessing on {len(unknown)}"
-            f" of {_releases(protected)}: {_listed(unknown)}."
+            f"One repetition gives no verdict on {len(unknown)} of {_releases(protected)}:"
+            f" {_listed(unknown)}."
         )
     if held:
         sentences.append(
-            f"No attacker tried{battery} does measurably better than guessing on {len(held)} of"
+            f"Attackers{battery} do no better than guessing on {len(held)} of"
             f" {_releases(protected)}: {_listed(held)}."
         )
     if broken:
@@ -263,7 +225,7 @@ def cards(findings: Findings) -> list[tuple[ReleaseFindings, str]]:
     for r in attacked:
         groups.setdefault((r.key[0], r.key[1], r.key[3]), []).append(r)
     best = [
-        (min(g, key=lambda r: r.worst.value if r.worst is not None else 1.0), len(g))
+        (min(g, key=lambda r: r.shown.value if r.shown is not None else 1.0), len(g))
         for g in groups.values()
     ]
     return [(r, f"the most protective of {n} settings" if n > 1 else "") for r, n in best]
@@ -298,14 +260,19 @@ def headline(findings: Findings) -> tuple[str, ...]:
 
 def _how_many(rate: Rate) -> str:
     between = interval(rate.low, rate.high)
-    return f"{rate.people} ({percent(rate.value)}{f', 95 % interval {between}' if between else ''})"
+    figures = [percent(rate.value) + (f", 95 %: {between}" if between else "")]
+    figures.append(f"guessing {by_guessing(rate.chance, rate.n)}")
+    if math.isfinite(rate.p_value):
+        p = probability(rate.p_value)
+        figures.append(f"p {p}" if p.startswith("<") else f"p = {p}")
+    return f"{rate.people} ({'; '.join(figures)})"
 
 
 def _listed(releases: Sequence[ReleaseFindings], *, counts: bool = False) -> str:
     """Releases by name; of many, each mechanism once with the number of its settings."""
     if len(releases) <= 6:
         return "; ".join(
-            r.label + (f": {r.worst.people}" if counts and r.worst is not None else "")
+            r.label + (f": {r.shown.people}" if counts and r.shown is not None else "")
             for r in releases
         )
     groups: dict[str, list[ReleaseFindings]] = {}
@@ -313,7 +280,7 @@ def _listed(releases: Sequence[ReleaseFindings], *, counts: bool = False) -> str
         groups.setdefault(mechanism_label(r.key[0], r.key[1], ""), []).append(r)
     phrases = []
     for name, group in groups.items():
-        worst = [r.worst for r in group if r.worst is not None]
+        worst = [r.shown for r in group if r.shown is not None]
         few, many = min(r.found for r in worst), max(r.found for r in worst)
         between = f": {few} to {many} of {worst[0].n}" if few < many else f": {worst[0].people}"
         phrases.append(
