@@ -402,7 +402,6 @@ UTILITIES = [
     "density",
     "events",
 ]
-UTILITIES += ["intent"]
 
 
 @pytest.mark.parametrize(
@@ -449,16 +448,11 @@ def test_networks_are_trained_and_their_files_read_by_these_names() -> None:
     assert callable(load_ehtask)
 
 
-def test_stimuli_are_compared_and_moments_described_by_these_names() -> None:
+def test_stimuli_are_compared_by_these_names() -> None:
     from gazeveil.attacks.infer.kinds import KINDS
-    from gazeveil.features.time_to_event import time_to_event_features
 
     chosen: dict[str, Any] = {"attacks": "linkage+steps", "seconds": 10.0, "draws": 99}
     assert KINDS["stimulus-risk"](**chosen).kind == "stimulus-risk"
-    table = time_to_event_features(
-        gazeveil.simulate(1, 1, 2.0, 60.0, seed=2), every_s=0.5, kind="saccade"
-    )
-    assert list(table.annotations) == ["time_to_event_s"]
 
 
 def test_evaluate_as_the_design_has_it(tmp_path: Path) -> None:

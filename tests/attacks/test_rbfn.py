@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from gazeveil.attacks.identify import radial_network
 from gazeveil.attacks.identify.event_attack import fuse_scores, parse_weights, subsample
 from gazeveil.attacks.identify.prototypes import find_prototypes, radial
-from gazeveil.attacks.identify.rbf_network import RBFNetwork
+from gazeveil.attacks.identify.radial_network import RadialNetwork
 from gazeveil.attacks.identify.rbfn import RBFN
 from gazeveil.attacks.registry import attack
 from gazeveil.errors import DataError, ParameterError
@@ -34,7 +34,7 @@ def blobs(
 
 
 def plain_scores(
-    network: RBFNetwork,
+    network: RadialNetwork,
     x: NDArray[np.float64],
     y: NDArray[np.str_],
     asked: NDArray[np.float64],
@@ -73,7 +73,7 @@ def plain_scores(
 def test_the_network_scores_as_the_plain_one_does(balance: bool) -> None:
     x, y = blobs()
     asked, _ = blobs(seed=1)
-    network = RBFNetwork(8, balance=balance, random_state=3).fit(x, y)
+    network = RadialNetwork(8, balance=balance, random_state=3).fit(x, y)
     assert network.solved_by_ == "cholesky"
     np.testing.assert_allclose(
         network.scores(asked), plain_scores(network, x, y, asked, balance), atol=1e-8
@@ -82,7 +82,7 @@ def test_the_network_scores_as_the_plain_one_does(balance: bool) -> None:
 
 def test_balance_matters_where_classes_differ_in_size() -> None:
     x, y = blobs()
-    apart = RBFNetwork(8, balance=True, random_state=3).fit(x, y).scores(x) - RBFNetwork(
+    apart = RadialNetwork(8, balance=True, random_state=3).fit(x, y).scores(x) - RadialNetwork(
         8, random_state=3
     ).fit(x, y).scores(x)
     assert np.abs(apart).max() > 1e-3
@@ -90,7 +90,7 @@ def test_balance_matters_where_classes_differ_in_size() -> None:
 
 def test_clusters_of_one_have_a_floor_and_the_plain_network_agrees() -> None:
     x, y = blobs(classes=3, rows=20)
-    network = RBFNetwork(8, random_state=0).fit(x, y)
+    network = RadialNetwork(8, random_state=0).fit(x, y)
     alone = network.sigma_ < 0.02 * np.median(network.sigma_)
     assert alone.any()
     assert (network.sigma_ > 0).all()
@@ -101,14 +101,14 @@ def test_clusters_of_one_have_a_floor_and_the_plain_network_agrees() -> None:
 def test_a_class_of_single_events_takes_the_spread_of_the_others() -> None:
     x = np.concatenate([np.random.default_rng(0).normal(size=(30, 2)), [[9.0, 9.0], [9.5, 9.0]]])
     y = np.array(["many"] * 30 + ["few"] * 2)
-    network = RBFNetwork(4, random_state=0).fit(x, y)
+    network = RadialNetwork(4, random_state=0).fit(x, y)
     few = network.centre_class_ == 0
     assert few.sum() == 2
     np.testing.assert_allclose(network.sigma_[few], np.median(network.sigma_[~few]))
-    assert network.predict([[8.0, 8.0]]).tolist() == ["few"]
-    lone = RBFNetwork(4).fit([[0.0, 0.0], [1.0, 3.0]], ["a", "b"])
+    assert network.classes_[network.scores([[8.0, 8.0]]).argmax()] == "few"
+    lone = RadialNetwork(4).fit([[0.0, 0.0], [1.0, 3.0]], ["a", "b"])
     np.testing.assert_allclose(lone.sigma_, 2**0.5)
-    assert lone.predict([[0.2, 0.9], [0.9, 2.0]]).tolist() == ["a", "b"]
+    assert lone.scores([[0.2, 0.9], [0.9, 2.0]]).argmax(axis=1).tolist() == [0, 1]
 
 
 def test_dependent_activations_are_solved_by_the_least_norm_as_pinv_does() -> None:
@@ -116,7 +116,7 @@ def test_dependent_activations_are_solved_by_the_least_norm_as_pinv_does() -> No
     # equal.
     x = np.array([[0.0], [0.0], [1.0], [3.0], [5.0], [6.0]])
     y = np.array(["a", "b", "a", "b", "a", "b"])
-    network = RBFNetwork(3, random_state=0).fit(x, y)
+    network = RadialNetwork(3, random_state=0).fit(x, y)
     assert network.solved_by_ == "svd"
     phi = network.activations(x)
     wanted = np.linalg.pinv(phi, rcond=6 * np.finfo(float).eps) @ (y[:, None] == network.classes_)
@@ -126,8 +126,8 @@ def test_dependent_activations_are_solved_by_the_least_norm_as_pinv_does() -> No
 def test_solvers_and_blocks_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = blobs()
     asked, _ = blobs(seed=1)
-    whole = RBFNetwork(8, random_state=3).fit(x, y)
-    ridge = RBFNetwork(8, solver="ridge", random_state=3).fit(x, y)
+    whole = RadialNetwork(8, random_state=3).fit(x, y)
+    ridge = RadialNetwork(8, solver="ridge", random_state=3).fit(x, y)
     phi = whole.activations(x)
     gram = phi.T @ phi
     target = (y[:, None] == whole.classes_).astype(float)
@@ -138,10 +138,10 @@ def test_solvers_and_blocks_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(radial_network, "_BLOCK_BYTES", 8 * len(phi[0]) * 50)
     monkeypatch.setattr(radial_network, "_KEPT_BYTES", 0)
     np.testing.assert_allclose(
-        RBFNetwork(8, random_state=3).fit(x, y).scores(asked), whole.scores(asked), atol=1e-9
+        RadialNetwork(8, random_state=3).fit(x, y).scores(asked), whole.scores(asked), atol=1e-9
     )
     monkeypatch.setattr(radial_network, "_LARGEST_CONDITION", 1.0)
-    careful = RBFNetwork(8, random_state=3).fit(x, y)
+    careful = RadialNetwork(8, random_state=3).fit(x, y)
     assert careful.solved_by_ == "svd"
     np.testing.assert_allclose(careful.scores(asked), whole.scores(asked), atol=1e-9)
 
@@ -199,7 +199,7 @@ def test_activations_keep_their_digits_where_centres_are_close() -> None:
 
 def test_what_is_not_a_number_is_not_active_and_what_is_missing_is_average() -> None:
     x, y = blobs()
-    network = RBFNetwork(8, random_state=3).fit(x, y)
+    network = RadialNetwork(8, random_state=3).fit(x, y)
     with np.errstate(all="raise"):
         assert radial(np.full((1, 6), np.inf), network.centres_, network.beta_).tolist() == [
             [0.0] * len(network.beta_)
@@ -211,34 +211,17 @@ def test_what_is_not_a_number_is_not_active_and_what_is_missing_is_average() -> 
     np.testing.assert_allclose(network.scores(hole), network.scores(filled), atol=1e-12)
     empty = np.concatenate([x, np.full((len(x), 1), np.nan)], axis=1)
     np.testing.assert_allclose(
-        RBFNetwork(8, random_state=3).fit(empty, y).scores(empty), network.scores(x), atol=1e-9
+        RadialNetwork(8, random_state=3).fit(empty, y).scores(empty), network.scores(x), atol=1e-9
     )
 
 
 def test_the_seed_decides_everything() -> None:
     x, y = blobs()
     first, again, other = (
-        RBFNetwork(8, random_state=seed).fit(x, y).scores(x) for seed in (3, 3, 4)
+        RadialNetwork(8, random_state=seed).fit(x, y).scores(x) for seed in (3, 3, 4)
     )
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
-
-
-def test_scikit_learn_takes_the_network_for_one_of_its_own() -> None:
-    from sklearn.base import clone
-    from sklearn.model_selection import cross_val_score
-    from sklearn.utils.estimator_checks import check_estimator
-
-    network = RBFNetwork(4, solver="ridge", random_state=1)
-    assert clone(network).get_params() == network.get_params()
-    x, y = blobs(classes=3)
-    assert cross_val_score(network, x, y, cv=3).mean() > 0.5
-    failed = [
-        c["check_name"]
-        for c in check_estimator(RBFNetwork(4), on_fail=None, on_skip=None)
-        if c["status"] not in {"passed", "skipped"}
-    ]
-    assert failed == []
 
 
 @pytest.mark.parametrize(
@@ -254,7 +237,7 @@ def test_the_network_refuses_wrong_parameters_when_fitted(
     parameters: dict[str, object], words: str
 ) -> None:
     with pytest.raises(ParameterError, match=words):
-        RBFNetwork(**parameters).fit([[0.0], [1.0]], ["a", "b"])  # type: ignore[arg-type]
+        RadialNetwork(**parameters).fit([[0.0], [1.0]], ["a", "b"])  # type: ignore[arg-type]
 
 
 def test_people_who_differ_are_found_and_shuffled_ones_are_not() -> None:
@@ -306,7 +289,7 @@ def test_one_network_is_the_network(balance: bool, solver: str) -> None:
     train, test = gallery.fixations, probe.fixations
     seed = int(np.random.default_rng(np.random.SeedSequence([7, 0])).integers(2**31))
     scores = (
-        RBFNetwork(3, balance=balance, solver=solver, random_state=seed)
+        RadialNetwork(3, balance=balance, solver=solver, random_state=seed)
         .fit(train.values, train.keys.person)
         .scores(test.values)
     )
@@ -492,7 +475,7 @@ def test_the_network_scores_real_events_as_the_plain_one_does() -> None:
         events.keys.person[train & few],
         events.values[~train & few],
     )
-    network = RBFNetwork(12, random_state=0).fit(x, y)
+    network = RadialNetwork(12, random_state=0).fit(x, y)
     np.testing.assert_allclose(network.scores(asked), plain_scores(network, x, y, asked), atol=1e-6)
 
 

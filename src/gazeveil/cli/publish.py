@@ -120,7 +120,7 @@ def command(
     ] = False,
     repetitions: Annotated[
         int, typer.Option("--repetitions", "-r", help="Draws of split and noise of the attack.")
-    ] = 3,
+    ] = 10,
     k: Annotated[
         int, typer.Option("--k", help="People who share each row of the people's table.")
     ] = 4,

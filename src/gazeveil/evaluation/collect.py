@@ -13,13 +13,7 @@ from typing import Any
 import numpy as np
 
 from gazeveil.arrays import Floats
-from gazeveil.attacks.result import (
-    AttackResult,
-    DealtNames,
-    mean_interval,
-    people_interval,
-    share_result,
-)
+from gazeveil.attacks.result import AttackResult, DealtNames, mean_interval, share_result
 from gazeveil.evaluation.columns import BOUND, DEALT, NONE, RATE
 from gazeveil.evaluation.plan import Cell, StudyPlan
 from gazeveil.evaluation.results import Examples, Results, frame_of, outcomes_of
@@ -106,12 +100,19 @@ def collect(
         **{k: v for k, v in about.items() if k != "cohort_name"},
         "left_out": [bare(sentence) for sentence in plan.left_out],
         "repeats": plan.repeats,
+        "independent": sorted({m.name for m in study.mechanisms if _independent(m, study.split)}),
         "failures": failures,
     }
     examples = {shown[text]: content for text, content in done.items()}
     return Results(
         frame_of(rows), outcomes_of(outcomes), guarantees, _examples(examples), description
     )
+
+
+def _independent(mechanism: Mechanism[Any], split: str) -> bool:
+    """Whether two parts of one release have noise of their own."""
+    noise = getattr(mechanism, "independent", mechanism.noise_unit == "recording")
+    return bool(noise) and split != "halves"
 
 
 def _grouped(
@@ -287,8 +288,7 @@ def _over_parts(results: Sequence[Content], value: float) -> tuple[float, float]
     own = np.array([np.mean(v) for v in parts.values()])
     if len(own) < 2 or not math.isfinite(value):
         return math.nan, math.nan
-    rates = results[0]["better"] == "higher" and own.min() >= 0 and own.max() <= 1
-    low, high = (people_interval if rates else mean_interval)(own)
+    low, high = mean_interval(own)
     # Where the figure is not the mean of its parts, their spread is still its own.
     shift = value - float(own.mean())
     return low + shift, high + shift

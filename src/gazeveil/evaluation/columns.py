@@ -44,7 +44,8 @@ AGAINST: dict[str, pl.DataType] = {
     "called_safe": pl.Boolean(),
 }
 
-#: The scenario of one release split afterwards: it misleads where there is another.
+#: The scenario of one release split afterwards: it misleads where its parts share noise and there
+#: is another.
 ONE_RELEASE = "release/release"
 
 #: The attack metric every headline quotes.

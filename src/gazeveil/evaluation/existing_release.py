@@ -46,6 +46,8 @@ class ExistingRelease(Mechanism[Cohort]):
     ----------
     cohort : Cohort
         The copy, with the same names of people and stimuli as the raw recordings.
+    independent : bool
+        Whether its recordings are known to have noise of their own.
     """
 
     name: ClassVar[str] = "copy"
@@ -58,6 +60,7 @@ class ExistingRelease(Mechanism[Cohort]):
     }
 
     cohort: Cohort = field(repr=False)
+    independent: bool = False
 
     def release(self, data: Cohort, seed: int | None = None) -> Release[Cohort]:
         """The copy."""
@@ -80,7 +83,8 @@ def study_of_copy(raw: Cohort, copy: Cohort, attacks: tuple[Any, ...], **setting
         Who attacks; names of batteries too. Of a battery those attackers are left out who make
         releases of their own.
     **settings
-        Further parameters of :class:`~gazeveil.evaluation.study.Study`.
+        Further parameters of :class:`~gazeveil.evaluation.study.Study`; `independent` says that
+        recordings of the copy have noise of their own.
 
     Raises
     ------
@@ -90,8 +94,11 @@ def study_of_copy(raw: Cohort, copy: Cohort, attacks: tuple[Any, ...], **setting
         For attackers that would need to make releases themselves.
     """
     checks.known_options(
-        "study_of_copy", settings, {"repetitions", "seed", "train", "split", "preparation", "name"}
+        "study_of_copy",
+        settings,
+        {"repetitions", "seed", "train", "split", "preparation", "name", "independent"},
     )
+    independent = bool(settings.pop("independent", False))
     people = [p for p in raw.people if p in {k[0] for k in copy.keys}]
     stimuli = [s for s in raw.stimuli if s in copy.stimuli]
     if len(people) < 2:
@@ -120,7 +127,8 @@ def study_of_copy(raw: Cohort, copy: Cohort, attacks: tuple[Any, ...], **setting
             "The copy has valid gaze of one person, and an attacker needs two to tell apart. Look"
             " at it with `gazeveil inspect`."
         )
-    study = Study(known, (ExistingRelease(released),), attacks, scenarios=SCENARIOS, **settings)
+    copied = ExistingRelease(released, independent)
+    study = Study(known, (copied,), attacks, scenarios=SCENARIOS, **settings)
     # A study holds the attackers of batteries first.
     named = len(study.attacks) - sum(not battery.is_battery(a) for a in attacks)
     for attack in study.attacks[named:]:

@@ -113,11 +113,12 @@ class Results:
     def worst_case(self) -> pl.DataFrame:
         """Per mechanism, parameters and events the attack and scenario that find the most people.
 
-        The scenario `release/release` counts only where there is no other: noise that is common to
-        both parts of one release can itself identify people, so it says little about the mechanism.
+        Where noise is common to both parts of one release the scenario `release/release` counts
+        only if there is no other: such noise can itself identify people, so it says little about
+        the mechanism.
         """
         keys = ["cohort", *(c for c in CELL if c != "scenario")]
-        misleading = pl.col("scenario") == ONE_RELEASE
+        misleading = (pl.col("scenario") == ONE_RELEASE) & ~self._independent
         best = self.strongest().sort(
             misleading, "value", "scenario", descending=[False, True, False]
         )
@@ -211,9 +212,10 @@ class Results:
         ).with_columns(pl.col(c).fill_null("") for c in CELL)
         rows = []
         for worst in self.worst_case().iter_rows(named=True):
-            own = _of_release(rates, worst)
-            pieces = _of_release(dealt, worst).height > 0
-            rows.append(_against(worst, own, _of_release(outcomes, worst), attack, pieces))
+            own, asked, pieces = (
+                _of_release(f, worst, self._independent) for f in (rates, outcomes, dealt)
+            )
+            rows.append(_against(worst, own, asked, attack, pieces.height > 0))
         return pl.DataFrame(rows, schema=AGAINST)
 
     def called_safe(self, attack: str = "rbfn") -> dict[str, int]:
@@ -230,6 +232,12 @@ class Results:
             (pl.col("mechanism") != NONE) & pl.col("other").is_not_null()
         )
         return {"releases": rows.height, "called_safe": int(rows["called_safe"].sum())}
+
+    @property
+    def _independent(self) -> pl.Expr:
+        """Whether both parts of one release have noise of their own."""
+        named = self.study.get("independent")
+        return pl.col("mechanism").is_in(named if isinstance(named, list) else [])
 
     def _rates(self) -> pl.DataFrame:
         """The rows of rates that were measured."""
@@ -406,11 +414,13 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def _of_release(frame: pl.DataFrame, release: Mapping[str, object]) -> pl.DataFrame:
+def _of_release(
+    frame: pl.DataFrame, release: Mapping[str, object], independent: pl.Expr
+) -> pl.DataFrame:
     """The rows about one release that count for its worst case."""
     keys = [c for c in ("cohort", *CELL[:4]) if c in frame.columns]
     own = frame.filter(*(pl.col(c).fill_null("") == (release[c] or "") for c in keys))
-    counted = own.filter(pl.col("scenario") != ONE_RELEASE)
+    counted = own.filter((pl.col("scenario") != ONE_RELEASE) | independent)
     return counted if counted.height else own
 
 

@@ -229,9 +229,10 @@ def _cell(cache: ReleaseCache, cell: Cell, who: object) -> Content:
     if isinstance(who, Attack):
         return _attack(cache, cell, who, seed)
     assert isinstance(who, Utility)
-    return {
-        "results": [_result(r.metric, r) for r in who.measure(*cache.analyst(cell.scenario), seed)]
-    }
+    raw, train, test = cache.analyst(cell.scenario)
+    if cell.mechanism == NONE:
+        raw, test = who.halved(raw)
+    return {"results": [_result(r.metric, r) for r in who.measure(raw, train, test, seed)]}
 
 
 def _result(metric: str, r: UtilityResult) -> Content:

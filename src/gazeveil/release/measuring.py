@@ -1,12 +1,13 @@
 """The attack step: what attackers still get from such a release, and what analysts keep.
 
-The mechanism makes releases of its own for it, from the aligned recordings, with the same
-parameters; what is published is not drawn again and again for the sake of a figure.
+The mechanism makes test releases for it, from the aligned recordings, with the same parameters;
+then the published files are attacked themselves, by somebody who holds raw recordings.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,13 +17,14 @@ from gazeveil.arrays import Floats
 from gazeveil.attacks.battery import NOBODY
 from gazeveil.errors import GazeveilError
 from gazeveil.evaluation.api import evaluate
-from gazeveil.evaluation.report.findings import Findings, Measure, ReleaseFindings
-from gazeveil.evaluation.run import Progress
+from gazeveil.evaluation.existing_release import CopyWarning, study_of_copy
+from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
+from gazeveil.evaluation.run import Progress, run
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere, distance_deg
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
-from gazeveil.privacy.publication.plain_words import found_in_words
+from gazeveil.privacy.publication.plain_words import analysis_in_words, attack_in_words
 
 #: Analyses that are tried unless others are named.
 USUAL_UTILITIES = ("density", "signal", "events")
@@ -31,8 +33,8 @@ USUAL_UTILITIES = ("density", "signal", "events")
 _WORDS = {
     ("density", "jsd"): (
         "where people look, as a map of all of them",
-        "Jensen-Shannon distance",
-        "of 1",
+        "Jensen-Shannon divergence",
+        "bits",
     ),
     ("signal", "rmse_deg"): ("where one person looks at one moment", "error", "degrees"),
     ("events", "fixation_duration_wasserstein_s"): ("how long fixations last", "error", "s"),
@@ -45,10 +47,11 @@ def measure(
     mechanism: Mechanism[Any],
     battery: str,
     utilities: Sequence[str] = USUAL_UTILITIES,
-    repetitions: int = 3,
+    repetitions: int = 10,
     tables: str = "events",
     progress: Progress | None = None,
     executor: int | str | None = None,
+    files: Cohort | None = None,
 ) -> dict[str, Any]:
     """Attack releases of a mechanism.
 
@@ -70,6 +73,8 @@ def measure(
         Called with cells done and all cells.
     executor : int or str, optional
         Processes, or a cluster.
+    files : Cohort, optional
+        What is published, under raw names.
 
     Returns
     -------
@@ -95,43 +100,74 @@ def measure(
         )
     except GazeveilError as error:
         return {"attack": None, "utility": None, "said": (f"Not measured: {error}",)}
-    found = Findings(results).protected
+    found = Findings(results)
     failures = tuple(dict.fromkeys(f"Not computed: {f['sentence']}" for f in results.failures))
-    if not found:
+    if not found.protected:
         return {"attack": None, "utility": None, "said": failures or ("Nothing was measured.",)}
     pieces = isinstance(mechanism, PieceMechanism)
-    attack = None if battery == NOBODY else _attack(found[0], battery, repetitions, pieces)
-    utility = _utility(found[0].measures, middle_rmse_deg(cohort))
+    attack = None if battery == NOBODY else _attack(found.protected[0], battery, repetitions)
+    if attack is not None:
+        attack |= {"asked": "pieces"} if pieces else {}
+        attack["files"] = _of_files(cohort, files, mechanism, battery, repetitions, executor)
+    utility = _utility(found, middle_rmse_deg(cohort))
     return {"attack": attack, "utility": utility, "said": (*_said(attack, utility), *failures)}
 
 
-def _attack(
-    release: ReleaseFindings, battery: str, repetitions: int, pieces: bool
-) -> dict[str, object] | None:
-    worst = release.worst
-    if worst is None:
+def _attack(release: ReleaseFindings, battery: str, repetitions: int) -> dict[str, Any] | None:
+    shown = release.shown
+    if shown is None:
         return None
-    scenario = {
-        "raw/private": "it had other, raw recordings of these people",
-        "private/private": "it had another release of other recordings of these people",
-    }[worst.scenario]
-    asked = "it was asked about each piece by itself; " if pieces else ""
+    over = release.headline
+    least = math.nan if over is None else over.least
     return {
-        "attacker": worst.attack,
-        "asked": "pieces" if pieces else "people",
-        "people": worst.n,
-        "found": worst.found,
-        "guessing": max(1, round(worst.chance * worst.n)),
-        "rate": round(worst.value, 4),
-        "low": round(worst.low, 4),
-        "high": round(worst.high, 4),
-        "chance": round(worst.chance, 4),
-        "scenario": worst.scenario,
+        "attacker": shown.attack,
+        "asked": "people",
+        "people": shown.n,
+        "found": shown.found,
+        "guessing": max(1, round(shown.chance * shown.n)),
+        "rate": round(shown.value, 4),
+        "low": round(shown.low, 4),
+        "high": round(shown.high, 4),
+        "chance": round(shown.chance, 4),
+        "p_value": None if math.isnan(shown.p_value) else round(shown.p_value, 5),
+        "least": None if math.isnan(least) else math.ceil(least * shown.n - 1e-9),
+        "scenario": shown.scenario,
         "battery": battery,
         "tried": release.tried,
         "repetitions": repetitions,
-        "protocol": f"{scenario}; {asked}the {battery} battery, mean of {repetitions} draws",
     }
+
+
+def _of_files(
+    cohort: Cohort,
+    files: Cohort | None,
+    mechanism: Mechanism[Any],
+    battery: str,
+    repetitions: int,
+    executor: int | str | None,
+) -> dict[str, Any] | None:
+    """What attackers find in the published files themselves; None where names do not last, or raw
+    recordings and files have too little in common.
+    """
+    if files is None:
+        return None
+    independent = mechanism.noise_unit == "recording"
+    split = "stimulus" if len(cohort.stimuli) > 1 else "halves"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CopyWarning)
+            study = study_of_copy(
+                cohort,
+                files,
+                (battery,),
+                repetitions=repetitions,
+                split=split,
+                independent=independent,
+            )
+            found = Findings(run(study, None, executor)).protected
+    except GazeveilError:
+        return None
+    return _attack(found[0], battery, repetitions) if found else None
 
 
 def middle_rmse_deg(cohort: Cohort) -> float:
@@ -170,21 +206,23 @@ def _mean_directions(cohort: Cohort) -> dict[str, tuple[float, float]]:
     return found
 
 
-def _utility(measures: Sequence[Measure], middle_deg: float) -> dict[str, object] | None:
+def _utility(found: Findings, middle_deg: float) -> dict[str, object] | None:
+    """Each analysis beside raw recordings against raw ones, and beside having no data."""
     rows = []
-    for m in measures:
+    for m in found.protected[0].measures:
         words = _WORDS.get((m.utility, m.metric))
         if words is None or not math.isfinite(m.value):
             continue
+        whole = None if found.raw is None else found.raw.measure(m.utility, m.metric)
         guess = middle_deg if m.metric == "rmse_deg" else m.chance
-        reference = _rounded(guess) if math.isfinite(guess) else None
         rows.append(
             {
                 "analysis": words[0],
                 "metric": words[1],
                 "value": _rounded(m.value),
                 "unit": words[2],
-                "reference": reference,
+                "raw": None if whole is None or whole.value == 0 else _rounded(whole.value),
+                "reference": _rounded(guess) if math.isfinite(guess) else None,
             }
         )
     return {"analyses": rows} if rows else None
@@ -196,15 +234,7 @@ def _rounded(value: float) -> float:
     return int(shown) if abs(shown) >= 10 else shown
 
 
-def _said(attack: dict[str, object] | None, utility: dict[str, object] | None) -> tuple[str, ...]:
-    said = []
-    if attack is not None:
-        said.append(
-            f"{attack['attacker']}, the strongest of {attack['tried']} attackers"
-            f" ({attack['battery']} battery), recognised {found_in_words(attack)}."
-        )
+def _said(attack: dict[str, Any] | None, utility: dict[str, object] | None) -> tuple[str, ...]:
+    said = list(attack_in_words(attack)) if attack is not None else []
     rows: Any = [] if utility is None else utility["analyses"]
-    for row in rows:
-        reference = "" if row["reference"] is None else f" (without the data {row['reference']})"
-        said.append(f"{row['analysis']}: {row['metric']} {row['value']} {row['unit']}{reference}.")
-    return tuple(said)
+    return (*said, *(f"{analysis_in_words(row)}." for row in rows))

@@ -55,7 +55,7 @@ def plan_of(
     mechanism: Mechanism[Any],
     choices: PublicationChoices,
     battery: str,
-    repetitions: int = 3,
+    repetitions: int = 10,
     table: str = "events",
 ) -> ReleasePlan:
     """Plan a publication of raw recordings, all of which were looked at, by a mechanism of the kind

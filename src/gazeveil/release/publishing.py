@@ -7,6 +7,7 @@ made, and nothing stands under its name before it is certified.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,17 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from gazeveil import checks
+from gazeveil.attacks.battery import NOBODY
+from gazeveil.errors import GazeveilError
 from gazeveil.gaze.cohort import Cohort
+from gazeveil.io.reading import ReadingWarning, read
 from gazeveil.io.staging import staged
 from gazeveil.privacy.api import protect
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.publication.alignment import aligned
 from gazeveil.privacy.publication.certificate import Description, write_certificate
-from gazeveil.privacy.publication.identities.key_file import check_key_file, write_key
+from gazeveil.privacy.publication.identities.key_file import check_key_file, raw_names, write_key
 from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen, charged
 from gazeveil.privacy.publication.outputs.registry import output
 from gazeveil.privacy.publication.protecting import channels_of, check_clock, protected
+from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.single_file import described_file
 from gazeveil.privacy.publication.statement import check_keep
@@ -225,8 +230,10 @@ class _Job:
     seen: PeopleSeen
     charging: Charging | None
 
-    def attack(self) -> dict[str, Any]:
-        """The attack step; done when everything is written and nothing is certified."""
+    def attack(self, files: Cohort | None = None) -> dict[str, Any]:
+        """The attack step; done when everything is written and nothing is certified. `files` are
+        those that were written, under raw names.
+        """
         recipe = self.recipe
         if recipe.battery == "none" and not recipe.utilities:
             self.told.say("attack", "nobody attacked, as you asked; the certificate says so.")
@@ -240,10 +247,22 @@ class _Job:
                 recipe.repetitions,
                 recipe.table,
                 progress,
+                files=files,
             )
         for sentence in found["said"]:
             self.told.say("attack", sentence)
         return found
+
+    def _written(self, publication: Publication, folder: Path) -> Cohort | None:
+        """What was written, under raw names; None where names do not last or nobody attacks."""
+        if publication.pieces or self.recipe.battery == NOBODY:
+            return None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ReadingWarning)
+                return raw_names(read(folder), publication.names, self.plan.cohort.people)
+        except GazeveilError:
+            return None
 
     def recordings(self, running: Running) -> Published:
         """A release of recordings."""
@@ -257,14 +276,14 @@ class _Job:
         promise = promise or publication.release.guarantee
         measured: dict[str, Any] = {}
 
-        def after() -> Mapping[str, Any]:
+        def after(folder: Path) -> Mapping[str, Any]:
             count = len(publication.parts)
             noun = "piece" if publication.pieces else "recording"
             noun += "" if count == 1 else "s"
             self.told.say("protect", f"{count:,} {noun} by {self.chosen.name}.")
             for note in publication.notes:
                 self.told.say("protect", note)
-            measured.update(self.attack())
+            measured.update(self.attack(self._written(publication, folder)))
             return measured
 
         texts = {RECIPE_NAME: recipe.text(inside=True)}

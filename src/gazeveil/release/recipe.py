@@ -20,7 +20,7 @@
 
     [attack]
     battery = "strong"
-    repetitions = 3
+    repetitions = 10
 
 The file beside the release names the recordings. The one inside names nothing of them.
 """
@@ -90,7 +90,7 @@ class Recipe:
     screen: str | None = None
     table: str = "events"
     battery: str = DEFAULT
-    repetitions: int = 3
+    repetitions: int = 10
     utilities: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -215,7 +215,7 @@ def _recipe(source: Mapping[str, Any], stored: Mapping[str, Any], here: Path) ->
         source.get("screen"),
         stored["protect"].get("table", "events"),
         attack.get("battery", DEFAULT),
-        attack.get("repetitions", 3),
+        attack.get("repetitions", 10),
         None if utilities is None else tuple(utilities),
     )
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from itertools import groupby
+from operator import itemgetter
 from pathlib import PurePath
 from typing import ClassVar
 
@@ -67,12 +69,18 @@ class Utility(ABC):
         scenario.
     files : tuple of str
         Parameters that name a file.
+    halves : {"", "people", "recordings"}
+        What raw recordings are compared with where nothing is protected, so that a reader sees how
+        far apart two halves are that are equally good: every second person's with the others', or
+        every second recording of each person with the others; empty where a figure needs the same
+        ones.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]]
     trains: ClassVar[bool] = False
     files: ClassVar[tuple[str, ...]] = ()
+    halves: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         self.check()
@@ -109,6 +117,19 @@ class Utility(ABC):
             recording_set.cohort is not None if need == "samples" else recording_set.has(need)
             for need in self.needs
         )
+
+    def halved(self, raw: RecordingSet) -> tuple[RecordingSet, RecordingSet]:
+        """The halves of raw recordings; all of them twice where there are none."""
+        keys = sorted(raw.keys)
+        if self.halves == "people":
+            place = {person: i for i, person in enumerate(dict.fromkeys(k[0] for k in keys))}
+            first = {key for key in keys if place[key[0]] % 2 == 0}
+        else:
+            own = groupby(keys, key=itemgetter(0))
+            first = {key for _, recordings in own for key in list(recordings)[::2]}
+        if not self.halves or len(first) == len(raw.keys):
+            return raw, raw
+        return raw.where(first.__contains__), raw.where(lambda key: key not in first)
 
     def store(self, name: str, value: object) -> None:
         """Put the checked form of a parameter in its place; only for :meth:`check`."""

@@ -15,7 +15,7 @@ is large compared with the cells in use.
 
 Where one side has no sample on the screen there is no histogram: that stimulus is NaN, is left out
 of the mean, and the note counts it. Where no stimulus can be measured, the figure is NaN. `chance`
-is the divergence from an even density.
+is the divergence from a map of the middle (:func:`gazeveil.utility.saliency.central_map`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.scanpaths import need_samples
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.saliency import cell_areas, cells
+from gazeveil.utility.saliency import cells, central_map
 
 _MOST_CELLS = 4096
 
@@ -91,17 +92,26 @@ class Density(Utility):
                 f"; {lost} of {len(names)} stimuli have no sample on the screen on one side and are"
                 " left out"
             )
-        even = (
-            cell_areas(raw.cohort[0].space, self.bins, self.bins).ravel() if raw.cohort else empty
+        middle = (
+            central_map(raw.cohort[0].space, self.bins, self.bins).ravel() if raw.cohort else empty
         )
-        chances = np.array([jensen_shannon(before[n], even) for n in names])
+        chances = np.array([jensen_shannon(before[n], middle) for n in names])
         mean, guess = float(column_means(parts)), float(column_means(chances))
-        chance = jensen_shannon(everything, even)
+        chance = jensen_shannon(everything, middle)
         joined, whole = f"{note}; all stimuli in one histogram", ("all stimuli",)
         return (
             *_both("jsd", mean, parts, "stimulus", names, guess, note),
             *_both("jsd_pooled", pooled, np.array([pooled]), "cohort", whole, chance, joined),
         )
+
+    def halved(self, raw: RecordingSet) -> tuple[RecordingSet, RecordingSet]:
+        """Every second second of the same recordings, and the others."""
+        sides = (
+            Cohort([r.with_(valid=r.valid & (_second(r) % 2 == i)) for r in raw.cohort or ()])
+            for i in (0, 1)
+        )
+        first, second = (RecordingSet(cohort) for cohort in sides)
+        return first, second
 
     def _histograms(self, recording_set: RecordingSet) -> dict[str, Floats]:
         """Counts per cell of each stimulus."""
@@ -119,6 +129,12 @@ class Density(Utility):
             # A dataset of fixations has no samples: its fixations stand in, once each.
             x, y = e.x_deg, e.y_deg
         return cells(recording.space, self.bins, self.bins, x, y)
+
+
+def _second(recording: Recording) -> Ints:
+    """The number of the second that each sample is in."""
+    elapsed_ns: Ints = recording.t_ns - recording.t_ns[:1]
+    return elapsed_ns // 1_000_000_000
 
 
 def _both(

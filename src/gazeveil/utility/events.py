@@ -19,7 +19,7 @@ viewers:
 A release of pieces is compared stimulus by stimulus with the same seconds of the recordings, cut at
 the same times, because an event that a cut shortens is shortened on both sides. Any other release
 under fresh pseudonyms has no person to compare: then everybody is taken together, as one part named
-`everybody`.
+`everybody`. `chance` is the figure of an analyst who has no data but a textbook's distributions.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class EventFidelity(Utility):
     by: str = "auto"
 
     name: ClassVar[str] = "events"
+    halves: ClassVar[str] = "recordings"
     needs: ClassVar[tuple[str, ...]] = ("fixation", "saccade")
 
     def check(self) -> None:
@@ -92,9 +93,10 @@ class EventFidelity(Utility):
         keys = set(raw.keys)
         common = keys & set(test.keys)
         by_stimulus = pieces or self.by == "stimulus"
+        same = bool({k[0] for k in keys} & {k[0] for k in test.keys})
 
         def group(key: RecordingKey) -> str:
-            return key[1] if by_stimulus else key[0] if common else EVERYBODY
+            return key[1] if by_stimulus else key[0] if same else EVERYBODY
 
         sides = [_movements(m, common or None, group) for m in (raw, test)]
         # A person whom the release left no event is compared too, with nothing.
@@ -102,6 +104,7 @@ class EventFidelity(Utility):
         rows = np.array(
             [_compare(sides[0].get(n, _Movements()), sides[1].get(n, _Movements())) for n in names]
         ).reshape(len(names), len(_METRICS))
+        without = np.array([_compare(s, _textbook(s)) for n in names if (s := sides[0].get(n))])
         seen = ~np.isnan(rows[:, 0])
         if not seen.any():
             raise DataError(
@@ -113,6 +116,8 @@ class EventFidelity(Utility):
             if common
             else f"{len(keys)} pieces, all viewers of a stimulus together"
             if pieces
+            else f"{len(keys)} recordings against others of the same people"
+            if same
             else "everybody together, because the release has other names"
         )
         kind = "stimulus" if by_stimulus else "person"
@@ -129,7 +134,9 @@ class EventFidelity(Utility):
                 tuple(n for n, g in zip(names, good.tolist(), strict=True) if g),
             )
             value = float(parts.mean()) if len(parts) else float("nan")
-            results.append(UtilityResult(metric, value, parts, kind, people, note=note))
+            guesses = without[:, i][~np.isnan(without[:, i])]
+            guess = float(guesses.mean()) if len(guesses) else float("nan")
+            results.append(UtilityResult(metric, value, parts, kind, people, guess, note=note))
         return tuple(results)
 
 
@@ -170,6 +177,21 @@ def _movements(
         )
         for name, (f, s) in movements.items()
     }
+
+
+def _textbook(raw: _Movements) -> _Movements:
+    """Movements of an analyst without the data, for as long as somebody's: three fixations and
+    saccades a second, fixations log-normal around 0.25 s and amplitudes around 4 degrees, and the
+    main sequence of Bahill et al. 1975.
+    """
+    from scipy.special import ndtri
+
+    time_s = float(np.nansum(raw.fixations) + np.nansum(raw.saccades[:, 2]))
+    count = max(1, round(3 * time_s))
+    normal = ndtri((np.arange(count) + 0.5) / count)
+    amplitude = 4.0 * np.exp(0.8 * normal)
+    saccades = (amplitude, 551.0 * (1 - np.exp(-amplitude / 14.0)), 0.021 + 0.0022 * amplitude)
+    return _Movements(0.25 * np.exp(0.5 * normal), np.stack(saccades, axis=1))
 
 
 def _compare(raw: _Movements, released: _Movements) -> list[float]:

@@ -11,7 +11,6 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "dwell": ("areas.dwell", "Dwell"),
     "saliency": ("saliency", "Saliency"),
     "prediction": ("prediction.task", "Prediction"),
-    "intent": ("intent.task", "Intent"),
     "document": ("classification.classify", "Document"),
     "gender": ("classification.classify", "Gender"),
     "privacy-sensitivity": ("classification.classify", "PrivacySensitivity"),

@@ -22,6 +22,7 @@ map, which is also what `chance` is. Off-screen fixations are left out on both s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -80,6 +81,24 @@ def cell_areas(space: Space, rows: int, columns: int) -> Floats:
         else np.ones(rows)
     )
     return np.repeat((down / down.sum() / columns)[:, None], columns, axis=1)
+
+
+def central_map(space: Space, rows: int, columns: int) -> Floats:
+    """Shares of looking per cell without any data, adding up to one: on a screen the central bias
+    of Clarke and Tatler 2014 (a Gaussian of 0.235 of the width, less high than wide), in a headset
+    the equator bias of Sitzmann et al. 2018 (a Laplace curve of 18.6 degrees in latitude).
+    """
+    down = (np.arange(rows) + 0.5) / rows - 0.5
+    across = (np.arange(columns) + 0.5) / columns - 0.5
+    if isinstance(space, Sphere):
+        weights = np.exp(-np.abs(down) * 180 / 18.58)[:, None] * np.ones(columns)
+    else:
+        sigma = 0.235
+        y = down * space.height_deg / space.width_deg / math.sqrt(0.45)
+        weights = np.exp(-0.5 * (y[:, None] ** 2 + across**2) / sigma**2)
+    weights *= cell_areas(space, rows, columns)
+    shares: Floats = weights / weights.sum()
+    return shares
 
 
 def saliency_map(space: Space, rows: int, columns: int, at: Ints, sigma_deg: float) -> Floats:
@@ -157,6 +176,7 @@ class Saliency(Utility):
     """
 
     name: ClassVar[str] = "saliency"
+    halves: ClassVar[str] = "people"
     needs: ClassVar[tuple[str, ...]] = ("samples",)
 
     sigma_deg: float = 2.0
@@ -210,12 +230,13 @@ class Saliency(Utility):
                 for a in (at, released)
             )
             parts.append(compare(before, after, areas, at, self.area_weighted))
-            chances.append(compare(before, areas, areas, at, self.area_weighted))
+            central = central_map(stimulus.space, self.rows, columns)
+            chances.append(compare(before, central, areas, at, self.area_weighted))
             bare += len(released) == 0
         table, guess = np.array(parts), np.array(chances).mean(axis=0)
         note = (
             f"{self.rows} rows, {self.sigma_deg:g} deg, events {test.pipeline.events}; chance:"
-            " an even map"
+            " a map of the middle"
         )
         note += f"; {NO_FIXATION}" if bare == len(names) else ""
         note += f"; {bare} stimuli without a released fixation count as even" if bare else ""

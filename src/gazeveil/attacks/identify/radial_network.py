@@ -22,7 +22,7 @@ rows alone. Of the ways that were measured (prototypes drawn at random, rows in 
 or narrower ones) fewer clusters kept most of the rate.
 
 Nothing here needs scikit-learn, whose import takes a worker of a study 70 MB;
-:mod:`gazeveil.attacks.identify.rbf_network` is the same network in scikit-learn's shape.
+
 """
 
 from __future__ import annotations
@@ -71,8 +71,53 @@ _LARGEST_CONDITION = 1e6
 
 
 class RadialNetwork:
-    """The network of arrays that are known to fit: parameters and attributes as those of
-    :class:`gazeveil.attacks.identify.rbf_network.RBFNetwork`.
+    """Two-stage radial basis function network.
+
+    Parameters
+    ----------
+    prototypes : int
+        Prototypes per class; a class with fewer different rows has as many as these.
+    solver : {"auto", "pinv", "ridge", "reduced"}
+        The pseudo-inverse; ridge with alpha = 1e-8 tr(A'A) / units; or few units for many classes,
+        in single precision, with alpha = 1e-5 tr(A'A) / units. `auto` is the first up to 2,048
+        units and the last above.
+    floor : float
+        A cluster's sigma is at least this part of the median sigma of its class: a cluster of one
+        member has none of its own. In a class where all clusters have one member it is the median
+        of all sigmas that are not 0, or where there is none the root of the number of features,
+        which is how far rows are from their mean; else such a class would answer to its training
+        rows alone. 0 leaves every sigma as it is, as the papers do.
+    balance : bool
+        Whether all classes weigh the same in the least squares problem, however many rows they
+        have.
+    max_iter : int
+        Most iterations of k-means.
+    random_state : int or None
+        For the first prototypes (k-means++).
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes, sorted.
+    mean_, scale_ : array, shape (features,)
+        Training statistics; features that do not vary have scale 1.
+    centres_ : array, shape (units, features)
+        Prototypes of all classes, standardised.
+    centre_class_ : array of int, shape (units,)
+        Which class each prototype is of.
+    sigma_, beta_ : array, shape (units,)
+        Spread and precision of each prototype.
+    weights_ : array, shape (units, classes)
+        W.
+    n_iter_ : int
+        Iterations of k-means in the class that needed most.
+    solved_by_ : str
+        `cholesky`, `svd`, `ridge` or `reduced`.
+
+    Notes
+    -----
+    A feature that is missing (NaN) counts as its training mean. Activations that are not a number
+    become 0.
     """
 
     classes_: NDArray[Any]
@@ -115,7 +160,7 @@ class RadialNetwork:
         solver = checks.one_of(owner, "solver", self.solver, SOLVERS)
         floor = checks.not_negative(owner, "floor", self.floor)
         iterations = checks.count(owner, "max_iter", self.max_iter)
-        values, targets = self._checked(X, y)
+        values, targets = np.asarray(X, dtype=np.float64), np.asarray(y)
         self.classes_, codes = np.unique(targets, return_inverse=True)
         self._scaler = Scaler.fit(values)
         self.mean_, self.scale_ = self._scaler.mean, self._scaler.scale
@@ -125,7 +170,7 @@ class RadialNetwork:
         self._reduced = _is_reduced(solver, int(most.sum()))
         if self._reduced:
             most = np.minimum(most, max(1, MOST_UNITS // len(sizes)))
-        draws = self._uniform(int(most.sum()))
+        draws = np.random.RandomState(self.random_state).random_sample(int(most.sum()))
         by_class = self._scaler.apply(values[order])
         clusters = find_prototypes(by_class, sizes, most, draws, iterations)
         self.centres_, self.centre_class_ = clusters.centres, clusters.of_class
@@ -177,21 +222,8 @@ class RadialNetwork:
         """Activations phi of each row, shape (rows, units)."""
         return self._activations(self._standardised(X)).astype(np.float64)
 
-    def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:  # noqa: N803
-        """Training rows and classes as arrays."""
-        return np.asarray(X, dtype=np.float64), np.asarray(y)
-
-    def _checked_rows(self, X: ArrayLike) -> Floats:  # noqa: N803
-        """Rows to score as an array."""
-        return np.asarray(X, dtype=np.float64)
-
-    def _uniform(self, count: int) -> Floats:
-        """Uniform numbers of the random state, which is a seed or None."""
-        return np.random.RandomState(self.random_state).random_sample(count)
-
     def _standardised(self, X: ArrayLike) -> Floats:  # noqa: N803
-        rows = self._checked_rows(X)
-        return self._scaler.apply(rows)
+        return self._scaler.apply(np.asarray(X, dtype=np.float64))
 
     def _activations(self, z: Floats) -> NDArray[np.float32 | np.float64]:
         return (radial_single if self._reduced else radial)(z, self.centres_, self.beta_)

@@ -3,9 +3,9 @@ their worst case, their utilities.
 
 A *release* here is one mechanism with one setting (and, where a study asks for it, with events
 carried along). Its worst case is the attack and the scenario that find the most people. The
-scenario `release/release` (one release split afterwards) counts only where there is no other: the
-noise of one release is common to both parts and can itself identify people, so it says little about
-the mechanism.
+scenario `release/release` (one release split afterwards) counts only where there is no other or the
+parts have noise of their own: noise that is common to both parts can itself identify people, so it
+says little about the mechanism.
 """
 
 from __future__ import annotations
@@ -107,6 +107,8 @@ class ReleaseFindings:
         Its promise; empty where there is none to quote.
     battery : str
         Who was tried, in words; empty where the study does not say.
+    independent : bool
+        Whether two parts of one release have noise of their own.
     headline : Headline, optional
         Its strongest attacker, chosen on other repetitions, with the battery's test.
     """
@@ -119,6 +121,7 @@ class ReleaseFindings:
     measures: tuple[Measure, ...]
     guarantee: Mapping[str, str]
     battery: str = ""
+    independent: bool = False
     headline: Headline | None = None
 
     @property
@@ -178,7 +181,7 @@ class ReleaseFindings:
     def counted(self, rates: Iterable[Rate]) -> list[Rate]:
         """Those of the rates that count for a worst case."""
         listed = list(rates)
-        return [r for r in listed if r.scenario != ONE_RELEASE] or listed
+        return [r for r in listed if self.independent or r.scenario != ONE_RELEASE] or listed
 
     @cached_property
     def worst(self) -> Rate | None:
@@ -298,10 +301,17 @@ class Findings:
                     tuple(_preferred(used.get(key, []))),
                     promises.get(mechanism_text(*key[:3]), {}),
                     self.battery,
+                    key[0] in self.independent,
                     compared.get(key),
                 )
             )
         return tuple(releases)
+
+    @property
+    def independent(self) -> tuple[str, ...]:
+        """Mechanisms of whose releases two parts have noise of their own."""
+        named = self.study.get("independent")
+        return tuple(named) if isinstance(named, list) else ()
 
     @property
     def battery(self) -> str:
@@ -319,6 +329,11 @@ class Findings:
     def baseline(self) -> ReleaseFindings | None:
         """The unprotected data, or None where it could not be measured."""
         return next((r for r in self.releases if r.baseline and r.worst is not None), None)
+
+    @property
+    def raw(self) -> ReleaseFindings | None:
+        """The unprotected data, attacked or not."""
+        return next((r for r in self.releases if r.baseline), None)
 
     @property
     def protected(self) -> tuple[ReleaseFindings, ...]:

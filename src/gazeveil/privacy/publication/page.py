@@ -13,9 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gazeveil.privacy.noise import arithmetic, knorm
 from gazeveil.privacy.publication.plain_words import (
+    analysis_in_words,
+    attack_in_words,
     found_in_words,
+    had_in_words,
     limits_little,
-    people_found,
     person_in_words,
     promise_in_words,
 )
@@ -156,7 +158,8 @@ def _settings(certificate: Certificate) -> list[str]:
         said += ["", "It holds if:", "", *_list(plain)]
     attack = certificate.get("attack")
     if isinstance(attack, Mapping):
-        said += ["", f"The strongest attacker: `{attack['attacker']}`; {attack.get('protocol')}."]
+        who = f"`{attack['attacker']}`, scenario {attack.get('scenario')}"
+        said += ["", f"The strongest attacker ({attack.get('battery')} battery): {who}."]
     return said
 
 
@@ -232,12 +235,11 @@ def _attacked(certificate: Certificate) -> list[str]:
     attack = certificate.get("attack")
     if not isinstance(attack, Mapping):
         return ["No attack was run on this release, so nothing was measured."]
-    had = str(attack.get("protocol", "")).split(";")[0].replace("it had", "It had")
+    first, *more = attack_in_words(attack, "participants")
     return [
-        f"The strongest of {attack.get('tried', 1)} programs that were tried found"
-        f" **{found_in_words(attack)}**.",
-        f"{had}." if had else "",
-        "A program that comes later may do better; only the promise is a limit.",
+        f"**{first}**",
+        *more,
+        "An attacker that comes later may do better; only the promise is a limit.",
     ]
 
 
@@ -250,9 +252,9 @@ def _useful(certificate: Certificate) -> tuple[list[str], list[str]]:
         return nothing, nothing
     rows = [row for row in analyses if isinstance(row, Mapping)]
     compared = [row for row in rows if isinstance(row.get("reference"), int | float)]
-    works = _list(_analysis(row) for row in compared if _still_works(row))
-    fails = _list(_analysis(row) for row in compared if not _still_works(row))
-    alone = _list(_analysis(row) for row in rows if row not in compared)
+    works = _list(analysis_in_words(row) for row in compared if _still_works(row))
+    fails = _list(analysis_in_words(row) for row in compared if not _still_works(row))
+    alone = _list(analysis_in_words(row) for row in rows if row not in compared)
     none = ["Nothing that was tried and compared with having no data."]
     return works or none, [*(fails or none), *(["", "Not compared:", "", *alone] if alone else [])]
 
@@ -260,14 +262,6 @@ def _useful(certificate: Certificate) -> tuple[list[str], list[str]]:
 def _still_works(row: Mapping[str, object]) -> bool:
     """Whether an analysis is better by a quarter than one that has no data."""
     return float(str(row["value"])) <= LARGEST_SHARE * float(str(row["reference"]))
-
-
-def _analysis(row: Mapping[str, object]) -> str:
-    unit = f" {row['unit']}" if row.get("unit") else ""
-    text = f"{row['analysis']}: {row['metric']} {row['value']}{unit}"
-    if row.get("reference") is not None:
-        text += f"; without the data: {row['reference']}{unit}"
-    return text
 
 
 def _consent(certificate: Certificate) -> list[str]:
@@ -295,13 +289,8 @@ def _consent(certificate: Certificate) -> list[str]:
 
 
 def _still(attack: Mapping[str, object]) -> str:
-    if attack.get("asked") == "pieces":
-        return f"had other recordings of the participants and still found {found_in_words(attack)}"
-    found = people_found(attack, "participants")
-    return (
-        f"still recognised {found} when it had other recordings of them; by guessing it would have"
-        f" recognised {attack['guessing']}"
-    )
+    found = found_in_words(attack, "participants")
+    return f"still recognised {found} when it had {had_in_words(attack)}"
 
 
 def _check(certificate: Certificate) -> list[str]:

@@ -85,7 +85,7 @@ class Publication:
     table: PeopleTable = field(repr=False)
     output: Output = field(repr=False)
     released_hz: Fraction | None = None
-    measure: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False)
+    measure: Callable[[Path], Mapping[str, Any]] | None = field(default=None, repr=False)
     texts: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -185,13 +185,14 @@ class Publication:
         certificate; left out, :attr:`measure` is asked.
         """
         ordered = sorted(summaries, key=lambda s: s.number)
-        if measured is None and self.measure is not None:
-            measured = self.measure()
-        description = self.description(ordered, measured)
         people = {
             public: dict(self.table.rows.get(raw, {})) for raw, public in self.names.people.items()
         }
-        self.output.finish(folder, [s.row for s in ordered], people, description)
+        rows = [s.row for s in ordered]
+        self.output.finish(folder, rows, people, self.description(ordered, measured))
+        if measured is None and self.measure is not None:
+            measured = self.measure(folder)
+        description = self.description(ordered, measured)
         for name, text in self.texts.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
         write_certificate(folder, description, signing_key)

@@ -1,1 +1,0 @@
-"""Intent prediction: whether gaze will move to another area soon, and to which."""
