@@ -56,6 +56,8 @@ class Newest:
     tried: str
     source: str
     note: str
+    low: float | None = None
+    high: float | None = None
 
 
 def newest(kind: str, section: str) -> dict[str, Newest]:
@@ -75,7 +77,9 @@ def newest(kind: str, section: str) -> dict[str, Newest]:
             DONOR: (*seen[DONOR], _TWO, HEADSETS),
         }
     return {
-        text: Newest(3 if text == DONOR else 12, *rate, _NOTES[kind, text])
+        text: Newest(
+            3 if text == DONOR else 12, *rate, _NOTES[kind, text], *between(section).get(text, ())
+        )
         for text, rate in rates.items()
     }
 
@@ -98,6 +102,18 @@ def front(section: str) -> dict[str, tuple[str, float]]:
         if rate := re.fullmatch(r"(\d+\.\d) (?:yes|no)", cells[1]):
             rates[mechanism] = float(rate[1])
     return {mechanism: (attackers[mechanism], rate) for mechanism, rate in rates.items()}
+
+
+def between(section: str) -> dict[str, tuple[float, float]]:
+    """The intervals of the front's rates of pieces."""
+    text = (ROOT / FRONT).read_text("utf-8")
+    found = {}
+    for line in text.split(f"<!-- begin {section} -->")[1].split("<!-- end")[0].splitlines():
+        name = re.match(r"\| \d+ mosaic \((.*?)\) \| \d+ \((\d+) to (\d+)\)", line)
+        if name is not None:
+            given = re.sub(r"(\w+)=(\S+) (deg|s)\b", r"\1_\3=\2", name[1])
+            found["mosaic:" + given.replace(" ", "")] = (float(name[2]), float(name[3]))
+    return found
 
 
 def headsets() -> dict[str, tuple[str, float]]:

@@ -18,31 +18,30 @@ import gazeveil
 from gazeveil.arrays import Floats
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import distance_deg
+from gazeveil.utility.registry import utility
 
-TEXTBOOK_FIXATION_S, TEXTBOOK_SACCADE_DEG = 0.25, 5.0
+#: Purpose -> the utility and its figure.
+FIGURES = {
+    "maps": ("density", "jsd"),
+    "events": ("events", "fixation_duration_wasserstein_s"),
+    "teaching": ("events", "saccade_amplitude_wasserstein_deg"),
+}
 
 
-def references(cohort: gazeveil.Cohort) -> dict[str, float]:
-    """What an analyst without the data gets wrong, by purpose."""
+def anchors(cohort: gazeveil.Cohort) -> tuple[dict[str, float], dict[str, float]]:
+    """By purpose: the error of raw recordings against others of the same people, and that of an
+    analyst without the data.
+    """
     material = RecordingSet(cohort)
-    wrong: dict[str, list[float]] = {"fixation": [], "saccade": []}
-    for kind, column, usual in (
-        ("fixation", "duration", TEXTBOOK_FIXATION_S),
-        ("saccade", "amplitude", TEXTBOOK_SACCADE_DEG),
-    ):
-        table = material.table(kind)
-        values = table.values[:, table.columns.index(column)]
-        people: dict[str, list[np.ndarray]] = {}
-        for key, rows in table.recordings().items():
-            people.setdefault(key[0], []).append(values[rows])
-        for parts in people.values():
-            every = np.concatenate(parts)
-            wrong[kind].append(float(np.nanmean(np.abs(every - usual))))
-    return {
-        "events": float(np.mean(wrong["fixation"])),
-        "teaching": float(np.mean(wrong["saccade"])),
-        "samples": away_deg(cohort, middle_of_view),
-    }
+    raw, without = {}, {"samples": away_deg(cohort, middle_of_view)}
+    for purpose, (name, metric) in FIGURES.items():
+        chosen = utility(name)
+        first, second = chosen.halved(material)
+        halves = {r.metric: r for r in chosen.measure(first, first, second, 0)}
+        whole = {r.metric: r for r in chosen.measure(material, material, material, 0)}
+        raw[purpose] = round(halves[metric].value, 4)
+        without[purpose] = whole[metric].chance
+    return raw, without
 
 
 def away_deg(

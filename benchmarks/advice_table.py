@@ -12,10 +12,10 @@ page (`advice_newest.py`); `--newest` makes the rows of these two alone and keep
 of feature tables come from `docs/results/fourier-comparison.md`, errors of heat maps from this
 script. It writes `src/gazeveil/release/advice/advice.csv` and the table of `docs/howto/choose.md`.
 
-An analyst without the data is the reference of every figure: an even map, no looks at an area, a
-textbook's fixation of 250 ms and saccade of 5 degrees, gaze at the middle of the view
-(`advice_references.py`; `--references` takes this one anew), the middle of a feature's public
-range.
+Every figure stands between two anchors (`advice_references.py`; `--references` takes them anew):
+raw recordings against others of the same people, and an analyst without the data, who has a map of
+the middle, no looks at an area, a textbook's distributions of fixations and saccades, gaze at the
+middle of the view, the middle of a feature's public range.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from benchmarks.advice_newest import newest
-from benchmarks.advice_references import away_deg, middle_of_view, references
+from benchmarks.advice_references import anchors
 
 import gazeveil
 from gazeveil.privacy.guarantee import Guarantee
@@ -43,8 +43,8 @@ from gazeveil.privacy.promise.sentence import amounts, claim
 from gazeveil.privacy.registry import mechanism
 from gazeveil.release.advice.pages import write_page
 from gazeveil.release.advice.rows import AdviceRow, advice_rows
-from gazeveil.release.measuring import middle_rmse_deg
 from gazeveil.utility.density import jensen_shannon
+from gazeveil.utility.saliency import central_map
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "src" / "gazeveil" / "release" / "advice" / "advice.csv"
@@ -122,8 +122,10 @@ def command(source: Source) -> str:
     return " ".join(words)
 
 
-def attacked(section: str) -> dict[str, tuple[str, float]]:
-    """Mechanism text -> the strongest attacker and the per cent of people it finds."""
+def attacked(section: str) -> dict[str, tuple[str, float, float, float]]:
+    """Mechanism text -> the strongest attacker and the per cent of people it finds, with its
+    interval.
+    """
     text = ATTACKS.read_text("utf-8")
     lines = text.split(f"<!-- begin {section} -->")[1].split("<!-- end")[0].splitlines()
     found = {}
@@ -132,9 +134,9 @@ def attacked(section: str) -> dict[str, tuple[str, float]]:
         name = re.match(r"`([a-z-]+)` (.*)", cells[0])
         if name is None:
             continue
-        attacker = cells[3].split("`")[1]
-        rate = float(cells[2].split()[0])
-        found[f"{name[1]}:{name[2].replace(' ', '')}"] = (attacker, rate)
+        attacker = cells[5].split("`")[1]
+        rate, low, high = (float(n) for n in re.findall(r"\d+", cells[2]))
+        found[f"{name[1]}:{name[2].replace(' ', '')}"] = (attacker, rate, low, high)
     return found
 
 
@@ -203,7 +205,7 @@ def of_recordings(
     attacks = attacked(source.section)
     for text, least in source.candidates:
         stated = promise(gazeveil.protect(cohort, text).guarantee)
-        attacker, found = attacks[text]
+        attacker, found, low, high = attacks[text]
         for purpose, (metric, about, unit) in METRICS.items():
             value, chance = measured(folder, text, metric)
             reference = without.get(purpose, chance)
@@ -225,6 +227,8 @@ def of_recordings(
                 source.data,
                 "docs/results/attackers.md",
                 "strong battery, 10 splits",
+                low=low,
+                high=high,
             )
 
 
@@ -258,6 +262,8 @@ def of_newest(
                 about_it.source,
                 about_it.tried,
                 about_it.note,
+                low=about_it.low,
+                high=about_it.high,
             )
 
 
@@ -284,7 +290,8 @@ def of_maps(source: Source, cohort: gazeveil.Cohort) -> Iterator[AdviceRow]:
             release = gazeveil.protect(many, text)
             pairs = [(exact[s].cells, release.data[s].cells) for s in exact]
             value = np.mean([jensen_shannon(a, b) for a, b in pairs]) / math.log(2)
-            even = np.mean([jensen_shannon(a, np.ones_like(a)) for a, _ in pairs]) / math.log(2)
+            middle = central_map(cohort[0].space, 9, 16)
+            guess = np.mean([jensen_shannon(a, middle) for a, _ in pairs]) / math.log(2)
             viewers = times * source.people
             yield AdviceRow(
                 "maps",
@@ -295,7 +302,7 @@ def of_maps(source: Source, cohort: gazeveil.Cohort) -> Iterator[AdviceRow]:
                 promise(release.guarantee),
                 METRICS["maps"][1],
                 round(float(value), 4),
-                round(float(even), 4),
+                round(float(guess), 4),
                 "bits",
                 "",
                 None,
@@ -359,27 +366,30 @@ def refreshed(row: AdviceRow) -> AdviceRow:
     """A row with what the page of attackers, or the notes on the newest, say today."""
     section = next(s.section for s in SOURCES if s.kind == row.kind)
     if (said := newest(row.kind, section).get(row.mechanism)) is not None:
-        return replace(row, note=said.note)
+        return replace(row, note=said.note, low=said.low, high=said.high)
     rates = attacked(section)
     if row.mechanism not in rates:
         return row
-    attacker, found = rates[row.mechanism]
-    return replace(row, attacker=attacker, found=found, tried="strong battery, 10 splits")
+    attacker, found, low, high = rates[row.mechanism]
+    tried = "strong battery, 10 splits"
+    return replace(row, attacker=attacker, found=found, low=low, high=high, tried=tried)
 
 
-def with_references() -> list[AdviceRow]:
-    """The table as it is with the references of samples taken anew."""
-    rows = list(advice_rows())
-    for source in SOURCES:
-        cohort = source.cohort()
-        found = round(away_deg(cohort, middle_of_view), 4)
-        print(f"{source.title}: {found:.1f} degrees from the middle of the view")
-        if source.kind == "vr":
-            constant = middle_rmse_deg(cohort)
-            print(f"{source.title}: {constant:.1f} degrees from the mean direction of a stimulus")
-        these = (source.kind, "samples")
-        rows = [replace(r, reference=found) if (r.kind, r.purpose) == these else r for r in rows]
-    return rows
+def anchored(rows: list[AdviceRow], source: Source, cohort: gazeveil.Cohort) -> list[AdviceRow]:
+    """Rows with both anchors taken anew."""
+    raw, without = anchors(cohort)
+    for purpose, value in without.items():
+        print(f"{source.title}, {purpose}: raw {raw.get(purpose)}, without {value:.4g}")
+    return [
+        replace(
+            row,
+            raw=raw.get(row.purpose),
+            reference=round(without.get(row.purpose, row.reference), 4),
+        )
+        if row.kind == source.kind and not row.mechanism.startswith("heatmap")
+        else row
+        for row in rows
+    ]
 
 
 def main() -> None:
@@ -399,16 +409,21 @@ def main() -> None:
     if options.refresh:
         rows = [refreshed(row) for row in advice_rows()]
     elif options.references:
-        rows = with_references()
+        rows = list(advice_rows())
+        for source in SOURCES:
+            rows = anchored(rows, source, source.cohort())
     elif options.newest:
         rows = with_newest({source.kind: getattr(options, source.kind) for source in SOURCES})
     else:
         rows = []
         for source in SOURCES:
             folder, cohort = getattr(options, source.kind), source.cohort()
-            without = references(cohort)
-            rows += of_recordings(source, folder, cohort, without)
-            rows += of_newest(source, folder, cohort, without)
+            without = anchors(cohort)[1]
+            made = [
+                *of_recordings(source, folder, cohort, without),
+                *of_newest(source, folder, cohort, without),
+            ]
+            rows += anchored(made, source, cohort)
             rows += of_maps(source, cohort)
             rows += of_features(source, options.features if source.kind == "screen" else None)
     with TABLE.open("w", encoding="utf-8", newline="") as file:

@@ -24,28 +24,15 @@ from gazeveil.evaluation.results import Results
 from gazeveil.privacy.registry import get
 from lines import markdown, put_into
 
-#: Rates of the strongest attacker tried that earlier versions printed, in per cent: (cohort,
-#: mechanism, parameters) -> rate.
-BEFORE = {
-    ("GazeCom", "none", ""): 100,
-    ("GazeCom", "temporal", "K=3"): 97,
-    ("GazeCom", "spatial", "L=64"): 66,
-    ("GazeCom", "gaussian", "sigma_deg=10"): 33,
-    ("GazeCom", "kaleido", "epsilon=10"): 23,
-    ("GazeCom", "clock-render", "epsilon=10"): 27,
-    ("GazeCom", "clock-render", "epsilon=1"): 9,
-    ("GazeCom", "k-same-synth", "k=4"): 8,
-}
-
 COLUMNS = (
     "release",
     "RBF network",
-    "strongest of the battery",
+    "strongest, chosen on other splits",
+    "p",
+    "best of all",
     "attacker",
-    "chosen on other splits",
-    "strongest less RBF network, paired",
+    "less RBF network, paired",
     "one to one",
-    "before",
 )
 
 
@@ -57,21 +44,6 @@ def percent(value: float | None) -> str:
 def interval(low: float, high: float) -> str:
     """An interval in per cent."""
     return f"({100 * low:.0f} to {100 * high:.0f})"
-
-
-def before(row: dict[str, Any]) -> str:
-    """What was printed before; losses were passed on then."""
-    given = set(str(row["parameters"]).split(","))
-    kept = "losses=keep" in given or row["mechanism"] in ("none", "clock-render", "k-same-synth")
-    for (cohort, mechanism, parameter), rate in BEFORE.items():
-        if (
-            str(row["cohort"]).lower().startswith(cohort.lower())
-            and mechanism == row["mechanism"]
-            and (not parameter or parameter in given)
-            and kept
-        ):
-            return str(rate)
-    return ""
 
 
 def lines_of(results: Results) -> list[dict[str, Any]]:
@@ -114,12 +86,12 @@ def cells(row: dict[str, Any]) -> list[str]:
     return [
         f"{name} {parameters}".strip(),
         percent(row["other_value"]),
-        f"{percent(row['value'])} {interval(row['low'], row['high'])}",
+        f"{percent(row['chosen'])} {interval(row['chosen_low'], row['chosen_high'])}",
+        f"{row['p_value']:.2g}",
+        percent(row["value"]),
         f"`{row['strongest']}` {row['scenario']}",
-        percent(row["chosen"]),
         difference(row),
         percent(row["matching"]),
-        before(row),
     ]
 
 

@@ -38,21 +38,27 @@ def command(
     from gazeveil.release.advice.ranking import command_of
 
     advice = advise(purpose, people, kind)
-    table = Table(
-        title=f"For {PURPOSES[purpose]}, {people} people", title_justify="left", box=SIMPLE_HEAD
-    )
-    for name in ("", "mechanism", "promise", "what is kept", "strongest attacker"):
-        table.add_column(name, overflow="fold")
-    for rank, row in enumerate(advice.usable, start=1):
-        name = f"{row.mechanism.partition(':')[0]}\n{row.words}"
-        table.add_row(str(rank), name, row.promise, kept(row), attack(row))
-    console().print(table)
-    if not advice.usable:
+    kinds = {"one name for each person": advice.usable, "a name for each piece": advice.pieces}
+    for words, rows in kinds.items():
+        if not rows:
+            continue
+        table = Table(
+            title=f"For {PURPOSES[purpose]}, {people} people, {words}",
+            title_justify="left",
+            box=SIMPLE_HEAD,
+        )
+        for name in ("", "mechanism", "promise", "what is kept", "strongest attacker"):
+            table.add_column(name, overflow="fold")
+        for rank, row in enumerate(rows, start=1):
+            name = f"{row.mechanism.partition(':')[0]}\n{row.words}"
+            table.add_row(str(rank), name, row.promise, kept(row), attack(row))
+        console().print(table)
+        for rank, row in enumerate(rows, start=1):
+            say(f"{rank}: {command_of(row)}")
+        for name, note in notes(rows).items():
+            say(f"{name}: {note}")
+    if not advice.usable and not advice.pieces:
         say("Nothing that was measured keeps this purpose with so few people.")
-    for rank, row in enumerate(advice.usable, start=1):
-        say(f"{rank}: {command_of(row)}")
-    for name, note in notes(advice.usable).items():
-        say(f"{name}: {note}")
     if advice.useless:
         say(f"Of no use for this, worse or hardly better than {advice.useless[0].reference_words}:")
     for row in advice.useless:

@@ -10,7 +10,6 @@ from rich.table import Table
 from gazeveil.cli.arguments import console, say
 
 if TYPE_CHECKING:
-    from gazeveil.evaluation.report.findings import Findings
     from gazeveil.evaluation.results import Results
 
 #: How a rate is shown; see :func:`rate_words`.
@@ -18,57 +17,28 @@ RATE_COLUMNS = ("found", "95 %", "chance", "p")
 
 
 def show(results: Results) -> None:
-    """Print the strongest attacker of every mechanism, how it compares with the RBF network, the
-    sentences of the summary, and what could not be computed.
+    """Print what the strongest attacker gets of every release, the sentences of the summary, and
+    what could not be computed.
     """
     from gazeveil.evaluation.report import headline
     from gazeveil.evaluation.report.findings import Findings
-    from gazeveil.evaluation.report.labels import mechanism_label
+    from gazeveil.evaluation.report.labels import percent
+    from gazeveil.evaluation.report.summary import FOOTNOTE, called_safe
 
-    plain, findings = console(), Findings(results)
-    best = results.worst_case()
-    if best.height:
-        table = rate_table(
-            f"The {findings.strongest} on each release: an upper envelope, chosen by these rates",
-            *("mechanism", "attacker", "scenario"),
-        )
-        mechanisms: Any = results.study.get("mechanisms", [])
-        order = ["none", *map(str, mechanisms)]
-        rows = sorted(best.iter_rows(named=True), key=lambda r: _place(order, r))
-        for row in rows:
-            name = mechanism_label(row["mechanism"], row["reading"], row["parameters"]) + (
-                ", labels carried" if row["events"] == "carried" else ""
-            )
-            table.add_row(name, row["attack"], row["scenario"], *rate_words(row))
-        plain.print(table)
-        show_network(findings)
-    for sentence in headline(results):
+    findings = Findings(results)
+    if findings.attacked:
+        table = rate_table(f"The {findings.strongest} on each release", "release", "best of all")
+        for release in findings.attacked:
+            shown, worst = release.shown, release.worst
+            if shown is not None and worst is not None:
+                best = f"{percent(worst.value)} {worst.attack} {worst.scenario}"
+                numbers = {n: None if v != v else v for n, v in vars(shown).items()}  # NaN
+                table.add_row(release.label, best, *rate_words(numbers))
+        console().print(table)
+        say(FOOTNOTE)
+    for sentence in filter(None, (called_safe(findings), *headline(results))):
         say(sentence)
     _show_missing(results)
-
-
-def show_network(findings: Findings) -> None:
-    """Print the strongest attacker beside the RBF network, where the network attacked too."""
-    from gazeveil.evaluation.report.network import comparison_rows
-    from gazeveil.evaluation.report.summary import called_safe
-
-    rows = comparison_rows(findings)
-    if not rows:
-        return
-    table = Table(
-        title="The strongest, chosen on other splits, beside the RBF network; 95 % over people",
-        box=SIMPLE_HEAD,
-        padding=(0, 1),
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    for name in ("release", "RBF", "alone says", "strongest", "points", "best of all", "tried"):
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    console().print(table)
-    if called_safe(findings):
-        say(called_safe(findings))
 
 
 def say_called_safe(results: Results) -> None:
@@ -141,10 +111,3 @@ def figures(results: Results) -> dict[str, object]:
         "guarantees": list(results.guarantees),
         "failures": list(results.failures),
     }
-
-
-def _place(order: list[str], row: dict[str, Any]) -> tuple[int, str]:
-    from gazeveil.evaluation.columns import mechanism_text
-
-    text = mechanism_text(row["mechanism"], row["reading"], row["parameters"])
-    return order.index(text) if text in order else len(order), row["events"]

@@ -5,6 +5,7 @@ runs no script.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +14,11 @@ from gazeveil.errors import ParameterError
 from gazeveil.evaluation.report import charts, pictures, summary
 from gazeveil.evaluation.report.canvas import drawing
 from gazeveil.evaluation.report.cards import release_card
+from gazeveil.evaluation.report.comparison import Headline
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.report.gallery import draw_gallery
-from gazeveil.evaluation.report.labels import attack_label, interval, percent, probability
+from gazeveil.evaluation.report.labels import attack_label, interval, percent, points, probability
 from gazeveil.evaluation.report.markup import Markup, join, picture, table, tag
-from gazeveil.evaluation.report.network import beside_network
 from gazeveil.evaluation.report.sections import (
     attackers,
     cohort_text,
@@ -147,7 +148,6 @@ def _sections(findings: Findings, folder: Path, with_raw: bool) -> list[tuple[st
     return [
         ("summary", "In short", _summary(findings)),
         ("identification", "Who is recognised", _identification(findings, folder)),
-        ("network", "Beside the papers' RBF network", beside_network(findings)),
         ("inference", "What else is inferred", inferences(findings)),
         ("utility", "What an analyst keeps", _utility(findings, folder)),
         ("adaptive", "When the attacker adapts", _adaptive(findings, folder)),
@@ -196,6 +196,7 @@ def _identification(findings: Findings, folder: Path) -> Markup:
                 percent(worst.value),
                 f"{attack_label(worst.attack)}, {worst.scenario}",
                 alone,
+                _points(release.headline),
             )
         )
     head = (
@@ -206,6 +207,7 @@ def _identification(findings: Findings, folder: Path) -> Markup:
         "best of all",
         "who, scenario",
         "RBF network alone",
+        "less network, points (95 %)",
     )
     guess = ", ".join(
         sorted({percent(r.worst.chance) for r in findings.attacked if r.worst is not None})
@@ -219,9 +221,17 @@ def _identification(findings: Findings, folder: Path) -> Markup:
                 head,
                 rows,
             ),
+            tag("p", summary.called_safe(findings)),
             attackers(findings),
         ]
     )
+
+
+def _points(over: Headline | None) -> str:
+    if over is None or not math.isfinite(over.difference):
+        return "-"
+    ends = points(over.difference_low), points(over.difference_high)
+    return f"{points(over.difference)} ({ends[0]} to {ends[1]})"
 
 
 def _utility(findings: Findings, folder: Path) -> Markup:

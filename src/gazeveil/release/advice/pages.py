@@ -29,17 +29,15 @@ def cells(row: AdviceRow, rank: str) -> tuple[str, ...]:
         row.promise,
         kept(row),
         attack(row),
-        command_of(row) if rank.isdigit() else "",
+        command_of(row) if rank[-1:].isdigit() else "",
     )
 
 
 def kept(row: AdviceRow) -> str:
-    """What the analyst gets wrong, beside one without the data."""
+    """What the analyst gets wrong, between raw recordings and having no data."""
     unit = f" {row.unit}" if row.unit else ""
-    return (
-        f"{row.metric} {row.value:.2g}{unit}, {row.reference_words} {row.reference:.2g}{unit}"
-        f" ({100 * row.share:.0f} %)"
-    )
+    raw = f"raw against raw {row.raw:.2g}; " if row.raw else ""
+    return f"{row.metric} {row.value:.2g}{unit} ({raw}{row.reference_words} {row.reference:.2g})"
 
 
 def attack(row: AdviceRow) -> str:
@@ -51,7 +49,8 @@ def attack(row: AdviceRow) -> str:
             else "the promise is all there is"
         )
     whom = "{} % of people found" if row.names_last else "the person of {} % of pieces found"
-    words = f"{whom.format(f'{row.found:g}')} ({row.attacker}), guessing {row.guessing:g} %"
+    between = "" if row.low is None else f"95 %: {row.low:g} to {row.high:g}; "
+    words = f"{whom.format(f'{row.found:g}')} ({between}guessing {row.guessing:g}; {row.attacker})"
     if row.tried and not row.fully_attacked:
         words += f"; attackers: {row.tried}"
     return words + ("; hides hardly anybody" if row.found >= _HARDLY_HIDDEN else "")
@@ -64,7 +63,12 @@ def notes(rows: Iterable[AdviceRow]) -> dict[str, str]:
 
 def as_dict(advice: Advice) -> dict[str, object]:
     """The advice as JSON has it."""
-    groups = {"usable": advice.usable, "no_use": advice.useless, "too_few": advice.too_few}
+    groups = {
+        "usable": advice.usable,
+        "pieces": advice.pieces,
+        "no_use": advice.useless,
+        "too_few": advice.too_few,
+    }
     return {
         "purpose": advice.purpose,
         "kind": advice.kind,
@@ -80,6 +84,8 @@ def lines(advice: Advice) -> Iterator[tuple[str, ...]]:
     """All lines, with what is of no use and what needs more people at the end."""
     for rank, row in enumerate(advice.usable, start=1):
         yield cells(row, str(rank))
+    for rank, row in enumerate(advice.pieces, start=1):
+        yield cells(row, f"pieces {rank}")
     for row in advice.useless:
         yield cells(row, "no use")
     for row in advice.too_few:

@@ -26,7 +26,10 @@ class Advice:
     people : int
         How many people there are.
     usable : tuple of AdviceRow
-        What keeps the purpose, best first.
+        What keeps the purpose and one name for each person, best first.
+    pieces : tuple of AdviceRow
+        What keeps the purpose in pieces that each have a name of their own: shares of pieces are
+        no shares of people.
     useless : tuple of AdviceRow
         What does not: the analyst is hardly better off than without the data.
     too_few : tuple of AdviceRow
@@ -37,6 +40,7 @@ class Advice:
     kind: str
     people: int
     usable: tuple[AdviceRow, ...]
+    pieces: tuple[AdviceRow, ...]
     useless: tuple[AdviceRow, ...]
     too_few: tuple[AdviceRow, ...]
 
@@ -67,7 +71,8 @@ def advise(purpose: str, people: int, kind: str = "screen") -> Advice:
         purpose,
         kind,
         people,
-        tuple(sorted((r for r in enough if r.usable), key=_order)),
+        tuple(sorted((r for r in enough if r.usable and r.names_last), key=_order)),
+        tuple(sorted((r for r in enough if r.usable and not r.names_last), key=_order)),
         tuple(sorted((r for r in enough if not r.usable), key=_order)),
         tuple(sorted((r for r in rows if r.least_people > people), key=_order)),
     )

@@ -53,7 +53,7 @@ class AdviceRow:
     metric : str
         What was measured; smaller is better.
     value, reference : float
-        The error of an analyst who has the release, and of one who has nothing. Of samples in
+        The error of an analyst who has the release, and of one who has a textbook. Of samples in
         headsets: of one who has the direction of the head and says that gaze is there, because on
         a sphere no direction is the middle and every constant one is far off.
     unit : str
@@ -70,6 +70,10 @@ class AdviceRow:
         Who attacked, and in how many splits; "strong battery, ..." where the whole battery did.
     note : str
         What must be known beside the figures: whom it needs, what it does not keep or hide.
+    raw : float or None
+        The error of raw recordings against others of the same people.
+    low, high : float or None
+        The 95 % interval of `found` over people, in per cent.
     """
 
     purpose: str
@@ -89,6 +93,9 @@ class AdviceRow:
     source: str
     tried: str = ""
     note: str = ""
+    raw: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     @property
     def share(self) -> float:
@@ -136,7 +143,8 @@ def advice_rows() -> tuple[AdviceRow, ...]:
 
 def _row(line: Mapping[str, str]) -> AdviceRow:
     numbers = {name: float(line[name]) for name in ("value", "reference")}
-    rates = {n: float(line[n]) if line[n] else None for n in ("found", "guessing")}
+    some = ("found", "guessing", "raw", "low", "high")
+    rates = {n: float(line[n]) if line[n] else None for n in some}
     texts = {f.name: line[f.name] for f in fields(AdviceRow) if f.name not in {**numbers, **rates}}
     row: dict[str, Any] = {**texts, **numbers, **rates, "least_people": int(line["least_people"])}
     return AdviceRow(**row)
