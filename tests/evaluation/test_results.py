@@ -15,7 +15,7 @@ import pytest
 
 from gazeveil.attacks.result import paired_interval, rate_result
 from gazeveil.errors import DataError, FormatError, ParameterError
-from gazeveil.evaluation.collect import spread, utility_interval
+from gazeveil.evaluation.collect import spread
 from gazeveil.evaluation.columns import RATE, mechanism_text
 from gazeveil.evaluation.results import Results, canonical, frame_of, outcomes_of
 
@@ -217,9 +217,10 @@ def compared(network: list[list[float]], others: dict[str, list[list[float]]]) -
     rows, outcomes = [], []
     for attack, repetitions in credit.items():
         rate = rate_result(RATE, float(np.mean(repetitions)), 24, 1 / 24)
-        rows.append(row(attack, rate.value, low=rate.low, high=rate.high, n=24, chance=1 / 24))
+        more = {"low": rate.low, "high": rate.high, "p_value": rate.p_value}
+        rows.append(row(attack, rate.value, n=24, chance=1 / 24, **more))
         outcomes += [
-            outcome(attack, f"p{p}", r, v)
+            outcome(attack, f"p{p}", r, v, answer=f"p{p}" if v else f"p{(p + 5) % 24}")
             for r, people in enumerate(repetitions)
             for p, v in enumerate(people)
         ]
@@ -243,9 +244,7 @@ def test_the_strongest_attacker_stands_beside_the_network_person_by_person() -> 
     assert seen["difference_high"] == pytest.approx(8 / 24 + half, abs=1e-4)
     # The same attacker is the strongest in every repetition: choosing adds nothing.
     assert seen["chosen"] == seen["value"] == pytest.approx(9 / 24)
-    assert seen["chosen_difference"] == seen["difference"]
     assert seen["called_safe"]
-    assert seen["chosen_called_safe"]
 
 
 @pytest.mark.parametrize(
@@ -257,7 +256,6 @@ def test_the_network_calls_safe_what_it_does_not_find(
 ) -> None:
     seen = compared(found_of(network, network), {"linkage": found_of(strongest, strongest)})
     assert seen["called_safe"] is called
-    assert seen["chosen_called_safe"] is called
 
 
 def test_what_choosing_adds_is_taken_away_on_other_repetitions() -> None:
@@ -266,9 +264,7 @@ def test_what_choosing_adds_is_taken_away_on_other_repetitions() -> None:
     seen = compared(found_of(1, 1), {"linkage": found_of(10, 2), "lda": found_of(2, 9)})
     assert seen["value"] == pytest.approx(6 / 24)
     assert seen["chosen"] == pytest.approx(2 / 24)
-    assert seen["called_safe"]
-    assert not seen["chosen_called_safe"]
-    assert seen["chosen_difference"] == pytest.approx(1 / 24)
+    assert seen["difference"] == pytest.approx(1 / 24)
 
 
 def test_what_the_network_calls_safe_is_counted_over_all_releases_and_cohorts() -> None:
@@ -278,10 +274,17 @@ def test_what_the_network_calls_safe_is_counted_over_all_releases_and_cohorts() 
         own = {"mechanism": mechanism}
         for attack, count in (("rbfn", 1), ("linkage", found)):
             rate = rate_result(RATE, count / 24, 24, 1 / 24)
-            more = {"low": rate.low, "high": rate.high, "n": 24, "chance": 1 / 24, "cohort": cohort}
+            more = {"p_value": rate.p_value, "n": 24, "chance": 1 / 24, "cohort": cohort}
             rows.append({**row(attack, rate.value), **more, **own})
             outcomes += [
-                outcome(attack, f"p{p}", r, float(p < count), **own)
+                outcome(
+                    attack,
+                    f"p{p}",
+                    r,
+                    float(p < count),
+                    answer=f"p{p if p < count else (p + 5) % 24}",
+                    **own,
+                )
                 for r in range(2)
                 for p in range(24)
             ]
@@ -289,15 +292,15 @@ def test_what_the_network_calls_safe_is_counted_over_all_releases_and_cohorts() 
     several = outcomes_of(outcomes).with_columns(pl.Series("cohort", cohorts))
     counts = Results(frame_of(rows), several).called_safe()
     # Unprotected gaze is no release; 2 of 24 is no better than guessing.
-    assert counts == {"releases": 3, "called_safe": 2, "chosen_called_safe": 2}
+    assert counts == {"releases": 3, "called_safe": 2}
 
 
 def test_a_comparison_without_the_network_or_with_one_repetition_says_what_it_can(
     results: Results,
 ) -> None:
     alone = compared(found_of(2), {"linkage": found_of(8)})
-    assert alone["chosen"] is alone["chosen_called_safe"] is None
-    assert alone["called_safe"]
+    # One repetition gives no verdict.
+    assert alone["chosen"] is alone["p_value"] is alone["called_safe"] is None
     rows = {r["mechanism"]: r for r in results.strongest_against().iter_rows(named=True)}
     assert (rows["fpa"]["other"], rows["fpa"]["called_safe"]) == (None, None)
     assert rows["none"]["strongest"] == "linkage"
@@ -321,15 +324,7 @@ def test_equal_values_have_equal_text_and_nan_has_none() -> None:
         canonical({"a": float("nan")})
 
 
-def test_a_utility_has_an_interval_over_repetitions_where_they_differ_and_else_over_its_parts() -> (
-    None
-):
-    low, high = utility_interval([1.0, 2.0, 3.0], [100.0, 200.0], 1)
-    assert 1.0 <= low < 2.0 < high <= 3.0
-    low, high = utility_interval([5.0, 5.0, 5.0], [0.0, 1.0, 2.0, 1.0], 1)
-    assert 4.0 <= low < 5.0 < high <= 6.0  # about the figure, with the spread of the parts
-    assert np.isnan(utility_interval([5.0], [1.0], 1)).all()
-    assert np.isnan(utility_interval([float("nan")], [1.0, 2.0], 1)).all()
+def test_a_spread_needs_two_repetitions() -> None:
     assert spread([1.0, 3.0]) == pytest.approx(2**0.5)
     assert np.isnan(spread([1.0]))
 

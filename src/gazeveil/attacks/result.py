@@ -227,11 +227,10 @@ class DealtNames:
         best = self.rates.max(axis=1)
         return float(1 + np.count_nonzero(best[1:] >= best[0] - 1e-12)) / (1 + DEALS)
 
-    def least(self) -> float:
-        """The smallest rate of the best that such answers could tell from guessing."""
-        guessed = np.sort(self.rates[1:].max(axis=1))
-        above = guessed[-math.floor(ERROR * (1 + DEALS)) :]
-        return float(above[0])
+    def guessed(self) -> float:
+        """The largest rate of the best that such answers could not tell from guessing."""
+        best = np.sort(self.rates[1:].max(axis=1))
+        return float(best[-math.floor(ERROR * (1 + DEALS))])
 
 
 def at_least(hits: int, n: int, chance: float) -> float:

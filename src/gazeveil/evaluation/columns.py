@@ -37,7 +37,7 @@ AGAINST: dict[str, pl.DataType] = {
     **dict.fromkeys((*CELL[:4], "strongest", "scenario"), pl.String()),
     **dict.fromkeys(("value", "low", "high", "chance"), pl.Float64()),
     **dict.fromkeys(("n", "tried"), pl.Int64()),
-    **dict.fromkeys(("chosen", "chosen_low", "chosen_high", "p_value", "least"), pl.Float64()),
+    **dict.fromkeys(("chosen", "chosen_low", "chosen_high", "p_value", "guessed"), pl.Float64()),
     **dict.fromkeys(("other", "other_scenario"), pl.String()),
     **dict.fromkeys(("other_value", "other_low", "other_high"), pl.Float64()),
     **dict.fromkeys(("difference", "difference_low", "difference_high"), pl.Float64()),

@@ -197,10 +197,10 @@ class Results:
             `chosen_high` are the headline: the rate of the attacker who is the strongest on all
             other repetitions (:func:`gazeveil.attacks.result.chosen_on_others`). `p_value` is that
             of the battery: how often the best of all attackers does as well where names are dealt
-            anew; `least` the smallest rate of the best that these people could show. `strongest`,
-            `scenario`, `value`, `low`, `high`, `chance`, `n` are the best of all, chosen by the
-            rates it is quoted with; `tried` is the number of attackers. `other`, `other_scenario`,
-            `other_value`, `other_low`, `other_high` are the attack to compare with, in the scenario
+            anew; `guessed` the largest rate of the best that these people could not tell from it.
+            `strongest`, `scenario`, `value`, `low`, `high`, `chance`, `n` are the best of all,
+            chosen by the rates it is quoted with; `tried` counts attackers. `other` and so on
+            (`_scenario`, `_value`, `_low`, `_high`) are the attack to compare with, in the scenario
             that is best for it. `difference`, `difference_low`, `difference_high` are the headline
             less the other, person by person (95 % over people). `called_safe` says that the other
             is no better than guessing and the battery is. Null where it was not measured: headline
@@ -455,25 +455,29 @@ def _against(
     asked = cells.get((other["attack"], other["scenario"]))
     if asked is not None:
         row |= _difference("difference", chosen, credit[asked])
-    if row.get("p_value") is not None and other["p_value"] is not None:
-        row["called_safe"] = other["p_value"] > ERROR >= row["p_value"]
+    same = {"attack": other["attack"], "scenario": other["scenario"]}
+    alone = _tested(others.filter(**same), outcomes.filter(**same), cells, pieces).get("p_value")
+    if row.get("p_value") is not None and alone is not None:
+        row["called_safe"] = alone > ERROR >= row["p_value"]
     return row
 
 
 def _tested(
     rates: pl.DataFrame, outcomes: pl.DataFrame, cells: Mapping[tuple[str, str], int], pieces: bool
 ) -> dict[str, float]:
-    """`p_value` of all attackers together, and `least`."""
+    """`p_value` of all attackers together, and `guessed`."""
     from gazeveil.attacks.result import DealtNames
 
     if pieces:
         own = rates["p_value"].drop_nulls().to_list()
         return {"p_value": min(1.0, len(own) * min(own))} if own else {}
     asked = outcomes.drop_nulls("value")
+    if asked.height == 0:
+        return {}
     who = [cells[cell] for cell in asked.select("attack", "scenario").iter_rows()]
     columns = (asked[c].to_list() for c in ("repetition", "part", "answer", "value"))
     dealt = DealtNames(who, *columns)
-    return {"p_value": dealt.p_value(), "least": dealt.least()}
+    return {"p_value": dealt.p_value(), "guessed": dealt.guessed()}
 
 
 def _credit(outcomes: pl.DataFrame) -> tuple[Floats, dict[tuple[str, str], int]]:

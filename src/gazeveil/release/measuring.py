@@ -117,8 +117,6 @@ def _attack(release: ReleaseFindings, battery: str, repetitions: int) -> dict[st
     shown = release.shown
     if shown is None:
         return None
-    over = release.headline
-    least = math.nan if over is None else over.least
     return {
         "attacker": shown.attack,
         "asked": "people",
@@ -130,7 +128,7 @@ def _attack(release: ReleaseFindings, battery: str, repetitions: int) -> dict[st
         "high": round(shown.high, 4),
         "chance": round(shown.chance, 4),
         "p_value": None if math.isnan(shown.p_value) else round(shown.p_value, 5),
-        "least": None if math.isnan(least) else math.ceil(least * shown.n - 1e-9),
+        "fewest": release.fewest,
         "scenario": shown.scenario,
         "battery": battery,
         "tried": release.tried,

@@ -78,7 +78,7 @@ def _kept(findings: Findings, release: ReleaseFindings) -> str:
 
 def results_html(results: Results) -> str:
     """Results in HTML: a bar for each release, and a table with attacker and interval."""
-    worst = results.worst_case().head(_MOST_ROWS).rows(named=True)
+    worst = [_headline(r) for r in results.strongest_against().head(_MOST_ROWS).to_dicts()]
     rows: list[tuple[str, object]] = [
         ("figures", f"{results.frame.height:,}"),
         ("could not be computed", len(results.failures)),
@@ -98,13 +98,20 @@ def results_html(results: Results) -> str:
     return card(f"Results of {name}", rows, picture, "People recognised by the strongest attacker:")
 
 
+def _headline(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with the attacker chosen on other splits in front, where there is more than one."""
+    if row["chosen"] is None:
+        return row
+    return row | {"value": row["chosen"], "low": row["chosen_low"], "high": row["chosen_high"]}
+
+
 def _name(row: dict[str, Any]) -> str:
     return mechanism_label(row["mechanism"], row["reading"] or "", row["parameters"] or "")
 
 
 def _words(row: dict[str, Any]) -> str:
     interval = "" if row["low"] is None else f" ({percent(row['low'])} to {percent(row['high'])})"
-    return f"{percent(row['value'])}{interval}, {row['attack']}, {row['scenario']}"
+    return f"{percent(row['value'])}{interval}, {row['strongest']}, {row['scenario']}"
 
 
 def _number(value: float | None) -> float:

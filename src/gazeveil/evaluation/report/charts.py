@@ -46,7 +46,7 @@ def identification(findings: Findings, folder: Path) -> Picture:
     names: dict[str, str] = {}
     for row, release in enumerate(releases):
         names |= _release_row(axes, row, release)
-    worst = [(r.label, r.worst) for r in releases if r.worst is not None]
+    worst = [(r.label, r.shown) for r in releases if r.shown is not None]
     chances = {round(w.chance, 6) for _, w in worst if math.isfinite(w.chance)}
     for chance in chances:
         axes.axvline(100 * chance, color=light("muted"), lw=1.4, ls=GUESS_DASHES, zorder=1.5)
@@ -68,9 +68,9 @@ def identification(findings: Findings, folder: Path) -> Picture:
         f" {', '.join(percent(c) for c in sorted(chances)) or 'unknown'}."
     )
     caption = (
-        f"Filled dot and bar: the {findings.strongest} and its 95 % interval over people: an upper"
-        " envelope, chosen by the rates themselves. Open square:"
-        " the papers' RBF network. Light marks: every other attacker and scenario. Dotted line:"
+        f"Filled dot and bar: the {findings.strongest}, chosen on other splits, and its 95 %"
+        " interval over people. Open square: the papers' RBF network. Light marks: every attacker"
+        " in every scenario. Dotted line:"
         " guessing. Further left is more private."
     )
     return finish(drawn, folder, "identification", alt, caption)
@@ -80,14 +80,14 @@ def _release_row(axes: Axes, row: int, release: ReleaseFindings) -> dict[str, st
     """Draw all attackers of a release; returns the marks of those that are neither the strongest
     nor the papers' own.
     """
-    worst, rbfn = release.worst, release.rbfn
+    worst, rbfn = release.shown, release.rbfn
     if worst is None:
         return {}
     names: dict[str, str] = {}
     others: dict[str, Any] = {"ms": 5, "mfc": "none", "mec": light("faint"), "mew": 1.1}
     for rate in release.rates:
         name = attack_parts(rate.attack).name
-        if rate is not worst and name != "rbfn":
+        if name != "rbfn":
             names[name] = _MARKS.get(name, "D")
             axes.plot(100 * rate.value, row, names[name], **others, zorder=2)
     if rbfn is not None:
@@ -113,7 +113,7 @@ def _identification_key(names: Mapping[str, str]) -> list[Line2D]:
 
     strongest: dict[str, Any] = {"marker": "o", "ls": "-", "lw": 2.4, "ms": 8}
     return [
-        Line2D([], [], **strongest, color=light("blue"), label="strongest one tried, 95 %"),
+        Line2D([], [], **strongest, color=light("blue"), label="chosen on other splits, 95 %"),
         Line2D([], [], color=light("muted"), lw=1.4, ls=GUESS_DASHES, label="guessing"),
         mark("s", 7, light("paper"), light("ink"), "RBF network (papers)"),
         *(

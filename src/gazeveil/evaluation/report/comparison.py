@@ -18,8 +18,8 @@ class Headline:
         Rate of whoever is the strongest on the other repetitions, with its interval over people.
     p_value : float
         How often the best of all attackers does as well where names are dealt anew.
-    least : float
-        The smallest rate of the best that these people could show.
+    guessed : float
+        The largest rate of the best that these people could not tell from guessing.
     other_value : float
         Rate of the RBF network at its best.
     difference, difference_low, difference_high : float
@@ -33,7 +33,7 @@ class Headline:
     chosen_low: float
     chosen_high: float
     p_value: float
-    least: float
+    guessed: float
     other_value: float
     difference: float
     difference_low: float

@@ -160,13 +160,14 @@ class ReleaseFindings:
         return self.shown is None or math.isnan(self.shown.p_value)
 
     @property
-    def least(self) -> str:
-        """What these people could show, in words; empty where it is not known."""
+    def fewest(self) -> int | None:
+        """The fewest people of whom recognition can be told from guessing, which may be more than
+        there are; None where it is not known.
+        """
         over = self.headline
-        if over is None or self.shown is None or not math.isfinite(over.least):
-            return ""
-        fewest = max(1, math.ceil(over.least * self.shown.n - 1e-9))
-        return f"with {self.shown.n} people fewer than {fewest} cannot be told from guessing"
+        if over is None or self.shown is None or not math.isfinite(over.guessed):
+            return None
+        return math.floor(over.guessed * self.shown.n + 1e-9) + 1
 
     @property
     def text(self) -> str:

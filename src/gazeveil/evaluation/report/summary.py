@@ -74,7 +74,13 @@ def _verdict(release: ReleaseFindings) -> str:
         return "; one repetition gives no verdict"
     if release.recognised:
         return ""
-    return ": no better than guessing" + (f" ({release.least})" if release.least else "")
+    people = 0 if release.shown is None else release.shown.n
+    if release.fewest is None:
+        return ": no better than guessing"
+    if release.fewest > people:
+        return "; so few people cannot show whether that is better than guessing"
+    few = f"with {people} people fewer than {release.fewest} cannot be told from it"
+    return f": no better than guessing ({few})"
 
 
 def measured(release: ReleaseFindings) -> str:

@@ -134,7 +134,7 @@ def dominated(findings: Findings, utility: str, metric: str) -> tuple[Dominated,
 
 
 def _rate_of(release: ReleaseFindings) -> float:
-    return math.inf if release.worst is None else release.worst.value
+    return math.inf if release.shown is None else release.shown.value
 
 
 def _clearly(findings: Findings, first: Point, second: Point) -> bool:
@@ -183,8 +183,8 @@ def _points(
     points = []
     for release in findings.attacked if only is None else (only,):
         measure = release.measure(utility, metric)
-        if measure is not None and release.worst is not None and math.isfinite(measure.value):
-            points.append((release, measure, release.worst))
+        if measure is not None and release.shown is not None and math.isfinite(measure.value):
+            points.append((release, measure, release.shown))
     return points
 
 

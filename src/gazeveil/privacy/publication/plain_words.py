@@ -121,9 +121,10 @@ def attack_in_words(attack: Part, who: str = "people") -> Iterator[str]:
     )
     if attack.get("p_value") is None:
         yield "One test release gives no verdict: repeat it."
-    elif attack.get("least") is not None:
-        few = f"fewer than {attack['least']} cannot be told from chance"
-        yield f"With {attack['people']} {who} {few}."
+    elif attack.get("fewest") is not None:
+        few = int(str(attack["fewest"]))
+        some = f"fewer than {few}" if few <= int(str(attack["people"])) else "all of them"
+        yield f"With {attack['people']} {who} {some} cannot be told from chance."
     files = attack.get("files")
     if isinstance(files, Mapping):
         yield (

@@ -1,0 +1,149 @@
+"""Figures that a referee accepts: who counts as recognised, intervals of real people's rates, both
+anchors of an analysis, and what the certificate says of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gazeveil
+from gazeveil.attacks.result import DealtNames, people_interval
+from gazeveil.evaluation.columns import RATE
+from gazeveil.evaluation.report.findings import Findings
+from gazeveil.evaluation.report.sections import inferences
+from gazeveil.evaluation.report.summary import baseline_sentence, verdict
+from gazeveil.evaluation.results import Results, frame_of
+from gazeveil.privacy.publication.plain_words import analysis_in_words, attack_in_words
+from gazeveil.release.advice import advice_rows, advise
+from gazeveil.release.measuring import measure
+from tests.support.recordings import real_cohort
+
+
+@pytest.fixture(scope="module")
+def study() -> Results:
+    """24 people of GazeCom whose tables are averaged over four."""
+    return gazeveil.evaluate(
+        real_cohort("gazecom"), ["k-same-select:k=4"], ["linkage", "rbfn"], repetitions=3
+    )
+
+
+def asked(results: Results, mechanism: str) -> pl.DataFrame:
+    return results.outcomes.filter(
+        (pl.col("metric") == RATE)
+        & (pl.col("mechanism") == mechanism)
+        & pl.col("part").is_not_null()
+    )
+
+
+def test_averages_of_four_are_called_recognised(study: Results) -> None:
+    """The rounded mean of three splits was tested as one binomial, and called this guessing."""
+    row = study.strongest_against().filter(mechanism="k-same-select").row(0, named=True)
+    assert row["p_value"] <= 0.001
+    release = Findings(study).protected[0]
+    assert release.recognised
+    assert "of 24" in verdict(release)
+    assert "p < 0.001" in verdict(release)
+
+
+def test_names_dealt_anew_alarm_one_time_in_twenty(study: Results) -> None:
+    """Answers of real attackers about people whose names are dealt: 200 null studies, seeded."""
+    outcomes = asked(study, "k-same-select")
+    cells = outcomes.select(pl.struct("attack", "scenario").rank("dense")).to_series() - 1
+    people = sorted(set(outcomes["part"].to_list()))
+    rng = np.random.default_rng(3)
+    alarms = 0
+    for _ in range(200):
+        dealt = dict(zip(people, rng.permutation(people).tolist(), strict=True))
+        part = [dealt[p] for p in outcomes["part"].to_list()]
+        answer = outcomes["answer"].to_list()
+        credit = [
+            v if a is None else float(a == p)
+            for v, a, p in zip(outcomes["value"].to_list(), answer, part, strict=True)
+        ]
+        names = DealtNames(cells.to_list(), outcomes["repetition"].to_list(), part, answer, credit)
+        alarms += names.p_value() <= 0.05
+    assert 0.01 <= alarms / 200 <= 0.08
+
+
+@pytest.mark.parametrize("attack", ["linkage", "rbfn"])
+@pytest.mark.parametrize("mechanism", ["none", "k-same-select"])
+def test_intervals_hold_the_rate_of_cohorts_drawn_from_real_people(
+    study: Results, mechanism: str, attack: str
+) -> None:
+    """2,000 cohorts of 24 drawn from these people, seeded."""
+    shares = (
+        asked(study, mechanism)
+        .filter((pl.col("attack") == attack) & (pl.col("scenario") != "raw/private"))
+        .group_by("part")
+        .agg(pl.col("value").mean())["value"]
+        .to_numpy()
+    )
+    if len(shares) == 0 or shares.min() == shares.max():
+        pytest.skip("everybody is found alike: there is nothing to draw")
+    rng = np.random.default_rng(7)
+    held = 0
+    for _ in range(2000):
+        low, high = people_interval(rng.choice(shares, 24))
+        held += low <= shares.mean() <= high
+    assert 0.93 <= held / 2000 <= 0.995
+
+
+def test_both_anchors_stand_beside_an_analysis() -> None:
+    people = gazeveil.simulate(6, 4, 8.0, 120.0, seed=3)
+    results = gazeveil.evaluate(
+        people, ["gaussian:sigma_deg=1"], [], ["density", "events"], repetitions=1
+    )
+    raw = results.frame.filter(mechanism="none")
+    for metric in ("jsd", "fixation_duration_wasserstein_s"):
+        row = raw.filter(metric=metric).row(0, named=True)
+        assert row["value"] > 0, metric  # halves of the recordings differ
+        assert row["chance"] > row["value"], metric  # and less than from a textbook
+        assert row["low"] < row["value"] < row["high"]
+
+
+def test_the_certificate_says_how_many_tests_what_chance_is_and_what_so_few_people_show() -> None:
+    people = gazeveil.simulate(6, 3, 6.0, 100.0, seed=2)
+    noise = gazeveil.mechanism("gaussian", sigma_deg=4)
+    files = gazeveil.protect(people, noise, seed=1).data
+    found = measure(people, noise, "quick", ("events",), 2, executor=1, files=files)
+    sentences = list(attack_in_words(found["attack"], "participants"))
+    assert sentences[0].startswith("In 2 test releases made like this one, the strongest of 2")
+    assert "of 6 participants (95 %: " in sentences[0]
+    assert "; chance 1)" in sentences[0]
+    assert sentences[1].startswith("With 6 participants fewer than ")
+    assert sentences[2].startswith("In the published files themselves it recognised")
+    words = [analysis_in_words(row) for row in found["utility"]["analyses"]]
+    assert all("raw against raw" in w and "without the data" in w for w in words)
+    once = measure(people, noise, "quick", (), 1, executor=1)
+    assert "no verdict" in list(attack_in_words(once["attack"]))[1]
+
+
+def test_one_repetition_gives_no_verdict_and_one_sitting_is_said() -> None:
+    people = gazeveil.simulate(6, 3, 6.0, 100.0, seed=2)
+    found = Findings(gazeveil.evaluate(people, ["temporal:K=2"], ["linkage"], repetitions=1))
+    assert found.protected[0].undecided
+    assert not found.protected[0].recognised
+    assert "one repetition gives no verdict" in verdict(found.protected[0])
+    assert "in the same sitting" in baseline_sentence(found)
+
+
+def test_an_interval_that_begins_at_nothing_is_shown() -> None:
+    cell = {"mechanism": "gaussian", "scenario": "raw/private", "attack": "attributes"}
+    row = {**cell, "metric": "r2", "value": 0.1, "low": 0.0, "high": 0.3}
+    assert "(0 to 0.3)" in inferences(Findings(Results(frame_of([row]))))
+
+
+def test_advice_stands_between_two_anchors_and_pieces_stand_apart() -> None:
+    rows = [r for r in advice_rows() if r.purpose in ("maps", "events") and r.raw is not None]
+    assert rows
+    assert all(r.raw < r.reference for r in rows if r.raw is not None)
+    # A textbook's curve and not "every fixation lasts 0.25 s", whose error is 0.168 s.
+    screen = next(r for r in rows if (r.purpose, r.kind) == ("events", "screen"))
+    assert screen.reference < 0.1
+    advice = advise("maps", 24)
+    assert all(r.names_last for r in advice.usable)
+    assert not any(r.names_last for r in advice.pieces)
+    assert advice.pieces
+    assert all(r.low is not None for r in (*advice.usable, *advice.pieces) if r.fully_attacked)
