@@ -250,7 +250,7 @@ def answers_of_guessers(rng: np.random.Generator, people: int, attackers: int) -
             own = rng.choice(names, people, p=liked)
             given = np.where(rng.random(people) < 0.6, said, own)
             rows += [
-                (attacker, split, names[i], given[i], float(given[i] == names[i]))
+                (attacker, split, names[i], (given[i],), float(given[i] == names[i]))
                 for i in range(people)
             ]
     return [list(column) for column in zip(*rows, strict=True)]
@@ -272,17 +272,27 @@ def test_many_small_rates_of_one_attacker_are_told_from_guessing() -> None:
         for i, name in enumerate(names):
             right = (i + split) % 24 < 3
             other = names[(i + 1 + int(rng.integers(22))) % 24]
-            rows.append((0, split, name, name if right else other, float(right)))
+            rows.append((0, split, name, (name if right else other,), float(right)))
     dealt = DealtNames(*(list(column) for column in zip(*rows, strict=True)))
     assert dealt.rates[0, 0] == pytest.approx(9 / 72)
     assert dealt.p_value() < 0.01
     assert 1 / 24 < dealt.guessed() < 9 / 72
 
 
-def test_a_guess_among_several_names_counts_the_same_under_every_deal() -> None:
-    dealt = DealtNames([0, 0], [0, 0], ["a", "b"], [None, None], [0.5, 0.5])
+def test_a_guess_among_all_counts_the_same_under_every_deal() -> None:
+    dealt = DealtNames([0, 0], [0, 0], ["a", "b"], [(), ()], [0.5, 0.5])
     assert (dealt.rates == 0.5).all()
     assert dealt.p_value() == 1.0
+
+
+def test_groups_that_are_told_apart_are_not_guessing() -> None:
+    """Averages over four: nobody is told from three others, and groups are told from groups."""
+    names = [f"p{i}" for i in range(24)]
+    groups = [tuple(names[i - i % 4 : i - i % 4 + 4]) for i in range(24)]
+    dealt = DealtNames([0] * 24, [0] * 24, names, groups, [0.25] * 24)
+    assert dealt.rates[0, 0] == pytest.approx(1 / 4)
+    assert dealt.rates[1:].mean() == pytest.approx(1 / 24, abs=0.005)
+    assert dealt.p_value() < 0.001
 
 
 def test_equal_shares_are_no_certainty() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.result import DealtNames, people_interval
-from gazeveil.evaluation.columns import RATE
+from gazeveil.evaluation.columns import BETWEEN, RATE
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.report.sections import inferences
 from gazeveil.evaluation.report.summary import baseline_sentence, verdict
@@ -57,12 +57,10 @@ def test_names_dealt_anew_alarm_one_time_in_twenty(study: Results) -> None:
     for _ in range(200):
         dealt = dict(zip(people, rng.permutation(people).tolist(), strict=True))
         part = [dealt[p] for p in outcomes["part"].to_list()]
-        answer = outcomes["answer"].to_list()
-        credit = [
-            v if a is None else float(a == p)
-            for v, a, p in zip(outcomes["value"].to_list(), answer, part, strict=True)
-        ]
-        names = DealtNames(cells.to_list(), outcomes["repetition"].to_list(), part, answer, credit)
+        said = outcomes["tied"].fill_null(outcomes["answer"]).fill_null("").to_list()
+        answers = [s.split(BETWEEN) if s else () for s in said]
+        when, credit = outcomes["repetition"].to_list(), outcomes["value"].to_list()
+        names = DealtNames(cells.to_list(), when, part, answers, credit)
         alarms += names.p_value() <= 0.05
     assert 0.01 <= alarms / 200 <= 0.08
 

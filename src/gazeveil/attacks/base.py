@@ -71,11 +71,12 @@ class Scores:
             dtype=np.float64,
         )
 
-    def answers(self) -> tuple[str | None, ...]:
-        """Whom each probe is taken for; None where several people score best, which is a guess."""
+    def answers(self) -> tuple[tuple[str, ...], ...]:
+        """Whom each probe is taken for: those who score best; nobody where all score the same."""
         values = np.where(np.isnan(self.values), -np.inf, self.values)
         best = values == values.max(axis=1, keepdims=True)
-        return tuple(self.known[int(np.argmax(r))] if r.sum() == 1 else None for r in best)
+        names = np.array(self.known)
+        return tuple(() if row.all() else tuple(names[row].tolist()) for row in best)
 
     def genuine_and_impostor(self) -> tuple[Floats, Floats]:
         """Scores of people against themselves, and against all others."""

@@ -184,13 +184,14 @@ class DealtNames:
     ----------
     attacker : sequence of int
         Who answered, 0 to the number of attackers less one.
-    person, answer : sequence of str
-        About whom, and whom it named; None where it named nobody.
-    credit : sequence of float
-        What the answer counts. A guess among several names is nobody's: it counts the same under
-        every deal.
     repetition : sequence of int
         In which repetition; repetitions weigh the same.
+    person : sequence of str
+        About whom.
+    answers : sequence of sequence of str
+        Whom it named; several where they score the same, of whom each gets its share.
+    credit : sequence of float
+        What an answer without a name counts, under every deal.
     """
 
     def __init__(
@@ -198,23 +199,26 @@ class DealtNames:
         attacker: Sequence[int],
         repetition: Sequence[int],
         person: Sequence[str],
-        answer: Sequence[str | None],
+        answers: Sequence[Sequence[str]],
         credit: Sequence[float],
     ) -> None:
         who, when = np.asarray(attacker, dtype=np.int64), np.asarray(repetition, dtype=np.int64)
         place = {name: i for i, name in enumerate(sorted(set(person)))}
-        asked = np.array([place[name] for name in person], dtype=np.int64)
-        named = np.array([-1 if a is None else place.get(a, -2) for a in answer], dtype=np.int64)
+        several = np.array([len(names) for names in answers], dtype=np.int64)
         count = int(who.max()) + 1
         cell = when * count + who
         size = np.bincount(cell)
         rounds = np.bincount(np.flatnonzero(size) % count, minlength=count)
         weight = 1.0 / (size[cell] * rounds[who])
-        tied = named == -1
-        own = np.asarray(credit, dtype=np.float64)
-        fixed = np.bincount(who, weights=np.where(tied, weight * own, 0.0), minlength=count)
-        order = np.argsort(who[~tied], kind="stable")
-        who, asked, named, weight = (v[~tied][order] for v in (who, asked, named, weight))
+        own = np.where(several == 0, weight * np.asarray(credit, dtype=np.float64), 0.0)
+        fixed = np.bincount(who, weights=own, minlength=count)
+        # One entry for each name, those of an attacker together.
+        order = np.repeat(np.arange(len(who)), several)
+        named = np.array([place.get(n, -1) for names in answers for n in names], dtype=np.int64)
+        sort = np.argsort(who[order], kind="stable")
+        order, named = order[sort], named[sort]
+        asked = np.array([place[person[i]] for i in order.tolist()], dtype=np.int64)
+        who, weight = who[order], (weight / np.maximum(several, 1))[order]
         present, first = np.unique(who, return_index=True)
         self.rates = np.tile(fixed, (DEALS + 1, 1))
         given, step = _deals(len(place)), max(1, _CHUNK // max(1, len(who)))
@@ -258,13 +262,13 @@ def identification(scores_per_repetition: Sequence[Scores]) -> AttackResult:
     people = sorted({p for s in repetitions for p in s.probes})
     place = {p: i for i, p in enumerate(people)}
     credit = np.full((len(people), len(repetitions)), np.nan)
-    asked: list[tuple[int, str, str | None, float]] = []
+    asked: list[tuple[int, str, tuple[str, ...], float]] = []
     for column, s in enumerate(repetitions):
         own = s.credit()
         credit[[place[p] for p in s.probes], column] = own
         asked += zip([column] * len(own), s.probes, s.answers(), own.tolist(), strict=True)
-    when, person, answer, credited = zip(*asked, strict=True)
-    dealt = DealtNames([0] * len(asked), when, person, answer, credited)
+    when, person, answers, credited = zip(*asked, strict=True)
+    dealt = DealtNames([0] * len(asked), when, person, answers, credited)
     chance = float(np.mean([1 / len(s.known) for s in repetitions]))
     protocol = f"mean of {len(repetitions)} repetitions, interval over people"
     return share_result("identification_rate", credit, chance, protocol, dealt.p_value())

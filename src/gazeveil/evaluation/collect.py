@@ -14,7 +14,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.attacks.result import AttackResult, DealtNames, mean_interval, share_result
-from gazeveil.evaluation.columns import BOUND, DEALT, NONE, RATE
+from gazeveil.evaluation.columns import BETWEEN, BOUND, DEALT, NONE, RATE
 from gazeveil.evaluation.plan import Cell, StudyPlan
 from gazeveil.evaluation.results import Examples, Results, frame_of, outcomes_of
 from gazeveil.evaluation.store import Content
@@ -225,7 +225,7 @@ def _dealt_p(contents: Sequence[tuple[int, Content]]) -> float:
 def _names(contents: Sequence[tuple[int, Content]]) -> DealtNames:
     """The answers of one attacker, with names to be dealt anew."""
     when = [r for r, c in contents for _ in c["people"]]
-    answers = ([v for _, c in contents for v in c[n]] for n in ("people", "answer", "credit"))
+    answers = ([v for _, c in contents for v in c[n]] for n in ("people", "answers", "credit"))
     return DealtNames([0] * len(when), when, *answers)
 
 
@@ -241,15 +241,18 @@ def _credit_of(contents: Sequence[tuple[int, Content]]) -> Floats:
 
 def _attack_parts(contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:
     for repetition, c in contents:
-        for person, credit, answer, beaten in zip(
-            c["people"], c["credit"], c["answer"], c["beaten_by"], strict=True
+        # Pieces of one person have one name, or none, that they are taken for most.
+        named = c.get("answers") or [[a] if a else [] for a in c["answer"]]
+        for person, credit, names, beaten in zip(
+            c["people"], c["credit"], named, c["beaten_by"], strict=True
         ):
             yield {
                 "metric": BOUND if c.get("bound") else RATE,
                 "repetition": repetition,
                 "part": person,
                 "value": credit,
-                "answer": answer,
+                "answer": names[0] if len(names) == 1 else None,
+                "tied": BETWEEN.join(names) if len(names) > 1 else None,
                 "beaten_by": beaten,
             }
 

@@ -29,7 +29,11 @@ OUTCOMES: dict[str, pl.DataType] = {
     "value": pl.Float64(),
     "answer": pl.String(),
     "beaten_by": pl.Int64(),
+    "tied": pl.String(),
 }
+
+#: Between names that score the same, in the column `tied`; no name holds it.
+BETWEEN = "\x1f"
 
 #: Columns of :meth:`gazeveil.evaluation.results.Results.strongest_against`, in order.
 AGAINST: dict[str, pl.DataType] = {

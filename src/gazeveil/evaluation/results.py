@@ -24,6 +24,7 @@ from gazeveil.arrays import Floats
 from gazeveil.errors import DataError, FormatError
 from gazeveil.evaluation.columns import (
     AGAINST,
+    BETWEEN,
     CELL,
     DEALT,
     FRAME,
@@ -75,7 +76,10 @@ class Results:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frame", _as("frame", self.frame, FRAME))
-        object.__setattr__(self, "outcomes", _as("outcomes", self.outcomes, OUTCOMES))
+        outcomes = self.outcomes
+        if "tied" not in outcomes.columns:  # of an earlier version
+            outcomes = outcomes.with_columns(tied=pl.lit(None, pl.String))
+        object.__setattr__(self, "outcomes", _as("outcomes", outcomes, OUTCOMES))
         object.__setattr__(self, "guarantees", tuple(dict(g) for g in self.guarantees))
 
     def __repr__(self) -> str:
@@ -475,8 +479,9 @@ def _tested(
     if asked.height == 0:
         return {}
     who = [cells[cell] for cell in asked.select("attack", "scenario").iter_rows()]
-    columns = (asked[c].to_list() for c in ("repetition", "part", "answer", "value"))
-    dealt = DealtNames(who, *columns)
+    repetition, part, value = (asked[c].to_list() for c in ("repetition", "part", "value"))
+    said = asked["tied"].fill_null(asked["answer"]).fill_null("").to_list()
+    dealt = DealtNames(who, repetition, part, [s.split(BETWEEN) if s else () for s in said], value)
     return {"p_value": dealt.p_value(), "guessed": dealt.guessed()}
 
 

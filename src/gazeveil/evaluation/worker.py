@@ -325,7 +325,7 @@ def _people(scores: Scores, seed: int) -> Content:
         "people": list(scores.probes),
         "credit": scores.credit().tolist(),
         "matching_rate": float(matching_credit(scores, seed).mean()),
-        "answer": list(scores.answers()),
+        "answers": [list(names) for names in scores.answers()],
         "beaten_by": [b if p in known else None for p, b in zip(scores.probes, above, strict=True)],
         **_over_scores(scores),
     }
