@@ -60,7 +60,7 @@ def test_the_demo_ends_with_a_report_and_pictures(folder: Path) -> None:
         "dpgazesynth-one-report",
         "demographics",
         "refuted",
-        "of 5 attackers tried (quick battery and 3 more)",
+        "of 5 attackers (quick battery and 3 more)",
         "attacks with the quick battery and three more attackers, to be short",
     ):
         assert words in page, words

@@ -80,7 +80,7 @@ def test_the_whole_road_in_one_verb(
     certificate = json.loads((out / "PRIVACY.json").read_text())
     assert certificate["attack"] == figures["attack"]
     page = (out / "PRIVACY.md").read_text()
-    assert f"{figures['attack']['found']} of 6 people" in page
+    assert f"{figures['attack']['found']} of 6 participants" in page
     copy = gazeveil.read(out)
     assert {r.rate_hz for r in copy} == {100.0}
     assert len({len(r) for r in copy}) == 1

@@ -4,6 +4,7 @@ yes to every question, and none of them in the release; without a yes nothing is
 
 from __future__ import annotations
 
+import gzip
 import json
 import pickle
 import tomllib
@@ -117,6 +118,8 @@ def texts_of(folder: Path) -> Iterator[str]:
             yield pl.read_parquet(path).write_csv()
         elif path.is_file():
             data = path.read_bytes()
+            # Compressed bytes may look like any three letters.
+            data = gzip.decompress(data) if path.suffix == ".gz" else data
             yield from (data.decode(code, "replace") for code in ("utf-8", "utf-16-le", "latin-1"))
             yield data.decode("unicode_escape", "replace")
 

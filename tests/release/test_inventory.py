@@ -10,7 +10,7 @@ import pytest
 
 from gazeveil.errors import FormatError
 from gazeveil.release.inventory import KINDS, inventory
-from gazeveil.release.inventory.notes import kind_of, name_pattern, spots
+from gazeveil.release.inventory.finding import kind_of, name_pattern, spots
 from tests.support import identifiers
 from tests.support.recordings import real
 

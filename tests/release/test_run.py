@@ -38,8 +38,7 @@ from gazeveil.release.publishing import Watcher, publish
 from gazeveil.release.recipe import Recipe
 from gazeveil.release.run import begun_names, check_out, clean
 from gazeveil.release.work.folder import WorkFolder
-from gazeveil.release.work.journal import JournalHead, begin_journal, read_journal
-from gazeveil.release.work.task import packed
+from gazeveil.release.work.journal import JournalHead, begin_journal, packed, read_journal
 from tests.release.running import written
 from tests.support import command_line
 

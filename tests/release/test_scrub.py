@@ -25,7 +25,7 @@ from gazeveil.cli.main import app
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.gaze.recording import Recording
 from gazeveil.release.inventory import inventory
-from gazeveil.release.inventory.notes import PLAIN, spots
+from gazeveil.release.inventory.finding import PLAIN, spots
 from gazeveil.release.scrub import PAGE, scrub
 from gazeveil.release.scrub.cells import midpoint, scrubbed_document
 from gazeveil.release.scrub.job import NEUTRAL_S, ScrubJob

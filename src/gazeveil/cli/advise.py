@@ -35,7 +35,7 @@ def command(
     """Give advice."""
     from gazeveil.release.advice import PURPOSES, advise
     from gazeveil.release.advice.pages import as_dict, attack, kept, notes
-    from gazeveil.release.advice.ranking import command_of
+    from gazeveil.release.advice.rows import command_of
 
     advice = advise(purpose, people, kind)
     kinds = {"one name for each person": advice.usable, "a name for each piece": advice.pieces}

@@ -43,7 +43,7 @@ def show(results: Results) -> None:
 
 def say_called_safe(results: Results) -> None:
     """Print how many releases of all parts the RBF network alone would have called safe."""
-    from gazeveil.evaluation.report.comparison import strongest_of
+    from gazeveil.evaluation.report.findings import strongest_of
 
     counts = results.called_safe()
     if not counts["releases"]:

@@ -239,7 +239,7 @@ def _compared(
     recipe: Recipe, presets: list[str], cohort: Cohort, watcher: Watcher
 ) -> list[dict[str, Any]]:
     """The table of several protections."""
-    from gazeveil.release.comparing import compare
+    from gazeveil.release.publishing import compare
 
     rows = compare(recipe, presets, cohort, watcher)
     analyses = {a["analysis"]: a for row in rows for a in row.get("analyses", ())}

@@ -122,7 +122,8 @@ class Results:
         the mechanism.
         """
         keys = ["cohort", *(c for c in CELL if c != "scenario")]
-        misleading = (pl.col("scenario") == ONE_RELEASE) & ~self._independent
+        shared = ~pl.col("mechanism").is_in(self.independent)
+        misleading = (pl.col("scenario") == ONE_RELEASE) & shared
         best = self.strongest().sort(
             misleading, "value", "scenario", descending=[False, True, False]
         )
@@ -217,7 +218,7 @@ class Results:
         rows = []
         for worst in self.worst_case().iter_rows(named=True):
             own, asked, pieces = (
-                _of_release(f, worst, self._independent) for f in (rates, outcomes, dealt)
+                _of_release(f, worst, self.independent) for f in (rates, outcomes, dealt)
             )
             rows.append(_against(worst, own, asked, attack, pieces.height > 0))
         return pl.DataFrame(rows, schema=AGAINST)
@@ -238,10 +239,10 @@ class Results:
         return {"releases": rows.height, "called_safe": int(rows["called_safe"].sum())}
 
     @property
-    def _independent(self) -> pl.Expr:
-        """Whether both parts of one release have noise of their own."""
+    def independent(self) -> tuple[str, ...]:
+        """Mechanisms of whose releases two parts have noise of their own."""
         named = self.study.get("independent")
-        return pl.col("mechanism").is_in(named if isinstance(named, list) else [])
+        return tuple(named) if isinstance(named, list) else ()
 
     def _rates(self) -> pl.DataFrame:
         """The rows of rates that were measured."""
@@ -419,12 +420,14 @@ def canonical(value: object) -> str:
 
 
 def _of_release(
-    frame: pl.DataFrame, release: Mapping[str, object], independent: pl.Expr
+    frame: pl.DataFrame, release: Mapping[str, object], independent: tuple[str, ...]
 ) -> pl.DataFrame:
     """The rows about one release that count for its worst case."""
     keys = [c for c in ("cohort", *CELL[:4]) if c in frame.columns]
     own = frame.filter(*(pl.col(c).fill_null("") == (release[c] or "") for c in keys))
-    counted = own.filter((pl.col("scenario") != ONE_RELEASE) | independent)
+    if release["mechanism"] in independent:
+        return own
+    counted = own.filter(pl.col("scenario") != ONE_RELEASE)
     return counted if counted.height else own
 
 

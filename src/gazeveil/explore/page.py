@@ -8,7 +8,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from gazeveil.evaluation.report.theme import STYLE
+from gazeveil.evaluation.report.page import STYLE
 
 _WEB = Path(__file__).with_name("web")
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from gazeveil.evaluation.report.theme import STYLE
+from gazeveil.evaluation.report.page import STYLE
 from gazeveil.evaluation.results import Results
 from gazeveil.papers.comparison.failures import reason_lines
 from gazeveil.papers.comparison.grading import is_absent, summary

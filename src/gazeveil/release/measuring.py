@@ -149,8 +149,6 @@ def _of_files(
     """
     if files is None:
         return None
-    independent = mechanism.noise_unit == "recording"
-    split = "stimulus" if len(cohort.stimuli) > 1 else "halves"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CopyWarning)
@@ -159,8 +157,8 @@ def _of_files(
                 files,
                 (battery,),
                 repetitions=repetitions,
-                split=split,
-                independent=independent,
+                split="stimulus" if len(cohort.stimuli) > 1 else "halves",
+                independent=mechanism.noise_unit == "recording",
             )
             found = Findings(run(study, None, executor)).protected
     except GazeveilError:

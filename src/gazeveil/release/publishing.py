@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from gazeveil import checks
@@ -29,6 +30,7 @@ from gazeveil.privacy.publication.certificate import Description, write_certific
 from gazeveil.privacy.publication.identities.key_file import check_key_file, raw_names, write_key
 from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen, charged
 from gazeveil.privacy.publication.outputs.registry import output
+from gazeveil.privacy.publication.plain_words import found_in_words
 from gazeveil.privacy.publication.protecting import channels_of, check_clock, protected
 from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.signing import SigningKey
@@ -40,7 +42,7 @@ from gazeveil.release.inventory import inventory
 from gazeveil.release.measuring import USUAL_UTILITIES, measure
 from gazeveil.release.plan import ReleasePlan, plan_of, planned_promise
 from gazeveil.release.public_table import feature_table
-from gazeveil.release.recipe import Recipe, with_choices
+from gazeveil.release.recipe import Recipe, preset, with_choices
 from gazeveil.release.run import Running, begun, interrupted_names, run
 from gazeveil.release.stop_sign import OpenQuestion, open_questions, refuse
 
@@ -347,3 +349,37 @@ class _Job:
         if recipe.choices.key_file is not None:
             write_key(recipe.choices.key_file, names)
         return Published(self.out, description, measured)
+
+
+def compare(
+    recipe: Recipe, presets: Sequence[str], cohort: Cohort, watcher: Watcher
+) -> list[dict[str, Any]]:
+    """What each preset gives, with the other choices of a recipe: its name, what it promises, who
+    was recognised and which analyses still work, or why it cannot be done.
+    """
+    mechanisms = {name: preset(name).mechanism for name in presets}
+    rows: list[dict[str, Any]] = []
+    with TemporaryDirectory(prefix="gazeveil-compare-") as scratch:
+        for name, mechanism in mechanisms.items():
+            watcher.say("compare", f"{name}: {mechanism}")
+            # What was asked once is answered, and the steps of a scratch release are nobody's.
+            quiet = replace(watcher, say=lambda step, sentence: None)
+            tried = replace(recipe, mechanism=mechanism)
+            try:
+                done = publish(tried, cohort, Path(scratch) / name, quiet)
+            except GazeveilError as error:
+                rows.append({"preset": name, "refused": str(error)})
+                continue
+            attack, utility = (done.measured.get(n) for n in ("attack", "utility"))
+            promise = done.description.guarantee
+            rows.append(
+                {
+                    "preset": name,
+                    "promise": f"{promise.definition}, {promise.status}",
+                    "recognised": "not attacked" if attack is None else found_in_words(attack),
+                    "attack": attack,
+                    "analyses": [] if utility is None else utility["analyses"],
+                }
+            )
+            watcher = replace(watcher, ask=lambda questions: None)
+    return rows

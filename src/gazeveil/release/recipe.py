@@ -261,9 +261,10 @@ _ALL = (
     ReleasePreset(
         "public-events",
         "event-synth-pd:k=4,gamma=4",
-        "events",
+        "teaching",
         8,
-        "drawn recordings whose fixations and saccades are as those of the people",
+        "drawn recordings whose maps and saccades are nearer to those of the people than a"
+        " textbook's; how long fixations last is hardly",
     ),
     ReleasePreset(
         "public-samples",

@@ -16,7 +16,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import read_certificate
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.piece_files import makes_pieces, piece_alignment, viewers_of
+from gazeveil.privacy.publication.part import makes_pieces, piece_alignment, viewers_of
 from gazeveil.privacy.publication.plain_words import found_in_words, person_in_words
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.publication.writing import write_publication
@@ -132,6 +132,6 @@ def test_a_person_is_all_pieces() -> None:
 
 def test_an_attack_on_pieces_is_told_in_pieces() -> None:
     attack = {"found": 2, "people": 24, "guessing": 1, "rate": 0.0712, "chance": 0.0417}
-    assert found_in_words(attack) == "2 of 24 people; guessing finds 1"
+    assert found_in_words(attack) == "2 of 24 people (chance 1)"
     told = found_in_words({**attack, "asked": "pieces"})
-    assert told == "the person of 7.1 % of all pieces; guessing finds 4.2 %"
+    assert told == "the person of 7.1 % of all pieces (chance 4.2 %)"

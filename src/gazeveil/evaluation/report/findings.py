@@ -13,15 +13,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import polars as pl
 
 from gazeveil.attacks.result import ERROR
 from gazeveil.evaluation.columns import CELL, NONE, ONE_RELEASE, RATE, mechanism_text
-from gazeveil.evaluation.report.comparison import Headline, headline_of, number_of, strongest_of
 from gazeveil.evaluation.report.labels import attack_parts, mechanism_label, share
 from gazeveil.plot.inks import SERIES
 from gazeveil.utility.base import NO_FIXATION
@@ -302,17 +301,11 @@ class Findings:
                     tuple(_preferred(used.get(key, []))),
                     promises.get(mechanism_text(*key[:3]), {}),
                     self.battery,
-                    key[0] in self.independent,
+                    key[0] in self.results.independent,
                     compared.get(key),
                 )
             )
         return tuple(releases)
-
-    @property
-    def independent(self) -> tuple[str, ...]:
-        """Mechanisms of whose releases two parts have noise of their own."""
-        named = self.study.get("independent")
-        return tuple(named) if isinstance(named, list) else ()
 
     @property
     def battery(self) -> str:
@@ -466,3 +459,59 @@ def _preferred(measures: list[Measure]) -> Iterable[Measure]:
     # In the order the results have them.
     wanted = set(map(id, chosen.values()))
     return [m for m in measures if id(m) in wanted]
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What stands over a release; rates are fractions of 1, NaN where they were not measured.
+
+    Parameters
+    ----------
+    chosen, chosen_low, chosen_high : float
+        Rate of whoever is the strongest on the other repetitions, with its interval over people.
+    p_value : float
+        How often the best of all attackers does as well where names are dealt anew.
+    guessed : float
+        The largest rate of the best that these people could not tell from guessing.
+    other_value : float
+        Rate of the RBF network at its best.
+    difference, difference_low, difference_high : float
+        The headline less the network, person by person, with its interval over people.
+    called_safe : bool
+        Whether the network alone would have called the release safe, where the battery shows that
+        it is not.
+    """
+
+    chosen: float
+    chosen_low: float
+    chosen_high: float
+    p_value: float
+    guessed: float
+    other_value: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    called_safe: bool
+
+
+def strongest_of(count: str, battery: str) -> str:
+    """What a strongest attacker is the strongest of.
+
+    Examples
+    --------
+    >>> strongest_of("7", "strong battery"), strongest_of("1", "")
+    ('strongest of 7 attackers (strong battery)', 'only attacker tried')
+    """
+    words = "only attacker tried" if count == "1" else f"strongest of {count} attackers"
+    return words + (f" ({battery})" if battery else "")
+
+
+def headline_of(row: Mapping[str, Any]) -> Headline:
+    """From a row of :meth:`gazeveil.evaluation.results.Results.strongest_against`."""
+    numbers = {f.name: number_of(row[f.name]) for f in fields(Headline) if f.name != "called_safe"}
+    return Headline(**numbers, called_safe=bool(row["called_safe"]))
+
+
+def number_of(value: object) -> float:
+    """A number of a table; NaN where there is none."""
+    return float(value) if isinstance(value, int | float) else math.nan

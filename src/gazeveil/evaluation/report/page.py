@@ -14,8 +14,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.evaluation.report import charts, pictures, summary
 from gazeveil.evaluation.report.canvas import drawing
 from gazeveil.evaluation.report.cards import release_card
-from gazeveil.evaluation.report.comparison import Headline
-from gazeveil.evaluation.report.findings import Findings
+from gazeveil.evaluation.report.findings import Findings, Headline
 from gazeveil.evaluation.report.gallery import draw_gallery
 from gazeveil.evaluation.report.labels import attack_label, interval, percent, points, probability
 from gazeveil.evaluation.report.markup import Markup, join, picture, table, tag
@@ -31,8 +30,8 @@ from gazeveil.evaluation.report.sections import (
     published,
     utilities,
 )
-from gazeveil.evaluation.report.theme import STYLE
 from gazeveil.evaluation.report.tradeoffs import tradeoffs
+from gazeveil.plot.inks import INKS
 
 if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
@@ -350,3 +349,18 @@ def _further(findings: Findings) -> Markup:
             ]
             tables.append(table(str(entry.get("caption", "")), [*map(str, entry["columns"])], rows))
     return join(tables)
+
+
+def _variables(side: int) -> str:
+    return "".join(f"--{name}:{pair[side]};" for name, pair in INKS.items())
+
+
+#: Paper is white on paper, whatever the screen is.
+_COLOURS = (
+    f":root{{color-scheme:light dark;{_variables(0)}}}\n"
+    f"@media (prefers-color-scheme:dark){{:root{{{_variables(1)}}}}}\n"
+    f"@media print{{:root{{{_variables(0)}}}}}\n"
+)
+
+#: The style sheet of every page.
+STYLE = _COLOURS + Path(__file__).with_name("style.css").read_text(encoding="utf-8")

@@ -146,16 +146,16 @@ def rbfn_warning(release: ReleaseFindings) -> str:
 
 
 def called_safe(findings: Findings) -> str:
-    """How many releases the papers' RBF network alone would have called safe; empty where it was
-    not among the attackers.
+    """How many releases the papers' RBF network alone would have called safe; empty where there is
+    none.
     """
     compared = [r for r in findings.protected if r.worst is not None and r.rbfn is not None]
-    if not compared:
-        return ""
     missed = sum(r.missed_by_rbfn for r in compared)
+    if not missed:
+        return ""
     return (
         "The RBF network alone, the attacker of the papers, would have called"
-        f" {missed or 'none'} of {_releases(compared)} safe where the {findings.strongest}"
+        f" {missed} of {_releases(compared)} safe where the {findings.strongest}"
         " recognises people."
     )
 

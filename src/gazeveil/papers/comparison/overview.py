@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
-from gazeveil.evaluation.report.theme import STYLE
+from gazeveil.evaluation.report.page import STYLE
 from gazeveil.evaluation.results import Results
 from gazeveil.papers.citations import CITATIONS
 from gazeveil.papers.comparison.failures import reason_lines, reasons

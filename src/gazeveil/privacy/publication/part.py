@@ -7,14 +7,21 @@ writes depends on nothing but the part. Its files appear under their names when 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from gazeveil import checks
+from gazeveil.errors import DataError
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
+from gazeveil.privacy import registry
+from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.publication.alignment import Alignment
+from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.outputs.output import Output
 
 #: Parts of a recording that are neither gaze nor names; they go out if they are kept.
@@ -135,3 +142,72 @@ class Part:
             shutil.rmtree(staging, ignore_errors=True)
         start_ns = int(made.t_ns[0]) if len(made) else 0
         return PartSummary(self.number, row, names, len(made), int(made.valid.sum()), start_ns)
+
+
+#: What may be kept: the names that pieces have in common.
+KEPT_OF_PIECES = ("stimulus", "task")
+
+#: How times are told in a certificate.
+TIMES_OF_PIECES = "from the beginning of the stimulus"
+
+
+def makes_pieces(mechanism: str) -> bool:
+    """Whether the mechanism of that name releases pieces."""
+    known = mechanism in registry.mechanisms()
+    return known and issubclass(registry.get(mechanism), PieceMechanism)
+
+
+def check_piece_choices(owner: str, choices: PublicationChoices) -> None:
+    """Refuse what pieces have not: a lasting name, a person's attributes, a tracker's times."""
+    kept = [name for name in choices.keep if name not in KEPT_OF_PIECES]
+    if kept:
+        checks.refuse(
+            owner,
+            "keep",
+            f"one of {', '.join(KEPT_OF_PIECES)}: pieces have no person, no session and no times of"
+            " the tracker",
+            kept[0],
+            "Leave it out.",
+        )
+    if choices.key_file is not None:
+        checks.refuse(
+            owner,
+            "key_file",
+            "left out: nobody keeps whose a piece is",
+            str(choices.key_file),
+            "Leave it out.",
+        )
+
+
+def piece_alignment(alignment: Alignment, rates_hz: Iterable[float]) -> Alignment:
+    """How pieces are written: with their own times and their one rate.
+
+    Parameters
+    ----------
+    alignment : Alignment
+        Of the recordings.
+    rates_hz : iterable of float
+        Of pieces.
+
+    Raises
+    ------
+    DataError
+        For pieces of several rates: a rate that is somebody's own would be a lasting name.
+    """
+    rates = sorted(set(rates_hz))
+    if len(rates) != 1:
+        raise DataError(
+            f"The pieces of this release have {len(rates)} rates, and a rate of one's own tells"
+            " which pieces belong together. Give all recordings one rate before they are protected."
+            " Nothing was written."
+        )
+    return replace(
+        alignment, rate_hz=Fraction(repr(float(rates[0]))), times_kept=True, lengths_s={}
+    )
+
+
+def viewers_of(pieces: Iterable[tuple[str, int]]) -> int:
+    """The largest number of pieces, each a stimulus and a first time in nanoseconds, at one time of
+    one stimulus.
+    """
+    return max(Counter(pieces).values(), default=0)

@@ -20,8 +20,7 @@ from gazeveil.privacy.publication.alignment import aligned
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.identities.names import PublicNames, check_names
 from gazeveil.privacy.publication.outputs.registry import output
-from gazeveil.privacy.publication.part import CHANNELS
-from gazeveil.privacy.publication.piece_files import check_piece_choices
+from gazeveil.privacy.publication.part import CHANNELS, check_piece_choices
 from gazeveil.privacy.publication.publication import Publication, prepare
 from gazeveil.privacy.publication.statement import check_keep
 from gazeveil.privacy.publication.survey import Look, look_at, needs_every, public_alignment

@@ -33,9 +33,10 @@ from gazeveil.privacy.publication.identities.names import (
 from gazeveil.privacy.publication.identities.people_table import PeopleTable, people_table
 from gazeveil.privacy.publication.outputs.output import Output
 from gazeveil.privacy.publication.outputs.registry import output
-from gazeveil.privacy.publication.part import Part, PartSummary
-from gazeveil.privacy.publication.piece_files import (
+from gazeveil.privacy.publication.part import (
     TIMES_OF_PIECES,
+    Part,
+    PartSummary,
     check_piece_choices,
     makes_pieces,
     piece_alignment,

@@ -16,8 +16,7 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
 from gazeveil.privacy.publication.identities.people_table import PeopleTable, attribute_names
-from gazeveil.privacy.publication.part import CHANNELS
-from gazeveil.privacy.publication.piece_files import makes_pieces
+from gazeveil.privacy.publication.part import CHANNELS, makes_pieces
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.losses.option import LOST, NEVER_COVERED
 

@@ -6,8 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from gazeveil.release.advice.ranking import Advice, advise, command_of
-from gazeveil.release.advice.rows import KINDS, PURPOSES, AdviceRow, advice_rows
+from gazeveil.release.advice.rows import (
+    KINDS,
+    PURPOSES,
+    Advice,
+    AdviceRow,
+    advice_rows,
+    advise,
+    command_of,
+)
 
 BEGIN, END = "<!-- begin advice -->", "<!-- end advice -->"
 

@@ -13,8 +13,7 @@ from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.io.reading import read
 from gazeveil.io.source import Head
 from gazeveil.release.inventory import documents, eyelink, tables
-from gazeveil.release.inventory.finding import Finding, Inventory
-from gazeveil.release.inventory.notes import FileNotes, name_pattern
+from gazeveil.release.inventory.finding import FileNotes, Finding, Inventory, name_pattern
 from gazeveil.release.inventory.sampling import Sampled, sampled
 
 _LETTERS = re.compile(r"[^\W\d_]{2}").search

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gazeveil.errors import FormatError
 from gazeveil.io.source import read_text
-from gazeveil.release.inventory.notes import FileNotes, kind_of
+from gazeveil.release.inventory.finding import FileNotes, kind_of
 from gazeveil.release.inventory.sampling import Sampled
 
 _FEW = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gazeveil.release.inventory.notes import FileNotes
+from gazeveil.release.inventory.finding import FileNotes
 from gazeveil.release.inventory.sampling import Sampled
 
 _HEADER = re.compile(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from gazeveil.io.parsing.table import find_separator
-from gazeveil.release.inventory.notes import NUMBER, FileNotes, kind_of
+from gazeveil.release.inventory.finding import NUMBER, FileNotes, kind_of
 from gazeveil.release.inventory.sampling import Sampled
 
 _COMMENT = re.compile(r"^\s*(?:##?|%@?|//|;;|\*\*)\s?(.*)$")

@@ -11,7 +11,7 @@ from pathlib import Path
 from gazeveil.errors import FormatError
 from gazeveil.io.parsing.table import key
 from gazeveil.io.source import read_text
-from gazeveil.release.inventory.notes import NUMBER, PLAIN, is_clock
+from gazeveil.release.inventory.finding import NUMBER, PLAIN, is_clock
 from gazeveil.release.scrub.job import ScrubJob
 
 _LONG = re.compile(r"^\s*[-+]?\d{10,}")

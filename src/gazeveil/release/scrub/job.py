@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from gazeveil import checks
-from gazeveil.release.inventory.notes import PLAIN, name_pattern, spots
+from gazeveil.release.inventory.finding import PLAIN, name_pattern, spots
 
 _SAFE = re.compile(r"[A-Za-z0-9#][\w .,+/()#%°²µ\[\]-]{0,60}")
 _LABEL_BYTES = 4

@@ -15,7 +15,7 @@ from gazeveil.io.dataset_file import FILE_NAME, beside
 from gazeveil.io.staging import free, staged
 from gazeveil.release.inventory import Inventory, inventory
 from gazeveil.release.inventory.collect import files_below
-from gazeveil.release.inventory.notes import PLAIN
+from gazeveil.release.inventory.finding import PLAIN
 from gazeveil.release.inventory.sampling import lines_of
 from gazeveil.release.scrub.job import ScrubJob, forget_times, write_lines
 from gazeveil.release.scrub.kinds import eyelink, smi

@@ -16,8 +16,7 @@ from gazeveil.gaze.cohort import Attributes, Cohort
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import OF_PEOPLE
-from gazeveil.privacy.publication.part import CHANNELS
-from gazeveil.privacy.publication.piece_files import viewers_of
+from gazeveil.privacy.publication.part import CHANNELS, viewers_of
 from gazeveil.privacy.rational import exact
 from gazeveil.release.verify.files import VerifyCheck
 

@@ -14,8 +14,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.reading import read
 from gazeveil.privacy.publication.certificate import PARTS, hashes, read_certificate
 from gazeveil.privacy.publication.page import page
-from gazeveil.privacy.publication.part import CHANNELS
-from gazeveil.privacy.publication.piece_files import makes_pieces
+from gazeveil.privacy.publication.part import CHANNELS, makes_pieces
 from gazeveil.release.inventory import inventory
 from gazeveil.release.verify.budget import check_budget
 from gazeveil.release.verify.certified import FilesOfRelease, certified_mechanism

@@ -22,8 +22,7 @@ from pathlib import Path
 
 from gazeveil.errors import DataError
 from gazeveil.io.staging import remove_abandoned
-from gazeveil.release.work.journal import Journal, JournalPart, read_journal
-from gazeveil.release.work.task import WrittenTask, file_hash
+from gazeveil.release.work.journal import Journal, JournalPart, WrittenTask, file_hash, read_journal
 
 try:
     import fcntl

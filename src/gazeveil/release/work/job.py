@@ -24,11 +24,11 @@ from gazeveil.release.work.journal import (
     Journal,
     JournalHead,
     JournalPart,
+    WrittenTask,
     begin_journal,
     note_finished,
     note_part,
 )
-from gazeveil.release.work.task import WrittenTask
 from gazeveil.release.work.workers import Workers
 
 #: Told (parts done, parts in all).

@@ -19,7 +19,7 @@ from uuid import uuid4
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.privacy.publication.part import Part
 from gazeveil.processes import ATTEMPTS, LostTask, WorkerPool, serve_parent
-from gazeveil.release.work.task import WrittenTask, do_packed, do_task, packed
+from gazeveil.release.work.journal import WrittenTask, do_packed, do_task, packed
 
 #: Recordings that share noise, or just one.
 Parts = Sequence[Part]

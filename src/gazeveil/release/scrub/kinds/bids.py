@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gazeveil.io.bids.layout import OWN, Name, sidecar
 from gazeveil.io.parsing.table import key
-from gazeveil.release.inventory.notes import kind_of
+from gazeveil.release.inventory.finding import kind_of
 from gazeveil.release.scrub.cells import dump_json, kept, load_json, scrubbed_document
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.tables import (
