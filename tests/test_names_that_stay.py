@@ -521,7 +521,7 @@ def test_results_compare_the_strongest_attacker_with_one_attack() -> None:
         row
     )
     assert (row["other"], row["tried"]) == ("rbfn", 2)
-    assert set(results.called_safe("rbfn")) == {"releases", "called_safe", "chosen_called_safe"}
+    assert set(results.called_safe("rbfn")) == {"releases", "called_safe"}
     assert results.study["battery"] == "quick battery"
 
 

@@ -119,8 +119,8 @@ def test_the_demo_runs_again_computes_nothing_twice_and_says_what_it_found(
     assert run("demo", "--out", folder, "--open", *SMALL) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert (
-        "- Without protection an attacker who has seen these people look at other things recognises"
-        in said
+        "- Without protection an attacker who has seen these people look at other things in the"
+        " same sitting recognises" in said
     )
     assert "With k-same-select as published (k=4)" in said
     assert f"Report: {folder / 'report.html'}" in said

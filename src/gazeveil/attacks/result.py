@@ -126,7 +126,7 @@ def people_interval(shares: ArrayLike) -> tuple[float, float]:
     Examples
     --------
     >>> [round(edge, 2) for edge in people_interval([0.0] * 18 + [1.0] * 6)]
-    [0.09, 0.48]
+    [0.09, 0.49]
     """
     from scipy.special import betaincinv, ndtri, stdtrit
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.result import AttackResult, beaten_by, identification, rate_result, tied_with
+from gazeveil.attacks.result import AttackResult, beaten_by, identification, share_result, tied_with
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import natural
@@ -94,16 +94,20 @@ def gallery_curve(
     rivals = [
         (beaten_by(s).tolist(), tied_with(s).tolist(), len(s.known)) for s in scores_per_repetition
     ]
-    n = round(float(np.mean([len(s.probes) for s in scores_per_repetition])))
+    people = sorted({p for s in scores_per_repetition for p in s.probes})
     points = []
     for size in wanted:
-        rates = [
-            np.mean([found_among(b, t, known, size) for b, t in zip(above, level, strict=True)])
-            for above, level, known in rivals
+        found = [
+            {
+                p: found_among(b, t, known, size)
+                for p, b, t in zip(s.probes, above, level, strict=True)
+            }
+            for s, (above, level, known) in zip(scores_per_repetition, rivals, strict=True)
         ]
+        credit = [[own.get(p, np.nan) for own in found] for p in people]
         protocol = f"random galleries of {size}, closed form"
-        rate = float(np.mean(rates))
-        points.append(Point(size, rate_result("identification_rate", rate, n, 1 / size, protocol)))
+        result = share_result("identification_rate", credit, 1 / size, protocol)
+        points.append(Point(size, result))
     return tuple(points)
 
 

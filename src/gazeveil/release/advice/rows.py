@@ -200,7 +200,7 @@ def advise(purpose: str, people: int, kind: str = "screen") -> Advice:
 
     Examples
     --------
-    >>> advise("events", 24).usable[0].mechanism
+    >>> advise("maps", 24).usable[0].mechanism
     'event-synth-pd:k=4,gamma=4'
     """
     checks.one_of("advise", "purpose", purpose, PURPOSES)
