@@ -75,8 +75,10 @@ class Scores:
         """Whom each probe is taken for: those who score best; nobody where all score the same."""
         values = np.where(np.isnan(self.values), -np.inf, self.values)
         best = values == values.max(axis=1, keepdims=True)
-        names = np.array(self.known)
-        return tuple(() if row.all() else tuple(names[row].tolist()) for row in best)
+        return tuple(
+            () if row.all() else tuple(n for n, one in zip(self.known, row, strict=True) if one)
+            for row in best
+        )
 
     def genuine_and_impostor(self) -> tuple[Floats, Floats]:
         """Scores of people against themselves, and against all others."""

@@ -210,8 +210,8 @@ class DealtNames:
         size = np.bincount(cell)
         rounds = np.bincount(np.flatnonzero(size) % count, minlength=count)
         weight = 1.0 / (size[cell] * rounds[who])
-        own = np.where(several == 0, weight * np.asarray(credit, dtype=np.float64), 0.0)
-        fixed = np.bincount(who, weights=own, minlength=count)
+        own = np.asarray(credit, dtype=np.float64) * (several == 0)
+        fixed = np.bincount(who, weights=weight * own, minlength=count)
         # One entry for each name, those of an attacker together.
         order = np.repeat(np.arange(len(who)), several)
         named = np.array([place.get(n, -1) for names in answers for n in names], dtype=np.int64)
