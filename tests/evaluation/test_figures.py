@@ -65,8 +65,10 @@ def test_names_dealt_anew_alarm_one_time_in_twenty(study: Results) -> None:
     assert 0.01 <= alarms / 200 <= 0.08
 
 
-@pytest.mark.parametrize("attack", ["linkage", "rbfn"])
-@pytest.mark.parametrize("mechanism", ["none", "k-same-select"])
+@pytest.mark.parametrize(
+    ("mechanism", "attack"),
+    [("none", "rbfn"), ("k-same-select", "linkage"), ("k-same-select", "rbfn")],
+)
 def test_intervals_hold_the_rate_of_cohorts_drawn_from_real_people(
     study: Results, mechanism: str, attack: str
 ) -> None:
@@ -78,14 +80,13 @@ def test_intervals_hold_the_rate_of_cohorts_drawn_from_real_people(
         .agg(pl.col("value").mean())["value"]
         .to_numpy()
     )
-    if len(shares) == 0 or shares.min() == shares.max():
-        pytest.skip("everybody is found alike: there is nothing to draw")
+    assert shares.min() < shares.max()  # else there is nothing to draw
     rng = np.random.default_rng(7)
     held = 0
     for _ in range(2000):
         low, high = people_interval(rng.choice(shares, 24))
         held += low <= shares.mean() <= high
-    assert 0.93 <= held / 2000 <= 0.995
+    assert 0.93 <= held / 2000 <= 0.99, held / 2000
 
 
 def test_both_anchors_stand_beside_an_analysis() -> None:

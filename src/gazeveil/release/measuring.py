@@ -127,7 +127,7 @@ def _attack(release: ReleaseFindings, battery: str, repetitions: int) -> dict[st
         "low": round(shown.low, 4),
         "high": round(shown.high, 4),
         "chance": round(shown.chance, 4),
-        "p_value": None if math.isnan(shown.p_value) else round(shown.p_value, 5),
+        "p_value": None if math.isnan(shown.p_value) else _rounded(shown.p_value),
         "fewest": release.fewest,
         "scenario": shown.scenario,
         "battery": battery,
