@@ -118,7 +118,13 @@ def command(
         return
     chosen = attackers(attacks, battery)
     study = study_of_copy(
-        *cohorts, chosen, repetitions=repetitions, train=train, split=split, seed=seed
+        *cohorts,
+        chosen,
+        repetitions=repetitions,
+        train=train,
+        split=split,
+        seed=seed,
+        independent=_own_noise(protected),
     )
     with bar("Attacking") as progress:
         results = run(study, None, workers, progress)
@@ -163,6 +169,16 @@ def _copy(path: Path, format_name: str | None, key_file: Path | None, raw: Cohor
                 got=None,
             )
     return copy
+
+
+def _own_noise(path: Path) -> bool:
+    """Whether a certificate names a mechanism whose recordings have noise of their own."""
+    from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
+    from gazeveil.privacy.registry import get, mechanisms
+
+    part = read_certificate(path).get("mechanism") if has_certificate(path) else None
+    name = part.get("name") if isinstance(part, dict) else None
+    return name in mechanisms() and get(str(name)).noise_unit == "recording"
 
 
 def _refuse_nobody(path: Path, certificate: Mapping[str, Any]) -> None:
