@@ -58,7 +58,7 @@ def test_a_table_is_protected_into_a_new_file(
     table, out = tmp_path / "table.parquet", tmp_path / "safe.parquet"
     write_table(sample_data("table"), table)
     assert run("protect", table, out, "-m", "lpa:epsilon=1") == 0
-    assert "epsilon = 1" in capsys.readouterr().out
+    assert "a factor of at most 2.72. It is a claim because" in capsys.readouterr().out
     assert len(FeatureTable.read(out)) == len(sample_data("table"))
     assert run("protect", table, out, "-m", "lpa:epsilon=1") == 2
     assert "exists already" in capsys.readouterr().err
@@ -76,7 +76,7 @@ def test_features_are_computed_then_protected_and_the_promise_printed(
         run("protect", table, out, "--mechanism", "lpa:epsilon=1,length=2", "--json", figures) == 0
     )
     said = capsys.readouterr().out.replace("\n", " ")
-    assert "lpa (corrected) promises differential privacy with epsilon = 1" in said
+    assert "Replacing one feature of one recording changes the probability of any" in said
     written = json.loads(figures.read_text())
     assert written["guarantee"]["status"] == "proved"
     assert written["provenance"]["mechanism"] == "lpa"
@@ -96,7 +96,7 @@ def test_recordings_become_heat_maps_in_a_table(
     assert run("protect", raw, out, "-m", text, "--seed", 3, "--json", figures) == 0
     said = capsys.readouterr().out
     assert "2 heat maps written" in said
-    assert "is claimed but not proved" in said
+    assert "Claimed, not promised: Replacing all recordings" in said
     assert "This is a test" in said
     frame = {
         "parquet": pl.read_parquet,
@@ -124,8 +124,8 @@ def test_people_are_protected_from_a_table_and_from_recordings(
     assert run("protect", people_file, one, "-m", "demographics:k=4", *key) == 0
     said = capsys.readouterr().out
     assert "8 people written" in said
-    assert "promises 4-anonymity" in said
-    assert run("protect", raw, two, "-m", "demographics:k=4", "--keep", "person") == 0
+    assert "is the same for at least 4 participants" in said
+    assert run("protect", raw, two, "-m", "demographics:k=4", "--keep", "person", "--explain") == 0
     released = gazeveil.protect(PEOPLE, "demographics:k=4").data
     named = read_key(tmp_path / "key.json").people
     assert read_people(one) == {named[person]: row for person, row in released.items()}

@@ -41,7 +41,7 @@ def test_a_folder_is_protected_and_the_promise_printed(
         tmp_path / "key.json",
     )
     assert code == 0
-    assert "gaussian (corrected) promises zero-concentrated differential privacy" in out
+    assert "This promise is too weak to protect anything: moving any" in out
     assert "This is a test" not in out
     figures = json.loads((tmp_path / "f.json").read_text())
     assert (
@@ -69,7 +69,7 @@ def test_one_file_and_a_seed(raw: Path, tmp_path: Path, capsys: pytest.CaptureFi
         )
         assert (code, err) == (0, "")
         assert "This is a test" in out
-        assert "is claimed but not proved" in out
+        assert "Claimed, not promised" in out
     np.testing.assert_array_equal(read(tmp_path / "a")[0].x_deg, read(tmp_path / "b")[0].x_deg)
 
 
@@ -108,7 +108,7 @@ def test_bad_input_is_one_sentence_and_code_two(
 
 #: Cohort mechanisms with few people, and a word of what they promise.
 COHORT = {
-    "k-same-synth:k=2": "promises 2-anonymity",
+    "k-same-synth:k=2": "promises 2-anonymity of the released record",
     "k-same-synth:k=2,reading=published": "makes no privacy promise",
     "dpgazesynth:epsilon=1,G=8": "(epsilon, w, r, t)-differential privacy with epsilon = 1",
     "dpgazesynth:epsilon=1,G=8,reading=published": "makes no privacy promise",
@@ -123,7 +123,9 @@ def test_a_cohort_mechanism_writes_a_cohort_of_new_samples_and_prints_its_promis
     text: str, promise: str, raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written = ("--json", tmp_path / "f.json", "--key-file", tmp_path / "key.json")
-    code, out, err = run(capsys, "protect", raw, tmp_path / "out", "-m", text, *written)
+    code, out, err = run(
+        capsys, "protect", raw, tmp_path / "out", "-m", text, *written, "--explain"
+    )
     assert (code, err) == (0, "")
     said = " ".join(out.split())
     assert promise in said

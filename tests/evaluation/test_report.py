@@ -234,8 +234,8 @@ def test_no_tick_stands_beside_a_release_whose_people_are_recognised() -> None:
         assert ("✓" in card) is ticked
         measured, promise = card.split("Promise:")
         assert ("no better than guessing" in measured) is ticked
-        assert "k-anonymity of people, proved." in promise
-        assert ("It does not say that nobody is recognised." in promise) is not ticked
+        assert "shared by at least 4 participants" in promise
+        assert "It does not hold against an attacker who has" in promise
         promised = page.words[page.words.rindex("What is promised") :]
         assert ("✓" in promised) is ticked
         assert ("promise proved, people recognised" in promised) is not ticked

@@ -82,7 +82,7 @@ def test_everything_is_reached_and_moved_by_keyboard(opened: Page) -> None:
     expect(opened.locator("#shown")).to_have_text("10")
     expect(opened.locator("#value")).to_have_attribute("aria-valuetext", "sigma_deg 10")
     expect(released).not_to_have_attribute("d", str(before))
-    expect(opened.locator("#promise")).to_contain_text("gaussian")
+    expect(opened.locator("#promise")).to_contain_text("recording")
     expect(opened.locator("circle.rate")).to_have_count(2)
     assert raw, "the recorded trace is drawn"
     right, left, _, up, down, *_ = opened.locator("#trace text").all_text_contents()

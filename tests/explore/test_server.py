@@ -72,7 +72,7 @@ def test_who_has_the_link_gets_figures(server: ExploreServer) -> None:
         server, "/api/picture?people=0,1&person=1&stimulus=2&mechanism=0&value=1", **own
     )
     assert status == 200
-    assert set(json.loads(body)) == {"trace", "map", "extent", "promise", "status"}
+    assert set(json.loads(body)) == {"trace", "map", "extent", "promise", "exact", "status"}
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,19 @@ USED = {
     "kaleido": (0.9, 0.4),
 }
 
+#: Status -> promise in plain words.
+PLAIN = {
+    "claimed": "Claimed, not promised: moving a window changes any outcome's probability.",
+    "refuted": "Nothing is promised: the claim of its paper is refuted.",
+    "proved": "What is released under a pseudonym is shared by at least 4 participants. It does not"
+    " hold against an attacker who has everyone else's raw data.",
+    "empirical": "Nothing is proved.",
+}
+
 GUARANTEES = tuple(
     {
         "mechanism": mechanism,
+        "plain": PLAIN.get(status, ""),
         "sentence": sentence,
         "status": status,
         "definition": definition,

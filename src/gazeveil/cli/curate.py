@@ -96,7 +96,7 @@ def command(
         + "."
     )
     say(f"Counts, model and recordings written to {out}.")
-    say(f"If every device reported with noise of its own: {promise}")
+    say(f"If every device reported with noise of its own: {promise.plain}")
     summary = {
         "messages": taken,
         "refused": dict(sorted(curator.refused.items())),

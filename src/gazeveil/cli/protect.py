@@ -111,6 +111,9 @@ def command(
     resume: ResumeOption = False,
     clean_first: CleanOption = False,
     seed: TestSeedOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print the exact statement of the promise too.")
+    ] = False,
     json_file: JsonOption = None,
 ) -> None:
     """Protect data."""
@@ -156,7 +159,8 @@ def command(
         promise = described.guarantee
         numbers = _counts(chosen.kind, release.data, out)
     _print_notes(data, release, seed)
-    say(promise)
+    say(promise.plain)
+    say(promise if explain else "The exact statement is in the certificate (or say --explain).")
     said = {"guarantee": promise.to_dict(), "sentence": str(promise)}
     origin = {"provenance": release.provenance.to_dict(), "seed": seed}
     write_json(json_file, {**numbers, **said, **origin})

@@ -106,7 +106,7 @@ def command(
     )
     if seed is not None:
         say(f"{SEEDED} Never send it.")
-    say(promise)
+    say(promise.plain)
     summary = {
         "messages": len(device.reported),
         "windows": windows,

@@ -93,7 +93,7 @@ def command(
     promise = protector.guarantee.with_not_covered(
         *(f"the topic {topic}, passed on as it is" for topic in forward or ())
     )
-    say(promise)
+    say(promise.plain)
     if seed is not None:
         say(SEEDED)
     if sink.seen_by:

@@ -47,6 +47,7 @@ def example(cache: ReleaseCache) -> Content:
         if g[1] > 1:
             sentence += f" {g[1]} tables are released, each under this promise."
         content["guarantee"] = {
+            "plain": g[0].plain,
             "sentence": sentence,
             "status": g[0].status,
             "definition": g[0].definition,

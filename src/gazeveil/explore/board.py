@@ -152,7 +152,8 @@ class Board:
             "trace": line.to_dict(),
             "map": map_shades(look.recordings, raw),
             "extent": extent(raw),
-            "promise": "" if look.guarantee is None else str(look.guarantee),
+            "promise": "" if look.guarantee is None else look.guarantee.plain,
+            "exact": "" if look.guarantee is None else str(look.guarantee),
             "status": "" if look.guarantee is None else look.guarantee.status,
         }
 

@@ -28,8 +28,15 @@ _MOST_POINTS = 400
 _MOST_SIDE = 60
 
 
-def card(title: str, rows: Iterable[tuple[str, object]], picture: str = "", note: str = "") -> str:
-    """A value in HTML: its name, a picture that is SVG already, a table, and a sentence.
+def card(
+    title: str,
+    rows: Iterable[tuple[str, object]],
+    picture: str = "",
+    note: str = "",
+    more: str = "",
+) -> str:
+    """A value in HTML: its name, a picture that is SVG already, a table, a sentence, and what is
+    shown on request.
 
     Examples
     --------
@@ -43,6 +50,8 @@ def card(title: str, rows: Iterable[tuple[str, object]], picture: str = "", note
         for name, value in rows
     )
     said = f"<p>{escape(note)}</p>" if note else ""
+    if more:
+        said += f"<details><summary>exact statement</summary><p>{escape(more)}</p></details>"
     return f"<div><strong>{escape(title)}</strong>{picture}{said}<table>{body}</table></div>"
 
 

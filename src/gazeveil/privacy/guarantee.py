@@ -20,6 +20,7 @@ from gazeveil import checks
 from gazeveil.privacy.promise.card import guarantee_html
 from gazeveil.privacy.promise.change import UNITS, Change
 from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.promise.plain import plain
 from gazeveil.privacy.promise.privacy_map import PrivacyMap
 from gazeveil.privacy.promise.sentence import ALIKE_CLAUSES, amounts, other_changes, sentence
 from gazeveil.privacy.rational import short_bound
@@ -391,6 +392,11 @@ class Guarantee:
             "delta_num": short_bound(self.delta_num),
         }
 
+    @property
+    def plain(self) -> str:
+        """The promise in plain words: against which change, by how much, and its main limit."""
+        return plain(self.to_dict(), getattr(self.losses, "rate_hz", None))
+
     def table(self) -> list[tuple[str, str]]:
         """Changes and losses in words, the promise's own first."""
         if self.losses is None or self.change is None:
@@ -404,13 +410,13 @@ class Guarantee:
     def _repr_html_(self) -> str:
         # What is not proved shows no number as its own.
         if self.status != "proved":
-            return guarantee_html(str(self), (("why", self.reason),), self.status)
+            return guarantee_html(self.plain, str(self), (("why", self.reason),), self.status)
         epsilons = {}
         if self.definition in ("epsilon-dp", "epsilon-ldp") and self.epsilon is not None:
             epsilons["person" if self.unit == "user" else self.unit] = self.epsilon
             if "epsilon" in self.user:
                 epsilons["person"] = self.user["epsilon"]
-        return guarantee_html(str(self), self.table(), self.status, epsilons, self.k)
+        return guarantee_html(self.plain, str(self), self.table(), self.status, epsilons, self.k)
 
     def __str__(self) -> str:
         return sentence(self)

@@ -111,33 +111,33 @@ def test_links_are_refused(cohort: gazeveil.Cohort, tmp_path: Path) -> None:
     [
         (
             "kaleido:epsilon=1,w=30,r_deg=2",
-            "**Take any 0.5 seconds (30 samples) of a person's gaze, and two guesses at where they"
-            " looked that are at most 2 degrees apart: seeing these files makes neither more than"
-            " 2.72 times as likely, against the other, as it was before.**",
+            "**Moving any 0.5 seconds (30 samples) of a recording by at most 2 degrees changes the"
+            " probability of any outcome by a factor of at most 2.72.**\n\nIt does not hide who a"
+            " participant is. This is proved, not measured.",
         ),
         (
             "kaleido:epsilon=1,w=30,r_deg=2",
             # 6 windows of a recording, 2 recordings, half a turn in steps of 2 degrees.
-            "adds up to epsilon = 1080: far too much to hide a person",
+            "Everything of one participant: epsilon = 1080, far too much to hide a participant",
         ),
         (
             "gaussian:sigma_deg=40,r_deg=1",
-            "seeing these files makes neither more than 2.83 times as likely, against the other,"
-            " as it was before, but for a chance of one in a million",
+            "changes the probability of any outcome by a factor of at most 2.83, plus one in a"
+            " million.",
         ),
-        ("gaussian:sigma_deg=1,r_deg=1", "limits next to nothing"),
+        ("gaussian:sigma_deg=1,r_deg=1", "**This promise is too weak to protect anything: moving"),
         ("spatial:L=64", "**Nothing is promised: rounding is not random"),
         ("spatial:L=64", "There is no mathematical guarantee."),
         (
             "k-same-synth:k=2",
-            "**What is released under any name was drawn by one rule for at least 2 people, so"
-            " these files alone single nobody out.**",
+            "**What is released under a pseudonym was drawn by one rule for at least 2"
+            " participants; the files alone single no one out.**",
         ),
-        ("k-same-synth:k=2", "That already speaks of everything that is released under one name."),
-        ("event-synth-pd:k=2,gamma=4", "**At least 2 of the people could have given what"),
+        ("k-same-synth:k=2", "That already covers everything under one pseudonym."),
+        ("event-synth-pd:k=2,gamma=4", "**At least 2 participants could have given what"),
         (
             "clock-render-dp-k-same:epsilon=1,k=2,seconds=3",
-            "**Take any one person, and two guesses at what all their recordings hold: seeing",
+            "**Replacing all recordings of one participant changes the probability of any",
         ),
     ],
 )
@@ -150,7 +150,7 @@ def test_the_first_line_says_that_a_seeded_or_refuted_release_protects_nobody(
 ) -> None:
     seeded = page(described(cohort, "gaussian:sigma_deg=5", seed=1).to_dict())
     assert seeded.splitlines()[0].startswith("**TEST RELEASE: THIS PROTECTS NOBODY.**")
-    assert "This would be promised, and is not" in seeded
+    assert "Claimed, not promised: " in seeded
     refuted = described(cohort, "k-same-synth:k=2,reading=published").to_dict()
     first = page(refuted).splitlines()[0]
     assert first.startswith("**THE CLAIM IS REFUTED: THIS RELEASE PROMISES NOTHING.** Groups are")
@@ -192,7 +192,7 @@ def test_the_table_of_people_is_said_in_words(cohort: gazeveil.Cohort) -> None:
     people = {name: {"age": 20 + i, "gender": "f"} for i, name in enumerate("abcd")}
     table = gazeveil.protect(people, "demographics:k=4").guarantee
     text = page(described(cohort, "gaussian:sigma_deg=5", people_table=table).to_dict())
-    assert "Every row of this table is the same for at least 4 people." in text
+    assert "Every row of this table is the same for at least 4 participants." in text
     assert "Nothing is said about age" in page(described(cohort, "gaussian:sigma_deg=5").to_dict())
 
 

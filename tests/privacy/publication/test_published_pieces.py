@@ -13,11 +13,12 @@ import pytest
 import gazeveil
 from gazeveil import Cohort
 from gazeveil.errors import DataError, ParameterError
+from gazeveil.privacy.promise.plain import person_in_words
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import read_certificate
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.part import makes_pieces, piece_alignment, viewers_of
-from gazeveil.privacy.publication.plain_words import found_in_words, person_in_words
+from gazeveil.privacy.publication.plain_words import found_in_words
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.publication.writing import write_publication
 from gazeveil.release.verify import verify
@@ -124,10 +125,10 @@ def test_only_mechanisms_of_pieces_make_pieces() -> None:
 def test_a_person_is_all_pieces() -> None:
     told = {"numbers": {"epsilon": "3"}, "status": "proved"}
     words = person_in_words(told, {"unit": "window"}, pieces=True)
-    assert words.startswith("Over all pieces of one person")
+    assert words.startswith("All pieces of one participant: epsilon = 3.")
     much = person_in_words({"numbers": {"epsilon": "300"}}, {"unit": "window"}, pieces=True)
-    assert "pieces that they manage to join" in much
-    assert "one name" not in much
+    assert "pieces that they join" in much
+    assert "one pseudonym" not in much
 
 
 def test_an_attack_on_pieces_is_told_in_pieces() -> None:

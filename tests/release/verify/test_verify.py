@@ -422,7 +422,7 @@ def test_inspect_shows_the_certificate_of_a_release_and_of_nothing_else(
     assert run("inspect", out, "--json", figures) == 0
     told = capsys.readouterr().out
     assert "Made by kaleido (corrected)." in told
-    assert "makes neither more than 2.72 times as likely" in told
+    assert "by a factor of at most 2.72." in told
     shown = json.loads(figures.read_text("utf-8"))["certificate"]
     assert shown["guarantee"]["numbers"]["epsilon"] == "1"
     assert run("inspect", raw) == 0

@@ -61,18 +61,6 @@ _STATUS = {
 STATUSES = _STATUS
 
 
-#: Definitions of promises as a reader calls them.
-DEFINITIONS = {
-    "plausible-deniability": "plausible deniability",
-    "epsilon-dp": "differential privacy",
-    "epsilon-delta-dp": "approximate differential privacy",
-    "rho-zcdp": "zero-concentrated differential privacy",
-    "epsilon-ldp": "local differential privacy",
-    "epsilon-w-r-dp": "(epsilon, w, r)-differential privacy",
-    "epsilon-w-r-t-dp": "(epsilon, w, r, t)-differential privacy",
-}
-
-
 @dataclass(frozen=True)
 class AttackParts:
     """An attack's text, taken apart.

@@ -74,7 +74,12 @@ def guarantees(findings: Findings) -> Markup:
             join(
                 [
                     tag("h3", tag("code", text), of, " ", badge(status, text in found)),
-                    tag("blockquote", tag("p", g.get("sentence", ""))),
+                    tag("p", g.get("plain", "")),
+                    tag(
+                        "details",
+                        tag("summary", "Exact statement"),
+                        tag("blockquote", tag("p", g.get("sentence", ""))),
+                    ),
                 ]
             )
         )

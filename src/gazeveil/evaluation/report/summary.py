@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from gazeveil.evaluation.report.findings import Difference, Findings, Rate, ReleaseFindings
 from gazeveil.evaluation.report.labels import (
-    DEFINITIONS,
     attack_label,
     by_guessing,
     interval,
@@ -100,22 +99,11 @@ def measured(release: ReleaseFindings) -> str:
 
 
 def promise(release: ReleaseFindings) -> str:
-    """What one release promises, to follow "Promise:"; it says nothing of what was measured."""
+    """The plain promise of one release, to follow "Promise:"."""
     about = release.guarantee
-    definition, unit = about.get("definition", ""), about.get("unit", "")
-    if not about or definition == "none":
+    if not about or about.get("definition") == "none":
         return "none."
-    definition = DEFINITIONS.get(definition, definition)
-    of = "people" if unit == "user" else f"one {unit}"
-    words = {
-        "proved": f"{definition} of {of}, proved.",
-        "claimed": f"{definition} of {of}, claimed and not proved.",
-        "empirical": "rests on experiments, nothing is proved.",
-        "refuted": f"{definition} of {of} was claimed, and is refuted.",
-    }.get(about.get("status", ""), f"{definition} of {of}.")
-    if release.recognised and about.get("status") == "proved":
-        words += " It does not say that nobody is recognised."
-    return words
+    return about.get("plain", "see below.")
 
 
 def promised_bound(release: ReleaseFindings) -> str:

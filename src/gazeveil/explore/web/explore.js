@@ -180,7 +180,7 @@ function showPictures(before, after, at) {
   if (refusal) {
     el("trace").replaceChildren();
     el("trace-caption").textContent = refusal;
-    el("promise").textContent = "";
+    el("promise").textContent = el("exact").textContent = "";
     el("status").textContent = "";
     for (const id of ["map-before", "map-after"]) el(id).getContext("2d").clearRect(0, 0, el(id).width, el(id).height);
     return;
@@ -191,6 +191,7 @@ function showPictures(before, after, at) {
   drawMap("map-after", after.map, "Where people look in the release.");
   el("map-caption").textContent = `All viewers of ${board.stimuli[at.stimulus]}; each map is shaded up to its own darkest cell.`;
   el("promise").textContent = after.promise;
+  el("exact").textContent = after.exact;
   el("status").textContent = after.status ? `promise: ${after.status}` : "";
   // A proof has no colour of its own here: beside people who are recognised it would be read as safety.
   el("status").className = `badge ${after.status === "proved" ? "none" : after.status}`;

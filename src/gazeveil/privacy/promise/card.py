@@ -13,6 +13,7 @@ _MOST_PEOPLE = 60
 
 
 def guarantee_html(
+    plain: str,
     text: str,
     rows: Iterable[tuple[str, object]],
     status: str,
@@ -23,8 +24,10 @@ def guarantee_html(
 
     Parameters
     ----------
+    plain : str
+        The promise in plain words.
     text : str
-        What it prints as.
+        The exact statement.
     rows : iterable of (str, object)
         Its table.
     status : str
@@ -45,7 +48,7 @@ def guarantee_html(
             for i in range(k)
         )
         picture = svg(dots, f"One among {k}.", 12 * math.ceil(k / 30) + 2)
-    return card(f"Guarantee ({status})", rows, picture, text)
+    return card(f"Guarantee ({status})", rows, picture, plain, text)
 
 
 def _belief(epsilons: Mapping[str, float]) -> str:

@@ -12,14 +12,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from gazeveil.privacy.noise import arithmetic, knorm
+from gazeveil.privacy.promise.plain import (
+    limit_in_words,
+    limits_little,
+    person_in_words,
+    promise_in_words,
+)
 from gazeveil.privacy.publication.plain_words import (
     analysis_in_words,
     attack_in_words,
     found_in_words,
     had_in_words,
-    limits_little,
-    person_in_words,
-    promise_in_words,
 )
 from gazeveil.privacy.randomness import rng
 
@@ -203,22 +206,9 @@ def _aligned(certificate: Certificate) -> list[str]:
 def _promised(certificate: Certificate) -> list[str]:
     guarantee = _part(certificate, "guarantee")
     words = promise_in_words(guarantee, _part(certificate, "alignment").get("rate_hz"))
-    if limits_little(guarantee):
-        return [f"**Mathematics limits next to nothing here.** {words}"]
-    if guarantee["definition"] == "none" or guarantee["status"] in ("claimed", "refuted"):
+    if guarantee["definition"] == "none" or guarantee["status"] != "proved":
         return [f"**{words}**"]
-    person = (
-        "The same is true of everything of one person together."
-        if guarantee["unit"] == "user"
-        else "For everything of one person together the promise is weaker"
-        + (": next to nothing." if limits_little(_whole(certificate)) else "; see the appendix.")
-    )
-    return [f"**{words}**", "", f"{person} This is proved, not measured."]
-
-
-def _whole(certificate: Certificate) -> Mapping[str, object]:
-    """The promise for everything of one person, as far as its numbers go."""
-    return {**_part(certificate, "guarantee"), **_part(certificate, "per_person")}
+    return [f"**{words}**", "", f"{limit_in_words(guarantee)} This is proved, not measured."]
 
 
 def _not_promised(certificate: Certificate) -> list[str]:
