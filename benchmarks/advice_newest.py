@@ -1,4 +1,4 @@
-"""Who attacked `mosaic` and `style`, and what must be known beside their figures: for the table of
+"""Who attacked `mosaic`, and what must be known beside their figures: for the table of
 `advice_table.py`. Rates come from the pages that say how they were made.
 """
 
@@ -11,12 +11,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FRONT = "docs/results/front.md"
 HEADSETS = "docs/howto/vr.md"
-STYLE = "docs/reference/mechanisms/style.md"
 
 EXCHANGE = "mosaic:epsilon=10,r_deg=2,piece_s=5/2,paths=exchange,segment_s=1/2"
 OWN_2_S = "mosaic:epsilon=10,r_deg=2,piece_s=2,paths=own"
 OWN_5_S = "mosaic:epsilon=10,r_deg=2,paths=own"
-DONOR = "style:epsilon=10,r_deg=2,weight=8"
 
 _NEEDS = (
     "Needs 12 people who saw the same stimulus. Every piece has a name of its own: nobody can"
@@ -33,16 +31,11 @@ _NOTES = {
     " people it was measured with.",
     ("screen", OWN_2_S): f"{_NEEDS} Paths are people's own: whoever learns which pieces belong"
     f" together finds more (25 to 42 % of pieces of 5 s). {_KNOWN}",
-    ("screen", DONOR): "Needs 3 people and stimuli that many saw. Names last. How somebody moves is"
-    " another's as much as the person's own: do not compare people by it. Who holds raw"
-    " recordings and makes releases of them finds most.",
     ("vr", EXCHANGE): "People who face different ways are no crowd: half of all samples lie within"
     " 4.9 degrees of the recorded gaze, but a tenth beyond 80.7, and nothing says which: it does"
     f" not say where somebody looked at a given time. {_NEEDS} {_KNOWN}",
     ("vr", OWN_5_S): f"{_NEEDS} Each piece was attacked by itself: paths are people's own, and"
     f" whoever joins pieces by place finds more. {_KNOWN}",
-    ("vr", DONOR): "Needs 3 people. Names last. It hides less than in front of a screen: few"
-    " readings of others lie near the own one.",
 }
 
 
@@ -67,19 +60,15 @@ def newest(kind: str, section: str) -> dict[str, Newest]:
         rates = {
             EXCHANGE: (*on_front[EXCHANGE], "strong battery, 10 splits", FRONT),
             OWN_2_S: (*on_front[OWN_2_S], "strong battery, 10 splits", FRONT),
-            DONOR: (*of_style(), "strong battery, 4 splits", STYLE),
         }
     else:
         seen = headsets()
         rates = {
             EXCHANGE: (*on_front[EXCHANGE], "strong battery, 3 splits", FRONT),
             OWN_5_S: (*seen[OWN_5_S], _TWO, HEADSETS),
-            DONOR: (*seen[DONOR], _TWO, HEADSETS),
         }
     return {
-        text: Newest(
-            3 if text == DONOR else 12, *rate, _NOTES[kind, text], *between(section).get(text, ())
-        )
+        text: Newest(12, *rate, _NOTES[kind, text], *between(section).get(text, ()))
         for text, rate in rates.items()
     }
 
@@ -126,11 +115,3 @@ def headsets() -> dict[str, tuple[str, float]]:
             attacker = max(rates, key=lambda name: rates[name])
             found[cells[1].strip("`")] = (attacker, rates[attacker])
     return found
-
-
-def of_style() -> tuple[str, float]:
-    """The strongest of the battery against `style` in front of a screen, and its rate."""
-    text = (ROOT / STYLE).read_text("utf-8")
-    rate = re.search(r"Of the whole strong battery `(\S+)`, .*? (\d+\.\d) % \(", text)
-    assert rate is not None
-    return rate[1], float(rate[2])

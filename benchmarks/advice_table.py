@@ -7,10 +7,10 @@
 
 with `--features results/advice-features` in the last line; `--commands` prints the first two whole.
 What attackers find comes from `docs/results/attackers.md` (the strong battery; `gazeveil reproduce
-gazecom`), for `mosaic` from `docs/results/front.md` and `docs/howto/vr.md`, for `style` from its
-page (`advice_newest.py`); `--newest` makes the rows of these two alone and keeps all others. Errors
-of feature tables come from `docs/results/fourier-comparison.md`, errors of heat maps from this
-script. It writes `src/gazeveil/release/advice/advice.csv` and the table of `docs/howto/choose.md`.
+gazecom`), for `mosaic` from `docs/results/front.md` and `docs/howto/vr.md` (`advice_newest.py`);
+`--newest` makes its rows alone, `--refresh` takes rates, notes and promises anew. Errors of feature
+tables come from `docs/results/fourier-comparison.md`, errors of heat maps from this script.
+It writes `src/gazeveil/release/advice/advice.csv` and the table of `docs/howto/choose.md`.
 
 Every figure stands between two anchors (`advice_references.py`; `--references` takes them anew):
 raw recordings against others of the same people, and an analyst without the data, who has a map of
@@ -28,6 +28,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -36,10 +37,6 @@ from benchmarks.advice_newest import newest
 from benchmarks.advice_references import anchors
 
 import gazeveil
-from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import PromiseError
-from gazeveil.privacy.promise.sentence import amounts, claim
 from gazeveil.privacy.registry import mechanism
 from gazeveil.release.advice.pages import write_page
 from gazeveil.release.advice.rows import AdviceRow, advice_rows
@@ -162,21 +159,6 @@ def _same(stored: str, given: str) -> bool:
         return stored == given
 
 
-def promise(guarantee: Guarantee) -> str:
-    """The promise in a few words, and its sum for a person."""
-    if guarantee.definition == "none":
-        return "none"
-    own = claim(guarantee).split(" (neighbours")[0]
-    if guarantee.unit == "user":
-        return own if "one person" in own else f"{own}, for everything of one person"
-    assert guarantee.change is not None
-    try:
-        whole = guarantee.map(Change.person(metric=guarantee.change.metric))
-    except PromiseError:
-        return own
-    return f"{own}; adds up to {amounts(whole)} for everything of one person"
-
-
 def words(text: str, rate_hz: int) -> str:
     """The parameters with windows in seconds."""
     name, _, given = text.partition(":")
@@ -193,7 +175,7 @@ def words(text: str, rate_hz: int) -> str:
             parts.append(f"{key} = {value}")
     if name == "mosaic" and "piece_s" not in given:
         parts.append("pieces of 5 s")
-    if name in ("clock-render", "mosaic", "style"):
+    if name in ("clock-render", "mosaic"):
         parts.append("w = 0.5 s")
     return ", ".join(parts)
 
@@ -204,7 +186,7 @@ def of_recordings(
     """Rows of mechanisms that release recordings."""
     attacks = attacked(source.section)
     for text, least in source.candidates:
-        stated = promise(gazeveil.protect(cohort, text).guarantee)
+        stated = gazeveil.protect(cohort, text).guarantee.plain
         attacker, found, low, high = attacks[text]
         for purpose, (metric, about, unit) in METRICS.items():
             value, chance = measured(folder, text, metric)
@@ -237,7 +219,7 @@ def of_newest(
 ) -> Iterator[AdviceRow]:
     """Rows of pieces and of another's way of moving."""
     for text, about_it in newest(source.kind, source.section).items():
-        stated = promise(gazeveil.protect(cohort, text).guarantee)
+        stated = gazeveil.protect(cohort, text).guarantee.plain
         for purpose, (metric, about, unit) in METRICS.items():
             value, chance = measured(folder, text, metric)
             reference = without.get(purpose, chance)
@@ -299,7 +281,7 @@ def of_maps(source: Source, cohort: gazeveil.Cohort) -> Iterator[AdviceRow]:
                 text,
                 words(text, source.rate_hz),
                 1 if times == 1 else viewers,
-                promise(release.guarantee),
+                release.guarantee.plain,
                 METRICS["maps"][1],
                 round(float(value), 4),
                 round(float(guess), 4),
@@ -327,6 +309,14 @@ def found_in_features(folder: Path | None) -> dict[str, tuple[str, float]]:
     return strongest
 
 
+@cache
+def promised_of_features(text: str) -> str:
+    """The plain promise of a mechanism on a table of windows whose length is named."""
+    cohort = gazeveil.simulate(people=2, stimuli=1, seconds=30, rate_hz=120, seed=1)
+    table = gazeveil.window_features(cohort, window_s=10, step_s=1)
+    return gazeveil.protect(table, f"{text},length=21").guarantee.plain
+
+
 def of_features(source: Source, attacks: Path | None = None) -> Iterator[AdviceRow]:
     """Rows of mechanisms on tables of window features."""
     found = found_in_features(attacks)
@@ -347,8 +337,7 @@ def of_features(source: Source, attacks: Path | None = None) -> Iterator[AdviceR
                 f"{name}:epsilon={epsilon}",
                 f"epsilon = {epsilon} for each feature of a recording",
                 1,
-                f"differential privacy with epsilon = {epsilon} for one feature of one recording;"
-                " adds up over features and recordings",
+                promised_of_features(f"{name}:epsilon={epsilon}"),
                 "error of features, as a share of their range",
                 errors[name][epsilon],
                 errors["midpoint"][epsilon],
@@ -362,8 +351,18 @@ def of_features(source: Source, attacks: Path | None = None) -> Iterator[AdviceR
             )
 
 
+@cache
+def promised(kind: str, text: str) -> str:
+    """The plain promise of a mechanism on the recordings of a kind."""
+    cohort = next(s for s in SOURCES if s.kind == kind).cohort()
+    return gazeveil.protect(cohort, text).guarantee.plain
+
+
 def refreshed(row: AdviceRow) -> AdviceRow:
     """A row with what the page of attackers, or the notes on the newest, say today."""
+    table = row.purpose == "ml"
+    stated = promised_of_features(row.mechanism) if table else promised(row.kind, row.mechanism)
+    row = replace(row, promise=stated)
     section = next(s.section for s in SOURCES if s.kind == row.kind)
     if (said := newest(row.kind, section).get(row.mechanism)) is not None:
         return replace(row, note=said.note, low=said.low, high=said.high)
@@ -399,7 +398,7 @@ def main() -> None:
     parser.add_argument("--features", type=Path, help="results of advice_features.toml")
     parser.add_argument("--commands", action="store_true", help="print the studies and stop")
     parser.add_argument("--refresh", action="store_true", help="take attack rates and notes anew")
-    parser.add_argument("--newest", action="store_true", help="make rows of mosaic and style alone")
+    parser.add_argument("--newest", action="store_true", help="make rows of mosaic alone")
     parser.add_argument("--references", action="store_true", help="take references of samples anew")
     options = parser.parse_args()
     if options.commands:

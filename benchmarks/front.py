@@ -215,7 +215,7 @@ def sentences(findings: Findings, beaten: list[dict[str, Dominated]]) -> str:
 
 
 #: Mechanisms of the short table.
-SHORT = (NONE, "clock-render", "style", "k-same-synth", "clock-render-k-same", "mosaic")
+SHORT = (NONE, "clock-render", "k-same-synth", "clock-render-k-same", "mosaic")
 
 
 def short(findings: Findings) -> str:

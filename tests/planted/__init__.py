@@ -7,12 +7,12 @@ prints who catches what.
 
 from __future__ import annotations
 
-from tests.planted import gatekeeper, mosaic, promises, streams, style, tables
+from tests.planted import gatekeeper, mosaic, promises, streams, tables
 from tests.planted.plant import Plant
 
 #: All of them, by name.
 PLANTS: dict[str, Plant] = {
     plant.name: plant
-    for part in (promises, tables, streams, mosaic, style, gatekeeper)
+    for part in (promises, tables, streams, mosaic, gatekeeper)
     for plant in part.PLANTS
 }

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
-from gazeveil.cli.arguments import JsonOption, console, say, write_json
+from gazeveil.cli.arguments import JsonOption, say, write_json
 
 NAME = "advise"
-HELP = """Rank mechanisms for a purpose: promise, what is kept, what attackers find, the command.
+HELP = """Rank mechanisms for a purpose.
 
 Example: `gazeveil advise --purpose events --people 24 --kind screen`
 
 Purposes: maps, aoi, events, samples, ml, teaching. The figures were measured on real recordings of
 the same kind (GazeCom for screens, EyeNavGS for headsets): yours differ, so `gazeveil publish`
-attacks your own release. First what keeps the purpose, of that what attackers get least from.
-Pieces (mosaic) need 12 viewers of each stimulus, and nobody can be followed from piece to piece."""
+attacks your own release. Mechanisms that keep the purpose come first, and among them those from
+which attackers get least."""
 
 
 def command(
@@ -33,36 +31,30 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Give advice."""
-    from gazeveil.release.advice import PURPOSES, advise
-    from gazeveil.release.advice.pages import as_dict, attack, kept, notes
-    from gazeveil.release.advice.rows import command_of
+    from gazeveil.release.advice import KINDS, PURPOSES, advise
+    from gazeveil.release.advice.pages import as_dict, card, kept, wrap
 
     advice = advise(purpose, people, kind)
-    kinds = {"one name for each person": advice.usable, "a name for each piece": advice.pieces}
-    for words, rows in kinds.items():
-        if not rows:
-            continue
-        table = Table(
-            title=f"For {PURPOSES[purpose]}, {people} people, {words}",
-            title_justify="left",
-            box=SIMPLE_HEAD,
-        )
-        for name in ("", "mechanism", "promise", "what is kept", "strongest attacker"):
-            table.add_column(name, overflow="fold")
+    say(f"Purpose: {PURPOSES[purpose]}.\n{people} {KINDS[kind]}.")
+    for row in (*advice.usable, *advice.pieces)[:1]:
+        say(f"Measured on {row.data}. For {people} the chance level is {100 / people:.2g} %.")
+    kinds = {
+        "One pseudonym for each participant": advice.usable,
+        "A pseudonym for each piece, so that no one can be followed": advice.pieces,
+    }
+    for title, rows in kinds.items():
+        if rows:
+            say(f"\n{title}\n")
         for rank, row in enumerate(rows, start=1):
-            name = f"{row.mechanism.partition(':')[0]}\n{row.words}"
-            table.add_row(str(rank), name, row.promise, kept(row), attack(row))
-        console().print(table)
-        for rank, row in enumerate(rows, start=1):
-            say(f"{rank}: {command_of(row)}")
-        for name, note in notes(rows).items():
-            say(f"{name}: {note}")
+            for line in card(row, rank):
+                say(line)
     if not advice.usable and not advice.pieces:
-        say("Nothing that was measured keeps this purpose with so few people.")
-    if advice.useless:
-        say(f"Of no use for this, worse or hardly better than {advice.useless[0].reference_words}:")
-    for row in advice.useless:
-        say(f"- {row.mechanism}: {kept(row)}")
-    for row in advice.too_few:
-        say(f"With at least {row.least_people} people: {row.mechanism}, {kept(row)}.")
+        say("Nothing that was measured keeps this purpose with so few participants.")
+    lines = [f"Of no use for this: {row.mechanism}, {kept(row)}" for row in advice.useless]
+    lines += [
+        f"From {row.least_people} participants: {row.mechanism}, {kept(row)}"
+        for row in advice.too_few
+    ]
+    for line in lines:
+        say("\n".join(wrap(line, "  ")))
     write_json(json_file, as_dict(advice))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
 
 NAME = "attack"
-HELP = """Attack a protected copy with raw recordings of the same people.
+HELP = """Attack a protected copy with raw recordings.
 
 Kinds: identify (the default; also the copy against itself), attributes, membership, record-linkage,
 demographics, reconstruction, known-looks and relinking (of pieces), stimulus-risk (which stimulus

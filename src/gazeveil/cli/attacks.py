@@ -9,7 +9,7 @@ from gazeveil.cli.arguments import JsonOption, console
 from gazeveil.cli.listing import print_list
 
 NAME = "attacks"
-HELP = """List the attacks that recognise people, and the kinds that infer something else.
+HELP = """List attacks.
 
 One line of purpose each; and the batteries, which are attacks that are run together.
 

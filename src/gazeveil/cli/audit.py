@@ -15,7 +15,7 @@ from gazeveil.privacy.audit.result import Audit
 from gazeveil.privacy.audit.run import audit, judge
 
 NAME = "audit"
-HELP = """Try to prove promises false: neighbouring inputs, many releases, a lower bound on epsilon.
+HELP = """Try to prove a promise false.
 
 `planted` runs the broken mechanisms that must be caught.
 

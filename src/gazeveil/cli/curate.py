@@ -25,7 +25,7 @@ from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Buffer
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model
 
 NAME = "curate"
-HELP = """Add up the messages of devices, learn from the sums, and draw synthetic recordings.
+HELP = """Draw synthetic recordings from such messages.
 
 Example: `gazeveil curate messages/*.gvr --parameters public.toml --out curated`
 

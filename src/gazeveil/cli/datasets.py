@@ -11,7 +11,7 @@ from gazeveil.cli.arguments import JsonOption, console, say, write_json
 from gazeveil.io.datasets import listing
 
 NAME = "datasets"
-HELP = """List the public datasets that can be read: publisher, licence, citation, folder layout.
+HELP = """List public datasets that can be read.
 
 `gazeveil inspect FOLDER` says whether a folder is one of them.
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
 
 NAME = "demo"
-HELP = """Simulate people, protect and attack their recordings, write a report: no data needed.
+HELP = """Run everything on simulated participants.
 
 Several mechanisms protect them; every release is attacked, and what is left of it is measured. The
 end is a report and a page to explore. It takes some two minutes on two cores, and the first time

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from gazeveil.evaluation.study import Study
 
 NAME = "evaluate"
-HELP = """Attack protected recordings and measure what they are still good for: a study from a
-file, or a quick one on recordings.
+HELP = """Attack releases and measure their use.
 
 The strong battery attacks unless somebody else is named; --no-attacks measures utilities alone. A
 study that was stopped goes on where it was when it is started again with the same folder.

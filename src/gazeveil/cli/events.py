@@ -39,7 +39,7 @@ from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.io.tables_file import write_events
 
 NAME = "events"
-HELP = """Detect fixations, saccades, pursuits, blinks and the rest.
+HELP = """Detect fixations, saccades, pursuits, blinks.
 
 Example: `gazeveil events recordings/ --method ivt --parameter setting=ren2024 --out
 events.parquet`"""

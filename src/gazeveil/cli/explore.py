@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gazeveil.explore.board import Board
 
 NAME = "explore"
-HELP = """Move a mechanism's parameter in the browser, and see who is still recognised.
+HELP = """Try mechanisms in the browser.
 
 Choose people and a mechanism: the page shows the trace, the map and how many people a few quick
 attackers recognise. It is served to this machine alone, or saved as one HTML file.

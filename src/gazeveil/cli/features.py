@@ -31,7 +31,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.tables_file import write_table
 
 NAME = "features"
-HELP = """Compute features of fixations, saccades or windows: tables that `gazeveil protect` takes.
+HELP = """Compute features of events or windows.
 
 Example: `gazeveil features recordings/ --kind saccade --out saccades.parquet`"""
 

@@ -7,7 +7,7 @@ from gazeveil.cli.listing import print_list
 from gazeveil.io.registry import REGISTRY
 
 NAME = "formats"
-HELP = """List the formats that can be read, with one line of purpose each.
+HELP = """List formats that can be read.
 
 Example: `gazeveil formats --json formats.json`"""
 

@@ -35,7 +35,7 @@ from gazeveil.gaze.summary import CohortSummary, RecordingSummary, summarise
 from gazeveil.release.inventory import inventory
 
 NAME = "inspect"
-HELP = """Show what is in a file or folder: people, stimuli, rates, losses, identifiers.
+HELP = """Show what a file or folder holds.
 
 Example: `gazeveil inspect recordings/ --plot overview.png`"""
 

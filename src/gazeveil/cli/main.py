@@ -21,36 +21,16 @@ from gazeveil.cli.wording import in_options, without_controls
 from gazeveil.compile_notice import compiling_is_said
 from gazeveil.errors import GazeveilError, ParameterError
 
-#: Modules of the verbs in the order of the help; a verb is called as its module, with dashes.
-VERBS = (
-    "demo",
-    "inspect",
-    "simulate",
-    "datasets",
-    "formats",
-    "events",
-    "features",
-    "mechanisms",
-    "attacks",
-    "utilities",
-    "advise",
-    "protect",
-    "publish",
-    "scrub",
-    "verify",
-    "audit",
-    "check",
-    "attack",
-    "evaluate",
-    "train",
-    "reproduce",
-    "explore",
-    "randomize",
-    "curate",
-    "relay",
-    "serve",
-    "verify_audit",
-)
+#: Panel of the help -> modules of its verbs; a verb is called as its module, with dashes.
+PANELS = {
+    "Start": ("inspect", "advise", "publish", "verify", "evaluate", "demo", "explore"),
+    "Analyse": ("simulate", "events", "features", "train"),
+    "Protect and publish": ("protect", "scrub", "randomize", "curate"),
+    "Attack and evaluate": ("attack", "audit", "check", "reproduce"),
+    "Live": ("serve", "relay", "verify_audit"),
+    "Reference": ("mechanisms", "attacks", "utilities", "formats", "datasets"),
+}
+VERBS = tuple(verb for verbs in PANELS.values() for verb in verbs)
 
 
 #: Verbs that write at the end, or remove what they had written.
@@ -87,9 +67,10 @@ def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
         rich_markup_mode="markdown",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for name in verbs:
-        verb = import_module(f"gazeveil.cli.{name}")
-        app.command(verb.NAME, help=verb.HELP)(verb.command)
+    for panel, names in PANELS.items():
+        for name in (n for n in names if n in verbs):
+            verb = import_module(f"gazeveil.cli.{name}")
+            app.command(verb.NAME, help=verb.HELP, rich_help_panel=panel)(verb.command)
     former = app.command("report", hidden=True, context_settings={"ignore_unknown_options": True})
     former(_report)
     app.callback()(_options)
@@ -165,8 +146,11 @@ def _stopped(arguments: Sequence[str]) -> str:
     return "Stopped, nothing was written." if verb in _ALL_OR_NOTHING else "Stopped."
 
 
-def _flags_without_value(command: Any) -> None:
-    """Print flags as flags: newer typer writes `<bool>` behind them, as if they took a value."""
+def _tidy_help(command: Any) -> None:
+    """Print flags as flags (newer typer writes `<bool>` behind them, as if they took a value), and
+    options that are not everyday ones in a panel of their own.
+    """
+    everyday = getattr(sys.modules.get(command.callback.__module__), "EVERYDAY", ())
     find = command.get_help_option
 
     def help_option(context: Any) -> Any:
@@ -179,6 +163,8 @@ def _flags_without_value(command: Any) -> None:
     for parameter in command.params:
         if getattr(parameter, "is_flag", False) and parameter.metavar is None:
             parameter.metavar = ""
+        if everyday and parameter.opts[0].startswith("-") and parameter.opts[0] not in everyday:
+            parameter.rich_help_panel = "More options"
 
 
 def _command(arguments: Sequence[str]) -> Any:
@@ -187,7 +173,7 @@ def _command(arguments: Sequence[str]) -> Any:
     """
     command: Any = typer.main.get_command(build(_wanted(arguments)))
     for each in (command, *getattr(command, "commands", {}).values()):
-        _flags_without_value(each)
+        _tidy_help(each)
     invoke = command.invoke
 
     def told(context: Any) -> Any:

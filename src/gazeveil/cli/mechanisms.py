@@ -15,7 +15,7 @@ from gazeveil.cli.arguments import JsonOption, write_json
 from gazeveil.privacy import registry
 
 NAME = "mechanisms"
-HELP = """List the mechanisms: purpose, kind, paper, and what each promises.
+HELP = """List mechanisms and their promises.
 
 Give a name to see its parameters. A mechanism of a paper has two readings: `published`, to the
 letter, and `corrected`, the smallest change that makes its promise true.

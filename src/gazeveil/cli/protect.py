@@ -63,7 +63,7 @@ from gazeveil.release.run import Running, begun_names, interrupted_names, run
 from gazeveil.release.stop_sign import open_questions
 
 NAME = "protect"
-HELP = """Protect recordings, features or a table of people, and print what that promises.
+HELP = """Protect recordings, features or people.
 
 Example: `gazeveil protect recordings/ protected/ --mechanism gaussian:sigma_deg=5`
 

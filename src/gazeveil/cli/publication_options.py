@@ -25,29 +25,22 @@ KeepOption = Annotated[
         "--keep",
         metavar="FIELD",
         help=(
-            "Publish a field as it is: person, session, stimulus, task, times, rate, attributes,"
-            " one attribute such as age, or a channel such as pupil (stream mechanisms alone)."
-            " What is kept is not covered by the promise. May be repeated."
+            "Publish a field as recorded, outside the promise: person, session, stimulus, task,"
+            " times, rate, attributes, an attribute (age) or a channel (pupil). Repeatable."
         ),
     ),
 ]
 ToOption = Annotated[
-    str, typer.Option("--to", metavar="parquet|csv|bids|same", help="Format of the release.")
+    str, typer.Option("--to", metavar="FORMAT", help="parquet, csv, bids or same.")
 ]
-RateOption = Annotated[
-    str | None,
-    typer.Option(
-        "--rate", metavar="HZ", help="Public rate; the usual one nearest to the recordings' own."
-    ),
-]
+RateOption = Annotated[str | None, typer.Option("--rate", metavar="HZ", help="Public rate.")]
 DurationsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--durations",
-        metavar="keep|common|STIMULUS=SECONDS",
+        metavar="LENGTHS",
         help=(
-            "Public lengths: each recording's own, one for each stimulus, or those named. May be"
-            " repeated."
+            "Public lengths: keep, common (one for each stimulus) or STIMULUS=SECONDS (repeatable)."
         ),
     ),
 ]
@@ -56,7 +49,7 @@ KeyFileOption = Annotated[
     typer.Option(
         "--key-file",
         metavar="FILE",
-        help="Write who is who, for you alone; without it nobody can tell afterwards.",
+        help="Write which participant has which pseudonym, for you alone.",
     ),
 ]
 LedgerOption = Annotated[
@@ -64,8 +57,7 @@ LedgerOption = Annotated[
     typer.Option(
         "--ledger",
         metavar="FILE|none",
-        help="What you released before; your own under $GAZEVEIL_HOME if not given. none: add"
-        " nothing up over releases.",
+        help="Ledger of your releases; under $GAZEVEIL_HOME if not given.",
     ),
 ]
 InsteadOfOption = Annotated[
@@ -73,15 +65,11 @@ InsteadOfOption = Annotated[
     typer.Option(
         "--instead-of",
         metavar="FOLDER",
-        help="An earlier release that you gave to nobody: it and its charge are removed first.",
+        help="Replace an earlier release that was never given away.",
     ),
 ]
 ConfirmOption = Annotated[
-    bool,
-    typer.Option(
-        "--confirm",
-        help="What reading guessed is right: write it into a dataset.toml beside the recordings.",
-    ),
+    bool, typer.Option("--confirm", help="Confirm what reading guessed, in a dataset.toml.")
 ]
 
 

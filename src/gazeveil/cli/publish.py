@@ -55,17 +55,21 @@ if TYPE_CHECKING:
     from gazeveil.release.stop_sign import OpenQuestion
 
 NAME = "publish"
-HELP = """Publish recordings: inventory, plan, scrub, align, protect, attack, certify.
+HELP = """Protect, attack and certify recordings.
 
 Example: `gazeveil publish recordings/ published/ -m gaussian:sigma_deg=3`
 
 Example: `gazeveil publish recordings/ published/ --preset public-maps --plan`
 
-What is written is made to be uploaded: people have fresh pseudonyms, times begin at zero,
-all recordings have one public rate and recordings of one stimulus one length, and PRIVACY.md
-says what is promised, what is not, and what attackers still got. --plan says what will be released,
-at which cost, and who is left out, and stops. Every choice is written to published.publish.toml,
-and `gazeveil publish --from published.publish.toml again/` makes them again."""
+The release has fresh pseudonyms, times from zero and one public rate. PRIVACY.md in it says what is
+promised, what is not, and how many participants attackers recognised. Every choice is written to
+published.publish.toml, which --from reads."""
+
+#: Options of the first panel of the help.
+EVERYDAY = (
+    *("--preset", "--mechanism", "--compare", "--plan", "--attacks", "--keep", "--to"),
+    *("--stimulus", "--key-file", "--confirm", "--help"),
+)
 
 
 def command(
@@ -82,8 +86,8 @@ def command(
         typer.Option(
             "--mechanism",
             "-m",
-            metavar="NAME:PARAMETER=VALUE,...",
-            help="See `gazeveil mechanisms`.",
+            metavar="TEXT",
+            help="A mechanism of `gazeveil mechanisms` with its parameters.",
         ),
     ] = None,
     preset: Annotated[
@@ -91,8 +95,7 @@ def command(
         typer.Option(
             "--preset",
             metavar="NAME",
-            help="A mechanism that was measured: public-maps, public-events, public-samples,"
-            " public-pieces or public-features.",
+            help="public-maps, public-events, public-samples, public-pieces or public-features.",
         ),
     ] = None,
     compare: Annotated[
@@ -100,12 +103,11 @@ def command(
         typer.Option(
             "--compare",
             metavar="PRESET,...",
-            help="Protect, attack and measure with each of these presets and print one table;"
-            " nothing is written, no ledger is charged.",
+            help="Try these presets and print one table; nothing is written.",
         ),
     ] = None,
     plan_only: Annotated[
-        bool, typer.Option("--plan", help="Say what will be done, and stop.")
+        bool, typer.Option("--plan", help="Print what would be released, and stop.")
     ] = False,
     recipe_file: Annotated[
         Path | None,
@@ -113,32 +115,29 @@ def command(
     ] = None,
     battery: Annotated[
         str,
-        typer.Option("--attacks", metavar="quick|strong|all|none", help="Who attacks the release."),
+        typer.Option("--attacks", metavar="NAME", help="Attackers: quick, strong, all or none."),
     ] = "strong",
     no_attack: Annotated[
-        bool, typer.Option("--no-attack", help="Nobody attacks; the certificate says so.")
+        bool, typer.Option("--no-attack", help="The same as --attacks none.")
     ] = False,
     repetitions: Annotated[
-        int, typer.Option("--repetitions", "-r", help="Draws of split and noise of the attack.")
+        int, typer.Option("--repetitions", "-r", help="Test releases that are attacked.")
     ] = 10,
     k: Annotated[
-        int, typer.Option("--k", help="People who share each row of the people's table.")
+        int, typer.Option("--k", help="Participants who share each row of their table.")
     ] = 4,
     stimuli: Annotated[
         list[str] | None,
         typer.Option(
             "--stimulus",
             metavar="NAME",
-            help="A name of a stimulus or task that may be published; all others become numbers."
-            " May be repeated.",
+            help="Stimulus or task whose name may be published (repeatable).",
         ),
     ] = None,
     table: Annotated[
         str,
         typer.Option(
-            "--table",
-            metavar="events|windows",
-            help="Features that mechanisms on tables protect: of events, or of windows of 30 s.",
+            "--table", metavar="NAME", help="Features for mechanisms on tables: events or windows."
         ),
     ] = "events",
     keep: KeepOption = None,
@@ -152,7 +151,7 @@ def command(
         typer.Option(
             "--sign",
             metavar="KEYFILE",
-            help="Sign the certificate with a key of `gazeveil verify --new-key`.",
+            help="Sign the certificate (key: `gazeveil verify --new-key`).",
         ),
     ] = None,
     ledger: LedgerOption = None,
@@ -166,7 +165,7 @@ def command(
         typer.Option(
             "--budget",
             metavar="EPSILON",
-            help="The most that one person may lose over all releases of the ledger.",
+            help="Most that a participant may lose over all releases.",
         ),
     ] = None,
     workers: WorkersOption = None,

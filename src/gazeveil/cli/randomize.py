@@ -29,7 +29,7 @@ from gazeveil.privacy.synthesis.dpgazesynth.reports.device import message
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
 
 NAME = "randomize"
-HELP = """Write locally private messages about recordings for a curator.
+HELP = """Write locally private messages for a curator.
 
 Example: `gazeveil randomize my-gaze.csv --parameters public.toml --out messages.gvr`
 

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 QUICK_LIMIT_S = 180.0
 
 NAME = "reproduce"
-HELP = """Repeat a paper's experiment and show ours beside the published figures; without a name,
-list the studies.
+HELP = """Repeat a paper's experiment.
 
 Recordings are those under `--data` or `GAZEVEIL_DATA`, or simulated people where they are not
 there. `--list` names every table and figure of the five papers, the study that repeats it and the

@@ -14,25 +14,16 @@ from gazeveil.release.run import Running, check_out, clean
 WorkersOption = Annotated[
     int | None,
     typer.Option(
-        "--workers",
-        metavar="N",
-        help="Processes that protect recordings, one recording in the memory of each. Left out, as"
-        " many as cores where there is much to do.",
+        "--workers", metavar="N", help="Processes; chosen by the amount of work if not given."
     ),
 ]
 ClusterOption = Annotated[
     str | None,
-    typer.Option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Scheduler of a Dask cluster that shares this disk, e.g. tcp://10.0.0.1:8786.",
-    ),
+    typer.Option("--cluster", metavar="ADDRESS", help="Dask scheduler that shares this disk."),
 ]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on with a run that was interrupted.")
-]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
 CleanOption = Annotated[
-    bool, typer.Option("--clean", help="Remove what an interrupted run left, and start again.")
+    bool, typer.Option("--clean", help="Remove an interrupted run and start again.")
 ]
 
 

@@ -13,7 +13,7 @@ from gazeveil.release.scrub import PAGE, scrub
 from gazeveil.release.scrub.run import CHECKS, NOT_PROTECTED
 
 NAME = "scrub"
-HELP = """Copy vendors' files with identifiers removed or replaced. This does not protect gaze.
+HELP = """Remove identifiers from vendors' files; gaze stays as it is.
 
 Example: `gazeveil scrub recordings/ scrubbed/`
 

@@ -10,8 +10,7 @@ import typer
 from gazeveil.errors import MissingExtraError
 
 NAME = "serve"
-HELP = """Serve gaze to apps that are not trusted: areas, events, tiles and protected samples, never
-raw gaze.
+HELP = """Serve gaze to untrusted apps: never raw samples.
 
 Example: `gazeveil serve --port 8765`
 

@@ -13,7 +13,7 @@ from gazeveil.gaze.simulate import simulate
 from gazeveil.io.parquet import write
 
 NAME = "simulate"
-HELP = """Simulate people who look at things, and write the recordings.
+HELP = """Simulate participants and their recordings.
 
 Example: `gazeveil simulate people/ --people 20 --stimuli 8 --seconds 30 --rate 120 --task video`"""
 

@@ -33,8 +33,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.gaze.cohort import Cohort
 
 NAME = "train"
-HELP = """Train a network on some people and judge it on others: `ekyt` recognises people (an
-attacker), `dgaze` predicts gaze, `ehtask` recognises activities (utilities).
+HELP = """Train a network: `ekyt`, `dgaze` or `ehtask`.
 
 Writes weights.npz, card.md and card.json. After a kill or Ctrl-C the same command goes on from the
 last checkpoint. Needs the extra `deep`.

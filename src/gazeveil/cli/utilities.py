@@ -7,7 +7,7 @@ from gazeveil.cli.listing import print_list
 from gazeveil.utility.registry import REGISTRY
 
 NAME = "utilities"
-HELP = """List the utilities: what an analyst still can do with a release, one line of purpose each.
+HELP = """List utilities.
 
 Example: `gazeveil utilities --json utilities.json`"""
 

@@ -24,7 +24,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.recording import Recording
 
 NAME = "verify"
-HELP = """Check that a release is whole and is what its certificate says.
+HELP = """Check a release against its certificate.
 
 Example: `gazeveil verify published/ --against recordings/ --key lab.key.pub`
 

@@ -12,7 +12,7 @@ import typer
 from gazeveil.errors import ParameterError
 
 NAME = "verify-audit"
-HELP = """See that an audit log that the Gatekeeper exported is whole and unchanged.
+HELP = """Check an audit log of the Gatekeeper.
 
 Example: `gazeveil verify-audit audit.jsonl --key-file audit.key`
 

@@ -395,7 +395,9 @@ class Guarantee:
     @property
     def plain(self) -> str:
         """The promise in plain words: against which change, by how much, and its main limit."""
-        return plain(self.to_dict(), getattr(self.losses, "rate_hz", None))
+        second = Change.window(seconds=1, move_deg=1)
+        rate_hz = None if self.losses is None else self.losses.samples_of(second)
+        return plain(self.to_dict(), rate_hz)
 
     def table(self) -> list[tuple[str, str]]:
         """Changes and losses in words, the promise's own first."""

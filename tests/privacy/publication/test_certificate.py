@@ -135,10 +135,6 @@ def test_links_are_refused(cohort: gazeveil.Cohort, tmp_path: Path) -> None:
         ),
         ("k-same-synth:k=2", "That already covers everything under one pseudonym."),
         ("event-synth-pd:k=2,gamma=4", "**At least 2 participants could have given what"),
-        (
-            "clock-render-dp-k-same:epsilon=1,k=2,seconds=3",
-            "**Replacing all recordings of one participant changes the probability of any",
-        ),
     ],
 )
 def test_the_promise_in_plain_words(cohort: gazeveil.Cohort, mechanism: str, words: str) -> None:

@@ -55,8 +55,6 @@ COHORTS = [
     "k-same-synth:k=2,reading=published",
     "event-synth-pd:k=2,gamma=2",
     "clock-render-k-same:k=2",
-    "clock-render-dp-k-same:k=2,epsilon=10",
-    "style:epsilon=10,r_deg=2",
     "dpgazesynth:epsilon=10,G=12",
     "dpgazesynth-one-report:epsilon=10,G=12",
 ]

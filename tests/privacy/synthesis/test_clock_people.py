@@ -1,4 +1,4 @@
-"""`clock-render-k-same` and `clock-render-dp-k-same`: groups share places on one clock, and
+"""`clock-render-k-same`: groups share places on one clock, and
 nobody's own gaze comes out.
 """
 
@@ -18,7 +18,6 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import distance_deg
-from gazeveil.privacy.synthesis.clock.dp_k_same import ClockRenderDPKSame
 from gazeveil.privacy.synthesis.clock.k_same import ClockRenderKSame, crowd
 from gazeveil.privacy.synthesis.clock.shared import Law, seen
 from tests.support.recordings import real_cohort
@@ -151,64 +150,17 @@ def test_everything_under_one_name_has_the_law_of_at_least_k_names(space: Any) -
     assert {r.key: len(r) for r in released} == {k: v.samples for k, v in laws.items()}
 
 
-def test_dp_copies_are_equal_bit_by_bit_in_groups_of_k_and_everybody_gets_everything() -> None:
-    rng = np.random.default_rng(2)
-    some = Cohort(
-        [scanpath(f"p{p}", f"s{s}", rng) for p in range(9) for s in range(3) if (p + s) % 4]
-    )
-    derived = ClockRenderDPKSame(4, 20).release(some).guarantee
-    assert derived.status == "claimed"
-    assert "is derived from the data" in derived.reason
-    release = ClockRenderDPKSame(4, 20, seconds=5).release(some)
-    out = release.data
-    assert len(out) == 27
-    records = {
-        p: b"".join(r.x_deg.tobytes() + r.t_ns.tobytes() for r in out if r.person == p)
-        for p in out.people
-    }
-    assert min(Counter(records.values()).values()) >= 4
-    g = release.guarantee
-    assert (g.definition, g.unit, g.status, g.epsilon, g.k) == (
-        "epsilon-dp",
-        "user",
-        "proved",
-        20,
-        None if g.k is None else 4,
-    )
-    assert {len(r) for r in out} == {500}
-
-
-def test_with_a_huge_budget_dp_groups_look_where_their_members_do() -> None:
-    rng = np.random.default_rng(5)
-    r = scanpath("a", "s", rng, seconds=10.0)
-    out = (
-        ClockRenderDPKSame(4, 10**6)
-        .release(Cohort([r.with_(person=p) for p in "abcd"]), seed=1)
-        .data
-    )
-    assert np.median(np.hypot(out[0].x_deg - r.x_deg, out[0].y_deg - r.y_deg)) < 1.5
-    noisy = (
-        ClockRenderDPKSame(4, 1).release(Cohort([r.with_(person=p) for p in "abcd"]), seed=1).data
-    )
-    assert np.median(np.hypot(noisy[0].x_deg - r.x_deg, noisy[0].y_deg - r.y_deg)) > 3.0
-
-
 def test_the_guarantee_of_k_same_says_what_is_true() -> None:
     g = ClockRenderKSame(2).release(cohort(4)).guarantee
     assert (g.definition, g.unit, g.status, g.k) == ("k-anonymity", "user", "proved", 2)
     assert ClockRenderKSame(2).release(cohort(4), seed=1).guarantee.status == "claimed"
 
 
-@pytest.mark.parametrize(
-    "text", ["clock-render-k-same:k=4", "clock-render-dp-k-same:k=3,epsilon=2"]
-)
+@pytest.mark.parametrize("text", ["clock-render-k-same:k=4"])
 def test_the_audit_does_not_refute_them(text: str) -> None:
     # One run in a million refutes honest noise by chance.
     result = gazeveil.audit(text, trials=2000, confidence=1 - 1e-6)
     assert not result.refuted
-    if "dp" in text:
-        assert result.epsilon_lower is not None
-        assert 0.5 < result.epsilon_lower <= 2.0
 
 
 def test_the_audit_catches_places_that_one_member_does_not_share(
@@ -233,9 +185,7 @@ def test_the_audit_catches_places_that_one_member_does_not_share(
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text", ["clock-render-k-same:k=3", "clock-render-dp-k-same:k=3,epsilon=100"]
-)
+@pytest.mark.parametrize("text", ["clock-render-k-same:k=3"])
 @pytest.mark.parametrize("task", ["reading", "free-viewing"])
 def test_detectors_and_features_take_the_output_like_any_recording(text: str, task: str) -> None:
     data = gazeveil.simulate(4, 1, 20, 250, task=task, seed=1).load()
@@ -248,9 +198,7 @@ def test_detectors_and_features_take_the_output_like_any_recording(text: str, ta
     assert len(gazeveil.event_features(out, kind="fixation", method="ivt")) >= 8
 
 
-@pytest.mark.parametrize(
-    "text", ["clock-render-k-same:k=2", "clock-render-dp-k-same:k=2,epsilon=5"]
-)
+@pytest.mark.parametrize("text", ["clock-render-k-same:k=2"])
 def test_lazy_recordings_give_lazy_ones_that_read_the_same_twice(text: str) -> None:
     data = cohort(4)
     lazy = Cohort([Handle(r.person, r.stimulus, (lambda r=r: r), r.session, r.task) for r in data])
@@ -262,9 +210,7 @@ def test_lazy_recordings_give_lazy_ones_that_read_the_same_twice(text: str) -> N
         np.testing.assert_array_equal(a.x_deg, b.x_deg)
 
 
-@pytest.mark.parametrize(
-    "text", ["clock-render-k-same:k=2", "clock-render-dp-k-same:k=2,epsilon=5"]
-)
+@pytest.mark.parametrize("text", ["clock-render-k-same:k=2"])
 def test_odd_recordings_are_taken_along(text: str) -> None:
     rng = np.random.default_rng(2)
     t = np.arange(300) * 10**7
@@ -286,28 +232,24 @@ def test_odd_recordings_are_taken_along(text: str) -> None:
         assert len(out) == len(group)
         assert all(np.isfinite(r.x_deg[r.valid]).all() for r in out)
     both = mechanism.release(Cohort([lost, lost.with_(person="b")]), seed=1).data
-    assert any(r.valid.any() for r in both) == (
-        "dp" in text
-    )  # with noise nobody can tell that nothing was seen
+    assert not any(r.valid.any() for r in both)
 
 
-@pytest.mark.parametrize(
-    ("cls", "parameters"), [(ClockRenderKSame, {}), (ClockRenderDPKSame, {"epsilon": 1})]
-)
-def test_bad_input_is_refused_in_words(cls: Any, parameters: dict[str, Any]) -> None:
+def test_bad_input_is_refused_in_words() -> None:
+    cls = ClockRenderKSame
     with pytest.raises(ParameterError, match="'k' parameter"):
-        cls(k=1, **parameters)
+        cls(k=1)
     with pytest.raises(ParameterError, match="slot_s"):
-        cls(k=2, slot_s=0, **parameters)
+        cls(k=2, slot_s=0)
     with pytest.raises(ParameterError, match="a Cohort"):
-        cls(k=2, **parameters).release([])
+        cls(k=2).release([])
     with pytest.raises(
         DataError, match="needs at least 4 people, and this cohort has recordings of 3"
     ):
-        cls(k=4, **parameters).release(cohort(3))
+        cls(k=4).release(cohort(3))
     rng = np.random.default_rng(1)
     with pytest.raises(DataError, match="on a sphere and some on a screen"):
-        cls(k=2, **parameters).release(
+        cls(k=2).release(
             Cohort([scanpath(f"p{i}", "s", rng, Sphere() if i else SCREEN) for i in range(3)])
         )
 
@@ -323,14 +265,6 @@ def test_nothing_in_common_and_two_screens_are_refused_in_words() -> None:
     assert ClockRenderKSame(2).release(two, seed=1).data[0].space == Screen(
         1280, 720, 500, 225, 450
     )
-    with pytest.raises(DataError, match="needs one space"):
-        ClockRenderDPKSame(2, 1).release(two)
-    unknown = [
-        Recording(p, "s", np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1), space=SCREEN)
-        for p in "ab"
-    ]
-    with pytest.raises(DataError, match="whose rate is known"):
-        ClockRenderDPKSame(2, 1).release(Cohort(unknown))
 
 
 # --- real people

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks.advice_newest import DONOR, EXCHANGE, OWN_2_S, OWN_5_S, newest
+from benchmarks.advice_newest import EXCHANGE, OWN_2_S, OWN_5_S, newest
 from benchmarks.advice_table import SOURCES, attacked, of_features
 
 from gazeveil.cli.main import main
@@ -56,21 +56,20 @@ def test_attack_rates_are_those_of_the_results_page() -> None:
         for row in old:
             assert (row.attacker, row.found, row.low, row.high) == printed[row.mechanism]
             assert row.fully_attacked
-        assert len(rows) - len(old) == 3 * 5
+        assert len(rows) - len(old) == 2 * 5
         for row in rows:
             if (said := younger.get(row.mechanism)) is not None:
                 assert (row.attacker, row.found) == (said.attacker, said.found)
                 assert (row.tried, row.note, row.source) == (said.tried, said.note, said.source)
 
 
-def test_pieces_and_style_are_said_with_their_limits() -> None:
+def test_pieces_are_said_with_their_limits() -> None:
     rates = {k: newest(k, s) for k, s in (("screen", "gazecom"), ("vr", "eyenavgs"))}
     assert (rates["screen"][EXCHANGE].found, rates["screen"][OWN_2_S].found) == (7.2, 10.3)
     assert (rates["vr"][EXCHANGE].found, rates["vr"][OWN_5_S].found) == (11.1, 18.0)
-    assert (rates["screen"][DONOR].found, rates["vr"][DONOR].found) == (15.6, 35.0)
     for row in advice_rows():
         name = row.mechanism.partition(":")[0]
-        assert bool(row.note) == (name in ("mosaic", "style")), row.mechanism
+        assert bool(row.note) == (name == "mosaic"), row.mechanism
         assert row.names_last == (name != "mosaic")
         if name == "mosaic":
             assert row.least_people == mechanism(row.mechanism).crowd
@@ -153,7 +152,7 @@ def test_words_of_a_row() -> None:
         r for r in advice_rows() if (r.purpose, r.kind) == ("samples", "screen") and r.found == 100
     )
     assert attack(row) == (
-        "100 % of people found (95 %: 98 to 100; guessing 4.2; fusion); hides hardly anybody"
+        "100 % of participants (95 % CI 98 to 100; chance 4.2 %); hides hardly anyone"
     )
     assert kept(row) == "distance from the recorded gaze 0.26 degrees (without the data 12)"
 
@@ -162,14 +161,17 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = tmp_path / "advice.json"
     assert run("advise", "--purpose", "teaching", "--people", 24, "--json", figures) == 0
     told = capsys.readouterr().out
-    assert "1: gazeveil publish recordings/ published/ --preset public-events" in told
+    assert "gazeveil publish recordings/ published/ --preset public-events" in told
+    assert all(len(line) <= 80 for line in told.splitlines() if "gazeveil publish" not in line)
     stored = json.loads(figures.read_text("utf-8"))
     assert stored["usable"][0]["mechanism"] == "event-synth-pd:k=4,gamma=4"
     assert stored["usable"][0]["found"] == advise("teaching", 24).usable[0].found
     assert run("advise", "--purpose", "samples", "--people", 24) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "1: gazeveil publish recordings/ published/ --preset public-pieces" in told
-    assert f"{EXCHANGE}: Needs 12 people who saw the same stimulus." in told
+    assert "gazeveil publish recordings/ published/ --preset public-pieces" in told
+    assert "Note: Needs 12 people who saw the same stimulus." in told
+    assert run("advise", "--purpose", "maps", "--people", 16) == 0
+    assert "For 16 the chance level is 6.2 %." in capsys.readouterr().out
     assert run("advise", "--purpose", "nothing", "--people", 24) == 2
     assert "one of aoi, events, maps, ml, samples, teaching" in capsys.readouterr().err
     assert run("advise", "--purpose", "maps", "--people", 24, "--kind", "phone") == 2
@@ -178,6 +180,6 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_is_found_of_pieces_is_told_in_pieces() -> None:
     row = next(r for r in advice_rows() if r.found is not None)
-    assert "% of people found" in attack(row)
+    assert "% of participants (" in attack(row)
     told = attack(replace(row, mechanism="mosaic:epsilon=10,r_deg=2", found=7.0))
-    assert told.startswith("the person of 7 % of pieces found")
+    assert told.startswith("7 % of pieces (")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -41,26 +42,42 @@ def cells(row: AdviceRow, rank: str) -> tuple[str, ...]:
 
 
 def kept(row: AdviceRow) -> str:
-    """What the analyst gets wrong, between raw recordings and having no data."""
+    """The error of an analysis, between raw recordings and no data."""
     unit = f" {row.unit}" if row.unit else ""
     raw = f"raw against raw {row.raw:.2g}; " if row.raw else ""
     return f"{row.metric} {row.value:.2g}{unit} ({raw}{row.reference_words} {row.reference:.2g})"
 
 
 def attack(row: AdviceRow) -> str:
-    """What the strongest attacker found."""
+    """The re-identification rate of the strongest attacker."""
     if row.found is None:
-        return "not attacked; " + (
-            "the promise is about whole people"
-            if "everything of one person" in row.promise and "adds up" not in row.promise
-            else "the promise is all there is"
-        )
-    whom = "{} % of people found" if row.names_last else "the person of {} % of pieces found"
-    between = "" if row.low is None else f"95 %: {row.low:g} to {row.high:g}; "
-    words = f"{whom.format(f'{row.found:g}')} ({between}guessing {row.guessing:g}; {row.attacker})"
+        return "not attacked" + ("; the promise covers whole participants" * row.of_people)
+    whom = "participants" if row.names_last else "pieces"
+    between = "" if row.low is None else f"95 % CI {row.low:g} to {row.high:g}; "
+    words = f"{row.found:g} % of {whom} ({between}chance {row.guessing:g} %)"
     if row.tried and not row.fully_attacked:
         words += f"; attackers: {row.tried}"
-    return words + ("; hides hardly anybody" if row.found >= _HARDLY_HIDDEN else "")
+    return words + ("; hides hardly anyone" if row.found >= _HARDLY_HIDDEN else "")
+
+
+def card(row: AdviceRow, rank: int) -> Iterator[str]:
+    """One mechanism in lines of at most 80 columns."""
+    yield from wrap(f"{rank}. {row.mechanism.partition(':')[0]}: {row.words}", "   ")
+    for title, text in (
+        ("Re-identified", attack(row)),
+        ("Error", kept(row)),
+        ("Promise", row.promise),
+        ("Note", row.note),
+    ):
+        if text:
+            yield from wrap(f"   {title}: {text}", "     ")
+    yield f"   {command_of(row)}"
+    yield ""
+
+
+def wrap(text: str, indent: str) -> list[str]:
+    """Lines of a text that fit a terminal of 80 columns."""
+    return textwrap.wrap(text, 80, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def notes(rows: Iterable[AdviceRow]) -> dict[str, str]:

@@ -36,7 +36,7 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
 
 #: Kind -> the real recordings that its figures come from.
 KINDS: Mapping[str, str] = MappingProxyType(
-    {"screen": "people in front of a screen", "vr": "people in a headset"}
+    {"screen": "participants in front of a screen", "vr": "participants in a headset"}
 )
 
 
@@ -55,7 +55,7 @@ class AdviceRow:
     least_people : int
         The fewest people it can be used with, or was found usable with.
     promise : str
-        What it promises, and what that adds up to for one person.
+        The promise in plain words.
     metric : str
         What was measured; smaller is better.
     value, reference : float
@@ -123,6 +123,11 @@ class AdviceRow:
     def fully_attacked(self) -> bool:
         """Whether the whole strong battery attacked, in ten splits as all that is compared."""
         return self.tried == "strong battery, 10 splits"
+
+    @property
+    def of_people(self) -> bool:
+        """Whether the promise is about all recordings of a participant."""
+        return "all recordings of one participant" in self.promise
 
     @property
     def names_last(self) -> bool:
@@ -222,7 +227,7 @@ def advise(purpose: str, people: int, kind: str = "screen") -> Advice:
 def _order(row: AdviceRow) -> tuple[float, float]:
     if row.found is not None:
         return row.found, row.share
-    return (0.0 if "everything of one person" in row.promise else 101.0), row.share
+    return (0.0 if row.of_people else 101.0), row.share
 
 
 def command_of(row: AdviceRow) -> str:
@@ -230,4 +235,4 @@ def command_of(row: AdviceRow) -> str:
     for preset in PRESETS.values():
         if (preset.purpose, preset.mechanism) == (row.purpose, row.mechanism):
             return f"gazeveil publish recordings/ published/ --preset {preset.name}"
-    return f"gazeveil publish recordings/ published/ --mechanism {row.mechanism}"
+    return f"gazeveil publish recordings/ published/ -m {row.mechanism}"

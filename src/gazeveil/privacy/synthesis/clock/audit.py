@@ -9,7 +9,6 @@ likelihood ratio, and their mean.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -22,11 +21,8 @@ from gazeveil.privacy.randomness.rng import source
 from gazeveil.privacy.stream.audit import at_a_time
 from gazeveil.privacy.synthesis.clock.stage import NoisySlots
 from gazeveil.privacy.synthesis.ksame.audit import law_game
-from gazeveil.privacy.tables.groups.audit import dp_k_same
-from gazeveil.privacy.tables.groups.dp_ksame import DPKSame
 
 if TYPE_CHECKING:
-    from gazeveil.privacy.synthesis.clock.dp_k_same import ClockRenderDPKSame
     from gazeveil.privacy.synthesis.clock.k_same import ClockRenderKSame
     from gazeveil.privacy.synthesis.clock.render import ClockRender
 
@@ -76,12 +72,3 @@ def clock_render_k_same(mechanism: ClockRenderKSame, unit: str | None) -> Game:
     at least k, over several cohorts.
     """
     return law_game(mechanism, unit, lambda law: (law.places,))
-
-
-def clock_render_dp_k_same(mechanism: ClockRenderDPKSame, unit: str | None) -> Game:
-    """The game of `dp-k-same`, whose noise it is; what is rendered from its
-    table cannot tell more.
-    """
-    inner = dp_k_same(DPKSame(mechanism.k, mechanism.epsilon), asked_unit(unit, "user", ("user",)))
-    first, rest = inner.description[0], inner.description[1:]
-    return replace(inner, description=f"The table of places, as one feature: {first.lower()}{rest}")

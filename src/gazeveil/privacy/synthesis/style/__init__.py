@@ -1,1 +1,0 @@
-"""`style`: paths near a person's own noisy readings that move as another person moves."""
