@@ -81,7 +81,7 @@ def test_a_study_file_is_run_reported_and_resumed(
     title = "The only attacker tried (no battery, chosen one by one) on each release"
     assert title in " ".join(said.out.split())
     assert "linkage" in said.out
-    assert "; guessing " in said.out
+    assert "; chance " in said.out
     assert f"Results: {out}    Report: {out / 'report.html'}" in said.out
     assert "<html" in (out / "report.html").read_text(encoding="utf-8")
     figures = json.loads((tmp_path / "e.json").read_text())

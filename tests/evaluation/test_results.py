@@ -291,7 +291,7 @@ def test_what_the_network_calls_safe_is_counted_over_all_releases_and_cohorts() 
     cohorts = [c for (c, _) in cells for _ in range(2 * 2 * 24)]
     several = outcomes_of(outcomes).with_columns(pl.Series("cohort", cohorts))
     counts = Results(frame_of(rows), several).called_safe()
-    # Unprotected gaze is no release; 2 of 24 is no better than guessing.
+    # Unprotected gaze is no release; 2 of 24 is no better than chance.
     assert counts == {"releases": 3, "called_safe": 2}
 
 

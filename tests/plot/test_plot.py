@@ -135,6 +135,20 @@ def test_a_scanpath_lies_where_the_fixations_are_also_in_pixels() -> None:
     assert axes.get_xlabel() == "x (px)"
 
 
+def test_a_heat_map_of_a_cohort_shows_one_stimulus_with_title_and_scale() -> None:
+    cohort = gazeveil.simulate(people=3, stimuli=2, seconds=5, rate_hz=60, seed=1)
+    axes = plot.heat_map(cohort)
+    assert axes.get_title() == f"{cohort.stimuli[0]}, participants: 3"
+    assert axes.figure.axes[1].get_ylabel().startswith("density of samples")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x (deg)", "y (deg)")
+    one, other = (plot.heat_map(cohort, stimulus=s).get_images()[0] for s in cohort.stimuli)
+    np.testing.assert_array_equal(axes.get_images()[0].get_array(), one.get_array())
+    assert (one.get_array() != other.get_array()).any()
+    assert plot.heat_map(cohort, stimulus="*").get_title() == "2 stimuli, participants: 3"
+    with pytest.raises(ParameterError, match="stimuli"):
+        plot.heat_map(cohort, stimulus="none of them")
+
+
 def test_a_heat_map_is_brightest_where_gaze_is() -> None:
     recording = path([8.0] * 50 + [-20.0], SCREEN)
     for image in (None, np.zeros((9, 16))):

@@ -208,7 +208,7 @@ class Results:
             (`_scenario`, `_value`, `_low`, `_high`) are the attack to compare with, in the scenario
             that is best for it. `difference`, `difference_low`, `difference_high` are the headline
             less the other, person by person (95 % over people). `called_safe` says that the other
-            is no better than guessing and the battery is. Null where it was not measured: headline
+            is no better than chance and the battery is. Null where it was not measured: headline
             and verdict need two repetitions.
         """
         rates, dealt = self._rates(), self.frame.filter(pl.col("metric") == DEALT)

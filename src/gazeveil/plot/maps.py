@@ -37,14 +37,16 @@ def heat_map(
     scale: str = "sqrt",
     top: float | None = None,
     extent_deg: tuple[float, float, float, float] | None = None,
-    colourbar: bool = False,
+    colourbar: bool | None = None,
+    stimulus: str | None = None,
 ) -> Axes:
-    """Where people looked; bright is often.
+    """Draw where people looked; bright is often.
 
     Parameters
     ----------
     data : Recording, Cohort or array of shape (rows, columns)
-        Recordings of one space, or a map that covers the space, first row at the top.
+        Recordings of one space, or a map that covers the space, first row at the top. Of a cohort
+        one stimulus is drawn, see `stimulus`.
     image : path or array, optional
         Drawn below the map: the whole screen, whose axes are then in pixels, or the whole sphere.
     ax : Axes, optional
@@ -60,8 +62,10 @@ def heat_map(
         scale; default the 99.5 % quantile of the map.
     extent_deg : (left, right, bottom, top), optional
         What an array covers, instead of the whole space.
-    colourbar : bool
-        Show the scale beside the map.
+    colourbar : bool, optional
+        Show the scale beside the map; default on new axes.
+    stimulus : str, optional
+        Of a cohort: the stimulus to draw, or `*` for all of them on one map; default the first.
 
     Returns
     -------
@@ -74,6 +78,8 @@ def heat_map(
         For recordings of several spaces, or without a valid sample.
     """
     checks.one_of("plot.heat_map", "scale", scale, SCALES)
+    if isinstance(data, Cohort) and stimulus != "*" and len(data):
+        data = data.select(stimuli=[stimulus or data.stimuli[0]])
     cells, where = _cells(data, space, sigma_deg, image is not None)
     if extent_deg is None and where is None:
         checks.refuse("plot.heat_map", "space", "a Sphere or a Screen, for an array", None)
@@ -110,9 +116,14 @@ def heat_map(
     axes.grid(visible=False)
     if isinstance(data, Recording):
         titled(axes, f"{data.person}, {data.stimulus}")
-    if colourbar:
+    elif isinstance(data, Cohort):
+        shown = data.stimuli[0] if len(data.stimuli) == 1 else f"{len(data.stimuli)} stimuli"
+        titled(axes, f"{shown}, participants: {len(data.people)}")
+    if colourbar if colourbar is not None else ax is None:
         words = (
-            "share of samples per cell (log10 %)" if scale == "log" else "how often (square root)"
+            "share of samples per cell (log10 %)"
+            if scale == "log"
+            else "density of samples (square root, 1 = brightest)"
         )
         axes.figure.colorbar(drawn, ax=axes, label=words)
     return axes

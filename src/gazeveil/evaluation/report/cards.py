@@ -27,29 +27,32 @@ def release_card(findings: Findings, release: ReleaseFindings, note: str) -> Mar
     if worst is None:
         return Markup("")
     warned, kept = summary.rbfn_warning(release), _kept(findings, release)
-    more = summary.promised_bound(release)
     return tag(
         "li",
         tag("h3", f"{release.number}. {release.label}" if release.number else "No protection"),
-        tag("p", worst.people, " ", tag("small", "recognised"), class_="figure"),
+        tag(
+            "p",
+            worst.people,
+            " ",
+            tag("small", f"recognised by the {release.strongest}"),
+            class_="figure",
+        ),
         people(worst.found, worst.n, release.colour),
-        tag("p", tag("b", "Measured:"), _unbroken(f" {summary.measured(release)}")),
+        tag("p", _unbroken(summary.result(release))),
         tag("p", warned, class_="warning") if warned else "",
-        "" if release.baseline else _promise(release, more),
+        "" if release.baseline else _promise(release),
         tag("p", tag("b", "Kept:"), f" {kept}.") if kept else "",
         tag("p", f"This is {note}.", class_="small") if note else "",
         class_="card",
     )
 
 
-def _promise(release: ReleaseFindings, bound: str) -> Markup:
+def _promise(release: ReleaseFindings) -> Markup:
     """The line of the promise; a tick where it is proved and nobody is recognised."""
     kept = release.guarantee.get("status") == "proved" and not release.recognised
     ticked = kept and release.guarantee.get("definition") != "none"
-    words = f" {summary.promise(release)} {bound}".rstrip()
-    return join(
-        [tag("p", tag("b", "Promise:"), words), tag("p", badge("proved")) if ticked else ""]
-    )
+    words = tag("p", tag("b", "Promise:"), f" {summary.promise(release)}")
+    return join([words, tag("p", badge("proved")) if ticked else ""])
 
 
 def _unbroken(text: str) -> str:
@@ -91,7 +94,7 @@ def results_html(results: Results) -> str:
     picture = bar_picture(
         [_name(row) for row in worst],
         [row["value"] for row in worst],
-        "Share of people whom the strongest attacker recognises in each release; dashed: guessing.",
+        "Share of people whom the strongest attacker recognises in each release; dashed: chance.",
         [(_number(row["low"]), _number(row["high"])) for row in worst],
         chances[0] if chances else math.nan,
     )

@@ -71,7 +71,7 @@ def identification(findings: Findings, folder: Path) -> Picture:
         f"Filled dot and bar: the {findings.strongest}, chosen on other splits, and its 95 %"
         " interval over people. Open square: the papers' RBF network. Light marks: every attacker"
         " in every scenario. Dotted line:"
-        " guessing. Further left is more private."
+        " chance. Further left is more private."
     )
     return finish(drawn, folder, "identification", alt, caption)
 
@@ -114,7 +114,7 @@ def _identification_key(names: Mapping[str, str]) -> list[Line2D]:
     strongest: dict[str, Any] = {"marker": "o", "ls": "-", "lw": 2.4, "ms": 8}
     return [
         Line2D([], [], **strongest, color=light("blue"), label="chosen on other splits, 95 %"),
-        Line2D([], [], color=light("muted"), lw=1.4, ls=GUESS_DASHES, label="guessing"),
+        Line2D([], [], color=light("muted"), lw=1.4, ls=GUESS_DASHES, label="chance"),
         mark("s", 7, light("paper"), light("ink"), "RBF network (papers)"),
         *(
             mark(m, 5.5, "none", light("muted"), shorten(attack_label(n), 27, placeholder="..."))

@@ -150,7 +150,7 @@ class ReleaseFindings:
 
     @property
     def recognised(self) -> bool:
-        """Whether the battery does better than guessing."""
+        """Whether the battery does better than chance."""
         return self.shown is not None and self.shown.p_value <= ERROR
 
     @property

@@ -46,7 +46,7 @@ def baseline_sentence(findings: Findings) -> str:
     if release.recognised or release.undecided:
         return text
     return (
-        f"{text} That is no better than guessing: these recordings cannot show what a mechanism"
+        f"{text} That is no better than chance: these recordings cannot show what a mechanism"
         " protects."
     )
 
@@ -68,18 +68,18 @@ def verdict(release: ReleaseFindings) -> str:
 
 
 def _verdict(release: ReleaseFindings) -> str:
-    """Whether that is better than guessing, to follow a figure."""
+    """Whether that is better than chance, to follow a figure."""
     if release.undecided:
         return "; one repetition gives no verdict"
     if release.recognised:
         return ""
     people = 0 if release.shown is None else release.shown.n
     if release.fewest is None:
-        return ": no better than guessing"
+        return ": no better than chance"
     if release.fewest > people:
-        return "; so few people cannot show whether that is better than guessing"
-    few = f"with {people} people fewer than {release.fewest} cannot be told from it"
-    return f": no better than guessing ({few})"
+        return "; so few people cannot show whether that is better than chance"
+    few = f"with {people} people fewer than {release.fewest} cannot be told from chance"
+    return f": no better than chance ({few})"
 
 
 def measured(release: ReleaseFindings) -> str:
@@ -96,6 +96,11 @@ def measured(release: ReleaseFindings) -> str:
             else ""
         )
     )
+
+
+def result(release: ReleaseFindings) -> str:
+    """The line of result of a card."""
+    return "" if release.shown is None else f"{_figures(release.shown)}{_verdict(release)}."
 
 
 def promise(release: ReleaseFindings) -> str:
@@ -178,7 +183,7 @@ def overview(findings: Findings) -> list[str]:
         )
     if held:
         sentences.append(
-            f"Attackers{battery} do no better than guessing on {len(held)} of"
+            f"Attackers{battery} do no better than chance on {len(held)} of"
             f" {_releases(protected)}: {_listed(held)}."
         )
     if broken:
@@ -253,13 +258,18 @@ def headline(findings: Findings) -> tuple[str, ...]:
 
 
 def _how_many(rate: Rate) -> str:
+    return f"{rate.people} ({_figures(rate)})"
+
+
+def _figures(rate: Rate) -> str:
+    """A rate with its confidence interval, the chance level and p."""
     between = interval(rate.low, rate.high)
-    figures = [percent(rate.value) + (f", 95 %: {between}" if between else "")]
-    figures.append(f"guessing {by_guessing(rate.chance, rate.n)}")
+    figures = [percent(rate.value) + (f", 95 % CI {between}" if between else "")]
+    figures.append(f"chance {by_guessing(rate.chance, rate.n)}")
     if math.isfinite(rate.p_value):
         p = probability(rate.p_value)
         figures.append(f"p {p}" if p.startswith("<") else f"p = {p}")
-    return f"{rate.people} ({'; '.join(figures)})"
+    return "; ".join(figures)
 
 
 def _listed(releases: Sequence[ReleaseFindings], *, counts: bool = False) -> str:

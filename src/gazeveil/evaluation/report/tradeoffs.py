@@ -91,7 +91,7 @@ def fronts(
         label_points(axes, front_series(findings, utility, metric, numbers=True).points)
     caption = (
         "Each number is a release (key below). Down is more private, right is more useful. Grey"
-        " line: the releases no other one beats in both. Dotted: guessing."
+        " line: the releases no other one beats in both. Dotted: chance."
     )
     return finish(
         drawn, folder, name, f"People recognised against: {', '.join(headings)}.", caption
@@ -201,7 +201,7 @@ def _tradeoff(findings: Findings, utility: str, metric: str, folder: Path, name:
     caption = (
         "Each number is a release (see the key). Down is more private, right is more useful"
         f" ({'higher' if higher else 'lower'} is better). Grey line: the releases no other one"
-        " beats in both. Dotted: guessing." + (" Bars: 95 % intervals." if bars else "")
+        " beats in both. Dotted: chance." + (" Bars: 95 % intervals." if bars else "")
     )
     title = metric_label(utility, metric)
     return finish(drawn, folder, name, f"{title} against people recognised. {listed}.", caption)

@@ -156,7 +156,7 @@ function drawRates(found, chosen, current) {
 
 function words(figure) {
   const range = figure.low === null || figure.high === null ? "no interval" : `95 % interval ${percent(figure.low)} to ${percent(figure.high)}`;
-  return `${percent(figure.value)} of ${figure.n} ${figure.unit} (${range}; guessing ${percent(figure.chance)})`;
+  return `${percent(figure.value)} of ${figure.n} ${figure.unit} (${range}; chance ${percent(figure.chance)})`;
 }
 
 function showFound(found, at) {
@@ -172,7 +172,7 @@ function showFound(found, at) {
     el("change").textContent = `As recorded: ${words(base)}.${points === null ? "" : ` Change: ${points > 0 ? "+" : points < 0 ? "−" : ""}${Math.abs(points)} points.`}`;
   }
   const who = figure && !refused ? `Strongest here: ${figure.attack}, ${figure.scenario} (learnt from / asked about), of ${figure.tried} tried, ${figure.repetitions} draws. ` : "";
-  el("how").textContent = `${who}Points: strongest of the ${board.battery} battery (${board.attackers.join(", ")}) at each value, bars: 95 % over people; dashed: as recorded; dotted: guessing. A stronger attacker may find more: gazeveil evaluate tries the strong battery.`;
+  el("how").textContent = `${who}Points: strongest of the ${board.battery} battery (${board.attackers.join(", ")}) at each value, bars: 95 % over people; dashed: as recorded; dotted: chance. A stronger attacker may find more: gazeveil evaluate tries the strong battery.`;
 }
 
 function showPictures(before, after, at) {
