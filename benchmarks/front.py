@@ -3,7 +3,6 @@
     python benchmarks/front.py gazecom --out results/front-gazecom
         [--known results/gazecom/parts/gazecom results/clock-gazecom/parts/gazecom-windows ...]
         [--splits 10] [--draws 2] [--workers 1] [--drawn-only] [--page docs/results/front.md]
-        [--readme README.md]
 
 The mechanisms, attackers and utilities are those of the study `front-gazecom` (or
 `front-eyenavgs`). What the folders of `--known` hold already (of the same recordings, with the same
@@ -214,27 +213,6 @@ def sentences(findings: Findings, beaten: list[dict[str, Dominated]]) -> str:
     return "\n".join(lines) if lines else "None."
 
 
-#: Mechanisms of the short table.
-SHORT = (NONE, "clock-render", "k-same-synth", "clock-render-k-same", "mosaic")
-
-
-def short(findings: Findings) -> str:
-    """A table of few releases, the most recognised first."""
-    some = [r for r in findings.attacked if r.key[0] in SHORT and r.measure("dwell", "mean_error")]
-    some.sort(key=lambda r: -(r.worst.value if r.worst else 0.0))
-    rows = [
-        [
-            release.label,
-            f"{100 * release.worst.value:.0f} % ({100 * release.worst.low:.0f} to"
-            f" {100 * release.worst.high:.0f})",
-            *(figure_of(release, u, m, digits) for u, m, _, digits in PANELS),
-        ]
-        for release in some
-        if release.worst is not None
-    ]
-    return markdown(("release", "strongest attacker finds", *(t for *_, t, _ in PANELS)), rows)
-
-
 #: What a release should reach: heading, utility, metric, most.
 ASKED = (
     ("samples: median at most 3 deg", "signal", "median_error_deg", 3.0),
@@ -283,7 +261,6 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--drawn-only", action="store_true", help="compute nothing")
     parser.add_argument("--page", type=Path)
-    parser.add_argument("--readme", type=Path)
     given = parser.parse_args()
     held = computed(given)
     study = read(STUDIES / f"front-{given.cohort}.toml").parts[0].study()
@@ -306,8 +283,6 @@ def main() -> None:
     print(text)
     if given.page:
         put_into(given.page, given.cohort, text)
-    if given.readme:
-        put_into(given.readme, "front", short(findings))
 
 
 if __name__ == "__main__":

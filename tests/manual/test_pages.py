@@ -33,3 +33,35 @@ def test_every_verb_is_somewhere_in_the_manual() -> None:
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages())
     said = set(re.findall(r"gazeveil ([a-z][a-z-]+)", text))
     assert {verb.replace("_", "-") for verb in VERBS} - said == set()
+
+
+def test_the_readme_is_short_and_has_one_table_and_one_picture() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 700
+    assert len(re.findall(r"^\| -", text, re.MULTILINE)) <= 1
+    (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert (ROOT / picture).is_file()
+
+
+def test_first_lessons_say_what_the_strong_battery_finds() -> None:
+    """The figures stand in the results of the battery, so that they are renewed with them."""
+    table = (ROOT / "docs" / "results" / "attackers.md").read_text(encoding="utf-8")
+    screen = table.split("<!-- end gazecom -->")[0]
+    told = {
+        name: re.search(rf"^\| `{name}.*?\| \d+ \| (\d+) \(", screen, re.MULTILINE)
+        for name in (
+            "gaussian` sigma_deg=10 ",
+            "spatial` L=64 ",
+            "temporal` K=3 ",
+            "k-same-synth` k=4",
+        )
+    }
+    rates = [m[1] for m in told.values() if m is not None]
+    noise, spatial, temporal, groups = rates
+    for path in ("src/gazeveil/cli/demo.py", "src/gazeveil/explore/web/explore.html"):
+        words = " ".join((ROOT / path).read_text(encoding="utf-8").split())
+        for rate in (noise, spatial, temporal):
+            assert f"{rate} %" in words, path
+    for name, rate in (("screen", noise), ("csv", groups)):
+        page = (ROOT / "docs" / "start" / f"tutorial-{name}.md").read_text(encoding="utf-8")
+        assert f"[{rate} % of 24" in page

@@ -65,8 +65,9 @@ _ATTACKS = (
     "linkage:denoiser=lowpass",
 )
 _NOTE = (
-    "The demonstration attacks with the quick battery and three more attackers, to be short: the"
-    " strong battery, the default of `gazeveil evaluate`, may recognise more people."
+    "These are few and quick attackers on simulated people. On 24 real people (GazeCom) the strong"
+    " battery, the default of `gazeveil evaluate`, recognises 36 % under Gaussian noise of 10"
+    " degrees, 71 % after spatial and 100 % after temporal downsampling: docs/results/attackers.md."
 )
 _UTILITIES = ("document:split=people", "saliency", "events")
 _SCENARIOS = ("raw/private", "private/private")
@@ -127,7 +128,7 @@ def command(
         out / "protected.png",
     )
     for release in releases.values():
-        say(f"{release.guarantee}\n")
+        say(f"{release.guarantee.plain}\n")
     say(f"Picture: {out / 'protected.png'}")
     console.rule("promises, attacked by audit")
     for text in track(_AUDITS, len(_AUDITS), "Auditing"):
@@ -208,6 +209,7 @@ def _with_maps_and_people(results: Results, cohort: Cohort) -> Results:
         promised.append(
             {
                 "mechanism": text,
+                "plain": guarantee.plain,
                 "sentence": str(guarantee),
                 "status": guarantee.status,
                 "definition": guarantee.definition,

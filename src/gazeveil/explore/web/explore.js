@@ -172,7 +172,7 @@ function showFound(found, at) {
     el("change").textContent = `As recorded: ${words(base)}.${points === null ? "" : ` Change: ${points > 0 ? "+" : points < 0 ? "−" : ""}${Math.abs(points)} points.`}`;
   }
   const who = figure && !refused ? `Strongest here: ${figure.attack}, ${figure.scenario} (learnt from / asked about), of ${figure.tried} tried, ${figure.repetitions} draws. ` : "";
-  el("how").textContent = `${who}Points: strongest of the ${board.battery} battery (${board.attackers.join(", ")}) at each value, bars: 95 % over people; dashed: as recorded; dotted: chance. A stronger attacker may find more: gazeveil evaluate tries the strong battery.`;
+  el("how").textContent = `${who}Points: strongest of the ${board.battery} battery (${board.attackers.join(", ")}) at each value, bars: 95 % over people; dashed: as recorded; dotted: chance.`;
 }
 
 function showPictures(before, after, at) {
