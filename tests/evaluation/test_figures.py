@@ -92,9 +92,12 @@ def test_intervals_hold_the_rate_of_cohorts_drawn_from_real_people(
 def test_both_anchors_stand_beside_an_analysis() -> None:
     people = gazeveil.simulate(6, 4, 8.0, 120.0, seed=3)
     results = gazeveil.evaluate(
-        people, ["gaussian:sigma_deg=1"], [], ["density", "events"], repetitions=1
+        people, ["gaussian:sigma_deg=1"], [], ["density", "events", "signal"], repetitions=1
     )
     raw = results.frame.filter(mechanism="none")
+    # The same samples have no other half: raw against raw is 0 there, the middle is no data.
+    (place,) = raw.filter(metric="rmse_deg").select("value", "chance").rows()
+    assert place[0] == 0 < 10 < place[1]
     for metric in ("jsd", "fixation_duration_wasserstein_s"):
         row = raw.filter(metric=metric).row(0, named=True)
         assert row["value"] > 0, metric  # halves of the recordings differ

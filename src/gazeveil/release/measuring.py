@@ -11,9 +11,6 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from gazeveil.arrays import Floats
 from gazeveil.attacks.battery import NOBODY
 from gazeveil.errors import GazeveilError
 from gazeveil.evaluation.api import evaluate
@@ -21,7 +18,6 @@ from gazeveil.evaluation.existing_release import CopyWarning, study_of_copy
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.run import Progress, run
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Sphere, distance_deg
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.publication.plain_words import analysis_in_words, attack_in_words
@@ -109,7 +105,7 @@ def measure(
     if attack is not None:
         attack |= {"asked": "pieces"} if pieces else {}
         attack["files"] = _of_files(cohort, files, mechanism, battery, repetitions, executor)
-    utility = _utility(found, middle_rmse_deg(cohort))
+    utility = _utility(found)
     return {"attack": attack, "utility": utility, "said": (*_said(attack, utility), *failures)}
 
 
@@ -166,43 +162,7 @@ def _of_files(
     return _attack(found[0], battery, repetitions) if found else None
 
 
-def middle_rmse_deg(cohort: Cohort) -> float:
-    """How far gaze is from the middle, as a root of the mean of squares per recording, then over
-    people, in degrees: the error of an analyst who has no data and says "the middle".
-
-    On a sphere no direction is the middle, and another zero of the headset would give another
-    figure: there it is the mean direction of everybody's gaze at the stimulus, which does not turn
-    with the zero and is about as good as a constant can be.
-    """
-    means = _mean_directions(cohort)
-    own: dict[str, list[float]] = {}
-    for recording in cohort:
-        x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
-        if not len(x):
-            continue
-        sphere = isinstance(recording.space, Sphere)
-        at = means[recording.stimulus] if sphere else (0.0, 0.0)
-        angles = distance_deg(recording.space, x, y, np.full(len(x), at[0]), np.full(len(x), at[1]))
-        own.setdefault(recording.person, []).append(float(np.sqrt(np.mean(angles**2))))
-    return float(np.mean([np.mean(v) for v in own.values()])) if own else math.nan
-
-
-def _mean_directions(cohort: Cohort) -> dict[str, tuple[float, float]]:
-    """Stimulus on a sphere -> the mean of its recordings' mean directions, in degrees."""
-    sums: dict[str, Floats] = {}
-    for recording in cohort:
-        if isinstance(recording.space, Sphere) and recording.valid.any():
-            x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
-            mean = recording.space.vectors(x, y).mean(axis=0)
-            sums[recording.stimulus] = sums.get(recording.stimulus, np.zeros(3)) + mean
-    found = {}
-    for stimulus, vector in sums.items():
-        x, y = Sphere().degrees(vector[np.newaxis])
-        found[stimulus] = (float(x[0]), float(y[0]))
-    return found
-
-
-def _utility(found: Findings, middle_deg: float) -> dict[str, object] | None:
+def _utility(found: Findings) -> dict[str, object] | None:
     """Each analysis beside raw recordings against raw ones, and beside having no data."""
     rows = []
     for m in found.protected[0].measures:
@@ -210,7 +170,6 @@ def _utility(found: Findings, middle_deg: float) -> dict[str, object] | None:
         if words is None or not math.isfinite(m.value):
             continue
         whole = None if found.raw is None else found.raw.measure(m.utility, m.metric)
-        guess = middle_deg if m.metric == "rmse_deg" else m.chance
         rows.append(
             {
                 "analysis": words[0],
@@ -218,7 +177,7 @@ def _utility(found: Findings, middle_deg: float) -> dict[str, object] | None:
                 "value": _rounded(m.value),
                 "unit": words[2],
                 "raw": None if whole is None or whole.value == 0 else _rounded(whole.value),
-                "reference": _rounded(guess) if math.isfinite(guess) else None,
+                "reference": _rounded(m.chance) if math.isfinite(m.chance) else None,
             }
         )
     return {"analyses": rows} if rows else None

@@ -10,7 +10,12 @@ from gazeveil.utility.base import UtilityResult
 
 
 def over_people(
-    metric: str, values: Floats, persons: Texts, note: str, better: str = "lower"
+    metric: str,
+    values: Floats,
+    persons: Texts,
+    note: str,
+    better: str = "lower",
+    chance: float = np.nan,
 ) -> UtilityResult:
     """Average over a person's recordings, then over features, then over people; people without a
     figure are left out of the value.
@@ -23,4 +28,4 @@ def over_people(
         names = [n for n, p in zip(names, parts.tolist(), strict=True) if not np.isnan(p)]
         parts = parts[~np.isnan(parts)]
     value = float(parts.mean()) if len(parts) else float("nan")
-    return UtilityResult(metric, value, parts, "person", tuple(names), better=better, note=note)
+    return UtilityResult(metric, value, parts, "person", tuple(names), chance, better, note)

@@ -13,7 +13,8 @@ import numpy as np
 from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.geometry import distance_deg
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Sphere, distance_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.scanpaths import side_by_side
 from gazeveil.utility.averages import over_people
@@ -45,14 +46,53 @@ def compare_samples(raw: RecordingSet, test: RecordingSet) -> tuple[UtilityResul
     published = f"{note}; not divided by the number of samples"
     kept = "share of valid samples that a valid released one belongs to"
     each = f"{note}; per {unit[:-1]}, then the mean over people"
+    assert raw.cohort is not None
+    rmse, _, median, p90 = middle_errors_deg(raw.cohort)
     return (
-        over_people("rmse_deg", values[:, :1], who, each),
+        over_people("rmse_deg", values[:, :1], who, each, chance=rmse),
         over_people("rmse_published_deg", values[:, 1:2], who, published),
-        over_people("median_error_deg", values[:, 2:3], who, each),
-        over_people("p90_error_deg", values[:, 3:4], who, each),
+        over_people("median_error_deg", values[:, 2:3], who, each, chance=median),
+        over_people("p90_error_deg", values[:, 3:4], who, each, chance=p90),
         *_pooled_results(pooled, f"{note}; all samples together"),
         over_people("kept_share", values[:, 4:], who, kept, "higher"),
     )
+
+
+def middle_errors_deg(cohort: Cohort) -> Floats:
+    """Errors of an analyst who has no data and says "the middle": as :func:`summary_of` has them,
+    per recording, then over people.
+
+    On a sphere no direction is the middle, and another zero of the headset would give another
+    figure: there it is the mean direction of everybody's gaze at the stimulus, which does not turn
+    with the zero and is about as good as a constant can be.
+    """
+    means = _mean_directions(cohort)
+    own: dict[str, list[Floats]] = {}
+    for recording in cohort:
+        x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
+        if not len(x):
+            continue
+        sphere = isinstance(recording.space, Sphere)
+        at = means[recording.stimulus] if sphere else (0.0, 0.0)
+        angles = distance_deg(recording.space, x, y, np.full(len(x), at[0]), np.full(len(x), at[1]))
+        own.setdefault(recording.person, []).append(summary_of(angles, float(len(x)))[:4])
+    people = [np.mean(rows, axis=0) for rows in own.values()]
+    return np.mean(people, axis=0) if people else np.full(4, np.nan)
+
+
+def _mean_directions(cohort: Cohort) -> dict[str, tuple[float, float]]:
+    """Stimulus on a sphere -> the mean of its recordings' mean directions, in degrees."""
+    sums: dict[str, Floats] = {}
+    for recording in cohort:
+        if isinstance(recording.space, Sphere) and recording.valid.any():
+            x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
+            mean = recording.space.vectors(x, y).mean(axis=0)
+            sums[recording.stimulus] = sums.get(recording.stimulus, np.zeros(3)) + mean
+    found = {}
+    for stimulus, vector in sums.items():
+        x, y = Sphere().degrees(vector[np.newaxis])
+        found[stimulus] = (float(x[0]), float(y[0]))
+    return found
 
 
 def _both_sides(
