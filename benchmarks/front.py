@@ -138,16 +138,18 @@ def measured(findings: Findings, utility: str, metric: str) -> list[bool]:
 
 def name_of(release: ReleaseFindings) -> str:
     """A release as the tables have it."""
-    return f"{release.number} {release.label}"
+    return "0 as recorded" if release.baseline else f"{release.number} {release.label}"
 
 
 def found(release: ReleaseFindings) -> tuple[str, str]:
-    """How many people the strongest attacker finds, with the interval, and who that is."""
-    worst = release.worst
-    if worst is None:
+    """The re-identification rate of the attacker chosen on the other splits, with its interval, and
+    who does best of all.
+    """
+    shown = release.shown
+    if shown is None:
         return "not measured", ""
-    ends = f"({100 * worst.low:.0f} to {100 * worst.high:.0f})"
-    return f"{100 * worst.value:.0f} {ends}", f"`{worst.attack}`"
+    ends = f"({100 * shown.low:.0f} to {100 * shown.high:.0f})"
+    return f"{100 * shown.value:.0f} {ends}", f"`{shown.attack}`"
 
 
 def figure_of(
@@ -163,7 +165,7 @@ def figure_of(
 
 def tables(findings: Findings) -> tuple[str, str, list[dict[str, Dominated]]]:
     """The main table, the further one, and who is dominated in each panel."""
-    shown = sorted(findings.releases, key=lambda r: -(r.worst.value if r.worst else -1.0))
+    shown = sorted(findings.releases, key=lambda r: -(r.shown.value if r.shown else -1.0))
     beaten = [
         {d.release.text: d for d in dominated(findings, utility, metric)}
         for utility, metric, *_ in PANELS
@@ -172,7 +174,8 @@ def tables(findings: Findings) -> tuple[str, str, list[dict[str, Dominated]]]:
     rows = []
     for release in shown:
         best = [
-            release.worst is not None
+            release.shown is not None
+            and not release.baseline
             and release.text not in out
             and release.measure(utility, metric) is not None
             for (utility, metric, *_), out in zip(PANELS, beaten, strict=True)
@@ -205,7 +208,7 @@ def sentences(findings: Findings, beaten: list[dict[str, Dominated]]) -> str:
     for release in findings.protected:
         outs = [out[release.text] for out in beaten if release.text in out]
         count = sum(release.measure(u, m) is not None for u, m, *_ in PANELS)
-        if release.worst is None or not count or len(outs) < count:
+        if release.shown is None or not count or len(outs) < count:
             continue
         clear = sum(d.clearly for d in outs)
         names = ", ".join(dict.fromkeys(str(d.by.number) for d in outs))
@@ -232,7 +235,7 @@ def asked(findings: Findings) -> str:
 
     rows = []
     for release in findings.protected:
-        worst = release.worst
+        worst = release.shown
         figures = [release.measure(u, m) for _, u, m, _ in ASKED]
         if worst is None or any(f is None for f in figures):
             continue
