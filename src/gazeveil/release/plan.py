@@ -18,6 +18,7 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.promise.plain import person_in_words, promise_in_words
+from gazeveil.privacy.promise.sentence import UNIT_PHRASES
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import per_person
 from gazeveil.privacy.publication.choices import PublicationChoices
@@ -215,7 +216,8 @@ def _cost(
         status = claim.status
         if status == "proved" and None in (getattr(mechanism, n, 0) for n in ("length", "seconds")):
             status = "claimed, since the length is derived from the data"
-        return [("promise", f"{claim.definition} for a {claim.unit}, {status}{detail}")]
+        kind = claim.definition.replace("-", " ")
+        return [("promise", f"{kind} of {UNIT_PHRASES[claim.unit]}, {status}{detail}")]
     told = promise.to_dict()
     return [
         ("promise", promise_in_words(told, alignment.rate_hz)),
