@@ -189,7 +189,7 @@ function showPictures(before, after, at) {
   el("trace-caption").textContent = after.trace.t.length ? `First seconds of ${board.people[at.person]}, ${board.stimuli[at.stimulus]}. Dashed: as recorded; solid: as released.` : "Nothing of this recording is released.";
   drawMap("map-before", before.map, "Where people looked, as recorded.");
   drawMap("map-after", after.map, "Where people look in the release.");
-  el("map-caption").textContent = `All viewers of ${board.stimuli[at.stimulus]}; each map is shaded up to its own darkest cell.`;
+  el("map-caption").textContent = `All viewers of ${board.stimuli[at.stimulus]}, over the whole screen or sphere; each map is shaded up to its own darkest cell.`;
   el("promise").textContent = after.promise;
   el("exact").textContent = after.exact;
   el("status").textContent = after.status ? `promise: ${after.status}` : "";
