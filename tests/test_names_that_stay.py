@@ -26,10 +26,8 @@ VERBS = [
     "demo",
     "inspect",
     "simulate",
-    "datasets",
     "events",
     "features",
-    "mechanisms",
     "protect",
     "scrub",
     "attack",
@@ -43,14 +41,11 @@ VERBS += [
     "serve",
     "relay",
     "check",
-    "formats",
-    "attacks",
-    "utilities",
     "train",
     "verify",
     "advise",
 ]
-VERBS += ["publish"]
+VERBS += ["publish", "list"]
 VERBS += ["explore"]
 
 STREAMS: dict[str, dict[str, object]] = {
@@ -283,12 +278,6 @@ def test_attack_takes_raw_recordings_and_a_release(cohort: gazeveil.Cohort) -> N
         cohort, release, attacks="linkage", repetitions=1, seed=0, executor=1, train=0.5
     )
     assert set(results.frame["scenario"]) == {"raw/raw", "raw/private", "release/release"}
-
-
-def test_the_old_verb_report_names_the_new_one() -> None:
-    done = command_line.gazeveil("report", "a.csv", "-p", "public.toml")
-    assert done.code == 2
-    assert "randomize" in done.err
 
 
 @pytest.mark.parametrize(("name", "parameters"), list(STREAMS.items()))

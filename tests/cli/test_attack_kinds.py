@@ -82,7 +82,7 @@ def test_a_bad_kind_gets_one_sentence(
 
 
 def test_every_kind_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("attacks") == 0
+    assert run("list", "attacks") == 0
     text = capsys.readouterr().out
     for kind in ("attributes", "membership", "record-linkage", "demographics", "reconstruction"):
         assert kind in text

@@ -95,11 +95,11 @@ def test_events_and_features_go_to_files(cohort: Path, tmp_path: Path) -> None:
 def test_mechanisms_and_audits_are_listed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("mechanisms", "--json", tmp_path / "m.json") == 0
+    assert run("list", "mechanisms", "--json", tmp_path / "m.json") == 0
     rows = json.loads((tmp_path / "m.json").read_text())
     assert {"lpa", "fpa", "k-same-select", "demographics"} <= {r["name"] for r in rows}
     assert all(r["status"] in {"proved", "claimed", "empirical", "refuted"} for r in rows)
-    assert run("mechanisms", "lpa") == 0
+    assert run("list", "mechanisms", "lpa") == 0
     assert "Parameters: epsilon" in capsys.readouterr().out
     words = ("--trials", 2000, "--confidence", 0.999999, "--json", tmp_path / "a.json")
     assert run("audit", "lpa:epsilon=1", *words) == 0
@@ -107,7 +107,7 @@ def test_mechanisms_and_audits_are_listed(
 
 
 def test_datasets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("datasets", "gazecom") == 0
+    assert run("list", "datasets", "gazecom") == 0
     assert "Dorr" in capsys.readouterr().out
 
 
@@ -219,10 +219,10 @@ def test_a_verb_is_called_as_its_module_and_every_module_of_a_verb_is_one() -> N
 def test_a_named_verb_comes_without_the_others() -> None:
     code = (
         "import sys; from gazeveil.cli.main import main\n"
-        "try: main(['verify-audit', '--help'])\n"
+        "try: main(['serve', '--help'])\n"
         "except SystemExit: print(sorted(m for m in sys.modules if m in ('numba', 'polars')))\n"
         "print('gazeveil.cli.protect' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-2:] == ["[]", "False"]
-    assert "verify-audit" in done.stdout
+    assert "gazeveil serve" in done.stdout

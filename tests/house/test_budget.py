@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gazeveil.cli.main import VERBS
 from tests.support.places import ROOT
 
 BUDGET = tomllib.loads(Path(__file__).with_name("budget.toml").read_text("utf-8"))["statements"]
@@ -59,3 +60,7 @@ def test_too_much_and_freed_space_are_noticed(count: int, words: str, tmp_path: 
     (tmp_path / "room" / "a.py").write_text('"""Doc."""\n' + "x = 1\n" * count, "utf-8")
     (sentence,) = out_of_budget(counted(tmp_path), {"room": 10})
     assert words in sentence
+
+
+def test_there_are_at_most_22_verbs() -> None:
+    assert len(VERBS) <= 22

@@ -47,7 +47,10 @@ JsonOption = Annotated[
 MechanismOption = Annotated[
     str,
     typer.Option(
-        "--mechanism", "-m", metavar="NAME:PARAMETER=VALUE,...", help="See `gazeveil mechanisms`."
+        "--mechanism",
+        "-m",
+        metavar="NAME:PARAMETER=VALUE,...",
+        help="See `gazeveil list mechanisms`.",
     ),
 ]
 TestSeedOption = Annotated[
@@ -60,7 +63,7 @@ AttackOption = Annotated[
         "--attack",
         "-a",
         metavar="NAME:...",
-        help="An attacker; see `gazeveil attacks`. May be repeated.",
+        help="An attacker; see `gazeveil list attacks`. May be repeated.",
     ),
 ]
 BatteryOption = Annotated[

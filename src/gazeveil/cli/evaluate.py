@@ -63,7 +63,7 @@ def command(
             "--mechanism",
             "-m",
             metavar="NAME:PARAMETER=VALUE,...",
-            help="See `gazeveil mechanisms`.",
+            help="See `gazeveil list mechanisms`.",
         ),
     ] = None,
     attacks: AttackOption = None,

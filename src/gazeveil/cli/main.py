@@ -19,7 +19,7 @@ from rich.console import Console
 from gazeveil import __version__
 from gazeveil.cli.wording import in_options, without_controls
 from gazeveil.compile_notice import compiling_is_said
-from gazeveil.errors import GazeveilError, ParameterError
+from gazeveil.errors import GazeveilError
 
 #: Panel of the help -> modules of its verbs; a verb is called as its module, with dashes.
 PANELS = {
@@ -27,8 +27,8 @@ PANELS = {
     "Analyse": ("simulate", "events", "features", "train"),
     "Protect and publish": ("protect", "scrub", "randomize", "curate"),
     "Attack and evaluate": ("attack", "audit", "check", "reproduce"),
-    "Live": ("serve", "relay", "verify_audit"),
-    "Reference": ("mechanisms", "attacks", "utilities", "formats", "datasets"),
+    "Live": ("serve", "relay"),
+    "Reference": ("list",),
 }
 VERBS = tuple(verb for verbs in PANELS.values() for verb in verbs)
 
@@ -38,20 +38,16 @@ _ALL_OR_NOTHING = frozenset(
     {
         "advise",
         "attack",
-        "attacks",
         "audit",
         "check",
-        "datasets",
         "events",
         "features",
-        "formats",
         "inspect",
-        "mechanisms",
+        "list",
         "protect",
         "randomize",
         "scrub",
         "simulate",
-        "utilities",
         "verify",
     }
 )
@@ -71,8 +67,6 @@ def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
         for name in (n for n in names if n in verbs):
             verb = import_module(f"gazeveil.cli.{name}")
             app.command(verb.NAME, help=verb.HELP, rich_help_panel=panel)(verb.command)
-    former = app.command("report", hidden=True, context_settings={"ignore_unknown_options": True})
-    former(_report)
     app.callback()(_options)
     return app
 
@@ -81,16 +75,6 @@ def __getattr__(name: str) -> typer.Typer:
     if name == "app":
         return build()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _report(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
-    """The old name of `randomize`."""
-    raise ParameterError(
-        "The verb 'report' is called 'randomize' now. Write `gazeveil randomize ...` with the same"
-        " arguments.",
-        name="report",
-        got=arguments,
-    )
 
 
 # Newer typer carries its own copy of click: the base of its errors is found from one of them, not

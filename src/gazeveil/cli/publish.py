@@ -87,7 +87,7 @@ def command(
             "--mechanism",
             "-m",
             metavar="TEXT",
-            help="A mechanism of `gazeveil mechanisms` with its parameters.",
+            help="A mechanism of `gazeveil list mechanisms` with its parameters.",
         ),
     ] = None,
     preset: Annotated[

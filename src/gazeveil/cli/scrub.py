@@ -17,7 +17,7 @@ HELP = """Remove identifiers from vendors' files; gaze stays as it is.
 
 Example: `gazeveil scrub recordings/ scrubbed/`
 
-Takes every text format that `gazeveil formats` lists (EyeLink ASC, Tobii, Pupil Labs exports, SMI,
+Takes every text format of `gazeveil list formats` (EyeLink ASC, Tobii, Pupil Labs exports, SMI,
 Gazepoint, headset logs, ARFF, plain CSV, BIDS, public datasets), tables whose columns a
 dataset.toml says, and tables of people. Dates, clocks, serial numbers, names, paths, messages,
 attributes, positions of the head and file names are removed or become random labels; gaze stays as

@@ -31,12 +31,16 @@ Example: `gazeveil verify published/ --against recordings/ --key lab.key.pub`
 Hashes of all files, the signature, the page, the promise (worked out again from the mechanism and
 the released recordings), the sizes of groups and, with --against, that no raw row, name, date or
 serial number of the recordings is in any file. Exit code 0 if all is well, 1 with one line for each
-failure if not. `gazeveil verify --new-key lab.key` makes a key to sign releases with."""
+failure if not. `gazeveil verify --new-key lab.key` makes a key to sign releases with.
+
+An audit log of the Gatekeeper (`GET /v1/audit/export`) is checked by
+`gazeveil verify audit.jsonl --audit-key audit.key`, with the key of `GET /v1/audit/key`: exit code
+2 with one sentence if a row is not as it was written."""
 
 
 def command(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="RELEASE", help="A folder that was published.")
+        Path | None, typer.Argument(metavar="RELEASE", help="A release, or an audit log.")
     ] = None,
     against: Annotated[
         Path | None,
@@ -66,12 +70,22 @@ def command(
             help="The file of regions that the certificate names, to work out its promise again.",
         ),
     ] = None,
+    audit_key: Annotated[
+        Path | None,
+        typer.Option("--audit-key", metavar="FILE", help="Key of an audit log, as hex digits."),
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head", metavar="NUMBER:HASH", help="A row noted earlier that the log must hold."
+        ),
+    ] = None,
     format_name: FormatOption = None,
     settings: SetOption = None,
     screen: ScreenOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Verify a release."""
+    """Verify a release or an audit log."""
     from gazeveil.privacy.publication.signing import new_key as make_key
     from gazeveil.privacy.publication.signing import read_public_key
     from gazeveil.release.verify import verify
@@ -85,6 +99,9 @@ def command(
         return
     if not folder.exists():
         raise DataError(f"{folder}: there is no such file or folder. Check the path.")
+    if audit_key is not None:
+        _verify_log(folder, audit_key, head)
+        return
     pinned = None if key is None else read_public_key(key)
     raw = None if against is None else read_cohort(against, format_name, settings, screen)
     result = verify(folder, raw, pinned, _progress, source=against, regions=regions)
@@ -103,3 +120,35 @@ def command(
 
 def _progress(recordings: Iterable[Recording], count: int, what: str) -> Iterable[Recording]:
     return track(recordings, count, what)
+
+
+def _verify_log(path: Path, key_file: Path, head: str | None) -> None:
+    """See that an exported audit log is as it was written, without a database."""
+    from gazeveil.gatekeeper.ledger.audit.export import verify_lines
+
+    try:
+        key = bytes.fromhex(key_file.read_text(encoding="utf-8").strip())
+    except ValueError:
+        key = b""
+    if not 16 <= len(key) <= 64:
+        raise ParameterError(
+            f"The file {key_file} must hold the key of the log as hexadecimal digits. Get it with"
+            " GET /v1/audit/key.",
+            name="--audit-key",
+        )
+    noted = None
+    if head is not None:
+        number, _, chain = head.partition(":")
+        if not number.isascii() or not number.isdigit() or len(chain) != 64:
+            raise ParameterError(
+                "The option --head is the number of a row and its hash of 64 digits, as"
+                " 120:0f3c...",
+                name="head",
+                got=head[:80],
+            )
+        noted = (int(number), chain)
+    with path.open("rb") as lines:
+        log = verify_lines(lines, key, noted)
+    typer.echo(f"{log.rows} rows, numbers {log.first} to {log.last}, all as they were written.")
+    if log.pruned_by is not None:
+        typer.echo(f"Rows before {log.first} were pruned, as row {log.pruned_by} says.")

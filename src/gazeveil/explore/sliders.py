@@ -96,7 +96,7 @@ def parse_slider(text: str) -> Slider:
                 "mechanism",
                 "one whose releases are recordings (kind stream or cohort)",
                 one,
-                "`gazeveil mechanisms` lists the kinds.",
+                "`gazeveil list mechanisms` lists the kinds.",
             )
     return Slider(parameter, values, texts)
 

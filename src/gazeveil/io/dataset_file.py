@@ -88,7 +88,7 @@ _KEYS = ("format", *_PATHS, *_TABLES, "units", "screen", "options", *_SAME)
 
 @dataclass(frozen=True)
 class DatasetFile:
-    """What a `dataset.toml` says: a name from `gazeveil formats`, and options of
+    """What a `dataset.toml` says: a name from `gazeveil list formats`, and options of
     :func:`gazeveil.read`.
     """
 

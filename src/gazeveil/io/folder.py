@@ -458,8 +458,8 @@ def unknown(place: Path) -> FormatError:
         return FormatError(
             place,
             "no file in this folder looks like a known recording",
-            "See `gazeveil datasets` for the layouts, name a format (format= in Python, --format on"
-            " the command line), or say the columns in a dataset.toml.",
+            "See `gazeveil list datasets` for the layouts, name a format (format= in Python,"
+            " --format on the command line), or say the columns in a dataset.toml.",
         )
     if place.stat().st_size == 0:
         return FormatError(

@@ -102,7 +102,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What `gazeveil datasets` tells about a public dataset."""
+    """What `gazeveil list datasets` tells about a public dataset."""
 
     title: str
     publisher: str

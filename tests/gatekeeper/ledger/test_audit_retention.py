@@ -227,11 +227,11 @@ def test_the_service_prunes_exports_and_the_command_verifies(tmp_path: Path) -> 
         log.write_bytes(answer.content)
         key.write_text(here.owner.get("/v1/audit/key").json()["key"] + "\n")
         assert '"shop"' not in answer.text, "apps stand there as hashes"
-    done = CliRunner().invoke(cli, ["verify-audit", str(log), "--key-file", str(key)])
+    done = CliRunner().invoke(cli, ["verify", str(log), "--audit-key", str(key)])
     assert done.exit_code == 0, done.output
     assert "all as they were written" in done.output
     log.write_bytes(log.read_bytes().replace(b'"kind": "grant"', b'"kind": "grand"', 1))
-    done = CliRunner().invoke(cli, ["verify-audit", str(log), "--key-file", str(key)])
+    done = CliRunner().invoke(cli, ["verify", str(log), "--audit-key", str(key)])
     assert isinstance(done.exception, DataError)
 
 

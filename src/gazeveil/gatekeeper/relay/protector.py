@@ -66,7 +66,7 @@ class Protector:
                 "mechanism",
                 "one that takes a stream",
                 chosen.name,
-                "See gazeveil mechanisms for those of kind stream.",
+                "See gazeveil list mechanisms for those of kind stream.",
             )
         self.mechanism = chosen
         self.session = chosen.open(rate_hz, space, seed=seed)

@@ -1,4 +1,4 @@
-"""What `gazeveil datasets` tells of each public dataset."""
+"""What `gazeveil list datasets` tells of each public dataset."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _nothing(place: Path, left: Mapping[str, str]) -> FormatError:
     remedy = (
         f"{reason[:1].upper()}{reason[1:]}."
         if reason in WAYS_OUT
-        else "It takes every text format that `gazeveil formats` lists, and tables whose columns a"
+        else "It takes every text format of `gazeveil list formats`, and tables whose columns a"
         " dataset.toml beside them says; `gazeveil publish` reads binary ones too."
     )
     why = f": {reason.rstrip('.')}" if reason and reason not in WAYS_OUT else ""

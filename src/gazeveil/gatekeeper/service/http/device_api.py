@@ -72,7 +72,7 @@ def drop_wearer(request: Request, owner: Owner, name: WearerName) -> None:
     },
 )
 def export_audit(request: Request, owner: Owner) -> StreamingResponse:
-    """The whole audit log as JSON lines; `gazeveil verify-audit` checks the file on any machine."""
+    """The whole audit log as JSON lines; `gazeveil verify --audit-key` checks it anywhere."""
     service = service_of(request)
     lines = service.audit.export(service.settings.device, time.time_ns())
     return StreamingResponse(
