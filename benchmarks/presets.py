@@ -136,7 +136,7 @@ def kept(name: str, kind: str) -> str:
         if (r.purpose, r.kind, r.mechanism) == (purpose, kind, PRESETS[name].mechanism)
     )
     raw = "" if row.raw is None else f"raw {row.raw:.2g}, "
-    return f"{words.format(f'{row.value:.2g}')} ({raw}no data {row.reference:.2g})"
+    return f"{words.format(f'{row.value:.2g}')} ({raw}none {row.reference:.2g})"
 
 
 def main() -> None:

@@ -112,8 +112,8 @@ def test_the_certificate_says_how_many_tests_what_chance_is_and_what_so_few_peop
     found = measure(people, noise, "quick", ("events",), 2, executor=1, files=files)
     sentences = list(attack_in_words(found["attack"], "participants"))
     assert sentences[0].startswith("In 2 test releases made like this one, the strongest of 2")
-    assert "of 6 participants (95 %: " in sentences[0]
-    assert "; chance 1)" in sentences[0]
+    assert "of 6 participants (95 % CI " in sentences[0]
+    assert "; chance 1 of 6)" in sentences[0]
     assert sentences[1].startswith("With 6 participants fewer than ")
     assert sentences[2].startswith("In the published files themselves it recognised")
     words = [analysis_in_words(row) for row in found["utility"]["analyses"]]

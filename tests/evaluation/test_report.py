@@ -43,7 +43,7 @@ def test_the_headline_is_the_strongest_attacker_over_attackers_and_scenarios(
     assert (
         "the strongest of 6 attackers (strong battery) recognises 7 of 24 (29 %, 95 % CI " in said
     )
-    assert "; chance 1; p < 0.001)" in said
+    assert "; chance 1 of 24; p < 0.001)" in said
 
 
 def test_one_to_one_matching_stands_beside_independent_decisions() -> None:
@@ -156,7 +156,7 @@ def test_people_are_rounded_in_words_that_stay_true() -> None:
     for value, words in (
         (1.0, "recognises all 24 ("),
         (0.99, "recognises nearly all 24 ("),
-        (23.4 / 24, "recognises 23 of 24 ("),
+        (23.4 / 24, "recognises 23.4 of 24 ("),
         (0.01, "hardly any of 24"),
     ):
         said = headline(

@@ -83,9 +83,8 @@ def run_python(block: CodeBlock, namespace: dict[str, Any]) -> None:
 
 def drawn(text: str) -> str:
     """A text without the figures of attacks on releases whose noise is another one each time."""
-    return re.sub(
-        r"(test releases? .*recognised) \d+ of (\d+) .*?; chance", r"\1 of \2; chance", text
-    )
+    figures = r"(test releases? .*?recognised) \d+ of (\d+) .*?; chance"
+    return re.sub(figures, r"\1 of \2; chance", text, flags=re.DOTALL)
 
 
 def run_commands(block: CodeBlock) -> None:

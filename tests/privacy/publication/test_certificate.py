@@ -170,7 +170,7 @@ def test_what_attackers_got_stands_on_the_page_and_in_the_consent_form(
         cohort, "gaussian:sigma_deg=5", attack=attack, utility={"analyses": [row]}
     )
     text = page(description.to_dict())
-    assert "the strongest of 8 attackers recognised 9 of 24 participants (chance 1)" in text
+    assert "the strongest of 8 attackers recognised 9 of 24 participants (chance 1 of 24)" in text
     assert "still recognised 9 of 24 participants" in text
     assert "- heat map: correlation 0.9 (without the data 0.2)" in text
     without = page(described(cohort, "gaussian:sigma_deg=5").to_dict())

@@ -133,6 +133,6 @@ def test_a_person_is_all_pieces() -> None:
 
 def test_an_attack_on_pieces_is_told_in_pieces() -> None:
     attack = {"found": 2, "people": 24, "guessing": 1, "rate": 0.0712, "chance": 0.0417}
-    assert found_in_words(attack) == "2 of 24 people (chance 1)"
+    assert found_in_words(attack) == "2 of 24 people (chance 1 of 24)"
     told = found_in_words({**attack, "asked": "pieces"})
     assert told == "the person of 7.1 % of all pieces (chance 4.2 %)"

@@ -209,19 +209,19 @@ def interval(low: float, high: float) -> str:
 
 
 def share(rate: float, n: int) -> str:
-    """So many of so many: a mean over repetitions, rounded to whole people.
+    """Count recognised people: the mean over repetitions, with a decimal where it is no whole one.
 
     Examples
     --------
-    >>> share(7 / 24, 24), share(0, 24), share(0.99, 24), share(1, 24)
-    ('7 of 24', 'none of 24', 'nearly all 24', 'all 24')
+    >>> share(7 / 24, 24), share(0.9, 12), share(0, 24), share(0.99, 24), share(1, 24)
+    ('7 of 24', '10.8 of 12', 'none of 24', 'nearly all 24', 'all 24')
     """
     count = math.floor(rate * n + 0.5)
     if count == 0:
         return f"none of {n}" if rate == 0 else f"hardly any of {n}"
     if count == n:
         return f"all {n}" if rate == 1 else f"nearly all {n}"
-    return f"{count} of {n}"
+    return f"{by_guessing(rate, n)} of {n}"
 
 
 def by_guessing(chance: float, n: int) -> str:

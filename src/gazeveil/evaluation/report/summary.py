@@ -265,7 +265,7 @@ def _figures(rate: Rate) -> str:
     """A rate with its confidence interval, the chance level and p."""
     between = interval(rate.low, rate.high)
     figures = [percent(rate.value) + (f", 95 % CI {between}" if between else "")]
-    figures.append(f"chance {by_guessing(rate.chance, rate.n)}")
+    figures.append(f"chance {by_guessing(rate.chance, rate.n)} of {rate.n}")
     if math.isfinite(rate.p_value):
         p = probability(rate.p_value)
         figures.append(f"p {p}" if p.startswith("<") else f"p = {p}")

@@ -18,15 +18,15 @@ def found_in_words(attack: Part, who: str = "people") -> str:
         between = (
             ""
             if None in ends
-            else "95 %: {:.1f} to {:.1f} %; ".format(*(100 * float(str(end)) for end in ends))
+            else "95 % CI {:.1f} to {:.1f} %; ".format(*(100 * float(str(end)) for end in ends))
         )
         return f"the person of {rate:.1f} % of all pieces ({between}chance {chance:.1f} %)"
     people = int(str(attack["people"]))
     between = ""
     if None not in ends:
         low, high = (float(str(end)) * people for end in ends)
-        between = f"95 %: {math.floor(low)} to {math.ceil(high)}; "
-    return f"{attack['found']} of {people} {who} ({between}chance {attack['guessing']})"
+        between = f"95 % CI {math.floor(low)} to {math.ceil(high)}; "
+    return f"{attack['found']} of {people} {who} ({between}chance {attack['guessing']} of {people})"
 
 
 #: Scenario -> what the attacker had.
