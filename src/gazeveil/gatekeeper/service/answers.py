@@ -46,6 +46,7 @@ class ServiceQueries:
         """A guarantee as apps read it."""
         fields = promise.to_dict()
         return {
+            "plain": promise.plain,
             "text": str(promise),
             **{name: fields[name] for name in ("definition", "unit", "status", "numbers")},
         }

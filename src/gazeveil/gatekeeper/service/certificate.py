@@ -183,7 +183,7 @@ def certificate_text(figures: dict[str, Any]) -> str:
             ]
             lines += [f"  {app['averaging']}"] if app["averaging"] else []
         lines += [
-            f"  Open now: {stream['mechanism']}. {stream['guarantee']['text']}"
+            f"  Open now: {stream['mechanism']}. {stream['guarantee']['plain']}"
             for stream in app["streams"]
             if stream["guarantee"]
         ]
@@ -197,7 +197,7 @@ def certificate_text(figures: dict[str, Any]) -> str:
 def _promise_of(rule: dict[str, Any]) -> str:
     if (promise := rule.get("guarantee")) is None:
         return "What it promises depends on the parameters asked for."
-    return f"At its weakest: {promise['text']} {rule['averaging']}"
+    return f"At its weakest: {promise['plain']} {rule['averaging']}"
 
 
 def _with_hours(budgets: list[dict[str, Any]], prices: dict[str, Price]) -> list[dict[str, Any]]:
