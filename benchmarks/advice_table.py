@@ -365,7 +365,8 @@ def refreshed(row: AdviceRow) -> AdviceRow:
     row = replace(row, promise=stated)
     section = next(s.section for s in SOURCES if s.kind == row.kind)
     if (said := newest(row.kind, section).get(row.mechanism)) is not None:
-        return replace(row, note=said.note, low=said.low, high=said.high)
+        rates = {"attacker": said.attacker, "found": said.found}
+        return replace(row, note=said.note, low=said.low, high=said.high, **rates)
     rates = attacked(section)
     if row.mechanism not in rates:
         return row
