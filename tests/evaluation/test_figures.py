@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import gazeveil
-from gazeveil.attacks.result import DealtNames, people_interval
+from gazeveil.attacks.result import DealtNames, best_above, people_interval
 from gazeveil.evaluation.columns import BETWEEN, RATE
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.report.sections import inferences
@@ -87,6 +87,23 @@ def test_intervals_hold_the_rate_of_cohorts_drawn_from_real_people(
         low, high = people_interval(rng.choice(shares, 24))
         held += low <= shares.mean() <= high
     assert 0.93 <= held / 2000 <= 0.99, held / 2000
+
+
+def test_the_best_of_attackers_of_pieces_alarms_falsely_in_at_most_8_of_100_studies() -> None:
+    rng = np.random.default_rng(1)
+    alarms = 0
+    for _ in range(200):
+        # 24 people, 40 pieces each; attackers prefer some names and agree in half of their answers.
+        liked = rng.dirichlet(np.full(24, 2.0))
+        common = rng.choice(24, (24, 40), p=liked)
+        shares = []
+        for _ in range(12):
+            own = np.where(rng.random((24, 40)) < 0.5, common, rng.choice(24, (24, 40), p=liked))
+            shares.append((own == np.arange(24)[:, None]).mean(axis=1))
+        alarms += best_above(shares, 1 / 24) <= 0.05
+    assert alarms <= 16
+    found = rng.binomial(40, 0.08, (12, 24)) / 40
+    assert best_above(list(found), 1 / 24) < 0.01
 
 
 def test_both_anchors_stand_beside_an_analysis() -> None:

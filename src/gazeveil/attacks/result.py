@@ -237,6 +237,25 @@ class DealtNames:
         return float(best[-math.floor(ERROR * (1 + DEALS))])
 
 
+def best_above(shares: Sequence[Floats], chance: float) -> float:
+    """p-value of the best of several attackers of pieces: the shares of each person's pieces that
+    it names rightly against guessing (Student over people, one-sided), times the attackers.
+
+    Examples
+    --------
+    >>> round(best_above([np.array([0.2, 0.3, 0.25, 0.3])], 0.1), 4)
+    0.0033
+    """
+    from scipy.stats import ttest_1samp
+
+    own = [
+        float(ttest_1samp(s, chance, alternative="greater").pvalue)
+        for s in shares
+        if len(s) > 1 and np.ptp(s) > 0
+    ]
+    return min(1.0, len(own) * min(own)) if own else 1.0
+
+
 def at_least(hits: int, n: int, chance: float) -> float:
     """Probability of at least `hits` of `n` by guessing: the exact one-sided binomial test. NaN
     without a chance.

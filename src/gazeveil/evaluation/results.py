@@ -473,11 +473,13 @@ def _tested(
     rates: pl.DataFrame, outcomes: pl.DataFrame, cells: Mapping[tuple[str, str], int], pieces: bool
 ) -> dict[str, float]:
     """`p_value` of all attackers together, and `guessed`."""
-    from gazeveil.attacks.result import DealtNames
+    from gazeveil.attacks.result import DealtNames, best_above
 
     if pieces:
-        own = rates["p_value"].drop_nulls().to_list()
-        return {"p_value": min(1.0, len(own) * min(own))} if own else {}
+        shares = outcomes.drop_nulls("value").group_by("attack", "scenario", "part")
+        means = shares.agg(pl.col("value").mean()).partition_by("attack", "scenario")
+        chance = float(rates["chance"].to_numpy().min())
+        return {"p_value": best_above([m["value"].to_numpy() for m in means], chance)}
     asked = outcomes.drop_nulls("value")
     if asked.height == 0:
         return {}

@@ -26,8 +26,8 @@ MOST_CARDS = 12
 FOOTNOTE = (
     "The attacker of each split is the one who does best on the other splits. Intervals are 95 %"
     " over people. p is how often the best of all attackers does as well where names are dealt anew"
-    " over its answers; up to 0.05 people count as recognised. An attacker who fails proves"
-    " nothing: a stronger one may come."
+    " over its answers (of pieces: Student over people, times the attackers); up to 0.05 people"
+    " count as recognised. An attacker who fails proves nothing: a stronger one may come."
 )
 
 
