@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 
 from gazeveil.arrays import Floats
-from gazeveil.attacks.result import AttackResult, DealtNames, mean_interval, share_result
+from gazeveil.attacks.result import (
+    AttackResult,
+    DealtNames,
+    best_above,
+    mean_interval,
+    share_result,
+)
 from gazeveil.evaluation.columns import BETWEEN, BOUND, DEALT, NONE, RATE
 from gazeveil.evaluation.plan import Cell, StudyPlan
 from gazeveil.evaluation.results import Examples, Results, frame_of, outcomes_of
@@ -28,7 +34,7 @@ _CHANCE = {"eer": 0.5, "d_prime": 0.0}
 # Controls of attacks on pieces, with what they say.
 _CONTROLS = {
     "flipped_rate": "scores turned round: far above guessing, the rate itself is an artefact",
-    DEALT: "names dealt anew within windows: guessing; p: how often that does as well",
+    DEALT: "names dealt anew within windows: guessing",
 }
 
 Row = dict[str, object]
@@ -197,9 +203,10 @@ def _attack(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -
         }
 
     pieces = bool(contents[0][1].get("pieces"))
-    # Names of pieces are dealt by their attack, within windows.
-    p_value = _dealt_p(contents) if pieces else _names(contents).p_value()
-    rate = share_result(RATE, _credit_of(contents), chance, p_value=p_value)
+    credit = _credit_of(contents)
+    own = [np.nanmean(credit, axis=1)]
+    p_value = best_above(own, chance) if pieces else _names(contents).p_value()
+    rate = share_result(RATE, credit, chance, p_value=p_value)
     if contents[0][1].get("bound"):
         yield row(BOUND, shares, "interval over people", rate)
         return
@@ -212,14 +219,6 @@ def _attack(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -
         yield row(metric, values, f"{note}, {failed} could not be measured" if failed else note)
     for metric, note in _CONTROLS.items() if pieces else ():
         yield row(metric, [_float(c[metric]) for _, c in contents], note)
-
-
-def _dealt_p(contents: Sequence[tuple[int, Content]]) -> float:
-    """Of several draws: twice the mean of p-values is one, however they hang together
-    (Rueschendorf 1982).
-    """
-    mean = float(np.mean([c["dealt_p"] for _, c in contents]))
-    return mean if len(contents) == 1 else min(1.0, 2.0 * mean)
 
 
 def _names(contents: Sequence[tuple[int, Content]]) -> DealtNames:

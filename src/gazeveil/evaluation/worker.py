@@ -350,7 +350,6 @@ def _pieces(
         "pieces": True,
         "flipped_rate": controls.flipped,
         "dealt_rate": controls.dealt,
-        "dealt_p": controls.p_value,
         **_over_scores(decided.scores),
     }
 

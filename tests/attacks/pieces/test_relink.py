@@ -179,14 +179,11 @@ def test_controls_tell_knowledge_from_chance_and_from_its_opposite() -> None:
     probes, windows = people * 5, np.repeat(np.arange(5), 6).tolist()
     right = np.tile(np.eye(6), (5, 1))
     knows = piece_controls(Scores(people, probes, right), windows, 0)
-    assert knows.p_value < 0.01
     assert knows.flipped < 1e-9
     assert abs(knows.dealt - 1 / 6) < 0.03
     # A rate of nothing at all is as telling as one of everything.
     wrong = piece_controls(Scores(people, probes, -right), windows, 0)
     assert wrong.flipped == 1.0
-    assert wrong.p_value > 0.99
     rng = np.random.default_rng(3)
     blind = piece_controls(Scores(people, probes, rng.normal(size=right.shape)), windows, 0)
-    assert blind.p_value > 0.01
     assert blind.flipped < 0.5

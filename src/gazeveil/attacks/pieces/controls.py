@@ -30,13 +30,10 @@ class PieceControls:
         same.
     dealt : float
         The mean rate where names are dealt anew within windows: guessing.
-    p_value : float
-        Share of deals with at least the attacker's rate, counting the true one.
     """
 
     flipped: float
     dealt: float
-    p_value: float
 
 
 def piece_controls(scores: Scores, windows: Sequence[Hashable], seed: int) -> PieceControls:
@@ -48,7 +45,6 @@ def piece_controls(scores: Scores, windows: Sequence[Hashable], seed: int) -> Pi
     flipped = Scores(scores.known, scores.probes, -scores.values)
     rng = np.random.default_rng(seed)
     given = _given(scores)
-    true = _rate(given, who, columns)
     members: dict[Hashable, list[int]] = {}
     for row, window in enumerate(windows):
         members.setdefault(window, []).append(row)
@@ -59,10 +55,7 @@ def piece_controls(scores: Scores, windows: Sequence[Hashable], seed: int) -> Pi
         for rows in groups:
             dealt[rows] = rng.permutation(who[rows])
         rates[i] = _rate(given, dealt, columns)
-    reached = int(np.count_nonzero(rates >= true - 1e-12))
-    return PieceControls(
-        _rate(_given(flipped), who, columns), float(rates.mean()), (1 + reached) / (1 + DEALS)
-    )
+    return PieceControls(_rate(_given(flipped), who, columns), float(rates.mean()))
 
 
 def _given(scores: Scores) -> Floats:
