@@ -53,11 +53,11 @@ SOURCES = (Source("screen", "gazecom"), Source("vr", "eyenavgs"))
 
 #: Preset -> rows of advice that say what its release keeps: purpose, words of the table.
 KEPT = {
-    "public-maps": ("maps", "heat maps differ by {} bits"),
-    "public-events": ("teaching", "saccade amplitudes differ by {} deg"),
-    "public-samples": ("samples", "gaze is off by {} deg (RMS)"),
-    "public-pieces": ("samples", "gaze is off by {} deg (RMS)"),
-    "public-features": ("ml", "features are off by {} of their range"),
+    "public-maps": ("maps", "maps: {} bits"),
+    "public-events": ("teaching", "saccades: {}°"),
+    "public-samples": ("samples", "gaze: {}°"),
+    "public-pieces": ("samples", "gaze: {}°"),
+    "public-features": ("ml", "features: {} of range"),
 }
 
 
@@ -122,9 +122,8 @@ def rate(findings: Findings, text: str) -> str:
     release = next(r for r in findings.releases if r.text == text)
     shown = release.shown
     assert shown is not None
-    pieces = " of pieces" * text.startswith("mosaic")
-    ends = f"{100 * shown.low:.0f} to {100 * shown.high:.0f}"
-    return f"{100 * shown.value:.0f} %{pieces} ({ends})"
+    ends = f"{100 * shown.low:.0f}-{100 * shown.high:.0f}"
+    return f"{100 * shown.value:.0f} ({ends})"
 
 
 def kept(name: str, kind: str) -> str:
@@ -150,12 +149,12 @@ def main() -> None:
     for source in SOURCES:
         known = [f for f in given.known if source.cohort in str(f)]
         found[source.kind] = attacked(source, given.out, known, given.workers)
-    rows = [["as recorded", *(rate(found[s.kind], NONE) for s in SOURCES), "everything"]]
+    rows = [["as recorded", *(rate(found[s.kind], NONE) for s in SOURCES), ""]]
     for name, preset in PRESETS.items():
         text = str(mechanism(preset.mechanism))
         rates = [rate(found[s.kind], text) for s in SOURCES]
         rows.append([f"`{name}`", *rates, kept(name, "screen")])
-    head = ("release", "screen, chance 4 %", "headset, chance 8 %", "kept on the screen")
+    head = ("release", "screen, % (chance 4)", "headset, % (chance 8)", "error on the screen")
     table = markdown(head, rows)
     print(table)
     if given.readme:
