@@ -37,10 +37,10 @@ from tests.support.command_line import Said
 from tests.support.places import ROOT
 
 PARTS = {
-    "mechanisms": "randomized-response",
-    "formats": "gaze-lines",
-    "attacks": "mean-place",
-    "utilities": "path-length",
+    "list mechanisms": "randomized-response",
+    "list formats": "gaze-lines",
+    "list attacks": "mean-place",
+    "list utilities": "path-length",
 }
 
 CHECKED = (*PARTS.values(), "circle")

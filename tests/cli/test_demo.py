@@ -61,7 +61,7 @@ def test_the_demo_ends_with_a_report_and_pictures(folder: Path) -> None:
         "demographics",
         "refuted",
         "of 5 attackers (quick battery and 3 more)",
-        "attacks with the quick battery and three more attackers, to be short",
+        "few and quick attackers on simulated people",
     ):
         assert words in page, words
 
