@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import gazeveil
 from gazeveil.errors import GazeveilError, ParameterError
+from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.accounting import Filter, Odometer
 from gazeveil.privacy.composition import BudgetError, compose
 from gazeveil.privacy.conformance import sample_data
@@ -149,6 +150,36 @@ def test_what_is_not_proved_never_shows_a_number_as_its_own(status: str) -> None
     assert "because" in str(g)
     with pytest.raises(PromiseError, match="What is not proved bounds nothing"):
         g.map(Change.person())
+
+
+@pytest.mark.parametrize("status", ["claimed", "empirical"])
+def test_plain_words_promise_nothing_that_is_not_proved(status: str) -> None:
+    words = pure(1, status=status, reason="its paper rests on experiments").plain
+    assert words.startswith("Claimed, not promised: ")
+    assert words.endswith("It is a claim because its paper rests on experiments.")
+
+
+def loss(guarantee: Guarantee, change: Change) -> Fraction:
+    found = guarantee.map(change)
+    return found.rho if found.epsilon is None else found.epsilon
+
+
+@pytest.mark.parametrize("mechanism", ["kaleido:epsilon=1,w=60,r_deg=1", "gaussian:sigma_deg=10"])
+def test_a_window_is_said_in_seconds_only_where_all_recordings_have_one_rate(
+    mechanism: str,
+) -> None:
+    slow = gazeveil.simulate(2, 1, 3.0, 60.0, seed=1)
+    fast = Cohort(
+        r.with_(person=f"f{r.person}") for r in gazeveil.simulate(2, 1, 3.0, 1000.0, seed=1)
+    )
+    one = gazeveil.protect(slow, mechanism).guarantee
+    both = gazeveil.protect(Cohort([*slow, *fast]), mechanism).guarantee
+    assert "seconds (" in one.plain or "second (" in one.plain
+    # 60 samples are a second at 60 Hz and 0.06 s at 1000: a second of the second is lost 17 times.
+    second, own = Change.window(seconds=1, move_deg=1), Change.window(samples=60, move_deg=1)
+    assert loss(both, second) > 16 * loss(both, own)
+    assert "second" not in both.plain
+    assert "samples in a row" in both.plain
 
 
 def test_a_refuted_claim_says_that_nothing_is_promised() -> None:

@@ -395,9 +395,9 @@ class Guarantee:
     @property
     def plain(self) -> str:
         """The promise in plain words: against which change, by how much, and its main limit."""
-        second = Change.window(seconds=1, move_deg=1)
-        rate_hz = None if self.losses is None else self.losses.samples_of(second)
-        return plain(self.to_dict(), rate_hz)
+        rates_hz = () if self.losses is None else tuple(self.losses.rates_hz)
+        # Where rates differ, so many samples are no one time.
+        return plain(self.to_dict(), rates_hz[0] if len(rates_hz) == 1 else None)
 
     def table(self) -> list[tuple[str, str]]:
         """Changes and losses in words, the promise's own first."""

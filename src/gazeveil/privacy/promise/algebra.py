@@ -67,6 +67,11 @@ class RecordingsMap(PrivacyMap):
         """Of all streams."""
         return frozenset().union(*(s.spaces for s in self.streams))
 
+    @property
+    def rates_hz(self) -> frozenset[float]:
+        """Of all streams."""
+        return frozenset(s.rate_hz for s in self.streams)
+
     def samples_of(self, change: Change) -> int | None:
         """The least number, which is the one that holds for every recording."""
         counts = [s.samples_of(change) for s in self.streams]
@@ -125,6 +130,11 @@ class TogetherMap(PrivacyMap):
     def spaces(self) -> frozenset[str]:
         """Of all parts."""
         return frozenset().union(*(p.spaces for p in self.parts))
+
+    @property
+    def rates_hz(self) -> frozenset[float]:
+        """Of all parts."""
+        return frozenset().union(*(p.rates_hz for p in self.parts))
 
     @property
     def about_table(self) -> bool:  # type: ignore[override]

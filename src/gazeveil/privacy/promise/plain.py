@@ -22,6 +22,9 @@ TAIL = 10**-6
 #: Above this epsilon a bound protects nothing worth the name.
 _LARGEST_EPSILON = 7
 
+#: Statuses of what a paper says and nobody has proved.
+_UNPROVED = ("claimed", "empirical")
+
 Part = Mapping[str, object]
 
 
@@ -36,7 +39,7 @@ def plain(guarantee: Part, rate_hz: object = None) -> str:
         The public rate of the release, to say windows in seconds.
     """
     words = promise_in_words(guarantee, rate_hz)
-    if guarantee["status"] == "claimed":
+    if guarantee["definition"] != "none" and guarantee["status"] in _UNPROVED:
         return f"{words} It is a claim because {guarantee['reason']}."
     if guarantee["definition"] == "none" or guarantee["status"] != "proved":
         return words
@@ -56,7 +59,7 @@ def promise_in_words(guarantee: Part, rate_hz: object = None) -> str:
         sentence = _deniable(numbers)
     else:
         sentence = _bounded(_change(str(guarantee["unit"]), numbers, rate_hz), numbers)
-    if guarantee["status"] == "claimed":
+    if guarantee["status"] in _UNPROVED:
         return f"Claimed, not promised: {sentence}"
     return sentence
 

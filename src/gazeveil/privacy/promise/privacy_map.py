@@ -45,6 +45,11 @@ class PrivacyMap(ABC):
         """What degrees mean: `sphere`, `screen`, both, or nothing."""
         return frozenset()
 
+    @property
+    def rates_hz(self) -> frozenset[float]:
+        """The rates of all recordings, where they are known."""
+        return frozenset()
+
     @abstractmethod
     def loss(self, change: Change) -> Loss:
         """The most that is lost for a change.

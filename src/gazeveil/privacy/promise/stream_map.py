@@ -51,6 +51,11 @@ class StreamMap(PrivacyMap):
         """One."""
         return frozenset({"sphere" if isinstance(self.space, Sphere) else "screen"})
 
+    @property
+    def rates_hz(self) -> frozenset[float]:
+        """One."""
+        return frozenset({self.rate_hz})
+
     def samples_of(self, change: Change) -> int | None:
         """Samples of a window: those that were asked for, or as many as fit into its seconds at the
         nominal rate.
