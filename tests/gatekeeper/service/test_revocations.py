@@ -547,3 +547,63 @@ def test_a_token_that_was_forgotten_is_void_until_its_end_is_written() -> None:
         assert tokens.revoke("game", "app") == 1
         assert tokens.check(tokens.issue("game"), 0) is not None
         assert tokens.check(old, 0) is None
+
+
+# --- one order of decisions
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("give", "body"),
+    [
+        ("/v1/apps/shop/grant", {"preset": "research"}),
+        ("/v1/apps/shop/token", None),
+        ("/v1/consent", {"on": True}),
+        ("/v1/policy/reload", None),
+    ],
+)
+@pytest.mark.parametrize("take", ["/v1/apps/shop/revoke", "/v1/consent"])
+def test_what_was_given_before_is_void_once_something_was_taken(
+    tmp_path: Path, give: str, body: object, take: str
+) -> None:
+    """A grant waits in a thread for a slow disk; a revoke that comes later is answered at once. The
+    grant came in force after it.
+    """
+    with running(tmp_path / "home") as here:
+        here.app("shop")
+        assert here.service is not None
+        answers: list[httpx.Response] = []
+        arrived = here.service.keeper.taken
+        waiting = threading.Thread(
+            target=lambda: answers.append(here.owner.post(give, json=body)), daemon=True
+        )
+        with here.service._lock:
+            waiting.start()
+            time.sleep(1.0)  # it stands before the lock
+            with httpx.Client(base_url=here.address, headers=here.owner.headers) as other:
+                taken = other.post(take, json={"on": False} if "consent" in take else None)
+            assert taken.status_code == 200
+            assert here.service.keeper.taken > arrived
+        waiting.join(30)
+        assert (answers[0].status_code, answers[0].json()["error"]["code"]) == (409, "changed")
+        policy = here.service.policy
+        assert policy.apps["shop"].revoked or not policy.consent
+
+
+def test_what_the_last_wearer_gave_is_not_the_next_ones(tmp_path: Path) -> None:
+    with running(tmp_path / "home") as here:
+        here.app("shop")
+        assert here.service is not None
+        here.owner.post("/v1/wearers", json={"name": "anna"})
+        answers: list[httpx.Response] = []
+        waiting = threading.Thread(
+            target=lambda: answers.append(here.owner.post("/v1/consent", json={"on": True})),
+            daemon=True,
+        )
+        with here.service._lock:
+            waiting.start()
+            time.sleep(1.0)
+            here.service.keeper.switch_wearer("anna")
+        waiting.join(30)
+        assert answers[0].status_code == 409
+        assert not here.service.policy.consent

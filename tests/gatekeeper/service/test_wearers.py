@@ -65,7 +65,8 @@ def test_nothing_of_the_next_wearer_reaches_the_last_ones_apps_while_a_switch_wa
     home.mkdir(mode=0o700)
     path = home / "policy.toml"
     path.write_text(POLICY)
-    asyncio.run(_switching(Settings(home=home, tracker="websocket", rate_hz=120.0, policy=path)))
+    settings = Settings(home=home, tracker="websocket", rate_hz=120.0, policy=path, late_ms=0)
+    asyncio.run(_switching(settings))
 
 
 async def _switching(settings: Settings) -> None:

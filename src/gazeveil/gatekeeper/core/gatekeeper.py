@@ -17,7 +17,6 @@ confidence or timing at the tracker's rate (David-John et al. 2021, section 4).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -59,7 +58,8 @@ class Gatekeeper(GazeIntake, PolicyChanges):
     device : str
         Name of the device's account in the ledger; apps have accounts `app:NAME`.
     clock_ns : callable
-        Wall clock in nanoseconds since the Unix epoch, for budgets, rates and expiry.
+        Wall clock in nanoseconds since the Unix epoch, for budgets, rates and expiry; by default
+        the ledger's. Time does not go back with it.
     seed : int, optional
         Test streams instead of the operating system's randomness: repeatable, and promises are only
         `claimed`.
@@ -86,7 +86,7 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         space: Space | None = None,
         level: PrecisionLevel | str = "coarse",
         device: str = "device",
-        clock_ns: Callable[[], int] = time.time_ns,
+        clock_ns: Callable[[], int] | None = None,
         seed: int | None = None,
         audit: AuditLog | None = None,
         tile_stream: str | None = None,
@@ -108,7 +108,7 @@ class Gatekeeper(GazeIntake, PolicyChanges):
             policy,
             ledger,
             audit,
-            clock_ns,
+            ledger.now_ns if clock_ns is None else ledger.now_ns.beside(clock_ns),
             device,
             how,
             where,
@@ -225,7 +225,9 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         with self._owner:
             if name is not None and name == state.wearer and state.policy.wearer == name:
                 return
-            taken = state.taken
+            with state.policy_lock:  # what the last wearer gave and is not written yet is void
+                state.taken += 1
+                taken = state.taken
             with state.lock:
                 for subscription in tuple(self._watchers):
                     subscription.end(CHANGED, "wearer")

@@ -204,6 +204,17 @@ class GazeIntake:
             state.tile.forget()
             state.selections.forget()
 
+    def gap(self) -> None:
+        """What the tracker gave meanwhile is too old, or was lost on its way: what had begun is
+        forgotten, nothing of it is told, and the tile is not known.
+        """
+        state = self._state
+        with state.lock:
+            self._forget_gaze()
+            state.pool.pause()
+            state.tile.forget()
+            state.selections.forget()
+
     def end_expired(self) -> None:
         """End what has expired. Samples do that as they come; this is for the time when none do.
 

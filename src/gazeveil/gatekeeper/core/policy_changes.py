@@ -22,6 +22,12 @@ _LONGEST = 300
 TIDY_S = 0.2
 
 
+#: Why what was given before something was taken away does not come in force.
+TAKEN_MEANWHILE = (
+    "Something was taken away while this was written, so it is not in force. Look again, and decide"
+    " anew."
+)
+
 #: Scopes that read what was looked at before the question; the counts of `counter` begin apart.
 READ_BACK = frozenset({"areas", "fixations", "saccades"})
 
@@ -34,6 +40,8 @@ class PolicyChanges(ABC):
         self._owner = threading.RLock()  # changes of the policy follow one another
         #: Wearers and apps that lost a grant to another policy, which no row of the audit log says.
         self._unrecorded: set[tuple[str, str]] = set()
+        #: Wearers and apps whose grants have ended by time, as far as that is written.
+        self._ended = self._ended_by_time()
 
     @abstractmethod
     def _forget_gaze(self) -> None:
@@ -153,11 +161,7 @@ class PolicyChanges(ABC):
         with state.lock:
             with state.policy_lock:
                 if state.taken != taken:
-                    raise Denied(
-                        "changed",
-                        "Something was taken away while this was written, so it is not in force."
-                        " Look again, and decide anew.",
-                    )
+                    raise Denied("changed", TAKEN_MEANWHILE)
                 for app in policy.apps:
                     self._leave_past_untold(app, policy.apps[app])
                 state.policy = policy
@@ -267,6 +271,28 @@ class PolicyChanges(ABC):
                 for account in self._state.accounts():
                     self._state.ledger.begin_session(account, f"consent {now}", now)
             self._give(lambda policy: replace(policy, consent=True), "consent", "device", taken)
+
+    def record_ends(self) -> None:
+        """Write into the audit log which grants have ended by time since the last call, so that
+        no restart with a clock that was set back gives them again. For the platform, now and then.
+
+        Raises
+        ------
+        LedgerError
+            Where that is not possible now.
+        """
+        ended = self._ended_by_time()
+        for _, app in sorted(ended - self._ended):
+            self._state.record("end", app, {"code": "expired"})
+        self._ended = ended
+
+    def _ended_by_time(self) -> set[tuple[str, str]]:
+        now_ns, grants = self._state.clock_ns(), _grants_of_all(self._state.policy)
+        return {
+            key
+            for key, grant in grants.items()
+            if grant.expires_ns is not None and grant.expires_ns <= now_ns
+        }
 
     def drop(self, app: str) -> None:
         """Forget an app: its grant, its areas and what it was told. Its account in the ledger

@@ -13,7 +13,8 @@ from gazeveil import checks
 from gazeveil.gatekeeper.ledger import rows
 from gazeveil.gatekeeper.ledger.accounts import Account, Balance, LedgerEntry, moment, recomputed
 from gazeveil.gatekeeper.ledger.database import PATIENCE_S, Database
-from gazeveil.gatekeeper.ledger.tables import ENTRIES, HEADS, HOLDS
+from gazeveil.gatekeeper.ledger.forward_clock import ForwardClock
+from gazeveil.gatekeeper.ledger.tables import AUDIT, ENTRIES, HEADS, HOLDS
 from gazeveil.privacy.rational import format_exact
 
 # Heads and their holds in one statement, so that they are of one moment.
@@ -46,6 +47,13 @@ class LedgerReader:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        latest = (
+            sa.select(sa.func.max(HEADS.c.seen_ns)),
+            sa.select(AUDIT.c.at_ns).order_by(AUDIT.c.id.desc()).limit(1),
+        )
+        written_ns = (row[0] for query in latest for row in database.rows(query))
+        #: The time that everything of a device goes by.
+        self.now_ns = ForwardClock(max((ns for ns in written_ns if ns is not None), default=0))
 
     def balance(self, account: str, currency: str, now_ns: int) -> Balance:
         """Limit, spent and reserved of one moment."""

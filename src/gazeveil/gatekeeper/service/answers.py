@@ -4,7 +4,6 @@ them.
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from typing import Any
 
@@ -81,7 +80,7 @@ class ServiceQueries:
         if grant.revoked:
             return "revoked"
         if (
-            grant.expires_ns is not None and time.time_ns() >= grant.expires_ns
+            grant.expires_ns is not None and self.ledger.now_ns() >= grant.expires_ns
         ) or self.keeper.is_over(app):
             return "expired"
         if not grant.scopes:
@@ -131,7 +130,7 @@ class ServiceQueries:
 
         An app is shown its own alone: what is left of the device's tells it what other apps did.
         """
-        now = time.time_ns()
+        now = self.ledger.now_ns()
         if app is None:
             device = self.policy.device
             account, limits, per = self.keeper.device_account, device.limits(), device.per

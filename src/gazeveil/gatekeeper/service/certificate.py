@@ -10,7 +10,6 @@ what averaging gives.
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,7 @@ NOT_COVERED = (
 
 def certificate(service: Service) -> dict[str, Any]:
     """The certificate as JSON has it."""
-    now = time.time_ns()
+    now = service.ledger.now_ns()
     policy = service.policy
     return {
         "device": service.settings.device,

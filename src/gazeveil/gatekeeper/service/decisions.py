@@ -1,16 +1,16 @@
 """What the owner decides, and where it is written: grants, consent, apps, asks and wearers.
 
 What gives something is written first, to the policy file and then to the audit log, and comes in
-force then. A crash between the two leaves in the file what the owner gave, and the next start puts
-it in force, without a row of its own in the log; every answer under it has one. What takes
-something away is in force at once, from memory, and is written when the disk and the database take
-it (:mod:`gazeveil.gatekeeper.service.revocations`). Where both meet, taking away holds.
+force then; not where something was taken away since the command came, whatever it waited for. A
+crash between the two leaves in the file what the owner gave, and the next start puts it in force,
+without a row of its own in the log; every answer under it has one. What takes something away is in
+force at once, from memory, and is written when the disk and the database take it
+(:mod:`gazeveil.gatekeeper.service.revocations`). Where both meet, taking away holds.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +18,8 @@ from functools import partial
 
 from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.core.areas import RegisteredArea
-from gazeveil.gatekeeper.errors import Refused
+from gazeveil.gatekeeper.core.policy_changes import TAKEN_MEANWHILE
+from gazeveil.gatekeeper.errors import Denied, Refused
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.policy.file import PolicyFile
 from gazeveil.gatekeeper.policy.grant import SCOPES, Grant
@@ -76,56 +77,58 @@ class Decisions(ServiceQueries):
     # --- giving
     # ----------------------------------------------------------------------------------------------
 
-    def set_grant(self, app: str, grant: Grant) -> None:
+    # `taken` of the following is what :attr:`Gatekeeper.taken` was when the command came.
+
+    def set_grant(self, app: str, grant: Grant, taken: int | None = None) -> None:
         """Grant: written to the policy file first, so that what is allowed can be read there."""
         with self._lock:
-            taken = self._ready_to_give()
+            taken = self._ready_to_give(taken)
             with self._written(
                 lambda policy: policy.with_grant(app, grant),
-                Revocation("revoke", app, self.policy.wearer, time.time_ns()),
+                Revocation("revoke", app, self.policy.wearer, self.ledger.now_ns()),
             ):
                 self.keeper.grant(app, grant, taken)
             self._forget_asks(app)
         self.changed("apps", "asks", "audit")
 
-    def add_app(self, app: str, origins: tuple[str, ...]) -> None:
+    def add_app(self, app: str, origins: tuple[str, ...], taken: int | None = None) -> None:
         """Make an app known that holds no token.
 
         A grant that the owner wrote for an app to come is its own. What an earlier app of the name
         was granted, by any wearer, is not.
         """
         with self._lock:
-            taken = self._ready_to_give()
+            taken = self._ready_to_give(taken)
             before = self.policy.without(app) if self.tokens.ever(app) else self.policy
             policy = before.with_grant(app, replace(before.apps.get(app, Grant()), origins=origins))
             self._set_policy(self._write(policy), taken)
         self.changed("apps", "audit")
 
-    def rotate_token(self, app: str, expires_ns: int | None) -> str:
+    def rotate_token(self, app: str, expires_ns: int | None, taken: int | None = None) -> str:
         """A new token in the place of the app's others; not while the end of those waits to be
         written, which would end this one too.
         """
         with self._lock:
-            self._ready_to_give()
+            self._ready_to_give(taken)
             return self.tokens.rotate(app, "app", expires_ns)
 
-    def consent(self, on: bool) -> bool:
+    def consent(self, on: bool, taken: int | None = None) -> bool:
         """Give consent, or take it back; whether that is written."""
         if not on:
             return self._take("consent", "", "consent", "apps", "audit")
         with self._lock:
-            taken = self._ready_to_give()
+            taken = self._ready_to_give(taken)
             with self._written(
                 lambda policy: replace(policy, consent=True),
-                Revocation("consent", "", self.policy.wearer, time.time_ns()),
+                Revocation("consent", "", self.policy.wearer, self.ledger.now_ns()),
             ):
                 self.keeper.consent(True, taken)
         self.changed("consent", "apps", "audit")
         return True
 
-    def _ready_to_give(self) -> int:
-        """See that nothing waits to be written that was taken away; how often something was, for
-        the core to compare.
+    def _ready_to_give(self, taken: int | None) -> int:
+        """See that nothing waits to be written that was taken away, and that nothing was since the
+        command came; how often something was, for the core to compare.
         """
         if not self.revocations.settle():
             raise Refused(
@@ -134,6 +137,8 @@ class Decisions(ServiceQueries):
                 "What was taken away last is in force but not written yet, so nothing new is given."
                 " Try again when the disk and the ledger work.",
             )
+        if taken not in (None, self.keeper.taken):
+            raise Denied("changed", TAKEN_MEANWHILE)
         return self.keeper.taken
 
     @contextmanager
@@ -187,7 +192,7 @@ class Decisions(ServiceQueries):
         return self._take("drop", app, "apps", "asks", "audit")
 
     def _take(self, kind: str, app: str, *changed: str) -> bool:
-        revocation = Revocation(kind, app, self.keeper.wearer, time.time_ns())
+        revocation = Revocation(kind, app, self.keeper.wearer, self.ledger.now_ns())
         self.keeper.take(revocation.from_policy)
         self.discard_denied()
         self.changed(*changed)
@@ -233,7 +238,7 @@ class Decisions(ServiceQueries):
     # --- the policy file
     # ----------------------------------------------------------------------------------------------
 
-    def reload_policy(self) -> None:
+    def reload_policy(self, taken: int | None = None) -> None:
         """Put in force what the policy file says now; what it takes away is gone at once.
 
         Raises
@@ -248,10 +253,10 @@ class Decisions(ServiceQueries):
                 raise Refused(
                     409, "policy", f"{str(error).rstrip('.')}. The old policy stays in force."
                 ) from None
-            self.keeper.take_as(edit.onto(self.policy))
+            took = self.keeper.take_as(edit.onto(self.policy))
             self.discard_denied()
             try:
-                taken = self._ready_to_give()
+                taken = self._ready_to_give(None if taken is None else taken + took)
                 self._set_policy(edit.onto(self.policy), taken)
             except BaseException:
                 self.policy_file.refuse(self.policy)  # to be read again, and not overwritten
@@ -285,7 +290,7 @@ class Decisions(ServiceQueries):
         """
         try:
             with self._writing:
-                edit = self.policy_file.write(as_written(policy, time.time_ns()))
+                edit = self.policy_file.write(as_written(policy, self.ledger.now_ns()))
         except OSError as error:
             raise disk_refused("The policy file cannot be written", error) from None
         except GazeveilError as error:
@@ -354,22 +359,22 @@ class Decisions(ServiceQueries):
     # --- wearers
     # ----------------------------------------------------------------------------------------------
 
-    def add_wearer(self, name: str) -> None:
+    def add_wearer(self, name: str, taken: int | None = None) -> None:
         """Name one more person in the policy, who has decided nothing yet."""
         with self._lock:
-            taken = self._ready_to_give()
+            taken = self._ready_to_give(taken)
             if name in self.policy.wearers:
                 reason = "There is a wearer of this name already. Choose another name."
                 raise Refused(409, "taken", reason)
             others = {**self.policy.others, name: Wearer()}
             self._put_policy(replace(self.policy, others=others), taken)
 
-    def drop_wearer(self, name: str) -> None:
+    def drop_wearer(self, name: str, taken: int | None = None) -> None:
         """Take a person out of the policy, with consent and grants. What was spent stays in the
         ledger.
         """
         with self._lock:
-            taken = self._ready_to_give()
+            taken = self._ready_to_give(taken)
             if name == OWNER or name not in self.policy.wearers:
                 reason = f"There is no such wearer, or it is '{OWNER}', who always is."
                 raise Refused(404, "unknown", reason)

@@ -124,7 +124,11 @@ class Service(Decisions):
             audit=self.audit,
             folder=settings.home,
         )
-        self.tracker_input = TrackerInput(self.keeper, self.broadcaster, self.metrics)
+        # A replay that is quicker than time has no age.
+        late_ms = settings.late_ms if getattr(self.tracker, "speed", 1.0) == 1.0 else 0.0
+        self.tracker_input = TrackerInput(
+            self.keeper, self.broadcaster, self.metrics, round(late_ms * 1e6)
+        )
         guesses = Guesses(settings.guesses_per_minute)
         self.callers = Callers(
             self.tokens, guesses, self.metrics, lambda: self.policy, self.database_lost
@@ -136,7 +140,7 @@ class Service(Decisions):
         #: Messages of each app on all its WebSockets.
         self.commands = Buckets(settings.commands_per_minute)
         self.prices = Prices(self.keeper.state)
-        self.balances = self.ledger.balances(time.time_ns())
+        self.balances = self.ledger.balances(self.ledger.now_ns())
         self.ledger_watch = LedgerWatch(
             self._ask_ledger, lambda: self.ledger.database.heard_s, self.keeper.ledger_silent
         )
@@ -201,7 +205,7 @@ class Service(Decisions):
         """Once a second: close what has expired, and show what is in use."""
         while True:
             await asyncio.sleep(1.0)
-            self.broadcaster.sweep()
+            self.broadcaster.sweep(self.ledger.now_ns())
             self.hang_up_other_programs()
             self.peers.sweep(time.monotonic())
             self.keeper.end_expired()
@@ -211,7 +215,8 @@ class Service(Decisions):
 
     def _ask_ledger(self) -> None:
         """Read how all accounts stand, and see that the database would take a write."""
-        self.balances = self.ledger.balances(time.time_ns(), ASK_PATIENCE_S)
+        self.balances = self.ledger.balances(self.ledger.now_ns(), ASK_PATIENCE_S)
+        self.keeper.record_ends()
         self.sessions.ends.write()
         self.tokens.ends.write()
 
@@ -234,7 +239,8 @@ class Service(Decisions):
         """Let the token of `owner_token_file` work, and no other that such a file held."""
         path = self.settings.owner_token_file
         if path is None:
-            if any(t.name == TOKEN_FILE for t in self.tokens.live.owner_tokens(time.time_ns())):
+            live = self.tokens.live.owner_tokens(self.ledger.now_ns())
+            if any(token.name == TOKEN_FILE for token in live):
                 self.tokens.revoke(TOKEN_FILE, "owner")
         elif not self.tokens.adopt(TOKEN_FILE, "owner", secret_text(path, "owner_token_file")):
             raise ParameterError(
@@ -251,7 +257,7 @@ class Service(Decisions):
         one.
         """
         address = next(iter(self.settings.public_origin), address)
-        return f"{address}/owner?key={self.tokens.owner_link(time.time_ns() + HOUR_NS)}"
+        return f"{address}/owner?key={self.tokens.owner_link(self.ledger.now_ns() + HOUR_NS)}"
 
     @property
     def tracker_token_path(self) -> Path | None:
@@ -268,7 +274,8 @@ class Service(Decisions):
         if path is None:
             return
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            holder = self.tokens.check(path.read_text(encoding="utf-8").strip(), time.time_ns())
+            token = path.read_text(encoding="utf-8").strip()
+            holder = self.tokens.check(token, self.ledger.now_ns())
             if not anew and holder is not None and holder.role == "tracker":
                 return
         self.new_tracker_token()
@@ -277,9 +284,8 @@ class Service(Decisions):
         """A new token for the tracker, in its file too; the last one stops working and its
         connection is closed.
         """
-        token = self.tokens.rotate(
-            "tracker", "tracker", time.time_ns() + round(self.settings.token_days * 24 * HOUR_NS)
-        )
+        expires_ns = self.ledger.now_ns() + round(self.settings.token_days * 24 * HOUR_NS)
+        token = self.tokens.rotate("tracker", "tracker", expires_ns)
         if (path := self.tracker_token_path) is not None:
             try:
                 write_whole(path, token + "\n")

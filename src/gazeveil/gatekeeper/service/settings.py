@@ -91,6 +91,10 @@ class Settings(BaseSettings):
     """Nominal rate of the tracker. One that says its own rate (`lsl`, a replay) needs none; an LSL
     stream that declares another rate than the one given is refused.
     """
+    late_ms: float = Field(200.0, ge=0)
+    """Gaze that is older when it comes is not used: after a stall old looks must choose nothing. 0
+    takes all; a tracker that sends batches of more than 0.2 s needs more.
+    """
     screen: str | None = Field(None, pattern=SCREEN)
     """Screen of a `websocket` tracker, as `1280x720px,400x225mm,450mm`; without one, its degrees
     are directions around the head.

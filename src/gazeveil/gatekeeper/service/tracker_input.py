@@ -1,7 +1,7 @@
 """The tracker's samples on their way to the core: in order, and without waiting on the event loop.
 
 They are pushed on the loop where that needs no waiting, and else on one thread, behind what waits
-there.
+there. Gaze that is old when its turn comes is not pushed: the eye counts as gone.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service.metrics_page import Metrics
 from gazeveil.gatekeeper.service.sockets.connections import Broadcaster
+from gazeveil.gatekeeper.service.tracker_clock import TrackerClock, arrival_ns
 from gazeveil.gatekeeper.trackers import Tracker
 
 #: Blocks of the tracker that may wait; then no more are read.
 BLOCKS_AHEAD = 32
+
+#: Whoever runs the service is told of gaze that is so late, in ns.
+_LONG_LATE_NS = 1_000_000_000
 
 
 class TrackerInput:
@@ -30,8 +34,13 @@ class TrackerInput:
     broadcaster sends what the core gives to apps.
     """
 
-    def __init__(self, keeper: Gatekeeper, broadcaster: Broadcaster, metrics: Metrics) -> None:
+    def __init__(
+        self, keeper: Gatekeeper, broadcaster: Broadcaster, metrics: Metrics, late_ns: int
+    ) -> None:
         self._keeper, self._broadcaster, self._metrics = keeper, broadcaster, metrics
+        #: None where all gaze counts, however old.
+        self._clock = TrackerClock(late_ns) if late_ns else None
+        self._gap = False
         self.connected = False
         #: Whether a tracker holds the service's own channel.
         self.taken = False
@@ -48,6 +57,11 @@ class TrackerInput:
     @property
     def trouble(self) -> str:
         """What keeps gaze away or makes it wrong, and what to do; empty where nothing does."""
+        if self._clock is not None and self.connected and self._clock.age_ns > _LONG_LATE_NS:
+            return (
+                f"Gaze comes {self._clock.age_ns / 1e9:.0f} s late, so none of it is used. Start"
+                " the tracker's driver again."
+            )
         return self._refused or ("" if self._tracker is None else self._tracker.trouble)
 
     async def push(self, block: Block) -> None:
@@ -57,6 +71,8 @@ class TrackerInput:
         Two changes of threads cost more than most blocks. Those that come while one is worked off
         elsewhere go together as the next, so that a busy machine pays for the change once.
         """
+        if self._clock is not None and len(block):
+            block = self._clock.follow(block, arrival_ns())
         if (
             not self._switching
             and not self._blocks
@@ -89,23 +105,41 @@ class TrackerInput:
 
     def _push_now(self, block: Block) -> bool:
         started = time.perf_counter()
+        fresh = self._fresh(block)
+        if len(fresh) < len(block) and not self._gap:
+            return False  # the core is told on its own thread
         try:
             with self._broadcaster.pushing():
-                taken = self._keeper.push_now(block.t_ns, block.x_deg, block.y_deg, block.valid)
+                taken = not len(fresh) or self._keeper.push_now(
+                    fresh.t_ns, fresh.x_deg, fresh.y_deg, fresh.valid
+                )
         except Exception as error:
             self._lost_block(error)
             return True
-        if taken:
+        if taken and len(fresh):
+            self._gap = False
             self._broadcaster.flush()
-            self._metrics.pushed(time.perf_counter() - started, len(block))
+            self._metrics.pushed(time.perf_counter() - started, len(fresh))
         return taken
 
     def push_waiting(self, block: Block) -> None:
         """Push a block, and wait for what it needs; never on the event loop."""
         started = time.perf_counter()
-        with self._broadcaster.pushing():
-            self._keeper.push(block.t_ns, block.x_deg, block.y_deg, block.valid)
-        self._metrics.pushed(time.perf_counter() - started, len(block))
+        fresh = self._fresh(block)
+        if len(fresh) < len(block) and not self._gap:
+            self._keeper.gap()
+            self._gap = True
+        if len(fresh):
+            with self._broadcaster.pushing():
+                self._keeper.push(fresh.t_ns, fresh.x_deg, fresh.y_deg, fresh.valid)
+            self._gap = False
+            self._metrics.pushed(time.perf_counter() - started, len(fresh))
+
+    def _fresh(self, block: Block) -> Block:
+        """The part of a block that is not old."""
+        if self._clock is None or not len(block):
+            return block
+        return self._clock.fresh(block, arrival_ns())
 
     def _lost_block(self, error: Exception) -> None:
         """A block that cannot be worked off is a lost one; the device goes on."""
@@ -119,6 +153,8 @@ class TrackerInput:
         """The tracker vanished."""
         await self.settled()
         self.connected = False
+        if self._clock is not None:
+            self._clock.forget()
         self._metrics.tracker_lost.inc()
         self._metrics.tracker_connected.set(0)
         await self._on_thread(self._keeper.lost)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -52,7 +51,7 @@ class Callers:
         )
         if not token:
             raise unknown
-        now_ns = time.time_ns()
+        now_ns = self._tokens.now_ns()
         known = self._tokens.live.holder(token, now_ns)
         if known is not None and known.role == "owner":
             # The owner must be able to take away while the database does not answer.

@@ -17,7 +17,6 @@ from __future__ import annotations
 import hmac
 import re
 import threading
-import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -133,7 +132,7 @@ class Sessions:
         self._used_ns: dict[str, int] = {}
         #: Ends that the database does not have yet.
         self.ends = UnwrittenEnds(self._database, OWNER_SESSIONS)
-        now = time.time_ns()
+        now = ledger.now_ns()
         if end_all:
             self._database.write(lambda connection: connection.execute(ending(OWNER_SESSIONS, now)))
         live = (

@@ -7,7 +7,6 @@ live is also held in memory (:mod:`gazeveil.gatekeeper.service.credentials.live_
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import sqlalchemy as sa
@@ -44,6 +43,7 @@ class Tokens:
 
     def __init__(self, ledger: Ledger) -> None:
         self._database: Database = ledger.database
+        self.now_ns = ledger.now_ns
         #: What is known without the database.
         self.live = LiveTokens()
         #: Ends of programs' tokens that the database does not have yet.
@@ -79,7 +79,7 @@ class Tokens:
             checks.refuse(
                 "Tokens.issue", "expires_ns", "a time in nanoseconds, or nothing", expires_ns
             )
-        text, now = TokenText.new(role), time.time_ns()
+        text, now = TokenText.new(role), self.now_ns()
 
         def work(connection: Connection) -> None:
             if _FIND(connection, {"i": text.id}).first() is not None:
@@ -106,7 +106,7 @@ class Tokens:
         """
         name = checked_name("Tokens.adopt", "app", app)
         checks.one_of("Tokens.adopt", "role", role, ROLES)
-        text, now = TokenText.parse(token), time.time_ns()
+        text, now = TokenText.parse(token), self.now_ns()
         if text.role != role:
             return False
 
@@ -153,7 +153,7 @@ class Tokens:
         """End all tokens of an app, or those in one role; how many were live."""
         self.live.drop(app, role)
         wanted = {"app": app} if role is None else {"app": app, "role": role}
-        ends = _ending(time.time_ns(), **wanted)
+        ends = _ending(self.now_ns(), **wanted)
         ended = self._database.write(lambda connection: int(connection.execute(ends).rowcount))
         if role in (None, "app"):
             self._forgotten.discard(app)
@@ -173,7 +173,7 @@ class Tokens:
         live = sa.and_(
             TOKENS.c.role == "app",
             TOKENS.c.ended_ns.is_(None),
-            sa.or_(TOKENS.c.expires_ns.is_(None), TOKENS.c.expires_ns > time.time_ns()),
+            sa.or_(TOKENS.c.expires_ns.is_(None), TOKENS.c.expires_ns > self.now_ns()),
         )
         query = sa.select(TOKENS.c.app).where(live).distinct()
         return tuple(sorted(row.app for row in self._database.rows(query)))

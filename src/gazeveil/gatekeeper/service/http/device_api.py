@@ -7,14 +7,13 @@ say who wears the device there.
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import StreamingResponse
 
 from gazeveil.gatekeeper.service.http.api import PROBLEMS, failures, service_of
-from gazeveil.gatekeeper.service.http.owner_session import Owner
+from gazeveil.gatekeeper.service.http.owner_session import Owner, TakenBefore
 from gazeveil.gatekeeper.service.http.schemas.device import (
     AuditKeyAnswer,
     NewWearerBody,
@@ -46,19 +45,21 @@ async def switch_wearer(request: Request, owner: Owner, body: WearerBody) -> dic
 
 
 @router.post("/wearers", response_model=WearerAnswer, status_code=201)
-def add_wearer(request: Request, owner: Owner, body: NewWearerBody) -> dict[str, Any]:
+def add_wearer(
+    request: Request, taken: TakenBefore, owner: Owner, body: NewWearerBody
+) -> dict[str, Any]:
     """Name one more person in the policy. Nothing is allowed in their name until they give consent
     while they wear the device.
     """
     service = service_of(request)
-    service.add_wearer(body.name)
+    service.add_wearer(body.name, taken)
     return service.wearer_figures()
 
 
 @router.delete("/wearers/{name}", status_code=204)
-def drop_wearer(request: Request, owner: Owner, name: WearerName) -> None:
+def drop_wearer(request: Request, taken: TakenBefore, owner: Owner, name: WearerName) -> None:
     """Take a person out of the policy. What was spent in their name stays spent."""
-    service_of(request).drop_wearer(name)
+    service_of(request).drop_wearer(name, taken)
 
 
 @router.get(
@@ -74,7 +75,7 @@ def drop_wearer(request: Request, owner: Owner, name: WearerName) -> None:
 def export_audit(request: Request, owner: Owner) -> StreamingResponse:
     """The whole audit log as JSON lines; `gazeveil verify --audit-key` checks it anywhere."""
     service = service_of(request)
-    lines = service.audit.export(service.settings.device, time.time_ns())
+    lines = service.audit.export(service.settings.device, service.ledger.now_ns())
     return StreamingResponse(
         lines,
         media_type="application/x-ndjson",
@@ -95,10 +96,10 @@ def audit_key(request: Request, owner: Owner) -> dict[str, str]:
     response_model=ReloadAnswer,
     responses=failures({409: "The file cannot be read."}),
 )
-def reload_policy(request: Request, owner: Owner) -> dict[str, Any]:
+def reload_policy(request: Request, taken: TakenBefore, owner: Owner) -> dict[str, Any]:
     """Read the policy file again. What it takes away is gone at once; one that cannot be read
     leaves the old policy in force.
     """
     service = service_of(request)
-    service.reload_policy()
+    service.reload_policy(taken)
     return {"consent": service.policy.consent, "apps": len(service.policy.apps)}

@@ -6,7 +6,6 @@ Who the owner is says :mod:`gazeveil.gatekeeper.service.http.owner_session`.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -25,7 +24,12 @@ from gazeveil.gatekeeper.service.access_requests import PURPOSES
 from gazeveil.gatekeeper.service.certificate import certificate, certificate_text
 from gazeveil.gatekeeper.service.decisions import unknown_name
 from gazeveil.gatekeeper.service.http.api import PROBLEMS, service_of
-from gazeveil.gatekeeper.service.http.owner_session import Owner, Taker, need_both_halves
+from gazeveil.gatekeeper.service.http.owner_session import (
+    Owner,
+    TakenBefore,
+    Taker,
+    need_both_halves,
+)
 from gazeveil.gatekeeper.service.http.schemas.device import AuditAnswer, CertificateAnswer
 from gazeveil.gatekeeper.service.http.schemas.fields import APP_PATTERN
 from gazeveil.gatekeeper.service.http.schemas.grants import BudgetsAnswer, GiveBody
@@ -60,7 +64,7 @@ async def apps(request: Request, owner: Owner) -> dict[str, Any]:
 
 
 def _device(service: Service) -> dict[str, Any]:
-    with_token = service.tokens.live.apps(time.time_ns())
+    with_token = service.tokens.live.apps(service.ledger.now_ns())
     asking = (ask.app for ask in service.access_requests.waiting())
     names = sorted({*service.policy.apps, *with_token, *asking})
     calls = service.keeper.calls()
@@ -114,7 +118,7 @@ def _app(service: Service, name: str, has_token: bool, calls: int) -> dict[str, 
 
 
 @router.post("/apps", response_model=TokenAnswer, status_code=201)
-def add_app(request: Request, owner: Owner, body: AppBody) -> dict[str, str]:
+def add_app(request: Request, taken: TakenBefore, owner: Owner, body: AppBody) -> dict[str, str]:
     """Make an app known and give out its token, once. It may do nothing until it is granted
     something.
     """
@@ -122,18 +126,14 @@ def add_app(request: Request, owner: Owner, body: AppBody) -> dict[str, str]:
     if _has_token(service, body.name):
         reason = "There is an app of this name already. Rotate its token, or choose another name."
         raise Refused(403, "taken", reason)
-    service.add_app(body.name, tuple(body.origins))
-    return _token(service, body.name)
-
-
-def _token(service: Service, app: str, rotate: bool = False) -> dict[str, str]:
-    expires_ns = time.time_ns() + round(service.settings.token_days * 24 * HOUR_NS)
-    if rotate:
-        token = service.rotate_token(app, expires_ns)
-    else:
-        token = service.tokens.issue(app, "app", expires_ns)
+    service.add_app(body.name, tuple(body.origins), taken)
+    token = service.tokens.issue(body.name, "app", _token_end_ns(service))
     service.changed("apps")
-    return {"app": app, "token": token}
+    return {"app": body.name, "token": token}
+
+
+def _token_end_ns(service: Service) -> int:
+    return service.ledger.now_ns() + round(service.settings.token_days * 24 * HOUR_NS)
 
 
 def _known(service: Service, app: str) -> None:
@@ -142,7 +142,7 @@ def _known(service: Service, app: str) -> None:
 
 
 def _has_token(service: Service, app: str) -> bool:
-    return app in service.tokens.live.apps(time.time_ns())
+    return app in service.tokens.live.apps(service.ledger.now_ns())
 
 
 def _bound(sign: str, value: str) -> object:
@@ -154,7 +154,9 @@ def _bound(sign: str, value: str) -> object:
 
 
 @router.post("/apps/{app}/grant", response_model=AppAnswer)
-def grant(request: Request, owner: Owner, app: AppName, body: GiveBody) -> dict[str, Any]:
+def grant(
+    request: Request, taken: TakenBefore, owner: Owner, app: AppName, body: GiveBody
+) -> dict[str, Any]:
     """Grant a preset, with changes if wanted, or a grant in full; in force at once."""
     service = service_of(request)
     _known(service, app)
@@ -184,7 +186,7 @@ def grant(request: Request, owner: Owner, app: AppName, body: GiveBody) -> dict[
             changes = {"budgets": body.budgets, "per": body.per, "expires_ns": body.expires_ns}
             chosen = preset.grant(**{n: value for n, value in changes.items() if value is not None})
         kept = replace(chosen, origins=before.origins, identity=before.identity, revoked=False)
-        service.set_grant(app, _lasting(kept, body.lasts))
+        service.set_grant(app, _lasting(kept, body.lasts, service.ledger.now_ns()), taken)
     except GazeveilError as error:
         if isinstance(error, Refused | Denied | LedgerError):
             raise
@@ -192,11 +194,11 @@ def grant(request: Request, owner: Owner, app: AppName, body: GiveBody) -> dict[
     return _app(service, app, _has_token(service, app), 0)
 
 
-def _lasting(grant: Grant, lasts: str) -> Grant:
+def _lasting(grant: Grant, lasts: str, now_ns: int) -> Grant:
     """A grant that lasts so long."""
     expires_ns = grant.expires_ns
     if lasts == "tonight":
-        midnight_ns = tonight_ns(time.time_ns())
+        midnight_ns = tonight_ns(now_ns)
         expires_ns = midnight_ns if expires_ns is None else min(midnight_ns, expires_ns)
     return replace(grant, lasts=lasts, expires_ns=expires_ns)
 
@@ -234,14 +236,17 @@ async def drop_app(request: Request, owner: Taker, app: AppName) -> dict[str, An
 
 
 @router.post("/apps/{app}/token", response_model=TokenAnswer)
-def rotate_token(request: Request, owner: Owner, app: AppName) -> dict[str, str]:
+def rotate_token(
+    request: Request, taken: TakenBefore, owner: Owner, app: AppName
+) -> dict[str, str]:
     """A new token; the old one stops working and its connections are closed."""
     service = service_of(request)
     _known(service, app)
-    answer = _token(service, app, rotate=True)
+    token = service.rotate_token(app, _token_end_ns(service), taken)
+    service.changed("apps")
     reason = "The app's token was replaced. Connect with the new one."
     service.broadcaster.hang_up(service.broadcaster.of(app), "token", reason, 4001)
-    return answer
+    return {"app": app, "token": token}
 
 
 @router.delete("/apps/{app}/token", response_model=TakenAnswer)
@@ -283,7 +288,9 @@ def in_use(request: Request, owner: Owner) -> dict[str, Any]:
 
 
 @router.post("/consent", response_model=ConsentAnswer)
-async def consent(request: Request, owner: Taker, body: ConsentBody) -> dict[str, bool]:
+async def consent(
+    request: Request, taken: TakenBefore, owner: Taker, body: ConsentBody
+) -> dict[str, bool]:
     """Whether anything may leave the device; off ends everything at once, also while nothing can be
     written.
     """
@@ -291,7 +298,7 @@ async def consent(request: Request, owner: Taker, body: ConsentBody) -> dict[str
     if not body.on:
         return {"on": False, "written": await service.at_once(service.consent, False)}
     need_both_halves(owner)
-    return {"on": True, "written": await run_in_threadpool(service.consent, True)}
+    return {"on": True, "written": await run_in_threadpool(service.consent, True, taken)}
 
 
 @router.post("/confirm", status_code=204)

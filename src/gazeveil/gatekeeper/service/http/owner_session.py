@@ -9,7 +9,6 @@ elsewhere. Programs use an owner's token instead.
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
@@ -71,7 +70,7 @@ def owner_of(service: Service, secret: str, cookies: list[str]) -> Caller:
     Refused
         Where the secret is wrong, stale or ended.
     """
-    now_ns = time.time_ns()
+    now_ns = service.ledger.now_ns()
     session = service.sessions.check(secret, None, now_ns)
     if session is None:
         raise Refused(401, "session", "Nobody is signed in here. Open the owner's link.")
@@ -105,7 +104,7 @@ async def taking_caller(
         raise Refused(403, "origin", "Only the device's own pages may act for the owner.")
     if credentials is not None:
         token, who = credentials.credentials, address(request.scope)
-        known = service.tokens.live.holder(token, time.time_ns())
+        known = service.tokens.live.holder(token, service.ledger.now_ns())
         remembered = known is not None and known.role == "owner"
         caller = (
             service.callers.of_token(token, who)
@@ -125,6 +124,14 @@ async def owner_caller(caller: Annotated[Caller, Depends(taking_caller)]) -> Cal
     return caller
 
 
+async def taken_before(request: Request) -> int:
+    """How often something had been taken away when the request came: read on the event loop, before
+    any thread is waited for.
+    """
+    return service_of(request).keeper.taken
+
+
+TakenBefore = Annotated[int, Depends(taken_before)]
 Owner = Annotated[Caller, Depends(owner_caller)]
 Taker = Annotated[Caller, Depends(taking_caller)]
 Number = Annotated[str, Path(min_length=16, max_length=16, pattern="^[0-9a-f]{16}$")]
@@ -141,7 +148,8 @@ def enter(request: Request, key: Annotated[str, Query(max_length=256)] = "") -> 
     """The page of the one-time link. Reading it uses nothing up, so a program that previews links
     does no harm; its script signs in.
     """
-    holder = service_of(request).tokens.live.holder(key, time.time_ns())
+    service = service_of(request)
+    holder = service.tokens.live.holder(key, service.ledger.now_ns())
     return (
         HTMLResponse(_PAGE)
         if holder is not None and holder.role == "link"
@@ -169,7 +177,7 @@ def sign_in(request: Request, response: Response, credentials: Credentials) -> d
     service = service_of(request)
     if not same_origin(request.headers, request.url.scheme, service.settings.public_origin):
         raise Refused(403, "origin", "Only the device's own page signs in.")
-    now_ns = time.time_ns()
+    now_ns = service.ledger.now_ns()
     # Wrong tokens of others must not lock the owner out: only the rate of all requests limits the
     # keys that are tried here.
     if not service.tokens.take_link(bearer(request.headers), now_ns):
@@ -194,7 +202,7 @@ def sign_in(request: Request, response: Response, credentials: Credentials) -> d
 
 
 def _end_others(service: Service, mine: str, reason: str) -> int:
-    others = [s.id for s in service.sessions.listed(time.time_ns()) if s.id != mine]
+    others = [s.id for s in service.sessions.listed(service.ledger.now_ns()) if s.id != mine]
     return sum(service.end_session(number, reason) for number in others)
 
 
@@ -229,7 +237,7 @@ def sessions(request: Request, owner: Owner) -> dict[str, Any]:
                 "expires_ns": session.expires_ns,
                 "this": session.id == owner.credential,
             }
-            for session in service.sessions.listed(time.time_ns())
+            for session in service.sessions.listed(service.ledger.now_ns())
         ]
     }
 
@@ -254,7 +262,8 @@ def end_one(request: Request, owner: Taker, number: Number) -> None:
 @router.get("/owner/tokens", response_model=OwnerTokensAnswer)
 def owner_tokens(request: Request, owner: Owner) -> dict[str, Any]:
     """Programs that may act for the owner, the newest first; their secrets are not known here."""
-    return {"tokens": list(service_of(request).tokens.live.owner_tokens(time.time_ns()))}
+    service = service_of(request)
+    return {"tokens": list(service.tokens.live.owner_tokens(service.ledger.now_ns()))}
 
 
 @router.post("/owner/tokens", response_model=OwnerTokenMadeAnswer, status_code=201)
@@ -264,7 +273,8 @@ def make_owner_token(request: Request, owner: Owner, body: OwnerTokenBody) -> di
     """
     service = service_of(request)
     days = service.settings.token_days if body.days is None else float(body.days)
-    token = service.tokens.issue(body.name, "owner", time.time_ns() + round(days * 24 * HOUR_NS))
+    expires_ns = service.ledger.now_ns() + round(days * 24 * HOUR_NS)
+    token = service.tokens.issue(body.name, "owner", expires_ns)
     return {"name": body.name, "token": token, "id": service.tokens.live.id_of(token)}
 
 

@@ -15,7 +15,6 @@ strangers whose connections are few (:mod:`gazeveil.gatekeeper.service.sockets.p
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
@@ -96,7 +95,7 @@ class RateLimiter:
     def _quota(self, credential: str) -> str | None:
         if not credential:
             return None
-        now_ns = time.time_ns()
+        now_ns = self._tokens.now_ns()
         session = self._sessions.check(credential, None, now_ns)
         if session is not None:
             return f"session {session.id}"

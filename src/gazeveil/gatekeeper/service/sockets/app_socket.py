@@ -99,7 +99,7 @@ class AppSession:
         if (local := self.connection.local) is not None:
             return self.service.callers.local_app(local) == self.caller.app
         try:
-            return self.service.tokens.check(self.token, time.time_ns()) is not None
+            return self.service.tokens.check(self.token, self.service.ledger.now_ns()) is not None
         except LedgerError:
             return True  # while the ledger does not answer nothing is given
 

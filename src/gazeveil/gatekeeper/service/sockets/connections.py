@@ -18,7 +18,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
@@ -389,12 +388,11 @@ class Broadcaster:
                 connection.end(channel, code, reason)
             connection.hang_up(close_code, reason[:120])
 
-    def sweep(self, now_ns: int | None = None) -> None:
+    def sweep(self, now_ns: int) -> None:
         """Close connections whose token has expired."""
-        now = time.time_ns() if now_ns is None else now_ns
         late = [
             connection
             for connection in tuple(self.connections)
-            if connection.expires_ns is not None and connection.expires_ns <= now
+            if connection.expires_ns is not None and connection.expires_ns <= now_ns
         ]
         self.hang_up(late, "expired", "The token has expired. Ask the owner for a new one.", 4001)

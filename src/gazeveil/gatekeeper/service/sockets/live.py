@@ -122,7 +122,7 @@ async def _owner(service: Service, websocket: WebSocket) -> tuple[wire.Hello, Ca
 
 
 def _signed_in(service: Service, hello: wire.Hello) -> bool:
-    now_ns = time.time_ns()
+    now_ns = service.ledger.now_ns()
     return (
         service.tokens.live.holder(hello.token, now_ns)
         if hello.token

@@ -1,0 +1,119 @@
+"""The clock of a tracker, followed by when its samples arrive: how old gaze is, and where the
+tracker's clock was set.
+
+A tracker's clock has an origin of its own, so the age of a sample is known only against the
+quickest arrivals: by how much more than theirs its arrival lies behind its time. After a stall (of
+the service, the driver or the line) what had waited comes all at once, with times that go on where
+they stopped: it is old, until the last of it has come. A clock that is set shows itself otherwise:
+times go back, or ahead by more than has passed. Then the times are shifted, so that the device's
+own go on.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from gazeveil.gatekeeper.blocks import Block
+
+#: A time that lies so far behind the one before is of a clock that was set back, in ns.
+_BACK_NS = 50_000_000
+
+#: A time that lies so much further ahead than the time that passed, of one that was set ahead.
+_AHEAD_NS = 1_000_000_000
+
+#: For so long the quickest arrival counts; longer, and clocks that drift apart would age all gaze.
+_WINDOW_NS = 30_000_000_000
+
+
+def arrival_ns() -> int:
+    """Now, on a clock that also goes on while the device sleeps."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class TrackerClock:
+    """Follows a tracker's clock.
+
+    Parameters
+    ----------
+    late_ns : int
+        From which age on gaze is old.
+
+    Examples
+    --------
+    Samples of a second come at once after a stall: those of the last 0.2 s are of use.
+
+    >>> def block(*t_ms):
+    ...     t_ns = np.array(t_ms, dtype=np.int64) * 10**6
+    ...     return Block(t_ns, t_ns * 0.0, t_ns * 0.0, t_ns >= 0)
+    >>> clock = TrackerClock(200 * 10**6)
+    >>> for t_ms in range(0, 500, 100):
+    ...     _ = clock.follow(block(t_ms), t_ms * 10**6)
+    >>> waited = clock.follow(block(*range(500, 1501, 100)), 1500 * 10**6)
+    >>> len(clock.fresh(waited, 1500 * 10**6))
+    3
+    """
+
+    def __init__(self, late_ns: int) -> None:
+        self.late_ns = late_ns
+        self.forget()
+
+    def forget(self) -> None:
+        """The tracker has left; the next one's clock is another."""
+        self._shift_ns = 0
+        self._last: tuple[int, int] | None = None
+        self._settled_ns = 0
+        self._window_ns = 0
+        # The least difference between arrival and time, in this window and in the one before.
+        self._least_ns: list[int] = []
+        self.age_ns = 0
+
+    def follow(self, block: Block, now_ns: int) -> Block:
+        """A block that has arrived, with times that go on although the tracker's clock was set."""
+        t_ns = block.t_ns + self._shift_ns
+        if self._last is not None:
+            last_ns, last_arrival_ns = self._last
+            steps_ns = np.diff(t_ns, prepend=last_ns)
+            most_ns = now_ns - last_arrival_ns + _AHEAD_NS
+            jumps = np.flatnonzero((steps_ns < -_BACK_NS) | (steps_ns > most_ns))
+            if len(jumps):
+                # The newest sample of a clock that was just set is taken to be new.
+                shift_ns = now_ns - min(self._least_ns) - int(t_ns[-1])
+                t_ns[jumps[-1] :] += shift_ns
+                self._shift_ns += shift_ns
+        self._last = (int(t_ns[-1]), now_ns)
+        self._arrived(now_ns - int(t_ns[-1]), now_ns)
+        return replace(block, t_ns=t_ns)
+
+    def _arrived(self, behind_ns: int, now_ns: int) -> None:
+        """Take how far an arrival lies behind its time."""
+        if not self._least_ns or behind_ns < min(self._least_ns) - self.late_ns // 4:
+            # What came before was old, or is not known not to be.
+            self._least_ns, self._settled_ns = [behind_ns], now_ns + self.late_ns
+            self._window_ns = now_ns
+        self.age_ns = behind_ns - min(self._least_ns)
+        if self.age_ns <= self.late_ns:
+            if now_ns - self._window_ns > _WINDOW_NS:
+                self._least_ns, self._window_ns = [*self._least_ns[-1:], behind_ns], now_ns
+            self._least_ns[-1] = min(self._least_ns[-1], behind_ns)
+
+    def fresh(self, block: Block, now_ns: int) -> Block:
+        """The samples of a block that are new enough now; none in the first moment of a tracker,
+        when what waited for it may still be coming.
+        """
+        least_ns = self._least_ns  # the tracker may leave meanwhile
+        if not least_ns:
+            return block
+        oldest_ns = now_ns - min(least_ns) - self.late_ns
+        begin = len(block) if now_ns < self._settled_ns else int(np.sum(block.t_ns < oldest_ns))
+        if not begin:
+            return block
+        return replace(
+            block,
+            t_ns=block.t_ns[begin:],
+            x_deg=block.x_deg[begin:],
+            y_deg=block.y_deg[begin:],
+            valid=block.valid[begin:],
+        )
