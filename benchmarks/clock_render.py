@@ -37,7 +37,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import Space, distance_deg
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
-from gazeveil.privacy.stream.kaleido.slotted import KaleidoReserve, KaleidoUniform
+from gazeveil.privacy.stream.kaleido.slotted import KaleidoUniform
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.synthesis.clock.render import ClockRender
 from lines import Lines
@@ -132,8 +132,7 @@ def bench_errors(lines: Lines) -> None:
         for epsilon, slot_s in ((10, 0.25), (5, 0.25), (2.5, 0.25), (1, 0.5)):
             w = ClockRender(epsilon, 2).clock(some[0].rate_hz).window
             others = {
-                cls.name: errors_deg(some, cls(epsilon, w, 2))
-                for cls in (Kaleido, KaleidoReserve, KaleidoUniform)
+                cls.name: errors_deg(some, cls(epsilon, w, 2)) for cls in (Kaleido, KaleidoUniform)
             }
             nearest = min(others, key=lambda n: others[n][0])
             for form in ("offline", "stream"):

@@ -7,10 +7,7 @@ back by a saccade from anywhere, again and again. The app opens every stream of 
 least noise, follows the tile, listens to events and registers areas over the whole view. From what
 it got it estimates the place in several ways:
 
-* the mean of all samples of a stream, and the mean of the different places in it (noise that stays
-  is counted once);
-* the same, brought into the tile it knows, with the weight that Gaussian noise of that size has
-  there;
+* the mean of all samples of a stream, and the mean of the different places in it;
 * the middle of the tile, or the border between several tiles that were told; the cell of the
   fixations it was told of, or the edge between several of them.
 
@@ -31,7 +28,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from gazeveil.gatekeeper import PRESETS, Denied, DeviceLimits, Gatekeeper, Ledger, Policy
 from gazeveil.gatekeeper.core.level import LEVELS
@@ -265,11 +261,6 @@ class Attack:
             text = weakest(rule)
             for of in (_all, _different):
                 yield lambda seen, text=text, of=of: _mean(of(seen.streams[text]))
-                if rule.name == "gaussian-place":
-                    sigma = float(rule.parameters["sigma_deg"][1])
-                    yield lambda seen, text=text, of=of, sigma=sigma: self._in_tile(
-                        seen, of(seen.streams[text]), sigma
-                    )
         if self.preset.scopes & {"events", "fixations"}:
             yield lambda seen: _of_cells(seen.cells)
         if "tile" in self.preset.scopes:
@@ -291,26 +282,6 @@ class Attack:
     def _tile_middle(self, seen: Seen) -> Place | None:
         tile = self._tile(seen)
         return None if tile is None else (tile[0][0] + tile[1][0] / 2, tile[0][1] + tile[1][1] / 2)
-
-    def _in_tile(self, seen: Seen, told: NDArray[np.float64], sigma_deg: float) -> Place | None:
-        """The mean of where gaze can be, if it is anywhere in the tile and
-        the noise is Gaussian.
-        """
-        tile, guess = self._tile(seen), _mean(told)
-        if tile is None or guess is None:
-            return guess
-        several = max(1, len(np.unique(told, axis=0)))
-        scale = np.sqrt(sigma_deg**2 + _CELL_DEG**2 / 12) / np.sqrt(several)
-        inside = []
-        for value, low, side in zip(guess, *tile, strict=True):
-            a, b = (low - value) / scale, (low + side - value) / scale
-            share = norm.cdf(b) - norm.cdf(a)
-            inside.append(
-                value + scale * (norm.pdf(a) - norm.pdf(b)) / share
-                if share > 1e-9
-                else min(max(value, low), low + side)
-            )
-        return float(inside[0]), float(inside[1])
 
 
 def _all(blocks: list[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -362,8 +333,7 @@ def table(count: int, lines: Lines) -> list[list[str]]:
     """Rows: preset and kind of place, then the error after each time."""
     rows = []
     for preset in PRESETS.values():
-        if not preset.mechanisms and not preset.scopes & {"events", "fixations", "tile"}:
-            rows.append([f"`{preset.name}`", "any", *["nothing is told"] * len(AFTER)])
+        if preset.steady is None:
             continue
         few = (
             min(count, 12) if len(preset.mechanisms) > 1 else count

@@ -45,15 +45,12 @@ WINDOW_S = 0.5
 
 TEXTS = (
     "gaussian:sigma_deg=2",
-    "gaussian-place:sigma_deg=2",
-    "gaussian-fixation:sigma_deg=2,changes=detected",
     "temporal:K=3,hold=True",
     "spatial:L=64",
     "smoothing",
     "kalman",
     "kaleido:epsilon=3,w={w},r_deg=2",
     "kaleido-uniform:epsilon=3,w={w},r_deg=2",
-    "kaleido-reserve:epsilon=3,w={w},r_deg=2",
     "clock-render:epsilon=3,r_deg=2",
 )
 
@@ -256,13 +253,9 @@ def page(rows: list[dict[str, object]], said: str) -> str:
         ),
         (
             "phases). `smoothing` averages over a fixed number of samples, so it is slower the"
-            " lower the rate; `gaussian-fixation` with"
+            " lower the rate; the Kaleido family and `clock-render`"
         ),
-        (
-            "`changes=detected`, which promises nothing, waits until a new fixation is sure; on its"
-            " clock, the default, it looks at the gaze at public times"
-        ),
-        "only, as do the Kaleido family and `clock-render`.",
+        "look at the gaze at public times only.",
         (
             "0.0 means that the sample that shows a movement is the one that came with it. No"
             " mechanism holds samples back: every push releases at once."
@@ -357,8 +350,8 @@ def page(rows: list[dict[str, object]], said: str) -> str:
         lines.append("")
     lines += [
         (
-            "How to read it: a renderer that takes the preset `foveated-rendering` must choose its"
-            " radius so that the frames outside are few enough, and pays"
+            "How to read it: a renderer that is given protected samples must choose its radius so"
+            " that the frames outside are few enough, and pays"
         ),
         (
             "with pixels. Mechanisms with a proved promise about half a second of gaze (the Kaleido"

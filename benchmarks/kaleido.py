@@ -21,7 +21,7 @@ import numpy as np
 from gazeveil import Cohort, Recording, Screen, Sphere, read, simulate
 from gazeveil.gaze.geometry import Space, distance_deg
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
-from gazeveil.privacy.stream.kaleido.slotted import KaleidoReserve, KaleidoUniform
+from gazeveil.privacy.stream.kaleido.slotted import KaleidoUniform
 from speed import Lines, best_s
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -29,7 +29,7 @@ RATE_HZ = 120.0
 FOLDER_HZ, SECONDS = 250.0, 60.0
 FLOOR = 0.35
 RUNS = 7
-FAMILY = (Kaleido, KaleidoReserve, KaleidoUniform)
+FAMILY = (Kaleido, KaleidoUniform)
 
 
 def gaze(
@@ -161,7 +161,7 @@ def bench_errors(lines: Lines) -> None:
             for w in (50, 200):
                 for r in (2, 10):
                     halving = rms_deg(recordings, Kaleido(epsilon, w, r), 1)
-                    for cls in (KaleidoReserve, KaleidoUniform):
+                    for cls in (KaleidoUniform,):
                         ours = rms_deg(recordings, cls(epsilon, w, r), 1)
                         lines.add(
                             f"{cls.name} on {name}, RMS error of halving over its own",

@@ -44,10 +44,7 @@ from gazeveil.privacy.stream.mechanism import StreamMechanism
 MECHANISMS = (
     "gaussian:sigma_deg=10",
     "gaussian:sigma_deg=1",
-    "gaussian-fixation:sigma_deg=3",
-    "gaussian-place:sigma_deg=3",
     "kaleido:epsilon=10,w={half_second},r_deg=2",
-    "kaleido-reserve:epsilon=10,w={half_second},r_deg=2",
     "kaleido-uniform:epsilon=10,w={half_second},r_deg=2",
     "spatial:L=64",
     "temporal:K=3",

@@ -127,12 +127,7 @@ def blocks(rows: list[dict[str, object]], r: Recording) -> None:
 
         return n / best_s(work)
 
-    for text in (
-        "gaussian:sigma_deg=10",
-        "gaussian-fixation:sigma_deg=10",
-        "spatial:L=64",
-        "spatial-equal-area:L=64",
-    ):
+    for text in ("gaussian:sigma_deg=10", "spatial:L=64"):
         add(
             rows,
             f"{text}, corrected, secure noise",
@@ -170,7 +165,6 @@ def single(rows: list[dict[str, object]], pushes: int = 20_000) -> None:
     for text in (
         "gaussian:sigma_deg=10",
         "gaussian:sigma_deg=10,reading=published",
-        "gaussian-fixation:sigma_deg=10",
         "temporal:K=3",
         "spatial:L=64",
         "smoothing:",
@@ -213,12 +207,7 @@ def together(
         for i in range(ticks):
             session.push(i * 8_333_333, x[i], y[i])
 
-    for text in (
-        "gaussian:sigma_deg=10",
-        "gaussian-fixation:sigma_deg=10",
-        "smoothing:",
-        "kalman:",
-    ):
+    for text in ("gaussian:sigma_deg=10", "smoothing:", "kalman:"):
         for seed in (None, 1):
             chosen: Any = mechanism(text)
             session = chosen.open_many(streams, rate_hz, seed=seed)

@@ -45,6 +45,7 @@ def test_the_command_of_the_unit_is_one_of_ours() -> None:
 @pytest.fixture
 def here_unit(tmp_path: Path) -> Path:
     """The unit with a program that is there: systemd looks for it."""
+    shutil.copy(UNIT.with_suffix(".socket"), tmp_path)
     copy = tmp_path / "gazeveil.service"
     copy.write_text(
         re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", UNIT.read_text(), flags=re.M)
@@ -55,7 +56,10 @@ def here_unit(tmp_path: Path) -> Path:
 @needs_systemd
 def test_systemd_finds_no_mistake_in_the_unit(here_unit: Path) -> None:
     done = subprocess.run(
-        [str(ANALYZE), "verify", "--man=no", str(here_unit)],
+        [
+            *(str(ANALYZE), "verify", "--man=no"),
+            *(str(here_unit), str(here_unit.with_suffix(".socket"))),
+        ],
         capture_output=True,
         text=True,
         timeout=60,

@@ -70,7 +70,7 @@ def main() -> None:
         page.bring_to_front()
         page.locator(".ask").nth(3).wait_for()
         picture(page, "asks")
-        page.locator(".ask", has_text="foveated-gallery").get_by_role(
+        page.locator(".ask", has_text="gallery-analytics").get_by_role(
             "button", name="Decide"
         ).click()
         picture(page, "dialog")

@@ -9,7 +9,6 @@ from tests.planted.plant import Plant, everywhere, method
 
 CHARGES = "tests/gatekeeper/core/test_charges.py"
 STREAMS = "tests/gatekeeper/streams/test_attack.py"
-PLACES = "tests/gatekeeper/streams/test_places.py"
 NUMBERS = "tests/gatekeeper/core/test_event_numbers.py"
 
 
@@ -67,14 +66,6 @@ def _whatever_is_open(old: Any) -> Any:
     return base_for
 
 
-def _new_each_time(old: Any) -> Any:
-    def now(self: Any, wearer: Any) -> Any:
-        self._draw(self._clock_ns())
-        return old(self, wearer)
-
-    return now
-
-
 def _not_counted(old: Any) -> Any:
     def request(self: Any, *given: Any, **named: Any) -> Any:
         self.opening.clear()
@@ -106,15 +97,6 @@ PLANTS = (
         "Streams that are being paid for do not count as open.",
         lambda p: method(p, "gatekeeper.core.device_state", "DeviceState", "request", _not_counted),
         (f"{STREAMS}::test_twelve_threads_get_as_many_streams_as_are_allowed",),
-    ),
-    Plant(
-        "a new key for every look",
-        "The noise of a place is drawn anew whenever it is asked for.",
-        lambda p: method(p, "gatekeeper.streams.day_keys", "DayKeys", "now", _new_each_time),
-        (
-            f"{PLACES}::test_a_place_has_one_noise_for_all_apps_and_sessions_of_a_day_and_is_paid"
-            "_for_once",
-        ),
     ),
     Plant(
         "the device's own event numbers",

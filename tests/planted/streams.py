@@ -14,13 +14,9 @@ import numpy as np
 from tests.planted.plant import Plant, everywhere, method
 
 BLOCKS = "tests/privacy/noise/test_blocks.py"
-RUN = "tests/release/test_run.py"
 CLOCK_RENDER = "tests/privacy/synthesis/test_clock_render.py"
-COMPOSITION_REGRESSIONS = "tests/privacy/test_composition_regressions.py"
 KALEIDO = "tests/privacy/stream/test_kaleido.py"
 KALEIDO_NOISE = "tests/privacy/stream/test_kaleido_noise.py"
-LIVE = "tests/privacy/synthesis/test_dpgazesynth_live.py"
-LIVE_DEVICE = "privacy.synthesis.dpgazesynth.live.device"
 MECHANISMS = "tests/privacy/stream/test_mechanisms.py"
 REGIONS = "tests/privacy/stream/test_kaleido_regions.py"
 RNG = "tests/privacy/randomness/test_rng.py"
@@ -75,15 +71,6 @@ def _no_rule(old: Any) -> Any:
         old(x, y, valid, length, 1, *rest)
 
     return read_slots
-
-
-def _slot_again(old: Any) -> Any:
-    def reset(self: Any) -> None:
-        self.places[...] = 0.0
-        self.places[:, 4] = -1.0
-        self.noise.restart()
-
-    return reset
 
 
 def _half_rho(old: Any) -> Any:
@@ -169,53 +156,7 @@ def _floats(old: Any) -> Any:
     return discrete_laplace
 
 
-def _place_per_look(old: Any) -> Any:
-    def run(self: Any, t: Any, x: Any, y: Any, valid: Any) -> Any:
-        for i in range(x.shape[1]):
-            self._take_keys()
-            old(self, t[:, i : i + 1], x[:, i : i + 1], y[:, i : i + 1], valid[:, i : i + 1])
-        return t, x, y, valid
-
-    return run
-
-
-def _scaled_places(old: Any) -> Any:
-    def noise(self: Any, label: str, cell: int, sigma: Fraction) -> tuple[int, int]:
-        finest = self.sigmas_deg[0]
-        one = old(self, label, cell, finest)
-        return int(one[0] * sigma / finest), int(one[1] * sigma / finest)
-
-    return noise
-
-
-def _one_place_noise(old: Any) -> Any:
-    return lambda self, label, cell, sigma: old(self, label, 0, sigma)
-
-
-def _any_cells(old: Any) -> Any:
-    def loss(self: Any, change: Any) -> Any:
-        return old(
-            self, replace(change, cell_deg=self.cell_deg) if change.unit == "place" else change
-        )
-
-    return loss
-
-
-PLACES = "tests/privacy/stream/test_place.py"
-
 PLANTS = (
-    Plant(
-        "live windows beyond the budget",
-        "A device goes on asking windows when its budget is spent.",
-        lambda p: method(p, LIVE_DEVICE, "LiveDevice", "spent", lambda _: False),
-        (f"{LIVE}::test_when_the_budget_is_spent_nothing_is_shown_and_gaze_is_not_looked_at",),
-    ),
-    Plant(
-        "one noise for all live windows",
-        "All windows of a live stream draw the noise of the first.",
-        lambda p: method(p, LIVE_DEVICE, "StreamBits", "of", lambda _: lambda self, *names: self),
-        (f"{LIVE}::test_the_noise_of_every_window_is_its_own",),
-    ),
     Plant(
         "r of the narrowest region",
         "Regions give the narrowest of them as the r of a stimulus, so moves inside wider ones are"
@@ -228,48 +169,6 @@ PLANTS = (
             lambda _: lambda self, rule: min(self.widths_deg),
         ),
         (f"{REGIONS}::test_r_is_as_wide_as_a_region_of_the_stimulus",),
-    ),
-    Plant(
-        "places per recording",
-        "Each recording of a person has noisy places of its own, while the promise counts a place"
-        " once for all of them.",
-        lambda p: method(
-            p, f"{STREAM}.cohorts", "KeyedBits", "of_person", lambda _: lambda self: self
-        ),
-        (f"{PLACES}::test_all_recordings_of_a_person_in_a_release_show_a_cell_at_one_place",),
-        "gaussian-place:sigma_deg=10",
-        4000,
-    ),
-    Plant(
-        "places per look",
-        "A cell gets new noise each time that it is looked at.",
-        lambda p: method(p, f"{STREAM}.place.mechanism", "_OwnPlaces", "run", _place_per_look),
-        (f"{PLACES}::test_a_cell_has_one_place_however_long_and_often_it_is_looked_at",),
-        "gaussian-place:sigma_deg=10",
-        4000,
-        False,
-    ),
-    Plant(
-        "cells share their noise",
-        "All cells have one noise, so that the difference of two places has none.",
-        lambda p: method(p, f"{STREAM}.place.noise", "PlaceNoise", "_noise", _one_place_noise),
-        (f"{PLACES}::test_noise_belongs_to_a_cell_of_one_grid_and_to_one_key",),
-        "gaussian-place:sigma_deg=10",
-        4000,
-        False,
-    ),
-    Plant(
-        "sigmas scaled",
-        "The noise of a coarser place is that of the finer one times a factor, so that two views"
-        " give the centre away.",
-        lambda p: method(p, f"{STREAM}.place.noise", "PlaceNoise", "_noise", _scaled_places),
-        (f"{PLACES}::test_two_views_of_a_cell_tell_no_more_than_the_finer_one",),
-    ),
-    Plant(
-        "cells of any size",
-        "A promise about cells of one size answers for cells of another.",
-        lambda p: method(p, f"{STREAM}.place.mechanism", "PlaceMap", "loss", _any_cells),
-        (f"{PLACES}::test_no_other_change_of_gaze_is_promised_anything",),
     ),
     Plant(
         "planar noise narrower by the square root of 2",
@@ -315,13 +214,6 @@ PLANTS = (
         " too many.",
         lambda p: everywhere(p, "privacy.synthesis.clock.slots", "read_slots", _no_rule),
         (f"{CLOCK_RENDER}::test_no_window_reads_more_samples_than_its_budget_is_shared_by",),
-    ),
-    Plant(
-        "reset begins a slot",
-        "A reset of gaussian-fixation begins a slot with a new release, so that a window holds one"
-        " more.",
-        lambda p: method(p, f"{STREAM}.gaussian_fixation", "_FixationStage", "reset", _slot_again),
-        (f"{COMPOSITION_REGRESSIONS}::test_a_reset_gives_no_slot_a_second_place",),
     ),
     Plant(
         "half the rho",
@@ -424,14 +316,6 @@ PLANTS = (
         "Gaussian noise by blocks keeps every pair, so that values are uniform within a block.",
         lambda p: method(p, f"{NOISE}.blocks", "BlockSampler", "__init__", _keeps_everything),
         (f"{BLOCKS}::test_values_lean_within_a_block_as_they_should",),
-    ),
-    Plant(
-        "a person's recordings handed out one by one",
-        "Workers draw a noise of their own for each recording where those of a person share one.",
-        lambda p: method(
-            p, f"{STREAM}.place.mechanism", "GaussianPlace", "noise_unit", lambda _: "recording"
-        ),
-        (f"{RUN}::test_noise_that_a_person_shares_is_shared_across_recordings",),
     ),
     Plant(
         "Laplace noise in floating point",

@@ -250,27 +250,8 @@ def test_a_recording_given_twice_is_refused() -> None:
         Cohort([one, one])
 
 
-# --- moments that follow gaze
+# --- resets
 # --------------------------------------------------------------------------------------------------
-
-
-def test_moments_that_follow_gaze_are_no_promise() -> None:
-    detected = gazeveil.mechanism("gaussian-fixation:sigma_deg=5,changes=detected,r_deg=1")
-    assert detected.promise(100.0, Sphere()).definition == "none"  # type: ignore[attr-defined]
-    t, x = np.arange(100) * 10_000_000, np.where(np.arange(100) < 50, 100.0, 101.4)
-    moved = np.where(
-        np.arange(100) < 50, 100.0, 101.6
-    )  # 0.2 degrees farther, just beyond apart_deg
-    places = [
-        detected.release(Recording("p", "s", t, v, np.full(100, 90.0), rate_hz=100.0)).data
-        for v in (x, moved)
-    ]
-    # x and y: on the lattice one of them is equal by chance once in 18,000 runs.
-    shown = [np.unique(np.stack((r.x_deg, r.y_deg)), axis=1).shape[1] for r in places]
-    assert shown == [1, 2], "the attack: a move of 0.2 degrees is told with certainty"
-    clock = gazeveil.mechanism("gaussian-fixation", sigma_deg=5, r_deg=1)
-    g = clock.release(Recording("p", "s", t, x, np.full(100, 90.0), rate_hz=100.0)).guarantee
-    assert (g.definition, g.status) == ("rho-zcdp", "proved")
 
 
 @pytest.mark.parametrize("hold", [False, True])
@@ -286,18 +267,6 @@ def test_a_reset_lets_no_more_samples_through(hold: bool) -> None:
     # One of every ten is let through, however often the session is reset; held ones are lost after
     # a reset, since they are the past.
     assert places <= 6
-
-
-def test_a_reset_gives_no_slot_a_second_place() -> None:
-    mechanism: Any = gazeveil.mechanism("gaussian-fixation:sigma_deg=5,slot_s=0.25")
-    session = mechanism.open(100.0)
-    released = []
-    for i in range(100):
-        released.append(float(session.push(i * 10_000_000, 50.0, 60.0)[1][0]))
-        if i % 10 == 9:
-            session.reset()
-    # 100 samples are 4 slots: however often the session is reset, no more than 4 places are drawn.
-    assert len(np.unique(np.array(released)[np.isfinite(released)])) <= 4
 
 
 # --- numbers that there are not

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,7 +22,7 @@ from gazeveil.privacy.promise.loss import MEASURES, Loss, PromiseError, worst
 from gazeveil.privacy.promise.privacy_map import UnitMap
 from gazeveil.privacy.promise.stream_map import StreamMap, WindowBudget
 from gazeveil.privacy.stream.chain import Chain
-from gazeveil.privacy.stream.gaussian import GaussianLattice, GaussianMap
+from gazeveil.privacy.stream.gaussian import Gaussian, GaussianLattice, GaussianMap
 from gazeveil.privacy.synthesis.dpgazesynth.windows_map import WindowsMap
 from tests.support.gaussian_epsilon import epsilon_of_gaussian
 
@@ -296,43 +297,6 @@ def test_a_chain_follows_a_change_through_the_stages_before_its_noise() -> None:
     assert Chain("smoothing()+gaussian(sigma_deg=5)").promise(60.0, Sphere()).definition == "none"
 
 
-def test_a_chain_before_replaced_windows_speaks_of_moves() -> None:
-    """What stages make of a window that is replaced is not bounded by where it begins."""
-    live = "dpgazesynth-live(epsilon=1)"
-    promise = Chain(f"temporal(K=2)+{live}").promise(60.0, Sphere())
-    assert promise.definition == "epsilon-w-r-dp"
-    assert promise.change == Change.window(seconds=Fraction(1, 2), move_deg=9)
-    # 30 samples are 15 behind the first stage, which touch two windows of 15.
-    assert promise.epsilon == 2
-    # Cells carry places farther apart than r, so starts lose more than once.
-    coarse = Chain(f"spatial(L=64)+{live}").promise(60.0, Sphere()).epsilon
-    assert coarse is not None
-    assert coarse > 2
-    with pytest.raises(PromiseError):
-        promise.map(Change.window(seconds=Fraction(1, 2), start_deg=9))
-
-
-def test_a_reset_on_the_clock_releases_nothing_before_the_next_slot() -> None:
-    session = gazeveil.mechanism("gaussian-fixation:sigma_deg=1,changes=clock,slot_s=0.2").open(
-        100.0, seed=1
-    )
-    t = np.arange(400) * 10_000_000
-    places = []
-    for begin in range(0, 400, 7):
-        part = slice(begin, begin + 7)
-        places.append(
-            session.push(t[part], np.full(len(t[part]), 90.0), np.full(len(t[part]), 90.0))[1]
-        )
-        session.reset()
-    x = np.concatenate(places)
-    new = np.flatnonzero(
-        np.isfinite(x) & ~np.isclose(x, np.concatenate(([np.nan], x[:-1])), equal_nan=True)
-    )
-    # However often it is reset, no 20 samples in a row hold more than the two releases that they
-    # are charged for.
-    assert all(np.count_nonzero((new >= i) & (new < i + 20)) <= 2 for i in range(400))
-
-
 # --- recordings and people
 # --------------------------------------------------------------------------------------------------
 
@@ -428,13 +392,21 @@ def test_a_cohort_of_unequal_rates_and_spaces_is_promised_the_worst_of_them() ->
         assert together.map(change) == worst(alone)
 
 
+class Assuming(Gaussian):
+    """Assumes something of its own in each kind of space."""
+
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        made = super().promise(rate_hz, space)
+        return replace(made, assumptions=(*made.assumptions, f"a {type(space).__name__} is public"))
+
+
 def test_a_cohort_assumes_what_any_of_its_recordings_does_whichever_comes_first() -> None:
     t, middle = np.arange(200) * 10**7, np.full(200, 10.0)
     recordings = [
         Recording(person, "s", t, middle, middle, space=space, rate_hz=100.0)
         for person, space in (("a", SCREEN), ("b", Sphere()))
     ]
-    made = gazeveil.mechanism("dpgazesynth-live:epsilon=1")
+    made = Assuming(5)
     promises = [
         made.release(Cohort(some)).guarantee
         for some in (recordings, recordings[::-1], recordings[:1], recordings[1:])

@@ -103,9 +103,7 @@ def test_what_a_transform_would_leave_raw_is_refused() -> None:
         fewer.transform("gazeveil_temporal", K=3)
 
 
-@pytest.mark.parametrize(
-    "text", ["gaussian:sigma_deg=2", "temporal:K=5", "smoothing", "gaussian-fixation:sigma_deg=2"]
-)
+@pytest.mark.parametrize("text", ["gaussian:sigma_deg=2", "temporal:K=5", "smoothing"])
 def test_any_stream_mechanism_protects_a_gaze(text: str) -> None:
     gaze = to_pymovements(recording().with_(pupil=np.ones(126)))
     out = protect_gaze(gaze, text, seed=1)

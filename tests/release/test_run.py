@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ from tests.release.running import written
 from tests.support import command_line
 
 GAUSSIAN = "gaussian:sigma_deg=3"
-PLACE = "gaussian-place:sigma_deg=2"
+CHAIN = "chain:stages=temporal(K=2)+gaussian(sigma_deg=3)"
 KSAME = "k-same-synth:k=3"
 
 RECORDINGS = 12
@@ -61,7 +60,7 @@ def whole(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict
     """What a run writes that nobody disturbs, by mechanism."""
     folder = tmp_path_factory.mktemp("whole")
     found = {}
-    for number, name in enumerate((GAUSSIAN, PLACE, KSAME)):
+    for number, name in enumerate((GAUSSIAN, CHAIN, KSAME)):
         written(raw, folder / str(number), name)
         found[name] = files(folder / str(number))
     return found
@@ -129,7 +128,7 @@ def stop_after(process: subprocess.Popen[str], out: Path, parts: int, kind: sign
 
 
 @pytest.mark.parametrize(
-    ("name", "workers"), [(GAUSSIAN, 2), (GAUSSIAN, 3), (PLACE, 2), (KSAME, 2)]
+    ("name", "workers"), [(GAUSSIAN, 2), (GAUSSIAN, 3), (CHAIN, 2), (KSAME, 2)]
 )
 def test_any_number_of_workers_writes_the_same_bytes(
     raw: Path, whole: dict[str, Any], tmp_path: Path, name: str, workers: int
@@ -209,23 +208,6 @@ def test_keys_that_travel_together_are_one_key() -> None:
         pickle.dumps(key)
 
 
-def test_noise_that_a_person_shares_is_shared_across_recordings(raw: Path, tmp_path: Path) -> None:
-    # Places are told anew in each period, and all recordings of a person are one: two workers must
-    # not draw two noises for one person.
-    written(raw, tmp_path / "out", PLACE, 2, None)
-    shown: dict[str, list[set[tuple[float, float]]]] = {}
-    for recording in gazeveil.read(tmp_path / "out"):
-        places = set(zip(recording.x_deg.tolist(), recording.y_deg.tolist(), strict=True))
-        shown.setdefault(recording.person, []).append(places)
-    common = [len(a & b) for a, b in shown.values()]
-    people = list(shown.values())
-    others = [len(a[0] & b[0]) for a, b in pairwise(people)]
-    assert sum(c > 0 for c in common) >= 4
-    # 31 where all people share one noise; two of all these places are equal by chance once in 10**7
-    # runs, and one in some 10,000.
-    assert sum(others) <= 1
-
-
 # --- killed
 # --------------------------------------------------------------------------------------------------
 
@@ -248,7 +230,7 @@ def killed_and_resumed(raw: Path, out: Path, name: str, workers: str, seed: int)
 
 
 @pytest.mark.parametrize(
-    ("name", "workers", "seed"), [(GAUSSIAN, "1", 1), (PLACE, "2", 2), (KSAME, "1", 3)]
+    ("name", "workers", "seed"), [(GAUSSIAN, "1", 1), (CHAIN, "2", 2), (KSAME, "1", 3)]
 )
 def test_a_killed_run_is_completed(
     raw: Path, whole: dict[str, Any], tmp_path: Path, name: str, workers: str, seed: int
@@ -266,7 +248,7 @@ def test_runs_killed_at_twenty_points_are_completed(
     for seed in range(20):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        name = (GAUSSIAN, PLACE, KSAME)[seed % 3]
+        name = (GAUSSIAN, CHAIN, KSAME)[seed % 3]
         stopped += killed_and_resumed(raw, folder / "out", name, str(1 + seed % 2), seed)
         assert files(folder / "out") == whole[name]
         assert nothing_but(folder, "out")

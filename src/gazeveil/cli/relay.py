@@ -33,7 +33,7 @@ Example: `gazeveil relay --in pupil://127.0.0.1:50020 --out pupil://127.0.0.1:50
 Then point the program that reads Pupil on port 50020 to port 50030. Also `websocket://host:port` (a
 tracker connects), `ws://host:port` (a tracker that serves), `neon://host:port`,
 `invisible://host:port`, `lsl`, `openxr://host:port`, `replay:PATH` and `simulated` in; `pupil://`,
-`neon://`, `websocket://` and `lsl:NAME` out. Stops with Ctrl-C."""
+`websocket://` and `lsl:NAME` out. Stops with Ctrl-C."""
 
 #: Sources that take a screen under another name than their own geometry.
 _SPACES = ("websocket", "ws", "wss", "simulated")

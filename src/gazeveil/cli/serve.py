@@ -18,6 +18,9 @@ It starts with a simulated tracker and SQLite under `$GAZEVEIL_HOME` on 127.0.0.
 for the owner that works once. Every setting can also come from the environment as `GAZEVEIL_...`;
 the manual lists them."""
 
+#: Exit code where the port is taken, after which systemd starts the service again (EX_TEMPFAIL).
+_AGAIN_LATER = 75
+
 _PACKAGES = {
     "fastapi",
     "uvicorn",
@@ -86,16 +89,10 @@ def command(
             "--rate", metavar="HZ", help="Nominal rate of the tracker, where it does not say it."
         ),
     ] = None,
-    new_tracker_token: Annotated[
-        bool,
-        typer.Option(
-            "--new-tracker-token",
-            help="Make a new token for the tracker; the last one stops working.",
-        ),
-    ] = False,
 ) -> None:
     """Serve."""
     try:
+        from gazeveil.gatekeeper.errors import PortTakenError
         from gazeveil.gatekeeper.service.http.start import serve
         from gazeveil.gatekeeper.service.settings import load_settings, no_password
     except ImportError as error:
@@ -115,4 +112,8 @@ def command(
         level=level,
         rate_hz=rate_hz,
     )
-    serve(settings, typer.echo, new_tracker_token)
+    try:
+        serve(settings, typer.echo)
+    except PortTakenError as error:
+        typer.echo(f"gazeveil: {error}", err=True)
+        raise typer.Exit(_AGAIN_LATER) from None

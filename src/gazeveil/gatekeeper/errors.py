@@ -67,6 +67,10 @@ class OverBudget(Denied):
         return OverBudget, (self.account, self.reason)
 
 
+class PortTakenError(GazeveilError):
+    """Another program has the port of the service; later it may be free."""
+
+
 class LedgerError(GazeveilError):
     """The ledger or the audit log could not be read or written; whatever was
     asked for is refused.

@@ -13,11 +13,8 @@ from gazeveil.registry import Registry, build_by_text, is_class_of
 #: Built-in mechanisms: name -> (module, class). Modules are imported on first use.
 BUILT_IN: dict[str, tuple[str, str]] = {
     "gaussian": ("stream.gaussian", "Gaussian"),
-    "gaussian-fixation": ("stream.gaussian_fixation", "GaussianFixation"),
-    "gaussian-place": ("stream.place.mechanism", "GaussianPlace"),
     "temporal": ("stream.downsample", "Temporal"),
     "spatial": ("stream.downsample", "Spatial"),
-    "spatial-equal-area": ("stream.downsample", "SpatialEqualArea"),
     "smoothing": ("stream.smooth", "Smoothing"),
     "kalman": ("stream.smooth", "Kalman"),
     "chain": ("stream.chain", "Chain"),
@@ -39,11 +36,9 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "heatmap-laplace": ("maps.heatmap", "HeatmapLaplace"),
     "demographics": ("people.demographics", "Demographics"),
     "kaleido": ("stream.kaleido.mechanism", "Kaleido"),
-    "kaleido-reserve": ("stream.kaleido.slotted", "KaleidoReserve"),
     "kaleido-uniform": ("stream.kaleido.slotted", "KaleidoUniform"),
     "dpgazesynth": ("synthesis.dpgazesynth.mechanism", "DPGazeSynth"),
     "dpgazesynth-one-report": ("synthesis.dpgazesynth.mechanism", "DPGazeSynthOneReport"),
-    "dpgazesynth-live": ("synthesis.dpgazesynth.live.mechanism", "DPGazeSynthLive"),
 }
 
 REGISTRY: Registry[type[Mechanism[Any]]] = Registry(

@@ -440,22 +440,10 @@ def test_the_same_id_from_many_threads_costs_once(ledger: Ledger) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def test_the_migrations_make_the_tables_that_the_code_uses(database_url: str) -> None:
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-
-    with Ledger.open(database_url) as ledger, ledger.database.engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), schema.METADATA) == []
-        assert (
-            connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-            == schema.REVISION
-        )
-
-
 def test_processes_that_start_at_once_on_an_empty_database_all_start(database_url: str) -> None:
     code = (
         "import sys, fractions\nfrom gazeveil.gatekeeper.ledger.ledger import Ledger,"
-        " Charge\nimport alembic.migration, alembic.operations, alembic.script\nprint('ready',"
+        " Charge\nprint('ready',"
         " flush=True); sys.stdin.readline()\nwith Ledger.open(sys.argv[1], 60) as l:\n   "
         " l.set_limit('shop', 'epsilon', fractions.Fraction(9), 'ever')\n    l.charge(sys.argv[2],"
         " [Charge('shop', 'epsilon', fractions.Fraction(1))], '', 0)\n"
@@ -489,18 +477,17 @@ def test_a_database_of_a_newer_version_is_refused_with_a_sentence_and_left_alone
     database_url: str,
 ) -> None:
     with Ledger.open(database_url) as ledger, ledger.database.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        connection.exec_driver_sql("UPDATE gazeveil_tables SET number = 9999")
     with pytest.raises(
         LedgerError,
         match=(
-            r"made by a newer version of Gazeveil \(its tables have revision 9999\)\. Update"
-            r" Gazeveil"
+            r"made by another version of Gazeveil \(its tables have number 9999, this one's \d\)"
         ),
     ):
         Ledger.open(database_url)
 
 
-@pytest.mark.parametrize("package", ["sqlalchemy", "alembic", "psycopg"])
+@pytest.mark.parametrize("package", ["sqlalchemy", "psycopg"])
 def test_without_the_extra_the_message_says_how_to_install_it(package: str) -> None:
     code = (
         f"import sys; sys.modules[{package!r}] = None\nfrom gazeveil.errors import"
@@ -604,7 +591,7 @@ def test_a_folder_or_file_that_may_not_be_written_gets_one_clear_sentence(
     code = (
         "import os, sys\nfrom fractions import Fraction\nfrom gazeveil.gatekeeper.ledger.ledger"
         " import Ledger\nfrom gazeveil.gatekeeper.errors import LedgerError\nimport"
-        " alembic.migration, alembic.operations, alembic.script, sqlalchemy.dialects.sqlite\nif"
+        " sqlalchemy.dialects.sqlite\nif"
         " os.geteuid() == 0: os.setuid(65534)\ntry: Ledger.open(sys.argv[1],"
         " patience_s=0.2).set_limit('shop', 'epsilon', Fraction(1))\nexcept LedgerError as error:"
         " print(error)\n"

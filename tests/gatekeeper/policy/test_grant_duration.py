@@ -373,14 +373,11 @@ def test_the_owner_sees_who_uses_the_gaze_and_what_was_granted(tmp_path: Path) -
         here.owner.post("/v1/consent", json={"on": True})
         here.owner.post("/v1/apps/shop/grant", json={"preset": "avatar", "lasts": "in-use"})
         with here.talk(token) as talk:
-            assert (
-                talk.subscribe(1, what="samples", mechanism="gaussian-place:sigma_deg=8")["type"]
-                == "subscribed"
-            )
+            assert talk.subscribe(1, what="tile")["type"] == "subscribed"
             assert here.owner.get("/v1/in-use").json() == {
-                "in_use": [{"app": "shop", "what": "samples"}]
+                "in_use": [{"app": "shop", "what": "tile"}]
             }
-            assert here.owner.get("/v1/apps").json()["apps"][0]["in_use"] == ["samples"]
+            assert here.owner.get("/v1/apps").json()["apps"][0]["in_use"] == ["tile"]
         until(lambda: here.owner.get("/v1/in-use").json() == {"in_use": []}, 15, 0.2)
         rows = here.owner.get("/v1/audit", params={"last": 20}).json()["entries"]
         (row,) = [row for row in rows if row["kind"] == "grant"]
@@ -390,8 +387,7 @@ def test_the_owner_sees_who_uses_the_gaze_and_what_was_granted(tmp_path: Path) -
             "preset": "avatar",
             "lasts": "in-use",
         }
-        assert row["detail"]["scopes"] == "samples"
-        assert row["detail"]["mechanisms"]
+        assert row["detail"]["scopes"] == "tile"
         assert abs(row["t_ns"] / 1e9 - time.time()) < 60
         here.owner.delete("/v1/apps/shop")
         rows = here.owner.get("/v1/audit", params={"last": 20}).json()["entries"]

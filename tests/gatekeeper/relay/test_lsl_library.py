@@ -214,7 +214,7 @@ finally:
 
 #: Packages of the extra `service`, which the extra `lsl` does not bring.
 SERVICE = {
-    *("alembic", "fastapi", "starlette", "httptools", "httpx", "msgpack", "msgspec"),
+    *("fastapi", "starlette", "httptools", "httpx", "msgpack", "msgspec"),
     *("prometheus_client", "psycopg", "pydantic_settings", "yaml", "zmq", "sqlalchemy"),
     *("uvicorn", "uvloop", "websockets"),
 }

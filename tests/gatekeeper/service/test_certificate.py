@@ -83,14 +83,6 @@ def test_what_is_never_given_follows_from_the_grants(tmp_path: Path) -> None:
         ),
         (
             MechanismRule(
-                "gaussian-fixation",
-                {"sigma_deg": ("=", 3), "changes": ("=", "detected")},
-                unproved=True,
-            ),
-            "unproved",
-        ),
-        (
-            MechanismRule(
                 "kaleido",
                 {
                     "epsilon": ("=", 1),
@@ -103,7 +95,6 @@ def test_what_is_never_given_follows_from_the_grants(tmp_path: Path) -> None:
             "unproved",
         ),
         (MechanismRule("gaussian", {"sigma_deg": ("any", None)}, unproved=True), None),
-        (MechanismRule("gaussian-place", {"sigma_deg": (">=", 2)}), None),
         (MechanismRule("chain", {"stages": ("=", "gaussian(sigma_deg=3)+temporal(K=2)")}), None),
     ],
 )

@@ -397,11 +397,11 @@ def test_a_home_has_one_service_because_a_second_would_not_know_what_is_revoked(
         pass
 
 
-def test_a_policy_stays_in_the_language_of_its_file_and_must_be_there(tmp_path: Path) -> None:
-    path = tmp_path / "policy.yaml"
+def test_a_policy_that_is_named_must_be_there_and_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
     with pytest.raises(GazeveilError, match="does not exist"):
         Service(load_settings(home=tmp_path / "home", port=0, tracker="websocket", policy=path))
-    path.write_text("consent: false\n")
+    path.write_text("consent = false\n")
     with running(tmp_path / "home", policy=path) as first:
         token = first.app(budgets={"epsilon": "7/3"})
         assert first.service is not None

@@ -23,7 +23,7 @@ POLICY = """
 version = 1
 consent = true
 [apps.game]
-preset = "foveated-rendering"
+preset = "research"
 [wearers.anna]
 consent = false
 """
@@ -85,7 +85,7 @@ async def _switching(settings: Settings) -> None:
     try:
         await service.switch_wearer("owner", stale=True)
         service.keeper.app("game").open_private_stream(
-            "gaussian-place:sigma_deg=2", lambda t, x, y, v: got.append(len(t))
+            "gaussian:sigma_deg=2", lambda t, x, y, v: got.append(len(t))
         )
         for _ in range(20):
             await service.tracker_input.push(block())

@@ -30,10 +30,8 @@ from gazeveil.gatekeeper.policy.families import COPIES, FAMILIES, PUBLIC
 from gazeveil.gatekeeper.policy.grant import APP_LIMITS, CURRENCIES, DEVICE_LIMITS
 from gazeveil.gatekeeper.policy.rules import judge
 from gazeveil.gatekeeper.streams.billing import cost_of, lease_samples
-from gazeveil.gatekeeper.streams.place import place_rho
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy import registry
-from gazeveil.privacy.stream.place.mechanism import GaussianPlace
 from tests.support.gatekeeper_running import ALL as GRANT
 from tests.support.gatekeeper_running import running
 from tests.support.places import ROOT
@@ -112,7 +110,7 @@ def test_no_preset_gives_a_sample_of_raw_gaze_however_phases_are_put_together(na
     first = 0
     texts = [
         f"{copy}:{more}"
-        for copy, more in zip(COPIES, ("K=2", "L=2", "L=2", "first=1,second=1", ""), strict=True)
+        for copy, more in zip(COPIES, ("K=2", "L=2", "first=1,second=1", ""), strict=True)
     ]
     weakest = [
         f"{r.name}:"
@@ -140,9 +138,7 @@ def test_no_preset_gives_a_sample_of_raw_gaze_however_phases_are_put_together(na
 @pytest.mark.parametrize("name", COPIES)
 @pytest.mark.parametrize("unproved", [True, False])
 def test_a_mechanism_that_copies_samples_cannot_be_granted_alone(name: str, unproved: bool) -> None:
-    needs = {"temporal": {"K": ANY}, "spatial": {"L": ANY}, "spatial-equal-area": {"L": ANY}}.get(
-        name, {}
-    )
+    needs = {"temporal": {"K": ANY}, "spatial": {"L": ANY}}.get(name, {})
     with pytest.raises(
         ParameterError,
         match=rf"{name} adds no noise.*chain:stages=gaussian\(sigma_deg=3\)\+temporal",
@@ -235,12 +231,7 @@ def test_thinned_out_noise_is_the_noise_that_all_share_with_one_phase() -> None:
 
 @pytest.mark.parametrize(
     ("name", "parameter"),
-    [
-        ("gaussian-fixation", "sigma_deg"),
-        ("gaussian", "sigma_deg"),
-        ("kaleido-uniform", "r_deg"),
-        ("clock-render", "r_deg"),
-    ],
+    [("gaussian", "sigma_deg"), ("kaleido-uniform", "r_deg"), ("clock-render", "r_deg")],
 )
 def test_parameters_a_hair_apart_do_not_give_fresh_noise(name: str, parameter: str) -> None:
     """sigma = 2, 2.0001, 2.0002 ... were independent releases of one gaze: ten of them left a third
@@ -273,14 +264,13 @@ def test_parameters_a_hair_apart_do_not_give_fresh_noise(name: str, parameter: s
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ("gaussian-fixation:sigma_deg=2", "gaussian-fixation:sigma_deg=3"),
         ("gaussian:sigma_deg=2", "gaussian:sigma_deg=2,reading=published"),
         ("gaussian:sigma_deg=2,reading=published", "gaussian:sigma_deg=2"),
         ("gaussian:sigma_deg=2,reading=published", "gaussian:sigma_deg=3,reading=published"),
         ("kaleido:epsilon=1,w=60,r_deg=2", "kaleido-uniform:epsilon=1,w=60,r_deg=2"),
         ("kaleido-uniform:epsilon=1,w=60,r_deg=2", "kaleido-uniform:epsilon=2,w=60,r_deg=2"),
         (
-            "kaleido-reserve:epsilon=1,w=60,r_deg=2",
+            "kaleido-uniform:epsilon=1,w=60,r_deg=2",
             "chain:stages=kaleido(epsilon=1;w=60;r_deg=2)+temporal(K=2)",
         ),
         ("clock-render:epsilon=1,r_deg=2", "clock-render:epsilon=1,r_deg=5"),
@@ -291,9 +281,8 @@ def test_a_family_has_one_session_at_a_time_and_the_refusal_names_it(
 ) -> None:
     three = {"epsilon": ANY, "w": ANY, "r_deg": ANY}
     rules = (
-        MechanismRule("gaussian-fixation", {"sigma_deg": ANY}),
         MechanismRule("gaussian", {"sigma_deg": ANY, "reading": ANY}, unproved=True),
-        *(MechanismRule(name, three) for name in ("kaleido", "kaleido-uniform", "kaleido-reserve")),
+        *(MechanismRule(name, three) for name in ("kaleido", "kaleido-uniform")),
         MechanismRule("clock-render", {"epsilon": ANY, "r_deg": ANY}),
         MechanismRule("chain", {"stages": ("=", "kaleido(epsilon=1;w=60;r_deg=2)+temporal(K=2)")}),
     )
@@ -414,7 +403,6 @@ def test_the_page_says_the_default_limits_in_hours_of_use() -> None:
     assert found == 5
     assert float(DEVICE_LIMITS["samples"]) == 2 * 3600 * 120
     assert float(APP_LIMITS["samples"]) == 3600 * 120
-    assert place_rho(GaussianPlace(1), 120.0, Sphere(), Fraction(1)) < DEVICE_LIMITS["place"]
 
 
 def at_once(count: int, work: Callable[[int], object]) -> list[object]:
@@ -475,14 +463,14 @@ def test_twelve_threads_get_as_many_streams_as_are_allowed(
 def test_twelve_threads_with_other_parameters_get_one_session_of_a_family(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rule = MechanismRule("gaussian-fixation", {"sigma_deg": ANY})
+    rule = MechanismRule("clock-render", {"epsilon": ANY, "r_deg": ANY})
     k, ledger = device({f"a{i}": granted(rule) for i in range(12)})
     slow(ledger, monkeypatch)
-    sigmas = (1, 2, 3, 5, 8, 12)
+    radii_deg = (1, 2, 5, 10)
     found = at_once(
         12,
         lambda i: k.app(f"a{i}").open_private_stream(
-            f"gaussian-fixation:sigma_deg={sigmas[i % 6]}", Taken()
+            f"clock-render:epsilon=1,r_deg={radii_deg[i % 4]}", Taken()
         ),
     )
     opened = {f.mechanism for f in found if not isinstance(f, str)}  # type: ignore[attr-defined]
@@ -497,18 +485,18 @@ def test_a_place_that_was_reserved_is_given_back_when_it_is_not_paid_for() -> No
     k, _ = device(
         {
             "poor": granted(
-                MechanismRule("gaussian-fixation", {"sigma_deg": ANY}),
-                budgets={"rho": Fraction(1, 10**9)},
+                MechanismRule("clock-render", {"epsilon": ANY, "r_deg": ANY}),
+                budgets={"epsilon": Fraction(1, 10**9)},
                 streams=1,
             )
         }
     )
-    k.grant("rich", granted(MechanismRule("gaussian-fixation", {"sigma_deg": ANY})))
+    k.grant("rich", granted(MechanismRule("clock-render", {"epsilon": ANY, "r_deg": ANY})))
     for _ in range(3):
         with pytest.raises(Denied) as no:
-            k.app("poor").open_private_stream("gaussian-fixation:sigma_deg=2", Taken())
+            k.app("poor").open_private_stream("clock-render:epsilon=1,r_deg=2", Taken())
         assert no.value.code == "budget"
-    k.app("rich").open_private_stream("gaussian-fixation:sigma_deg=3", Taken())
+    k.app("rich").open_private_stream("clock-render:epsilon=1,r_deg=5", Taken())
     k.close()
 
 

@@ -73,9 +73,7 @@ def test_from_opening_the_page_to_a_grant_off_and_a_deletion(desk: Desk) -> None
     page.keyboard.press("Enter")
     expect(page.locator("#grant-dialog input[name=preset]:checked")).to_be_focused()
     page.keyboard.press("ArrowDown")
-    expect(page.locator("#grant-dialog input[name=preset]:checked")).to_have_value(
-        "foveated-rendering"
-    )
+    expect(page.locator("#grant-dialog input[name=preset]:checked")).to_have_value("research")
     page.keyboard.press("Escape")
     expect(page.locator("#grant-dialog")).to_be_hidden()
     assert focused(page) == "Decide on keys"

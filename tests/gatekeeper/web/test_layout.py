@@ -56,7 +56,7 @@ def board(desk: Desk) -> Iterator[Page]:
     demo = desk.demo(page)
     expect(demo.locator(".panel")).to_have_count(6)
     page.bring_to_front()
-    desk.grant("foveated-gallery", preset="foveated-rendering", lasts="tonight")
+    desk.grant("foveated-gallery", preset="research", lasts="tonight")
     expect(page.locator("#live-apps figure").first).to_be_visible()
     expect(page.locator("#in-use")).to_be_visible()
     expect(page.locator(".ask").nth(2)).to_be_visible()

@@ -148,7 +148,7 @@ def test_the_dialog_offers_least_first_and_once(desk: Desk) -> None:
     page.locator('.app[data-app="newcomer"]').get_by_role("button", name="Grant").click()
     dialog = page.locator("#grant-dialog")
     values = "(all) => all.map((e) => e.value)"
-    presets = ["select", "aoi-analytics", "avatar", "foveated-rendering", "research", ""]
+    presets = ["select", "aoi-analytics", "avatar", "research", ""]
     assert dialog.locator("input[name=preset]").evaluate_all(values) == presets
     assert dialog.locator("input[name=lasts]").evaluate_all(values) == [
         "once",
@@ -215,7 +215,7 @@ def test_the_bar_of_what_is_in_use_names_the_app_and_stops_it(desk: Desk) -> Non
     page = desk.owner()
     demo = desk.demo(page)
     page.bring_to_front()
-    desk.grant("foveated-gallery", preset="foveated-rendering", lasts="for-good")
+    desk.grant("foveated-gallery", preset="research", lasts="for-good")
     bar = page.locator("#in-use")
     expect(bar).to_contain_text("foveated-gallery")
     expect(bar).to_contain_text("protected samples")
@@ -237,7 +237,7 @@ def test_the_audit_log_shows_the_owner_names_and_what_was_granted(desk: Desk) ->
     row = page.locator("#audit-rows tr", has_text="gets: ").first
     expect(row).to_contain_text("reader")
     expect(row.locator(".hash")).to_have_text(re.compile(r"^[0-9a-f]{8}$"))
-    for said in ("protected samples", "while in use"):
+    for said in ("the tile looked at", "while in use"):
         expect(row).to_contain_text(said)
     assert not re.search(r"[{}\[\]]", page.locator("#audit-rows").inner_text()), "no JSON"
 

@@ -29,9 +29,7 @@ SPACES = (
 )
 MECHANISMS = (
     "gaussian:sigma_deg=4",
-    "gaussian-fixation:sigma_deg=4",
     "kaleido:epsilon=1,w=20,r_deg=2",
-    "kaleido-reserve:epsilon=1,w=20,r_deg=2",
     "kaleido-uniform:epsilon=1,w=20,r_deg=2",
     "clock-render:epsilon=1,r_deg=2",
     "clock-render:epsilon=2,r_deg=2,form=offline,slot_s=0.1",

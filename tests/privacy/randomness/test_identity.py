@@ -40,13 +40,9 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can
 STREAMS = [
     "gaussian:sigma_deg=3",
     "gaussian:sigma_deg=3,reading=published",
-    "gaussian-fixation:sigma_deg=3",
-    "gaussian-fixation:sigma_deg=3,changes=clock,slot_s=0.05",
-    "gaussian-place:sigma_deg=3",
     "chain:stages=temporal(K=2)+gaussian(sigma_deg=5)+smoothing(first=2;second=3)",
     "kaleido:epsilon=20,w=50,r_deg=2",
     "kaleido:epsilon=20,w=50,r_deg=2,reading=published",
-    "kaleido-reserve:epsilon=20,w=50,r_deg=2",
     "kaleido-uniform:epsilon=20,w=50,r_deg=2",
     "clock-render:epsilon=10,r_deg=2",
 ]

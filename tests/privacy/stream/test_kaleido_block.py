@@ -17,7 +17,7 @@ from gazeveil.privacy.randomness import records
 from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.stream import validate
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
-from gazeveil.privacy.stream.kaleido.slotted import KaleidoReserve, KaleidoUniform
+from gazeveil.privacy.stream.kaleido.slotted import KaleidoUniform
 from gazeveil.privacy.stream.kaleido.stage import LatticeStage
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -109,7 +109,7 @@ def released(
 
 @pytest.mark.parametrize("lost", ["some", "at first", "at last", "all"])
 @pytest.mark.parametrize("skip_ms", [10, 60])
-@pytest.mark.parametrize("cls", [Kaleido, KaleidoReserve, KaleidoUniform])
+@pytest.mark.parametrize("cls", [Kaleido, KaleidoUniform])
 @pytest.mark.parametrize("space", [SCREEN, Sphere()], ids=["screen", "sphere"])
 def test_portions_of_samples_and_words_release_the_same(
     space: Any, cls: Any, skip_ms: int, lost: str, monkeypatch: pytest.MonkeyPatch

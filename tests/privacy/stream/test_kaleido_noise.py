@@ -23,7 +23,7 @@ from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.stream.audit import worst_loss
 from gazeveil.privacy.stream.kaleido import noise
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
-from gazeveil.privacy.stream.kaleido.slotted import KaleidoReserve, KaleidoUniform
+from gazeveil.privacy.stream.kaleido.slotted import KaleidoUniform
 from gazeveil.privacy.stream.kaleido.stage import LatticeStage
 from tests.support.laws import ALPHA, assert_distribution, follows
 
@@ -207,10 +207,7 @@ class Rare:
 
 
 @pytest.mark.parametrize("space", [SCREEN, Sphere()], ids=["screen", "sphere"])
-@pytest.mark.parametrize(
-    ("cls", "parameters"),
-    [(Kaleido, {}), (KaleidoReserve, {"slots": 5}), (KaleidoUniform, {"slots": 10})],
-)
+@pytest.mark.parametrize(("cls", "parameters"), [(Kaleido, {}), (KaleidoUniform, {"slots": 10})])
 def test_unsettled_draws_are_decided_alike_in_any_blocks(
     space: Any, cls: Any, parameters: dict[str, int]
 ) -> None:
@@ -277,7 +274,7 @@ def test_rounding_costs_less_than_two_parts_in_a_thousand() -> None:
 
 
 def test_scales_never_fall_below_the_exact_ones() -> None:
-    for cls in (Kaleido, KaleidoReserve, KaleidoUniform):
+    for cls in (Kaleido, KaleidoUniform):
         for epsilon in ("1/3", "0.7", 7):
             for r in ("1/3", 2, "9.7"):
                 plan = cls(epsilon, 50, r).plan(100.0, SCREEN)
@@ -385,7 +382,6 @@ def test_audit_of_one_publication_finds_its_budget_and_no_more(space: Any) -> No
     [
         ("kaleido:epsilon=1,w=50,r_deg=2", False),
         ("kaleido:epsilon=3,w=10,r_deg=2", False),
-        ("kaleido-reserve:epsilon=2,w=50,r_deg=1,slots=5", False),
         ("kaleido-uniform:epsilon=1,w=50,r_deg=2", False),
         ("kaleido:epsilon=1,w=50,r_deg=2,reading=published", True),
         ("kaleido:epsilon=2,w=50,r_deg=10,reading=published", True),

@@ -12,7 +12,7 @@ from gazeveil.privacy.stream.kaleido.stage import LatticeStage
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 
 
-@pytest.mark.parametrize("name", ["kaleido", "kaleido-reserve", "kaleido-uniform"])
+@pytest.mark.parametrize("name", ["kaleido", "kaleido-uniform"])
 @pytest.mark.parametrize("space", [SCREEN, Sphere()])
 def test_scales_from_the_release_are_those_its_noise_was_drawn_with(name, space):
     mechanism = gazeveil.mechanism(f"{name}:epsilon=4,w=25,r_deg=1")

@@ -27,7 +27,7 @@ from gazeveil.privacy.stream.kaleido.regions import regions_on
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 SCREEN = Screen(1920, 1080, 600.0, 340.0, 600.0)
-FAMILY = ("kaleido", "kaleido-reserve", "kaleido-uniform")
+FAMILY = ("kaleido", "kaleido-uniform")
 
 AREAS = """unit = "deg"
 area = [

@@ -21,7 +21,7 @@ from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.stream.kaleido import stage as kaleido_stage
 from gazeveil.privacy.stream.kaleido import step
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
-from gazeveil.privacy.stream.kaleido.slotted import KaleidoReserve, KaleidoUniform
+from gazeveil.privacy.stream.kaleido.slotted import KaleidoUniform
 from gazeveil.privacy.stream.kaleido.stage import KaleidoPlan, LatticeStage
 from gazeveil.privacy.stream.kaleido.step import tangent_of
 from gazeveil.privacy.synthesis.clock.render import ClockRender
@@ -76,15 +76,7 @@ def published(
 
 
 @pytest.mark.parametrize("w", [600, 720])
-@pytest.mark.parametrize(
-    ("cls", "parameters"),
-    [
-        (Kaleido, {}),
-        (KaleidoReserve, {}),
-        (KaleidoReserve, {"slots": 100}),
-        (KaleidoUniform, {"slots": 100}),
-    ],
-)
+@pytest.mark.parametrize(("cls", "parameters"), [(Kaleido, {}), (KaleidoUniform, {"slots": 100})])
 def test_the_first_publication_of_a_long_window_comes_at_once(
     cls: Any, parameters: dict[str, int], w: int
 ) -> None:
@@ -98,7 +90,7 @@ def test_the_first_publication_of_a_long_window_comes_at_once(
         assert stage.run(np.zeros((1, 1), dtype=np.int64), x, y, good)[3].all()
 
 
-@pytest.mark.parametrize("cls", [Kaleido, KaleidoReserve, KaleidoUniform])
+@pytest.mark.parametrize("cls", [Kaleido, KaleidoUniform])
 @pytest.mark.parametrize("rate_hz", [10.0, 120.0, 2000.0])
 def test_no_setting_takes_many_tries(cls: Any, rate_hz: float) -> None:
     for epsilon, w, r_deg in itertools.product(EPSILONS, WINDOWS, RADII):
@@ -137,7 +129,7 @@ def tries_of(scale: float, shrink: float, lead: float) -> float:
     )
 
 
-@pytest.mark.parametrize("cls", [Kaleido, KaleidoReserve, KaleidoUniform])
+@pytest.mark.parametrize("cls", [Kaleido, KaleidoUniform])
 def test_the_bound_of_a_plan_holds_at_every_scale_it_can_reach(cls: Any) -> None:
     for epsilon, w, r_deg in itertools.product(EPSILONS, WINDOWS, RADII):
         plan = cls(epsilon, w, r_deg).plan(120.0, Sphere())

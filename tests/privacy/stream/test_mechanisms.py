@@ -17,7 +17,7 @@ from gazeveil.privacy.composition import BudgetError, compose
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.chain import Chain, parse_stages
-from gazeveil.privacy.stream.downsample import Temporal, equal_area_rows
+from gazeveil.privacy.stream.downsample import Temporal
 from gazeveil.privacy.stream.gaussian import Gaussian, GaussianLattice
 from tests.support.gaussian_epsilon import epsilon_of_gaussian
 from tests.support.laws import assert_distribution
@@ -139,10 +139,10 @@ def test_rho_bounds_every_pair_of_neighbours_and_is_nearly_reached() -> None:
         assert exact > lattice.rho(r) * Fraction(9, 10)
 
 
-def test_the_memoised_noise_cannot_be_averaged_away() -> None:
+def test_noise_that_is_held_cannot_be_averaged_away() -> None:
     sigma, trials = 2.0, 400
     lengths = (16, 64, 256)
-    independent, memoised = [], []
+    independent, held = [], []
     for n in lengths:
         several = (
             np.broadcast_to(np.arange(n) * 10**7, (trials, n)),
@@ -151,78 +151,14 @@ def test_the_memoised_noise_cannot_be_averaged_away() -> None:
         )
         for text, errors in (
             (f"gaussian:sigma_deg={sigma}", independent),
-            (f"gaussian-fixation:sigma_deg={sigma},changes=detected", memoised),
+            (f"chain:stages=gaussian(sigma_deg={sigma})+temporal(K=256;hold=True)", held),
         ):
             x = mechanism(text).open_many(trials, 100.0, seed=n).push(*several)[1]
             errors.append(float(np.sqrt(np.mean((x.mean(axis=1) - 180) ** 2))))
     for n, error in zip(lengths, independent, strict=True):
         assert error == pytest.approx(sigma / np.sqrt(n), rel=0.2)
-    for error in memoised:
+    for error in held:
         assert error == pytest.approx(sigma, rel=0.2)
-
-
-# --- gaussian-fixation
-# --------------------------------------------------------------------------------------------------
-
-
-def test_a_fixation_is_released_once_and_its_tremor_never() -> None:
-    rng = np.random.default_rng(3)
-    places = np.repeat([(100.0, 80.0), (130.0, 90.0), (131.0, 90.3), (60.0, 70.0)], 60, axis=0)
-    r = Recording(
-        "p",
-        "s",
-        np.arange(240) * 10**7,
-        *(places + rng.normal(0, 0.05, places.shape)).T,
-        rate_hz=100.0,
-    )
-    out = released("gaussian-fixation:sigma_deg=0.5,changes=detected", r)
-    changes = np.flatnonzero(np.diff(out.x_deg) != 0) + 1
-    # the third place is too near the second to count; each new one is told least_s after it began
-    assert changes.tolist() == [66, 186]
-    for a, b in zip([0, *changes], [*changes, 240], strict=True):
-        assert len(np.unique(out.x_deg[a:b])) == 1
-        assert abs(out.x_deg[a] - places[a, 0]) < 4
-
-
-def test_detected_releases_are_never_closer_than_promised() -> None:
-    rng = np.random.default_rng(4)
-    for _ in range(30):
-        jumps = np.repeat(rng.uniform(20, 160, (60, 2)), rng.integers(1, 20, 60), axis=0)
-        valid = rng.random(len(jumps)) > 0.1
-        r = Recording("p", "s", np.arange(len(jumps)) * 10**7, *jumps.T, valid, rate_hz=100.0)
-        out = released("gaussian-fixation:sigma_deg=5,changes=detected", r)
-        x = out.x_deg[out.valid]
-        at = np.flatnonzero(out.valid)
-        changes = at[1:][np.diff(x) != 0]
-        assert np.diff(changes).min(initial=99) >= mechanism(
-            "gaussian-fixation:sigma_deg=5,changes=detected"
-        ).ticks(100.0)
-
-
-def test_the_clock_draws_once_per_slot_whatever_gaze_does() -> None:
-    rng = np.random.default_rng(5)
-    valid = rng.random(400) > 0.3
-    r = Recording(
-        "p",
-        "s",
-        np.arange(400) * 10**7,
-        rng.uniform(0, 360, 400),
-        rng.uniform(0, 180, 400),
-        valid,
-        rate_hz=100.0,
-    )
-    out = released("gaussian-fixation:sigma_deg=1,changes=clock,slot_s=0.2,losses=keep", r)
-    np.testing.assert_array_equal(out.valid, valid)
-    for a in range(0, 400, 20):
-        some = out.x_deg[a : a + 20][valid[a : a + 20]]
-        assert len(np.unique(some)) == 1
-    # 22 samples in a row can hold the first good sample of three slots of 20 (a late one, 20, and
-    # one), 21 of two
-    for w, releases in ((1, 1), (2, 2), (21, 2), (22, 3), (42, 4)):
-        promise = mechanism(
-            "gaussian-fixation", sigma_deg=1, changes="clock", slot_s=0.2, w=w
-        ).promise(100.0, SPHERE)
-        assert promise.rho == releases * GaussianLattice.of(Fraction(1)).rho(Fraction(1))
 
 
 # --- temporal
@@ -304,35 +240,6 @@ def test_the_paper_s_example_has_sixty_columns() -> None:
         pytest.approx(16 / 3),
         6.0,
     ]
-
-
-@pytest.mark.parametrize("size", [1, 16, 64, 500, 2160])
-def test_equal_area_cells_have_equal_areas_and_are_idempotent(size: int) -> None:
-    edges, columns = equal_area_rows(size)
-    areas = np.diff(-np.cos(np.radians(edges))) / columns
-    np.testing.assert_allclose(areas, areas[0], rtol=1e-6)
-    assert (edges[0], edges[-1]) == (0.0, 180.0)
-    rng = np.random.default_rng(1)
-    n = 50_000
-    r = Recording(
-        "p",
-        "s",
-        np.arange(n) * 10**7,
-        rng.uniform(0, 360, n),
-        np.degrees(np.arccos(rng.uniform(-1, 1, n))),
-        rate_hz=100.0,
-    )
-    m = mechanism(f"spatial-equal-area:L={size}")
-    out = m.release(r).data
-    np.testing.assert_array_equal(out.x_deg, m.release(out).data.x_deg)
-    np.testing.assert_array_equal(out.y_deg, m.release(out).data.y_deg)
-    places = np.unique(np.stack((out.x_deg, out.y_deg)), axis=1)
-    assert places.shape[1] <= columns.sum()
-    if size == 64:
-        # every cell is hit about equally often, which equal angles cannot do
-        counts = np.unique(np.stack((out.x_deg, out.y_deg)), axis=1, return_counts=True)[1]
-        assert len(counts) == columns.sum()
-        assert counts.std() < 1.3 * np.sqrt(counts.mean())
 
 
 # --- smoothing and kalman
@@ -543,10 +450,6 @@ PARAMETERS = [
     ("gaussian:sigma_deg=1,reading=intended", "reading"),
     ("gaussian:", "needs the parameter 'sigma_deg'"),
     ("gaussian:sigma=1", "Did you mean 'sigma_deg'"),
-    ("gaussian-fixation:sigma_deg=0", "sigma_deg.*of gaussian-fixation"),
-    ("gaussian-fixation:sigma_deg=1,changes=never", "changes"),
-    ("gaussian-fixation:sigma_deg=1,apart_deg=0.5", "at least near_deg"),
-    ("gaussian-fixation:sigma_deg=1,least_s=-1", "least_s"),
     ("temporal:K=0", "'K'"),
     ("temporal:K=2.5", "'K'"),
     ("temporal:K=2,hold=maybe", "hold"),
@@ -554,7 +457,6 @@ PARAMETERS = [
     ("spatial:L=0", "'L'"),
     ("spatial:L=4000", "at most 2160"),
     ("spatial:L=2,steps=both", "steps"),
-    ("spatial-equal-area:L=0", "'L'"),
     ("smoothing:first=0", "first"),
     ("smoothing:second=100000", "at most 4096"),
     ("smoothing:first=1,second=1", "as it is"),

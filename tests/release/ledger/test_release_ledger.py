@@ -176,7 +176,6 @@ def test_what_has_no_bound_has_no_sum(cohort: gazeveil.Cohort, ledger: ReleaseLe
     ledger.charge("a", charged(cohort), people)
     for mechanism, why in (
         ("spatial:L=64", "rounding is not random"),
-        ("gaussian-place:sigma_deg=2", "This promise is about a place"),
         ("kaleido:epsilon=1,w=30,r_deg=2,reading=published", "refuted"),
     ):
         with pytest.raises(BudgetError, match=f"has no bound.*{why}"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -11,7 +11,6 @@ import numpy as np
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
 
 from gazeveil import Recording, mechanism, simulate
 from gazeveil.gaze.geometry import unwrap_x
@@ -25,13 +24,8 @@ def viewed() -> Recording:
     return simulate(1, 1, SECONDS, 120.0, seed=11)[0]
 
 
-def draw_streams(
-    path: Path,
-    shown: Sequence[tuple[str, str, str]],
-    right: Callable[[Axes, Recording], None] | None = None,
-) -> None:
-    """Draw releases of one recording: x against time on the left; on the right the places, or what
-    `right` draws.
+def draw_streams(path: Path, shown: Sequence[tuple[str, str, str]]) -> None:
+    """Draw releases of one recording: x against time on the left, the places on the right.
 
     Parameters
     ----------
@@ -39,11 +33,9 @@ def draw_streams(
         The picture.
     shown : sequence of (label, mechanism, colour)
         Releases to draw, repeatable by a seed.
-    right : callable, optional
-        Draws the right panel.
     """
     r = viewed()
-    figure, (left, other) = plt.subplots(
+    figure, (left, right) = plt.subplots(
         1, 2, figsize=(10, 3.6), layout="constrained", width_ratios=(3, 2)
     )
     for label, text, colour in [("gaze", "", RAW), *shown]:
@@ -60,14 +52,10 @@ def draw_streams(
             label=label,
             zorder=order,
         )
-        if right is None:
-            other.plot(x, out.y_deg, "." if text else "-", ms=4, lw=1.0, color=colour, zorder=order)
+        right.plot(x, out.y_deg, "." if text else "-", ms=4, lw=1.0, color=colour, zorder=order)
     left.set(xlabel="time (s)", ylabel="x (deg)")
     left.legend(frameon=False, fontsize=8)
-    if right is None:
-        other.set(xlabel="x (deg)", ylabel="y (deg)")
-        other.invert_yaxis()
-    else:
-        right(other, r)
+    right.set(xlabel="x (deg)", ylabel="y (deg)")
+    right.invert_yaxis()
     figure.savefig(path, dpi=80)
     plt.close(figure)

@@ -17,8 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gazeveil.gatekeeper.core.app_state import AppState
@@ -39,7 +37,6 @@ from gazeveil.gatekeeper.policy.grant_duration import GrantUses, why_over
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.policy.wearers import CHANGED, account_of, device_account
 from gazeveil.gatekeeper.streams.billing import Billing
-from gazeveil.gatekeeper.streams.day_keys import DayKeys
 from gazeveil.gatekeeper.streams.pool import StreamPool, mechanism_of
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
@@ -70,7 +67,7 @@ class DeviceState:
 
     Parameters
     ----------
-    policy, ledger, audit, clock_ns, device, level, space, rate_hz, seed, folder
+    policy, ledger, audit, clock_ns, device, level, space, rate_hz, seed
         As :class:`gazeveil.gatekeeper.core.gatekeeper.Gatekeeper` takes them.
     counters : Counters
         The counters of areas.
@@ -89,7 +86,6 @@ class DeviceState:
         counters: Counters,
         seed: int | None,
         tile_stream: str | None,
-        folder: Path | None,
     ) -> None:
         self.lock = threading.RLock()
         #: Guards the policy in force where something is taken away; never held while anybody waits.
@@ -109,7 +105,6 @@ class DeviceState:
         self.opening: Counter[str] = Counter()  # streams of each app that are being paid for
         self._limits: dict[tuple[str, str], tuple[Fraction, str]] = {}
         self._seed = seed
-        self.day_keys = DayKeys(folder, clock_ns, seed)
         self.uses = GrantUses()
         self.uses.granted(policy, clock_ns())
         self.indicator = Indicator()
@@ -124,9 +119,8 @@ class DeviceState:
         self.billing = Billing(
             self.ledger, self.clock_ns, self.device_name, secrets.token_hex(8), self.wearer
         )
-        key_now = partial(self.day_keys.now, self.wearer)
         self.pool = StreamPool(
-            self.rate_hz, self.space, self.billing, self.policy.device.r_deg, self._seed, key_now
+            self.rate_hz, self.space, self.billing, self.policy.device.r_deg, self._seed
         )
         self.tile = TilePublisher(
             Tiles(self.space, self.level),

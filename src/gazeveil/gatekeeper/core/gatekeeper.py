@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gazeveil import checks
@@ -72,9 +71,6 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         Budget of one fixation in one area's counter.
     counter_levels : int
         Levels of the counters' trees: a horizon is 2**levels - 1 ticks.
-    folder : path, optional
-        Where the key of the day is kept, under which a place has one noise. Without it a restart
-        draws another key, which is charged again.
     """
 
     def __init__(
@@ -92,7 +88,6 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         tile_stream: str | None = None,
         counter_epsilon: Number = 1,
         counter_levels: int = TREE_LEVELS,
-        folder: Path | str | None = None,
     ) -> None:
         owner = "Gatekeeper"
         rate = checks.positive(owner, "rate_hz", rate_hz)
@@ -116,7 +111,6 @@ class Gatekeeper(GazeIntake, PolicyChanges):
             counters,
             seed,
             tile_stream,
-            None if folder is None else Path(folder),
         )
         GazeIntake.__init__(self, state)
         PolicyChanges.__init__(self, state)

@@ -32,7 +32,7 @@ from sqlalchemy.pool import StaticPool
 
 from gazeveil.gatekeeper.errors import LedgerError
 from gazeveil.gatekeeper.ledger.database_file import DatabaseFile, LostFileError, words_of
-from gazeveil.gatekeeper.ledger.tables import REVISION
+from gazeveil.gatekeeper.ledger.tables import SCHEMA, VERSION, make
 
 Result = TypeVar("Result")
 
@@ -82,7 +82,7 @@ class Database:
         )
         self.engine = self._engine()
         try:
-            migrate(self)
+            make_tables(self)
         except BaseException:
             self.close()
             raise
@@ -355,9 +355,15 @@ def trouble_of(error: BaseException) -> str:
     return "The ledger's database does not answer. Start it again, or look into its log."
 
 
-def migrate(database: Database) -> None:
-    """Bring the tables to the present revision; safe where several processes start at once."""
-    if database.read(_revision) == REVISION:
+def make_tables(database: Database) -> None:
+    """Make the tables where there are none; safe where several processes start at once.
+
+    Raises
+    ------
+    LedgerError
+        Where there are others.
+    """
+    if database.read(_schema) == SCHEMA:
         return
 
     def work(connection: Connection) -> None:
@@ -365,34 +371,20 @@ def migrate(database: Database) -> None:
             connection.execute(
                 sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK}
             )
-        current = _revision(connection)
-        if current != REVISION:
-            _upgrade(connection, current, database.shown)
+        current = _schema(connection)
+        if current is None:
+            make(connection)
+        elif current != SCHEMA:
+            raise LedgerError(
+                f"The ledger at {database.shown} was made by another version of Gazeveil (its"
+                f" tables have number {current}, this one's {SCHEMA}). Use that version."
+            )
 
     database.write(work)
 
 
-def _revision(connection: Connection) -> str | None:
-    """The revision of the database, or None where it has no tables of ours."""
-    if not sa.inspect(connection).has_table("alembic_version"):
+def _schema(connection: Connection) -> int | None:
+    """The number of the tables, or None where there are none of ours."""
+    if not sa.inspect(connection).has_table(VERSION.name):
         return None
-    return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
-
-
-def _upgrade(connection: Connection, current: str | None, shown: str) -> None:
-    from alembic.migration import MigrationContext
-    from alembic.operations import Operations
-    from alembic.script import ScriptDirectory
-
-    script = ScriptDirectory(str(Path(__file__).parent / "migrations"))
-    known = {step.revision for step in script.walk_revisions()}
-    if current is not None and current not in known:
-        raise LedgerError(
-            f"The ledger at {shown} was made by a newer version of Gazeveil (its tables have"
-            f" revision {current[:20]}). Update Gazeveil to use it."
-        )
-    context = MigrationContext.configure(
-        connection, opts={"fn": lambda revision, _: script._upgrade_revs("head", revision)}
-    )
-    with Operations.context(context):
-        context.run_migrations()
+    return connection.execute(sa.select(VERSION.c.number)).scalar()

@@ -26,7 +26,6 @@ from gazeveil import checks
 from gazeveil.errors import MissingExtraError
 
 try:
-    import alembic  # noqa: F401  (makes the tables; told missing before a database is touched)
     from sqlalchemy.engine import Connection
 except ImportError as error:
     raise MissingExtraError((error.name or "sqlalchemy").partition(".")[0], "service") from None

@@ -1,4 +1,4 @@
-"""The tables of the Gatekeeper's database, as they are now; `migrations/` says how they came to be.
+"""The tables of the Gatekeeper's database, and how they are made.
 
 Entries and audit rows only grow: triggers refuse to change or delete them. Heads and holds are sums
 over entries, kept so that a charge does not read the whole history;
@@ -19,10 +19,12 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    insert,
 )
+from sqlalchemy.engine import Connection
 
-#: The revision of the migrations that these tables have.
-REVISION = "0002"
+#: The number of these tables; a database with another one is refused.
+SCHEMA = 1
 
 METADATA = MetaData()
 
@@ -113,20 +115,6 @@ TOKENS = Table(
     Index("tokens_app", "app", "role"),
 )
 
-#: Sessions of the owner's browsers: hashes of the half that the page holds and of the half in the
-#: cookie.
-OWNER_SESSIONS = Table(
-    "owner_sessions",
-    METADATA,
-    Column("id", Text, primary_key=True),
-    Column("secret_hash", LargeBinary, nullable=False),
-    Column("cookie_hash", LargeBinary, nullable=False),
-    Column("browser", Text, nullable=False),
-    Column("begun_ns", BigInteger, nullable=False),
-    Column("expires_ns", BigInteger, nullable=False),
-    Column("ended_ns", BigInteger),
-)
-
 #: Keys of the device, made on first use.
 SECRETS = Table(
     "secrets",
@@ -137,3 +125,46 @@ SECRETS = Table(
 
 #: Tables whose rows are never changed or deleted.
 ONLY_GROW = ("ledger_entries", "audit_rows")
+
+#: One row: the number of the tables.
+VERSION = Table("gazeveil_tables", METADATA, Column("number", Integer, primary_key=True))
+
+
+def make(connection: Connection) -> None:
+    """Make all tables in an empty database, with triggers that let entries and audit rows only
+    grow.
+    """
+    METADATA.create_all(connection)
+    connection.execute(insert(VERSION).values(number=SCHEMA))
+    guards = _SQLITE_GUARDS if connection.dialect.name == "sqlite" else _POSTGRESQL_GUARDS
+    for statement in guards:
+        connection.exec_driver_sql(statement)
+
+
+_SQLITE_GUARDS = (
+    *(
+        f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} BEGIN SELECT"
+        f" RAISE(ABORT, '{table} only grows'); END"
+        for table in ONLY_GROW
+        for verb in ("UPDATE", "DELETE")
+    ),
+    "CREATE TRIGGER ledger_heads_no_delete BEFORE DELETE ON ledger_heads BEGIN SELECT"
+    " RAISE(ABORT, 'accounts are never deleted'); END",
+)
+
+_POSTGRESQL_GUARDS = (
+    "CREATE FUNCTION gazeveil_only_grows() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE"
+    " EXCEPTION '%% only grows', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';"
+    " END $$",
+    *(
+        f"CREATE TRIGGER {table}_no_{name} BEFORE {verbs} ON {table} FOR EACH {each} EXECUTE"
+        " FUNCTION gazeveil_only_grows()"
+        for table in ONLY_GROW
+        for name, verbs, each in (
+            ("change", "UPDATE OR DELETE", "ROW"),
+            ("truncate", "TRUNCATE", "STATEMENT"),
+        )
+    ),
+    "CREATE TRIGGER ledger_heads_no_delete BEFORE DELETE ON ledger_heads FOR EACH ROW EXECUTE"
+    " FUNCTION gazeveil_only_grows()",
+)

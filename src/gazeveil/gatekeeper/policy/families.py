@@ -8,8 +8,8 @@ Three rules, each against an attack that worked before it was there:
   crosses them. Such a mechanism is given only behind noise with a proved promise, in a chain.
 * Noise of its own for every set of parameters is averaged away by whoever holds several. So
   mechanisms are put into families, and a device has at most one session of a family at a time. All
-  `gaussian` streams are views of one graded session, all `gaussian-place` streams have the noise of
-  one key; who asks another family for other parameters than those in use is refused.
+  `gaussian` streams are views of one graded session; who asks another family for other
+  parameters than those in use is refused.
 * sigma = 2, 2.0001 and 2.0002, one after the other, are fresh noise three times. So parameters come
   from a short public list, the same for all apps, or from values that the owner's rule names one by
   one.
@@ -31,19 +31,15 @@ from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: Mechanisms that add no noise: what leaves them is gaze as it was, thinned out, rounded or
 #: filtered.
-COPIES = ("temporal", "spatial", "spatial-equal-area", "smoothing", "kalman")
+COPIES = ("temporal", "spatial", "smoothing", "kalman")
 
 #: Mechanisms with noise, and the family whose one session they share.
 FAMILIES: Mapping[str, str] = MappingProxyType(
     {
         "gaussian": "gaussian",
-        "gaussian-fixation": "gaussian-fixation",
-        "gaussian-place": "gaussian-place",
         "kaleido": "kaleido",
-        "kaleido-reserve": "kaleido",
         "kaleido-uniform": "kaleido",
         "clock-render": "clock-render",
-        "dpgazesynth-live": "dpgazesynth-live",
     }
 )
 
@@ -72,18 +68,9 @@ PUBLIC: Mapping[str, Mapping[str, tuple[Any, ...]]] = MappingProxyType(
             "w": _WINDOWS,
             "reading": _READINGS,
         },
-        "gaussian-fixation": {
-            "sigma_deg": _SIGMAS_DEG,
-            "r_deg": _RADII_DEG,
-            "w": _WINDOWS,
-            "changes": ("clock", "detected"),
-        },
-        "gaussian-place": {"sigma_deg": _SIGMAS_DEG},
         "kaleido": _KALEIDO,
-        "kaleido-reserve": {**_KALEIDO, "reading": ("corrected",)},
         "kaleido-uniform": {**_KALEIDO, "reading": ("corrected",)},
         "clock-render": {"epsilon": _EPSILONS, "r_deg": _RADII_DEG},
-        "dpgazesynth-live": {"epsilon": _EPSILONS},
     }
 )
 
@@ -149,8 +136,6 @@ def problem(mechanism: StreamMechanism) -> str | None:
             "All Gaussian streams share one noise, so of the chains with gaussian only"
             " gaussian(sigma_deg=...)+temporal(K=...) is offered"
         )
-    if noisy[0].name == "gaussian-place":
-        return "gaussian-place is offered alone, because all its streams share one noise"
     return None
 
 

@@ -8,14 +8,12 @@ is never overwritten.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from gazeveil.errors import ParameterError
-from gazeveil.gatekeeper.policy.edit import edited
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy, load_text
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
@@ -39,8 +37,8 @@ class PolicyEdit:
 
 
 class PolicyFile:
-    """A policy file, which ends in .toml, .yaml or .yml. One that somebody named must be there; one
-    in the home folder is made when there is something to write.
+    """A policy file. One that somebody named must be there; one in the home folder is made when
+    there is something to write.
     """
 
     def __init__(self, path: Path, named: bool) -> None:
@@ -125,30 +123,13 @@ class PolicyFile:
             if there == wanted:
                 self._text, self._policy = text, there
                 return edit
-            made = self._changed(text, there, wanted)
-        else:
-            made = self._whole(wanted)
+            if "#" in text:
+                # The file is written anew; the owner's own text, with its comments, stays beside.
+                write_whole(self.path.with_name(self.path.name + ".before"), text)
+        made = wanted.text()
         write_whole(self.path, made)
         self._text, self._policy = made, wanted
         return edit
-
-    def _changed(self, text: str, before: Policy, after: Policy) -> str:
-        whole = self._whole(after)
-        made = edited(text, before, after) if self.path.suffix.lower() == ".toml" else whole
-        if "#" in text and made == whole:
-            # No way was found to keep the comments (there is none for YAML), so the owner's own
-            # text is kept beside.
-            write_whole(self.path.with_name(self.path.name + ".before"), text)
-        return made
-
-    def _whole(self, policy: Policy) -> str:
-        if self.path.suffix.lower() == ".toml":
-            return policy.text()
-        import yaml
-
-        return str(
-            yaml.safe_dump(tomllib.loads(policy.text()), sort_keys=False, allow_unicode=True)
-        )
 
 
 def merged(before: Policy, ours: Policy, theirs: Policy) -> Policy:

@@ -38,25 +38,19 @@ SCOPES: Mapping[str, str] = MappingProxyType(
 #: Actions of a request: the scopes, and `stream`, which opens or continues protected samples.
 ACTIONS = (*SCOPES, "stream")
 
-#: What budgets are counted in. `place` is zCDP like `rho`, about another change: all gaze of a day
-#: in one cell, instead of every sample by a little.
-CURRENCIES = ("epsilon", "rho", "samples", "place")
+#: What budgets are counted in.
+CURRENCIES = ("epsilon", "rho", "samples")
 
 #: Limits of a device for a day that are in force where the policy names no others;
 #: docs/howto/gatekeeper/policy.md says what they are in hours of use.
 DEVICE_LIMITS: Mapping[str, Fraction] = MappingProxyType(
-    {
-        "epsilon": Fraction(100_000),
-        "rho": Fraction(100_000),
-        "samples": Fraction(864_000),
-        "place": Fraction(16),
-    }
+    {"epsilon": Fraction(100_000), "rho": Fraction(100_000), "samples": Fraction(864_000)}
 )
 
 #: Limits of an app where its grant names no others: none of what is proved, and of what proves
 #: nothing an hour at 120 samples a second.
 APP_LIMITS: Mapping[str, Fraction] = MappingProxyType(
-    {"epsilon": Fraction(0), "rho": Fraction(0), "samples": Fraction(432_000), "place": Fraction(0)}
+    {"epsilon": Fraction(0), "rho": Fraction(0), "samples": Fraction(432_000)}
 )
 
 #: How long a budget lasts.
@@ -90,7 +84,7 @@ class Grant:
     most_hz : float, optional
         Most samples a second of a stream; None for the tracker's own rate.
     budgets : mapping of str to Fraction
-        Limits by currency (`epsilon`, `rho`, `samples`, `place`) for one period; where one is not
+        Limits by currency (`epsilon`, `rho`, `samples`) for one period; where one is not
         named, :data:`APP_LIMITS` is in force.
     per : str
         The period: `day` (of UTC), `session` or `ever`.
@@ -202,8 +196,6 @@ class DeviceLimits:
         spend is about one thing.
     samples : Fraction
         Most samples of mechanisms that prove nothing.
-    place : Fraction
-        Most zCDP about all gaze of a day in one cell, which `gaussian-place` costs.
     """
 
     epsilon: Fraction = DEVICE_LIMITS["epsilon"]
@@ -211,7 +203,6 @@ class DeviceLimits:
     per: str = "day"
     r_deg: Fraction = Fraction(1)
     samples: Fraction = DEVICE_LIMITS["samples"]
-    place: Fraction = DEVICE_LIMITS["place"]
 
     def __post_init__(self) -> None:
         for name in CURRENCIES:

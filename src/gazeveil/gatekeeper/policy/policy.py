@@ -16,7 +16,7 @@ from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gatekeeper.policy import text as policy_text
 from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
 from gazeveil.gatekeeper.policy.identity import LocalIdentity
-from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer, checked_name
+from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer, checked_app, checked_name
 
 #: The one version of policies there is.
 VERSION = 1
@@ -137,21 +137,21 @@ class Policy:
 
     @classmethod
     def load(cls, path: Path | str) -> Policy:
-        """A policy from a file whose name ends in .toml, .yaml or .yml.
+        """A policy from a TOML file.
 
         Raises
         ------
         ParameterError
             With the key that is wrong and what is allowed there.
         FormatError
-            For a file that is neither, or cannot be read.
+            For a file that is none, or cannot be read.
         """
         return load_text(Path(path))[1]
 
     @classmethod
-    def parse(cls, text: str, format: str = "toml") -> Policy:  # noqa: A002 - as all readers
-        """A policy from TOML or YAML text."""
-        return policy_of(policy_text.tree_of(text, format))
+    def parse(cls, text: str) -> Policy:
+        """A policy from TOML text."""
+        return policy_of(policy_text.tree_of(text))
 
     def text(self) -> str:
         """The policy as TOML, for all wearers; `Policy.parse(policy.text())` is equal to
@@ -177,21 +177,21 @@ class Policy:
 
 
 def policy_of(tree: object) -> Policy:
-    """A policy from tables as TOML, YAML or JSON give them."""
+    """A policy from tables as TOML or JSON give them."""
     return Policy(**policy_text.fields_of(tree))
 
 
 def load_text(path: Path) -> tuple[str, Policy]:
     """The text of a policy file, and what it says."""
-    text, syntax = policy_text.read(path)
+    text = policy_text.read(path)
     try:
-        return text, Policy.parse(text, syntax)
+        return text, Policy.parse(text)
     except ParameterError as error:
         raise FormatError(path, str(error).rstrip(".")) from None
 
 
 def _check_grants(where: str, apps: Mapping[str, Grant]) -> None:
     for app, grant in apps.items():
-        checked_name("Policy", "app", app)
+        checked_app("Policy", app)
         if not isinstance(grant, Grant):
             checks.refuse("Policy", f"{where}.{app}", "a Grant", grant)

@@ -36,14 +36,7 @@ from gazeveil.gatekeeper.policy.bounds import (
     value_words,
     within,
 )
-from gazeveil.gatekeeper.policy.families import (
-    COPIES,
-    PUBLIC,
-    copies,
-    family_of,
-    names_file,
-    problem,
-)
+from gazeveil.gatekeeper.policy.families import COPIES, PUBLIC, copies, names_file, problem
 from gazeveil.privacy import registry
 from gazeveil.registry import parse
 
@@ -67,9 +60,6 @@ CURRENCY_OF_DEFINITION: Mapping[str, str] = MappingProxyType(
         "none": "samples",
     }
 )
-
-#: Families whose promise is about another change than all others, and so is counted apart.
-OWN_CURRENCIES: Mapping[str, str] = MappingProxyType({"gaussian-place": "place"})
 
 #: An app writes the whole mechanism and is told its grant, and so would be told the path.
 _NO_FILES = "left out, because an app would be told where a file of the device lies"
@@ -154,18 +144,11 @@ class MechanismRule:
 
     def _check_choices(self, owner: str, parameter: str, bound: Bound) -> None:
         """Refuse a bound that lets nothing pass that an app may write."""
-        sign, edge = bound
-        public = _public(self.name, parameter)
-        if sign not in ("=", "in"):
-            if not _choices(self.name, parameter, bound):
-                allowed = f"a bound that lets one of {', '.join(map(value_words, public))} pass"
-                hint = "Or name the values one by one, as [4, 6]."
-                refuse(owner, parameter, allowed, bound_words(bound), hint)
-        elif self.name in OWN_CURRENCIES:
-            # All its streams have one walk and one noise, whose list is fixed.
-            for value in edge if sign == "in" else (edge,):
-                if not within(value, ("in", public)):
-                    refuse(owner, parameter, bound_words(("in", public)), value_words(value))
+        if bound[0] not in ("=", "in") and not _choices(self.name, parameter, bound):
+            public = ", ".join(map(value_words, _public(self.name, parameter)))
+            hint = "Or name the values one by one, as [4, 6]."
+            allowed = f"a bound that lets one of {public} pass"
+            refuse(owner, parameter, allowed, bound_words(bound), hint)
 
     def _check_losses(self, owner: str, bounds: Mapping[str, Bound]) -> None:
         """Refuse what no stream of this device does with lost samples: an app could not have it, or
@@ -301,7 +284,7 @@ def _judge_promise(rule: MechanismRule, text: str) -> Verdict:
     promised = claim.definition != "none"
     currency = "samples"
     if promised and claim.status == "proved":
-        currency = OWN_CURRENCIES.get(family_of(made), CURRENCY_OF_DEFINITION[claim.definition])
+        currency = CURRENCY_OF_DEFINITION[claim.definition]
     elif not rule.unproved:
         fault = f"has a promise that is {claim.status}" if promised else "makes no promise"
         return Verdict(

@@ -1,4 +1,4 @@
-"""Policies as files: TOML and YAML in, TOML out.
+"""Policies as TOML files.
 
 Every key is known or an error that names it and what is allowed in its place. An app's table may
 begin with `preset = "avatar"` and change single keys of it. Bounds of parameters are written as
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from gazeveil import checks
-from gazeveil.errors import FormatError, MissingExtraError, ParameterError
+from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gatekeeper.policy.bounds import Bound
 from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
 from gazeveil.gatekeeper.policy.identity import LocalIdentity
@@ -36,34 +36,27 @@ LONGEST = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TOP = ("version", "consent", "device", "apps", "wearers")
 _WEARER = ("consent", "apps")
-_DEVICE = ("epsilon", "rho", "samples", "place", "per", "r_deg")
+_DEVICE = ("epsilon", "rho", "samples", "per", "r_deg")
 _GRANT = ("preset", *(f.name for f in fields(Grant)), "expires")
 _RULE = tuple(f.name for f in fields(MechanismRule))
 
 
-def read(path: Path) -> tuple[str, str]:
-    """The text of a policy file, and its format."""
-    syntax = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}.get(path.suffix.lower())
-    if syntax is None:
-        raise FormatError(
-            path,
-            "a policy is a file that ends in .toml, .yaml or .yml",
-            "Give it one of those names.",
-        )
+def read(path: Path) -> str:
+    """The text of a policy file."""
+    if path.suffix.lower() != ".toml":
+        raise FormatError(path, "a policy is a file that ends in .toml", "Write it as TOML.")
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise FormatError(
             path, f"the policy cannot be read ({error.strerror or 'input or output failed'})"
         ) from None
     except UnicodeDecodeError:
         raise FormatError(path, "the policy is not UTF-8 text", "Save it as UTF-8.") from None
-    return text, syntax
 
 
-def tree_of(text: str, format: str) -> object:  # noqa: A002
-    """The tables of TOML or YAML text."""
-    checks.one_of("Policy.parse", "format", format, ("toml", "yaml"))
+def tree_of(text: str) -> object:
+    """The tables of TOML text."""
     if len(text) > LONGEST:
         raise ParameterError(
             f"A policy has at most {LONGEST} characters. Got {len(text)} instead.",
@@ -71,7 +64,7 @@ def tree_of(text: str, format: str) -> object:  # noqa: A002
             got=len(text),
         )
     try:
-        return tomllib.loads(text, parse_float=Decimal) if format == "toml" else _yaml(text)
+        return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise ParameterError(f"The policy is not TOML: {error}.", name="policy", got=None) from None
     except RecursionError:
@@ -80,58 +73,8 @@ def tree_of(text: str, format: str) -> object:  # noqa: A002
         ) from None
 
 
-def _yaml(text: str) -> object:
-    try:
-        import yaml
-    except ImportError:
-        raise MissingExtraError("yaml", "service") from None
-
-    class Loader(yaml.SafeLoader):
-        """Safe, without anchors (one line can stand for a million), and without keys given twice
-        (the last would win unseen).
-        """
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                raise ParameterError(
-                    "The policy uses a YAML alias. Write the value out.", name="policy", got=None
-                )
-            return super().compose_node(parent, index)
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-            for key in keys:
-                if not isinstance(key, str):
-                    raise ParameterError(
-                        f"The keys of a policy are words. Got {key!r} instead.",
-                        name="policy",
-                        got=key,
-                    )
-                if keys.count(key) > 1:
-                    raise ParameterError(
-                        f"The policy has the key '{key}' twice in one table. Keep one.",
-                        name=key,
-                        got=None,
-                    )
-            return super().construct_mapping(node, deep=deep)
-
-    loader = Loader(text)
-    try:
-        return loader.get_single_data()
-    except yaml.YAMLError as error:
-        raise ParameterError(
-            f"The policy is not YAML: {' '.join(str(error).split())}.", name="policy", got=None
-        ) from None
-    except (ValueError, OverflowError) as error:
-        raise ParameterError(
-            f"The policy holds a value that YAML cannot read: {error}.", name="policy", got=None
-        ) from None
-    finally:
-        loader.dispose()
-
-
 def fields_of(tree: object) -> dict[str, Any]:
-    """The arguments of a Policy, from tables as TOML, YAML or JSON give them."""
+    """The arguments of a Policy, from tables as TOML or JSON give them."""
     top = _table("policy", {} if tree is None else tree, _TOP)
     wearers = top.get("wearers", {})
     if not isinstance(wearers, Mapping):

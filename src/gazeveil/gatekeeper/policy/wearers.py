@@ -30,6 +30,11 @@ OWNER = "owner"
 #: What subscribers are told when the device is put on by somebody else.
 CHANGED = "Another person wears the device now. Ask again."
 
+#: How names look, in words.
+NAMES = "1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit"
+
+_MEANING = frozenset({"app", "device", "gazeveil", OWNER, "tracker", "wearer"})
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
@@ -57,14 +62,18 @@ class Wearer:
 def checked_name(owner: str, parameter: str, name: object) -> str:
     """The name of a wearer or an app, or a ParameterError that says how names look."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        checks.refuse(
-            owner,
-            parameter,
-            "1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or"
-            " digit",
-            name,
-        )
+        checks.refuse(owner, parameter, NAMES, name)
     return name
+
+
+def checked_app(owner: str, name: object) -> str:
+    """The name of an app, which must not read like a part of the device where a wearer or an audit
+    log sees it.
+    """
+    if checked_name(owner, "app", name).lower() in _MEANING:
+        allowed = f"none of {', '.join(sorted(_MEANING))}, which mean something here"
+        checks.refuse(owner, "app", allowed, name)
+    return str(name)
 
 
 def account_of(app: str, wearer: str | None = OWNER) -> str:

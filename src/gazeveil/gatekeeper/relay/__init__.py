@@ -21,7 +21,6 @@ __all__ = ["Protector", "Sink", "open_sink", "relay", "sinks"]
 #: Word before the colon -> (module, class, packages it needs, how it is written).
 _SINKS: dict[str, tuple[str, str, str, str]] = {
     "pupil": ("zmq", "PupilSink", "zmq msgpack", "pupil://host:port"),
-    "neon": ("neon", "NeonSink", "websockets", "neon://host:port"),
     "websocket": ("websocket", "WebSocketSink", "websockets", "websocket://host:port"),
     "lsl": ("lsl", "LSLSink", "", "lsl:NAME"),
 }

@@ -19,7 +19,7 @@ from gazeveil.gatekeeper.policy.wearers import account_of
 from gazeveil.gatekeeper.service.access_requests import AccessRequests
 from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from gazeveil.gatekeeper.service.settings import Settings
-from gazeveil.gatekeeper.service.time_left import Price, Prices, seconds_left, words, words_of_days
+from gazeveil.gatekeeper.service.time_left import Price, Prices, seconds_left, words
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.guarantee import Guarantee
 
@@ -164,11 +164,7 @@ class ServiceQueries:
                     "reserved": str(reserved),
                     "remaining": str(left),
                     "seconds_left": seconds,
-                    "words": (
-                        words_of_days(left, price, per)
-                        if price is not None and price.of_a_day
-                        else words(left, seconds, per, counts)
-                    ),
+                    "words": words(left, seconds, per, counts),
                 }
             )
         return rows

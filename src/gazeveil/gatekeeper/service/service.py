@@ -73,6 +73,8 @@ class Service(Decisions):
         self.metrics = Metrics()
         self.broadcaster = Broadcaster()
         self.stopping = False
+        #: Whether what is compiled on first use is still being compiled.
+        self.warming = False
         self.areas: dict[tuple[str, int], RegisteredArea] = {}
         self.owner_connections: dict[Connection, str] = {}
         self._shown = (0, 0, 0)
@@ -112,7 +114,7 @@ class Service(Decisions):
         for app in self.revocations.tokens_of():
             self.tokens.forget(app)  # taken away before a crash, and perhaps not written
         self.take_owner_token()
-        self.sessions = Sessions(self.ledger, end_all=settings.owner_sessions_end_at_restart)
+        self.sessions = Sessions()
         source = settings if self.tracker is None else self.tracker
         self.keeper = Gatekeeper(
             policy,
@@ -122,7 +124,6 @@ class Service(Decisions):
             level=settings.level,
             device=settings.device,
             audit=self.audit,
-            folder=settings.home,
         )
         # A replay that is quicker than time has no age.
         late_ms = settings.late_ms if getattr(self.tracker, "speed", 1.0) == 1.0 else 0.0
@@ -161,6 +162,8 @@ class Service(Decisions):
         """
         if self.stopping:
             return "The service is stopping."
+        if self.warming:
+            return "The service is starting: it compiles what it needs, a minute the first time."
         if self.database_up:
             refused = self.tracker_input.trouble
             return refused if refused and not self.tracker_input.connected else None
@@ -217,7 +220,6 @@ class Service(Decisions):
         """Read how all accounts stand, and see that the database would take a write."""
         self.balances = self.ledger.balances(self.ledger.now_ns(), ASK_PATIENCE_S)
         self.keeper.record_ends()
-        self.sessions.ends.write()
         self.tokens.ends.write()
 
     @property
@@ -265,20 +267,6 @@ class Service(Decisions):
         another.
         """
         return None if self.tracker is not None else self.settings.home / "tracker-token"
-
-    def keep_tracker_token(self, anew: bool = False) -> None:
-        """See that the tracker's token lies in its file; it is made anew only where it is not valid
-        any more, or where that is asked for.
-        """
-        path = self.tracker_token_path
-        if path is None:
-            return
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            token = path.read_text(encoding="utf-8").strip()
-            holder = self.tokens.check(token, self.ledger.now_ns())
-            if not anew and holder is not None and holder.role == "tracker":
-                return
-        self.new_tracker_token()
 
     def new_tracker_token(self) -> str:
         """A new token for the tracker, in its file too; the last one stops working and its
@@ -331,8 +319,6 @@ class Service(Decisions):
         """
         there = self.sessions.end(number)
         self.hang_up_owner(number, reason)
-        if self.database_up:
-            self.sessions.ends.write()
         return there
 
     def hang_up_owner(self, credential: str, reason: str) -> None:

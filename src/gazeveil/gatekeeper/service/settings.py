@@ -80,7 +80,7 @@ class Settings(BaseSettings):
     service may read it.
     """
     policy: Path | None = None
-    """Policy file, TOML or YAML, that the owner's choices are written to; without one,
+    """Policy file (TOML) that the owner's choices are written to; without one,
     `policy.toml` under the home folder.
     """
     tracker: str = Field("simulated", min_length=1)
@@ -163,10 +163,6 @@ class Settings(BaseSettings):
     """
     owner_hours: float = Field(12.0, gt=0, le=24 * 365)
     """Hours that an owner's session in the browser lasts."""
-    owner_sessions_end_at_restart: bool = False
-    """Whether a restart signs the owner's browsers out. Off: an open page must be able to switch
-    sharing off after a restart.
-    """
     new_link_ends_sessions: bool = True
     """Whether signing in with a new owner link signs the owner's other browsers out."""
     token_days: float = Field(365.0, gt=0, le=3650)

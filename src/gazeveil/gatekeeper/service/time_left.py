@@ -11,14 +11,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from gazeveil.gatekeeper.core.device_state import DeviceState
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.rules import weakest
-from gazeveil.gatekeeper.streams.place import PlaceStream
 from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
 from gazeveil.gatekeeper.streams.shared import SharedStream
 
@@ -43,25 +42,20 @@ class Price:
     Parameters
     ----------
     per_second : Fraction
-        Of a stream that goes on; 0 for what is paid for once.
+        Of a stream that goes on.
     least : Fraction
-        What must be there for anything to be given: a lease; nothing where the day is paid for.
-    of_a_day : bool
-        Whether a day is paid for once, however long it is used.
+        What must be there for anything to be given: a lease.
     """
 
     per_second: Fraction
     least: Fraction
-    of_a_day: bool = False
 
     def __add__(self, other: Price) -> Price:
-        return Price(self.per_second + other.per_second, self.least + other.least, self.of_a_day)
+        return Price(self.per_second + other.per_second, self.least + other.least)
 
     @classmethod
     def of(cls, shared: SharedStream, lease: Fraction) -> Price:
         """Of a stream whose lease costs so much."""
-        if isinstance(shared, PlaceStream):
-            return cls(Fraction(0), lease, True)
         return cls(lease * Fraction(shared.rate_hz) / shared.lease, lease)
 
     def dearer(self, other: Price | None) -> Price:
@@ -87,7 +81,7 @@ class Prices:
         dearest it may open.
         """
         grant = self._state.policy.apps.get(app)
-        return {**(self._dearest(grant, app) if grant is not None else {}), **self._open(app)}
+        return {**(self._dearest(grant) if grant is not None else {}), **self._open(app)}
 
     def of_device(self) -> dict[str, Price]:
         """By currency, what a second of all open streams costs the device, or else of the dearest
@@ -95,7 +89,7 @@ class Prices:
         """
         prices: dict[str, Price] = {}
         for grant in self._state.policy.apps.values():
-            for currency, price in self._dearest(grant, None).items():
+            for currency, price in self._dearest(grant).items():
                 prices[currency] = price.dearer(prices.get(currency))
         return {**prices, **self._open(None)}
 
@@ -107,8 +101,7 @@ class Prices:
             for shared in self._state.pool.active:
                 payers = (s for s in shared.subscribers if app is None or (s.app == app and s.pays))
                 if views := [subscriber.view for subscriber in payers]:
-                    day = isinstance(shared, PlaceStream)
-                    price = Price.of(shared, Fraction(0) if day else shared.cost(views))
+                    price = Price.of(shared, shared.cost(views))
                     known = prices.get(shared.currency)
                     prices[shared.currency] = price if known is None else known + price
             self._last[app] = prices.copy()
@@ -128,15 +121,13 @@ class Prices:
             if free:
                 self._state.lock.release()
 
-    def _dearest(self, grant: Grant, app: str | None) -> dict[str, Price]:
+    def _dearest(self, grant: Grant) -> dict[str, Price]:
         prices: dict[str, Price] = {}
         for rule in () if grant.revoked else grant.mechanisms:
             priced = self._price(weakest(rule), grant.most_hz)
             if priced is None:
                 continue
             currency, price = priced
-            if price.of_a_day and self._state.pool.is_paid(mechanism_of(weakest(rule)), app):
-                price = replace(price, least=Fraction(0))
             prices[currency] = price.dearer(prices.get(currency))
         return prices
 
@@ -171,17 +162,6 @@ def seconds_left(remaining: Fraction | None, price: Price | None) -> int | None:
     if remaining is None or price is None or not price.per_second:
         return None
     return int(remaining / price.per_second) if remaining >= price.least else 0
-
-
-def words_of_days(remaining: Fraction, price: Price, per: str) -> str:
-    """What is left of a budget that days are paid from, for people.
-
-    Examples
-    --------
-    >>> words_of_days(Fraction(1, 4), Price(Fraction(0), Fraction(1, 2), True), "day")
-    'used up for today'
-    """
-    return "enough for all of today" if remaining >= price.least else _USED_UP[per]
 
 
 def words(

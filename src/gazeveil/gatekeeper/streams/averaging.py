@@ -1,10 +1,8 @@
 """What averaging gives: how far off the best estimate is of where resting eyes are, by the law of a
 mechanism's noise.
 
-Noise that is drawn anew falls with the square root of how often it is drawn. Noise that stays for a
-day is drawn once for each cell; where four cells meet a look may be in any of them, so up to four
-draws are had in a day. For an angle with Gaussian noise of s along x and y the median error is 1.18
-s.
+Noise that is drawn anew falls with the square root of how often it is drawn. For an angle with
+Gaussian noise of s along x and y the median error is 1.18 s.
 """
 
 from __future__ import annotations
@@ -14,8 +12,6 @@ from typing import Any
 
 from gazeveil.privacy.stream.chain import Chain
 from gazeveil.privacy.stream.gaussian import Gaussian
-from gazeveil.privacy.stream.gaussian_fixation import GaussianFixation
-from gazeveil.privacy.stream.place.mechanism import GaussianPlace
 
 LONG_S = 10.0
 
@@ -48,15 +44,6 @@ def steady_error_deg(mechanism: Any, rate_hz: float, seconds: float = LONG_S) ->
         return steady_error_deg(first, rate_hz / every, seconds)
     if isinstance(mechanism, Gaussian):
         return _MEDIAN * float(mechanism.sigma_deg) / math.sqrt(max(1.0, rate_hz * seconds))
-    if isinstance(mechanism, GaussianFixation):
-        return (
-            _MEDIAN * float(mechanism.sigma_deg) / math.sqrt(max(1.0, seconds / mechanism.slot_s))
-        )
-    if isinstance(mechanism, GaussianPlace):
-        # The noise of the cell, and where in it gaze is.
-        return _MEDIAN * math.hypot(
-            float(mechanism.sigma_deg), float(mechanism.cell_deg) / math.sqrt(12)
-        )
     return None
 
 
@@ -75,13 +62,6 @@ def averaging_words(mechanism: Any, rate_hz: float) -> str:
         return (
             "Averaging this stream alone: who watches resting eyes for long takes its noise away."
         )
-    if isinstance(mechanism, GaussianPlace):
-        worst = _MEDIAN * float(mechanism.sigma_deg) / 2
-        finding = (
-            f"one look at rest is found to about {error:.2g} degrees however long it lasts, and"
-            f" many looks of a day to {worst:.2g} where four cells meet"
-        )
-        return f"Averaging this stream alone: {finding}."
     return (
         "Averaging this stream alone: who watches resting eyes for ten seconds finds them to about"
         f" {error:.1g} degrees."

@@ -12,32 +12,24 @@ the new shared stream begins with a lease of its own, while the rest of the old 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
 
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.policy.families import family_of, problem, view_of
 from gazeveil.gatekeeper.policy.wearers import CHANGED
 from gazeveil.gatekeeper.streams.billing import Billing
-from gazeveil.gatekeeper.streams.day_keys import DayKey
 from gazeveil.gatekeeper.streams.graded import GradedStream
-from gazeveil.gatekeeper.streams.place import PlaceStream
 from gazeveil.gatekeeper.streams.session_clock import SessionClock
 from gazeveil.gatekeeper.streams.shared import SharedStream, StreamView, Subscriber
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy import registry
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-from gazeveil.privacy.stream.place.mechanism import GaussianPlace
 from gazeveil.privacy.stream.stage import Samples
 
 #: Where all Gaussian streams are; no mechanism's text is like it.
 _GRADED = ("gaussian, graded", 1)
-
-#: Where all streams of noisy places are.
-_PLACES = ("gaussian-place, all sigmas", 1)
 
 
 def mechanism_of(text: str) -> StreamMechanism:
@@ -74,7 +66,7 @@ def _key_of(mechanism: StreamMechanism, every: int) -> tuple[str, int]:
     """What tells the shared stream of a mechanism apart from others."""
     if view_of(mechanism) is not None:
         return _GRADED
-    return _PLACES if isinstance(mechanism, GaussianPlace) else (str(mechanism), every)
+    return str(mechanism), every
 
 
 class StreamPool:
@@ -92,21 +84,13 @@ class StreamPool:
         How far samples move in the change that all leases are charged for, in degrees.
     seed : int, optional
         A test stream.
-    key_now : callable
-        The key of the day, for noisy places.
     """
 
     def __init__(
-        self,
-        rate_hz: float,
-        space: Space,
-        billing: Billing,
-        r_deg: Fraction,
-        seed: int | None,
-        key_now: Callable[[], DayKey],
+        self, rate_hz: float, space: Space, billing: Billing, r_deg: Fraction, seed: int | None
     ) -> None:
         self.rate_hz, self.space, self.billing = rate_hz, space, billing
-        self._r_deg, self._seed, self._key_now = r_deg, seed, key_now
+        self._r_deg, self._seed = r_deg, seed
         self._streams: dict[tuple[str, int], SharedStream] = {}
         self._subscribers: dict[Subscription, tuple[SharedStream, Subscriber]] = {}
         self._reserved: list[SharedStream] = []
@@ -171,17 +155,6 @@ class StreamPool:
         shared = self._made_for(_key_of(mechanism, every), mechanism, quoted=True)
         return shared, shared.view_of(mechanism, every // shared.every)
 
-    def is_paid(self, mechanism: StreamMechanism, app: str | None) -> bool:
-        """Whether an app, or for None the device, has paid for today's noisy places at a sigma, as
-        far as is known without the ledger.
-        """
-        shared = self._streams.get(_PLACES)
-        return (
-            isinstance(shared, PlaceStream)
-            and isinstance(mechanism, GaussianPlace)
-            and not shared.owes(app, Fraction(mechanism.sigma_deg))
-        )
-
     def _made_for(
         self, key: tuple[str, int], mechanism: StreamMechanism, quoted: bool = False
     ) -> SharedStream:
@@ -189,18 +162,14 @@ class StreamPool:
         seed = None if self._seed is None else self._seed + 7919 * self._made
         self._made += not quoted
         try:
-            shared = self._kind(key)(
+            made = GradedStream if key == _GRADED else SharedStream
+            shared = made(
                 mechanism, self.rate_hz, key[1], self.space, self.billing, self._r_deg, seed
             )
         except ParameterError as error:
             raise Denied("parameter", " ".join(str(error).split())[:300]) from None
         shared.key = key
         return shared
-
-    def _kind(self, key: tuple[str, int]) -> Callable[..., SharedStream]:
-        if key == _PLACES:
-            return partial(PlaceStream, self._key_now)
-        return GradedStream if key == _GRADED else SharedStream
 
     def subscribe(self, shared: SharedStream, subscriber: Subscriber, paid: Fraction) -> None:
         """Add a subscriber that is paid for, with what the device paid for it.

@@ -24,8 +24,7 @@ class RecordingsMap(PrivacyMap):
     """Recordings that were protected one by one, each with noise of its own.
 
     A sample, a window and a recording lie in one recording, nobody knows in which: the worst of
-    them counts. A person is all their recordings: those add up, and the worst person counts. A
-    place has one noise in all recordings of a person, so it counts once in each space.
+    them counts. A person is all their recordings: those add up, and the worst person counts.
 
     Parameters
     ----------
@@ -92,21 +91,12 @@ class RecordingsMap(PrivacyMap):
             return worst(self._person(change, person) for person in self.people).grouped(
                 change.count
             )
-        if change.unit == "place":
-            return worst(self._places(change, person) for person in self.people)
         return self.streams[0].loss(change)
 
     def _person(self, change: Change, person: tuple[tuple[int, int | None], ...]) -> Loss:
         return reduce(
             add, (self.streams[stream].whole(change, _known(samples)) for stream, samples in person)
         )
-
-    def _places(self, change: Change, person: tuple[tuple[int, int | None], ...]) -> Loss:
-        """Recordings of a person in one space share the noise of a place; another space has other
-        cells, whose noise is its own.
-        """
-        spaces = {self.streams[stream].space: self.streams[stream] for stream, _ in person}
-        return reduce(add, (stream.loss(change) for stream in spaces.values()))
 
 
 def _known(samples: int | None) -> int:

@@ -18,9 +18,8 @@ from fractions import Fraction
 from gazeveil import checks
 from gazeveil.privacy.rational import Number, exact, format_exact
 
-#: Units of privacy from the smallest to the largest. A place is part of everything of one person,
-#: and of no recording.
-UNITS = ("sample", "event", "window", "place", "chunk", "recording-feature", "recording", "user")
+#: Units of privacy from the smallest to the largest.
+UNITS = ("sample", "event", "window", "chunk", "recording-feature", "recording", "user")
 
 #: How a move is measured: by the space's own distance (along a great circle on a sphere, in the
 #: plane of the two angles on a screen), or by the coordinates x and y as numbers (x going round on
@@ -28,10 +27,7 @@ UNITS = ("sample", "event", "window", "place", "chunk", "recording-feature", "re
 METRICS = ("space", "coordinates")
 
 #: Units that a change of gaze can have.
-GAZE_UNITS = ("sample", "window", "place", "recording", "user")
-
-#: Side of the cells that places are told by, in degrees, where nothing else is said.
-CELL_DEG = 5
+GAZE_UNITS = ("sample", "window", "recording", "user")
 
 
 @dataclass(frozen=True)
@@ -57,9 +53,6 @@ class Change:
     start_deg : Fraction, optional
         Of a window on the public grid of windows: all of it is replaced, and only its first place
         moves by at most this many degrees.
-    cell_deg : Fraction, optional
-        Of a place: the side of the public cells. A cell of one size is no cell of another, so
-        promises about cells of two sizes never add up.
 
     Examples
     --------
@@ -78,7 +71,6 @@ class Change:
     move_deg: Fraction | None = None
     metric: str = "space"
     start_deg: Fraction | None = None
-    cell_deg: Fraction | None = None
 
     def __post_init__(self) -> None:
         checks.one_of("Change", "unit", self.unit, UNITS)
@@ -104,11 +96,7 @@ class Change:
         for name in ("samples", "rows"):
             if getattr(self, name) is not None:
                 checks.count("Change", name, getattr(self, name))
-        if (self.unit == "place") != (self.cell_deg is not None):
-            checks.refuse(
-                "Change", "cell_deg", "given for a place, and for nothing else", self.cell_deg
-            )
-        for name in ("move_deg", "start_deg", "seconds", "cell_deg"):
+        for name in ("move_deg", "start_deg", "seconds"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, exact("Change", name, getattr(self, name), least=0))
         if self.unit not in GAZE_UNITS and self.move_deg is not None:
@@ -162,37 +150,6 @@ class Change:
         return cls("user", count, move_deg=_degrees(move_deg), metric=metric)
 
     @classmethod
-    def place(
-        cls,
-        move_deg: Number | None = None,
-        count: int = 1,
-        cell_deg: Number = CELL_DEG,
-        metric: str = "coordinates",
-    ) -> Change:
-        """All gaze of one person in one public cell goes to another cell that is not looked at
-        otherwise.
-
-        Parameters
-        ----------
-        move_deg : number, optional
-            How far apart the centres of the two cells are at most; None is anywhere.
-        count : int
-            Either so many such steps one after the other, or so many cells at once whose gaze goes
-            to as many others.
-        cell_deg : number
-            Side of the cells.
-        metric : str
-            One of :data:`METRICS`.
-        """
-        return cls(
-            "place",
-            count,
-            move_deg=_degrees(move_deg),
-            metric=metric,
-            cell_deg=exact("Change", "cell_deg", cell_deg, above=0),
-        )
-
-    @classmethod
     def event(cls) -> Change:
         """One event is there or is not."""
         return cls("event")
@@ -219,21 +176,6 @@ class Change:
             return (
                 f"{self._many}the gaze of one window of {_length(self)} of one recording on the"
                 f" public grid of windows is replaced by {where}"
-            )
-        if self.unit == "place":
-            cell = f"one public cell of {degrees(self.cell_deg or Fraction(0))}"
-            far = (
-                "any other"
-                if self.move_deg is None
-                else (
-                    f"another whose centre is at most {degrees(self.move_deg)}{self._along(spaces)}"
-                    " away"
-                )
-            )
-            instead = f"counts to {far} instead, which is not looked at otherwise"
-            return (
-                f"{self._many}all gaze of one person that counts to {cell} {instead}, times and"
-                " losses being the same"
             )
         moved = (
             "replaced by any other"

@@ -146,7 +146,6 @@ def _change(unit: str, numbers: Mapping[str, Fraction], rate_hz: object) -> str:
         return f"{verb} any {long} of a recording{far}"
     return {
         "sample": f"{verb} one gaze sample{far}",
-        "place": f"{verb} one place that a participant looked at{far}",
         "event": "Adding or removing one event",
         "chunk": "Replacing one stretch of one feature of a recording",
         "recording-feature": "Replacing one feature of one recording",

@@ -26,12 +26,7 @@ LARGER = {
     "chunk": "recording-feature",
     "recording-feature": "recording",
     "recording": "user",
-    "place": "user",
 }
-
-# A person is more than the places looked at: which looks share a place is no place. So nothing is
-# lifted from places, nor to them.
-_NESTED = tuple(unit for unit in UNITS if unit != "place")
 
 
 class PrivacyMap(ABC):
@@ -101,7 +96,7 @@ class UnitMap(PrivacyMap):
     @classmethod
     def of(cls, unit: str, loss: Loss, rows: int | None = None, presence: bool = False) -> UnitMap:
         """The loss of one unit, proved; of parts of it, the same bound holds."""
-        checks.one_of("UnitMap", "unit", unit, _NESTED)
+        checks.one_of("UnitMap", "unit", unit, UNITS)
         return cls(((unit, loss),), rows, presence)
 
     def lift(self, unit: str, parts: int | None) -> UnitMap:
@@ -120,7 +115,7 @@ class UnitMap(PrivacyMap):
                 " of them there are at most."
             )
         checks.count("UnitMap.lift", "parts", parts)
-        if UNITS.index(checks.one_of("UnitMap.lift", "unit", unit, _NESTED)) <= UNITS.index(below):
+        if UNITS.index(checks.one_of("UnitMap.lift", "unit", unit, UNITS)) <= UNITS.index(below):
             checks.refuse("UnitMap.lift", "unit", f"larger than {below}", unit)
         lifted = Loss(
             loss.measure, loss.amount * parts, loss.delta * parts, loss.delta_num

@@ -30,7 +30,6 @@ UNIT_PHRASES = {
     "sample": "one gaze sample",
     "event": "one event",
     "window": "one window of a stream",
-    "place": "one place that is looked at",
     "chunk": "one chunk of one feature of one recording",
     "recording-feature": "one feature of one recording",
     "recording": "one recording",
@@ -201,9 +200,7 @@ def _tail(g: Guarantee) -> str:
             + "; ".join(f"{phrase}: {amounts(loss)}" for phrase, _, loss in others)
             + "."
         )
-    if g.unit == "place":
-        text += " It bounds no other change of gaze: which samples share a cell is told exactly."
-    elif (
+    if (
         g.losses is not None
         and g.unit != "user"
         and not any(change.unit == "user" for _, change, _ in others)

@@ -246,13 +246,6 @@ class Chain(StreamMechanism):
             return replace(
                 mine, mechanism=self.title, reason=f"{mine.reason}; what follows is post-processing"
             )
-        if mine.unit == "place":
-            names = ", ".join(e.name for e in before)
-            return no_promise(
-                self.title,
-                "a later stage promises something about the cells it is given, and which cells"
-                f" {names} makes of gaze is not bounded",
-            )
         if any(stage.propagate_move(1, Fraction(1)) is None for stage in before):
             names = ", ".join(e.name for e in before)
             why = (

@@ -1,4 +1,4 @@
-"""`temporal`, `spatial` and `spatial-equal-area`: fewer samples, or fewer places.
+"""`temporal` and `spatial`: fewer samples, or fewer places.
 
 David-John et al. (IEEE TVCG 2021). They add no noise, so none of them promises anything: they
 are obfuscation, to be judged by attacks.
@@ -11,14 +11,10 @@ are obfuscation, to be judged by attacks.
   last cell of a row or column may be short. The paper's table of variables has dx = 360 / N and dy
   = 180 / M (`steps="table"`), its prose dx = 180 / M and dy = 360 / N (`steps="prose"`).
   `published` gives the cell's corner, `corrected` its centre, which is right on average.
-* `spatial-equal-area`: cells near the poles of an equirectangular grid are slivers. Here each row
-  has as many columns as keep cells about square, and the rows' edges are moved so that every cell
-  has the same area exactly. On a screen cells are equal in millimetres.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -272,111 +268,3 @@ def _snap(values: Floats, step: float, low: float, high: float, centre: bool) ->
             k = _cell(values[s, i], step)
             corner = max(k * step, low) if not np.isnan(k) else np.nan
             values[s, i] = 0.5 * (corner + min((k + 1.0) * step, high)) if centre else corner
-
-
-@dataclass(frozen=True)
-class SpatialEqualArea(StreamMechanism):
-    """Places on a grid whose cells all have the same area.
-
-    Parameters
-    ----------
-    L : int
-        As in `spatial`: cells at the equator are about as large as those of the same L there.
-    """
-
-    name: ClassVar[str] = "spatial-equal-area"
-    label: ClassVar[str] = "equal-area downsampling"
-    summary: ClassVar[str] = "Rounds positions to cells of equal area."
-    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
-    kind: ClassVar[str] = "stream"
-    paper: ClassVar[str] = "After David-John et al. 2021, with cells of equal area"
-    fills: ClassVar[str] = "recorded"
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CLAIMS["corrected"]})
-
-    L: int
-
-    def check(self) -> None:
-        """A whole number."""
-        self.store("L", checks.count(self.name, "L", self.L))
-        if self.L > _MOST_L:
-            checks.refuse(self.name, "L", f"at most {_MOST_L}", self.L)
-
-    def promise(self, rate_hz: float, space: Space) -> Guarantee:
-        """None."""
-        return no_promise(
-            self.title,
-            "rounding is not random: the cell of every sample is told",
-            ("the cell of every sample, and when it changes",),
-        )
-
-    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
-        """Edges of the rows and columns in each."""
-        if isinstance(space, Sphere):
-            made: Stage = _EqualArea(*equal_area_rows(self.L))
-        else:
-            made = _EqualMillimetres(
-                math.tan(math.radians(self.L * 360 / 3840)),
-                math.tan(math.radians(self.L * 180 / 2160)),
-            )
-        return self.filled(made, rate_hz, space, streams, bits)
-
-
-def equal_area_rows(cell_px: int) -> tuple[Floats, Ints]:
-    """Rows of a sphere cut into cells of equal area.
-
-    Returns
-    -------
-    edges_deg : array of float64, shape (rows + 1,)
-        Where rows begin and end, from 0 at the zenith to 180.
-    columns : array of int64, shape (rows,)
-        Cells in each row. The cap between the zenith and an edge y has the share (1 - cos y) / 2 of
-        the sphere, which must be the share of the cells above that edge.
-    """
-    across, down = 360 * cell_px / 3840, 180 * cell_px / 2160
-    rows = max(1, math.ceil(180 / down))
-    middle = (np.arange(rows) + 0.5) * math.pi / rows
-    columns = np.maximum(1, np.rint(360 / across * np.sin(middle))).astype(np.int64)
-    above = np.concatenate(([0], np.cumsum(columns))) / columns.sum()
-    return np.degrees(np.arccos(1 - 2 * above)), columns
-
-
-class _EqualArea(Stage):
-    def __init__(self, edges_deg: Floats, columns: Ints) -> None:
-        self.edges_deg, self.columns = edges_deg, columns
-
-    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
-        _equal_area(x_deg, y_deg, valid, self.edges_deg, self.columns)
-        return t_ns, x_deg, y_deg, valid
-
-
-@compiled
-def _equal_area(x: Floats, y: Floats, valid: Bools, edges: Floats, columns: Ints) -> None:
-    rows = len(columns)
-    for s in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            if not valid[s, i]:
-                continue
-            row = min(max(np.searchsorted(edges, y[s, i], side="right") - 1, 0), rows - 1)
-            width = 360.0 / columns[row]
-            column = min(np.floor(x[s, i] / width), columns[row] - 1.0)
-            x[s, i] = (column + 0.5) * width
-            y[s, i] = 0.5 * (edges[row] + edges[row + 1])
-
-
-class _EqualMillimetres(Stage):
-    def __init__(self, across: float, down: float) -> None:
-        self.across, self.down = across, down
-
-    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
-        _snap_tangent(x_deg, self.across)
-        _snap_tangent(y_deg, self.down)
-        return t_ns, x_deg, y_deg, valid
-
-
-@compiled
-def _snap_tangent(values: Floats, step: float) -> None:
-    """Centre of the cell in units of the eye's distance; NaN stays NaN."""
-    for s in range(values.shape[0]):
-        for i in range(values.shape[1]):
-            k = np.floor(np.tan(np.radians(values[s, i])) / step)
-            values[s, i] = np.degrees(np.arctan((k + 0.5) * step))

@@ -7,9 +7,10 @@ page's own storage, which is kept apart by scheme, host and port, and is sent as
 away (sharing off, revoke, sign out) the secret is enough, so that a server on another port that
 overwrites the cookie cannot keep the owner from it.
 
-The database keeps hashes of both halves. This process holds the live sessions in memory and decides
-by them, so that the owner can take away while the database does not answer; an end that could not
-be written is written later (:attr:`Sessions.ends`).
+Sessions are in the memory of this process alone, as hashes of both halves: the owner can take away
+while the database does not answer, and a restart ends all of them. While the service is stopped
+another program may take its port, and an open page shows it both halves; they open nothing
+afterwards.
 """
 
 from __future__ import annotations
@@ -18,17 +19,9 @@ import hmac
 import re
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
-
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
-from gazeveil.gatekeeper.ledger.database import Database
-from gazeveil.gatekeeper.ledger.ledger import Ledger
-from gazeveil.gatekeeper.ledger.tables import OWNER_SESSIONS
-from gazeveil.gatekeeper.service.credentials.unwritten_ends import UnwrittenEnds, ending
 
 #: Sessions that may be open at once; then the oldest ends.
 MOST = 32
@@ -109,60 +102,29 @@ class NewSession:
 
 
 class Sessions:
-    """The owner's sessions; safe to use from several threads. The ledger's database keeps the
-    hashes; `end_all` ends those of earlier runs first.
+    """The owner's sessions; safe to use from several threads.
 
     Examples
     --------
-    >>> with Ledger.open("sqlite://") as ledger:
-    ...     sessions = Sessions(ledger)
-    ...     begun = sessions.begin("Firefox on Linux", begun_ns=0, expires_ns=10)
-    ...     print(sessions.check(begun.secret, [begun.cookie], 9) is begun.session)
-    ...     print(sessions.check(begun.secret, [], 9), sessions.check(begun.cookie, None, 9))
-    ...     print(sessions.check(begun.secret, None, 9) is begun.session)
+    >>> sessions = Sessions()
+    >>> begun = sessions.begin("Firefox on Linux", begun_ns=0, expires_ns=10)
+    >>> sessions.check(begun.secret, [begun.cookie], 9) is begun.session
     True
-    None None
+    >>> sessions.check(begun.secret, [], 9), sessions.check(begun.cookie, None, 9)
+    (None, None)
+    >>> sessions.check(begun.secret, None, 9) is begun.session
     True
     """
 
-    def __init__(self, ledger: Ledger, end_all: bool = False) -> None:
-        self._database: Database = ledger.database
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._live: dict[str, OwnerSession] = {}
         self._used_ns: dict[str, int] = {}
-        #: Ends that the database does not have yet.
-        self.ends = UnwrittenEnds(self._database, OWNER_SESSIONS)
-        now = ledger.now_ns()
-        if end_all:
-            self._database.write(lambda connection: connection.execute(ending(OWNER_SESSIONS, now)))
-        live = (
-            sa.select(OWNER_SESSIONS)
-            .where(OWNER_SESSIONS.c.ended_ns.is_(None), OWNER_SESSIONS.c.expires_ns > now)
-            .order_by(OWNER_SESSIONS.c.begun_ns)
-        )
-        for row in self._database.rows(live):
-            self._live[row.id] = OwnerSession(
-                row.id,
-                row.browser,
-                row.begun_ns,
-                row.expires_ns,
-                bytes(row.secret_hash),
-                bytes(row.cookie_hash),
-            )
 
     def begin(self, browser: str, begun_ns: int, expires_ns: int) -> NewSession:
-        """A new session; on the disk when this returns."""
+        """A new session."""
         number, secret, cookie = token_hex(8), token_urlsafe(32), token_urlsafe(32)
         made = OwnerSession(number, browser, begun_ns, expires_ns, _hash(secret), _hash(cookie))
-        row = asdict(made)
-        same = sa.select(OWNER_SESSIONS.c.id).where(OWNER_SESSIONS.c.id == number)
-
-        def work(connection: Connection) -> None:
-            # Tried again after the answer to a commit was lost, it is there already.
-            if connection.execute(same).first() is None:
-                connection.execute(sa.insert(OWNER_SESSIONS).values(**row, ended_ns=None))
-
-        self._database.write(work)
         with self._lock:
             self._live[number] = made
             self._used_ns[number] = begun_ns
@@ -205,7 +167,7 @@ class Sessions:
         self._used_ns[session.id] = now_ns
 
     def used_ns(self, session: OwnerSession) -> int | None:
-        """When a session was used last; None where that was before the service started."""
+        """When a session was used last."""
         return self._used_ns.get(session.id)
 
     def listed(self, now_ns: int) -> tuple[OwnerSession, ...]:
@@ -215,15 +177,10 @@ class Sessions:
         return tuple(sorted(live, key=lambda session: -session.begun_ns))
 
     def end(self, number: str) -> bool:
-        """End a session: in force at once, written by the next write of :attr:`ends`; False
-        where there is none of that id.
-        """
+        """End a session; False where there is none of that id."""
         with self._lock:
-            session = self._live.pop(number, None)
             self._used_ns.pop(number, None)
-        if session is not None:
-            self.ends.add(number)
-        return session is not None
+            return self._live.pop(number, None) is not None
 
 
 def _hash(half: str) -> bytes:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
+from functools import partial
 
 from fastapi import FastAPI
-from starlette.routing import Mount, WebSocketRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.types import ASGIApp, Scope
 
 from gazeveil import __version__
@@ -21,6 +25,8 @@ from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.sockets.app_socket import stream
 from gazeveil.gatekeeper.service.sockets.live import live
 from gazeveil.gatekeeper.service.sockets.tracker_socket import tracker
+
+_DESCRIBED: list[bytes] = []
 
 _METHODS = frozenset({"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"})
 
@@ -37,7 +43,7 @@ def build(service: Service) -> ASGIApp:
         lifespan=_lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,
     )
     app.state.service = service
     for router in (
@@ -51,6 +57,7 @@ def build(service: Service) -> ASGIApp:
         app.include_router(router)
     add_error_handlers(app)
     app.router.routes += [
+        Route("/openapi.json", partial(_description, _described(app))),
         WebSocketRoute("/v1/stream", stream),
         WebSocketRoute("/v1/tracker", tracker),
         WebSocketRoute("/v1/live", live),
@@ -68,6 +75,19 @@ def build(service: Service) -> ASGIApp:
     return RequestMiddleware(
         app, service.settings, service.origins, count, service.rate_limiter.admit
     )
+
+
+def _described(app: FastAPI) -> bytes:
+    """The description of the interface, the same for every service: made once, because a stranger
+    may ask for it again and again.
+    """
+    if not _DESCRIBED:
+        _DESCRIBED.append(json.dumps(app.openapi(), separators=(",", ":")).encode())
+    return _DESCRIBED[0]
+
+
+async def _description(body: bytes, _: Request) -> Response:
+    return Response(body, media_type="application/json")
 
 
 @contextlib.asynccontextmanager

@@ -13,8 +13,10 @@ from starlette.exceptions import HTTPException
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.errors import Denied, LedgerError, Refused
 from gazeveil.gatekeeper.logs import LOG
+from gazeveil.gatekeeper.policy.wearers import NAMES
 from gazeveil.gatekeeper.service.http.api import service_of
 from gazeveil.gatekeeper.service.http.middleware import problem
+from gazeveil.gatekeeper.service.http.schemas.fields import APP_PATTERN
 
 #: HTTP status of a refusal; what is not listed is 403.
 STATUS = {"unknown": 404, "changed": 409, "rate": 429, "ledger": 503, "closed": 503}
@@ -67,7 +69,9 @@ async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         return problem(400, "json", "The body is not JSON. Send one JSON object.")
     allowed = first.get("ctx", {}).get("expected")  # of our own schema
     hint = f"Allowed: {str(allowed)[:200]}." if isinstance(allowed, str) else "See /openapi.json."
-    reason = f"The value at '{where}' is not allowed ({first['type']}). {hint}"
+    if first.get("ctx", {}).get("pattern") == APP_PATTERN:
+        hint = f"A name has {NAMES}."
+    reason = f"The value at '{where}' is not allowed. {hint}"
     return problem(422, "value", reason)
 
 

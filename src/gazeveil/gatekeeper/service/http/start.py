@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
+import os
 import socket
 import sys
 import threading
+import time
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +18,7 @@ import numpy as np
 from gazeveil import __version__
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
+from gazeveil.gatekeeper.errors import PortTakenError
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.logs import LOG, set_up
 from gazeveil.gatekeeper.policy.grant import Grant
@@ -28,23 +32,64 @@ from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import Settings
 from gazeveil.gatekeeper.service.sockets.local_socket import listen_local, remove_local
 
+#: The first file handle that systemd passes on.
+_FIRST_HANDLE = 3
 
-def listen(settings: Settings) -> socket.socket:
-    """The bound socket, or one sentence."""
+#: How long a port that is taken is tried again, in seconds.
+_PORT_PATIENCE_S = 5.0
+
+
+def from_systemd() -> tuple[socket.socket | None, socket.socket | None]:
+    """The port and the Unix socket that systemd holds for the service, also while it is stopped, so
+    that no other program can take them; None where it holds none.
+    """
+    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+        return None, None
+    given = range(_FIRST_HANDLE, _FIRST_HANDLE + int(os.environ.get("LISTEN_FDS", "0")))
+    sockets = [socket.socket(fileno=handle) for handle in given]
+    local = [one for one in sockets if one.family == socket.AF_UNIX]
+    ports = [one for one in sockets if one.family != socket.AF_UNIX]
+    return next(iter(ports), None), next(iter(local), None)
+
+
+def listen(settings: Settings, say: Any = print) -> socket.socket:
+    """The bound socket, or one sentence. A port that is taken is tried again for some seconds, as
+    an instance that is just stopping may hold it; `say` is told.
+
+    Raises
+    ------
+    ParameterError
+        Where that address can never be had.
+    PortTakenError
+        Where another program has it.
+    """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((settings.host, settings.port))
-        sock.listen(1024)
-    except (OSError, OverflowError) as error:
-        sock.close()
-        why = (getattr(error, "strerror", None) or str(error)).lower()
-        raise ParameterError(
-            f"Cannot listen on {settings.host} port {settings.port} ({why}). Choose another port"
-            " with --port."
-        ) from None
-    return sock
+    until_s = time.monotonic() + _PORT_PATIENCE_S
+    told = False
+    while True:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind((settings.host, settings.port))
+            sock.listen(1024)
+            return sock
+        except (OSError, OverflowError) as error:
+            sock.close()
+            where = f"{settings.host} port {settings.port}"
+            if getattr(error, "errno", None) != errno.EADDRINUSE:
+                why = (getattr(error, "strerror", None) or str(error)).lower()
+                raise ParameterError(
+                    f"Cannot listen on {where} ({why}). Choose another port with --port."
+                ) from None
+        if time.monotonic() > until_s:
+            raise PortTakenError(
+                f"Cannot listen on {where}: another program has the port. End it, or choose another"
+                " port with --port. What pages and trackers sent to that port, it has."
+            )
+        if not told:
+            say(f"Another program has {where}; trying again for {_PORT_PATIENCE_S:g} s.")
+            told = True
+        time.sleep(0.2)
 
 
 def address_of(found: socket.socket, tls: bool = False) -> str:
@@ -81,7 +126,9 @@ def warm_up(service: Service) -> None:
     """Load what is compiled on first use, beside the service: the first sample and the first stream
     must not wait for it.
     """
-    with contextlib.suppress(Exception), Ledger.open("sqlite://") as ledger:
+    with contextlib.ExitStack() as done, contextlib.suppress(Exception):
+        done.callback(setattr, service, "warming", False)
+        ledger = done.enter_context(Ledger.open("sqlite://"))
         rules = tuple(
             dict.fromkeys(
                 rule
@@ -90,7 +137,7 @@ def warm_up(service: Service) -> None:
                 if not rule.unproved
             )
         )
-        budgets = {"epsilon": Fraction(10**6), "rho": Fraction(10**6), "place": Fraction(100)}
+        budgets = {"epsilon": Fraction(10**6), "rho": Fraction(10**6)}
         grant = Grant(frozenset({"samples"}), rules, streams=len(rules), budgets=budgets)
         keeper = Gatekeeper(
             Policy({"warm-up": grant}, consent=True),
@@ -112,9 +159,8 @@ def warm_up(service: Service) -> None:
                     stream.close()  # one of a family at a time
 
 
-def serve(settings: Settings, say: Any = print, new_tracker_token: bool = False) -> None:
-    """Run until a signal comes. `say` is told the address and the owner's link; with
-    `new_tracker_token` the tracker's last token stops working.
+def serve(settings: Settings, say: Any = print) -> None:
+    """Run until a signal comes. `say` is told the address and the owner's link.
 
     Raises
     ------
@@ -123,19 +169,24 @@ def serve(settings: Settings, say: Any = print, new_tracker_token: bool = False)
     """
     set_up(settings.log_level)
     more_handles(settings)
-    sock, local = listen(settings), None
+    sock, local = from_systemd()
+    sock = sock or listen(settings, say)
+    activated = local is not None
     try:
-        if settings.unix_socket is not None:
+        if settings.unix_socket is not None and not activated:
             local = listen_local(settings.unix_socket)
         tls_protocol(settings)
         service = Service(settings)
         here = address_of(sock, settings.tls_certificate is not None)
         link = service.owner_link(here)
-        service.keep_tracker_token(new_tracker_token)
+        if service.tracker_token_path is not None:
+            # While the service was stopped another program may have had its port, and the token.
+            service.new_tracker_token()
     except GazeveilError:
         sock.close()
-        if local is not None and settings.unix_socket is not None:
+        if local is not None:
             local.close()
+        if settings.unix_socket is not None and not activated:
             remove_local(settings.unix_socket)
         raise
     say(
@@ -157,6 +208,7 @@ def serve(settings: Settings, say: Any = print, new_tracker_token: bool = False)
     sys.setswitchinterval(0.001)
     gc.collect()
     gc.freeze()
+    service.warming = True
     warming = threading.Thread(target=warm_up, args=(service,), name="warm-up", daemon=True)
     warming.start()
     server = Server(configure(build(service), service), service)
@@ -164,7 +216,7 @@ def serve(settings: Settings, say: Any = print, new_tracker_token: bool = False)
     try:
         server.run(sockets=[sock])
     finally:
-        if local is not None and settings.unix_socket is not None:
+        if settings.unix_socket is not None and not activated:
             remove_local(settings.unix_socket)
     if server.deadline is not None:
         server.deadline.cancel()

@@ -51,7 +51,6 @@ export function budgetFields() {
     el("div", { class: "pair" },
       amount("epsilon", "Budget ε", "e.g. 10 or 3/2"),
       amount("rho", "Budget ρ", "e.g. 1/2"),
-      amount("place", "Budget for noisy places", "e.g. 1/2"),
       el("label", { class: "field" }, el("span", {}, "The budget holds"), el("select", { name: "per" }, el("option", { value: "" }, "as the preset says"), el("option", { value: "day" }, "for a day"), el("option", { value: "session" }, "for a session"), el("option", { value: "ever" }, "for ever")))),
     el("p", { class: "quiet facts" }, "Empty fields: the preset's own budgets. A custom grant gets nothing of a kind that it has no budget for."));
 }
@@ -64,7 +63,7 @@ export function budgetFields() {
 export function bodyFrom(form) {
   const data = new FormData(form);
   const text = (/** @type {string} */ name) => String(data.get(name) ?? "").trim();
-  const priced = ["epsilon", "rho", "place"].filter((currency) => text(currency)).map((currency) => [currency, text(currency)]);
+  const priced = ["epsilon", "rho"].filter((currency) => text(currency)).map((currency) => [currency, text(currency)]);
   const budgets = priced.length ? Object.fromEntries(priced) : null;
   const lasts = text("lasts");
   const preset = text("preset");

@@ -7,7 +7,7 @@ import { el } from "./dom.js";
 
 /** Presets in order of how little they give; one that is not listed comes last. */
 const PRESET_TITLES = /** @type {Record<string, string>} */ ({
-  select: "Choices only", "aoi-analytics": "Looks at areas", avatar: "Eyes of an avatar", "foveated-rendering": "Sharp where you look", research: "Research study",
+  select: "Choices only", "aoi-analytics": "Looks at areas", avatar: "Eyes of an avatar", research: "Research study",
 });
 
 const SCOPE_WORDS = /** @type {Record<string, string>} */ ({

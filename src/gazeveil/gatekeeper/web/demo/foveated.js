@@ -14,7 +14,7 @@ export function foveated() {
   const facts = el("p", { class: "quiet facts" }, "Everything is drawn coarse until samples arrive.");
   const promise = el("p", {});
   const mechanism = el("select", { name: "mechanism" },
-    el("option", { value: "gaussian-place:sigma_deg=2" }, "noisy places, 2° of noise"), el("option", { value: "gaussian-place:sigma_deg=5" }, "noisy places, 5° of noise"));
+    el("option", { value: "gaussian:sigma_deg=2" }, "2° of noise in every sample"), el("option", { value: "gaussian:sigma_deg=5" }, "5° of noise in every sample"));
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const layer = document.createElement("canvas");
   let stage = AROUND;
@@ -65,7 +65,7 @@ export function foveated() {
   return {
     title: "Foveated gallery",
     about: "Draws a few percent of the picture sharp, the rest coarse.",
-    request: { preset: "foveated-rendering", purpose: "sharp-view" },
+    request: { preset: "research", purpose: "sharp-view" },
     content: [canvas, el("label", { class: "inline" }, el("span", {}, "Through"), mechanism), facts, el("details", {}, el("summary", {}, "What is promised"), promise)],
     async run({ gaze, me, signal, say }) {
       setUp(me);

@@ -34,7 +34,7 @@ export class Caller {
       });
     } catch (error) {
       this.signal?.throwIfAborted();
-      throw new GazeError("network", `The Gatekeeper at ${this.base.origin} did not answer. Check that it runs and try again.`);
+      throw new GazeError("network", `The Gatekeeper at ${this.base.origin} did not answer. Check that it runs, and that its owner has listed ${globalThis.location?.origin ?? "this page"} for the app.`);
     }
     const text = await answer.text();
     let value = null;

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from gazeveil.errors import GazeveilError
-from gazeveil.privacy.audit.black_box import identity, people, places, streams, tables
+from gazeveil.privacy.audit.black_box import identity, people, streams, tables
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Mechanism
 
@@ -26,7 +26,7 @@ from gazeveil.privacy.mechanism import Mechanism
 MakeGames: TypeAlias = Callable[[Mechanism[Any]], Iterator[Game]]
 
 _MAKERS: dict[str, tuple[MakeGames, ...]] = {
-    "stream": (streams.cohort_games, places.place_games, identity.releases, identity.sessions),
+    "stream": (streams.cohort_games, identity.releases, identity.sessions),
     "table": (tables.tables, people.shared),
     "cohort": (identity.releases, people.windows, people.shared),
     "map": (people.maps,),

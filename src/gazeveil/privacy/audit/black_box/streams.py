@@ -237,8 +237,7 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     if not isinstance(mechanism, StreamMechanism):
         return
     promise = mechanism.promise(100.0, Sphere())
-    # Places have games of their own.
-    if promise.status != "proved" or promise.losses is None or promise.unit == "place":
+    if promise.status != "proved" or promise.losses is None:
         return
     # Recordings must be as long as the windows that the promise speaks of, which are known once
     # there is one.

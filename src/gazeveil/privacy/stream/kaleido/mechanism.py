@@ -11,7 +11,7 @@ published last:
 * `kaleido` takes epsilon_i = (E - what the last w - 1 samples spent) / 2. `published` is the
   pseudocode to the letter (:mod:`gazeveil.privacy.stream.kaleido.published`); `corrected` scales
   the test's noise by r, sums over the window and counts by sample.
-* `kaleido-reserve` and `kaleido-uniform` share the budget in other ways
+* `kaleido-uniform` shares the budget in equal parts
   (:mod:`gazeveil.privacy.stream.kaleido.slotted`).
 * r is a number, or that of the public regions of a stimulus
   (:mod:`gazeveil.privacy.stream.kaleido.regions`).

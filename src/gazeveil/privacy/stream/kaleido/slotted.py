@@ -1,10 +1,7 @@
-"""`kaleido-reserve` and `kaleido-uniform`: Kaleido in n slots of a window, n by a public rule.
+"""`kaleido-uniform`: Kaleido in n slots of a window, n by a public rule, without tests; a
+publication at each with epsilon / n.
 
-* `kaleido-reserve`: half of E gives each of n slots E / (2 n), the other half is halved as
-  :mod:`gazeveil.privacy.stream.kaleido.mechanism` says.
-* `kaleido-uniform`: the same slots and no test; a publication at each with epsilon / n.
-
-Proofs: proofs/kaleido-reserve.md, proofs/kaleido-uniform.md.
+Proof: proofs/kaleido-uniform.md.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.promise.stream_map import WindowBudget
 from gazeveil.privacy.stream.kaleido.mechanism import CORRECTED_CLAIM, Kaleido
 from gazeveil.privacy.stream.kaleido.stage import KaleidoPlan
-from gazeveil.privacy.stream.kaleido.step import RESERVE, UNIFORM
+from gazeveil.privacy.stream.kaleido.step import UNIFORM
 
 #: Public model of gaze behind the choice of slots: mean squared displacement after t seconds,
 #: MOVE_DEG2 (1 - exp(-t / MOVE_S)). Three saccades a second of about seven degrees, in a field of
@@ -62,33 +59,6 @@ class _Slotted(Kaleido):
             noise = 6.0 * (float(self.radius_deg(space) / publish) * n) ** 2
             chosen = 1 + int(np.argmin(noise + MOVE_DEG2 * (1.0 + np.expm1(-age) / age)))
         return max(least, math.ceil(Fraction(self.w, chosen)))
-
-
-@dataclass(frozen=True)
-class KaleidoReserve(_Slotted):
-    """Kaleido whose budget never runs dry: half of E is reserved in equal parts for the n slots of
-    a window, half is adaptive.
-
-    Parameters
-    ----------
-    slots : int, optional
-        Slots of a window, instead of the public rule (:data:`MOVE_DEG2`); at most ceil(w / t_skip).
-        The tests of few slots have little noise.
-    """
-
-    name: ClassVar[str] = "kaleido-reserve"
-    label: ClassVar[str] = "Kaleido with a reserve"
-    summary: ClassVar[str] = (
-        "Kaleido with half of its budget reserved in equal parts for the slots of a window."
-    )
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": CORRECTED_CLAIM})
-    rule: ClassVar[int] = RESERVE
-
-    def plan(self, rate_hz: float, space: Space) -> KaleidoPlan:
-        """The rule of the reserve on the chosen slots."""
-        epsilon, h = Fraction(self.epsilon), Fraction(self.h)
-        skip = self._skip_of_slots(rate_hz, space, epsilon - epsilon / h)
-        return self._plan(space, h, skip)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,6 @@ from gazeveil.privacy.stream.kaleido.draws import Draws
 from gazeveil.privacy.stream.kaleido.posterior import QUADRATURE
 from gazeveil.privacy.stream.kaleido.step import (
     HALVING,
-    RESERVE,
     UNIFORM,
     KaleidoSettings,
     records_of_try,
@@ -135,11 +134,7 @@ def _with_tangent(settings: KaleidoSettings) -> KaleidoSettings:
     every slot publishes.
     """
     slots, units = settings.slots, settings.units
-    usual = {
-        HALVING: units // (slots + 1),
-        RESERVE: units // slots // 2 + units // 2 // (slots + 1),
-        UNIFORM: units // slots,
-    }[settings.rule]
+    usual = {HALVING: units // (slots + 1), UNIFORM: units // slots}[settings.rule]
     scale = settings.scale_times_units / max(usual, 1)
     shrink, lead = tangent(min(scale, WIDE_RAD))
     fitted = min(settings.scale_times_units / (FITTING * min(scale, WIDE_RAD)), float(units))

@@ -31,7 +31,7 @@ from gazeveil.privacy.stream.kaleido.noise import arc_test_passes, laplace_unit,
 from gazeveil.privacy.stream.kaleido.posterior import posterior_mean
 
 #: Rules that share the budget of a window among its publications.
-HALVING, RESERVE, UNIFORM = range(3)
+HALVING, UNIFORM = range(2)
 
 #: What is done to a published point, free of charge.
 NOTHING, CLAMP, SNAPPED, POSTERIOR_MEAN = range(4)
@@ -131,9 +131,6 @@ def share(rule: int, units: int, each: int, spent: int) -> tuple[int, int]:
     if rule == HALVING:
         half = (units - spent) >> 1
         return half, half
-    if rule == RESERVE:
-        adaptive = ((units >> 1) - spent) >> 1
-        return (each >> 1) + adaptive, adaptive
     return each, each
 
 

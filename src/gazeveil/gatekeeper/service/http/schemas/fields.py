@@ -48,7 +48,7 @@ Origin = Annotated[
 TimeNs = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 Scopes = Annotated[list[Annotated[str, Field(max_length=32)]], Field(max_length=16)]
-Budgets = Annotated[dict[Literal["epsilon", "rho", "samples", "place"], Exact], Field(max_length=8)]
+Budgets = Annotated[dict[Literal["epsilon", "rho", "samples"], Exact], Field(max_length=8)]
 Bound = Annotated[list[Annotated[str, Field(max_length=64)]], Field(min_length=2, max_length=2)]
 
 

@@ -1,5 +1,4 @@
-"""Protected gaze as Pupil Labs' real-time API gives it, so that a program written for Neon connects
-to the relay and needs no change.
+"""A phone of Pupil Labs for tests: their own package connects to it and streams gaze from it.
 
 The HTTP port answers the status that clients ask for: a phone, glasses and one sensor, gaze. The
 stream is RTSP, each packet a place in pixels of the scene camera's picture and whether there is
@@ -22,7 +21,6 @@ from websockets.http11 import Request, Response
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.newcomers import Newcomers
-from gazeveil.gatekeeper.relay.rtsp import GazeRTSPServer
 from gazeveil.gatekeeper.relay.sink import OPEN, Sink
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, is_local
 from gazeveil.gatekeeper.trackers.picture import ImagePlane, ScenePicture, picture_of
@@ -30,6 +28,7 @@ from gazeveil.gatekeeper.trackers.tracker import QUIET, Tracker
 from gazeveil.gaze.geometry import Screen
 from gazeveil.io.vendors.pupil.cloud import NEON
 from gazeveil.privacy.guarantee import Guarantee
+from tests.support.rtsp import GazeRTSPServer
 
 #: Port of the Companion app.
 PORT = 8080

@@ -1,1 +1,0 @@
-"""Steps of the database, in order; each is frozen once it was released."""

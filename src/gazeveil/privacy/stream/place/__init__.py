@@ -1,1 +1,0 @@
-"""`gaussian-place`: one noisy place for each cell that is looked at."""

@@ -1,1 +1,0 @@
-"""DPGazeSynth on the device itself: synthetic gaze while samples come."""
