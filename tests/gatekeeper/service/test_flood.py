@@ -551,8 +551,11 @@ def test_under_a_flood_the_owner_switches_off_with_the_first_press_and_a_new_app
             _under_flood(here, browser, token, page)
     if restarted:
         # Nothing is remembered from requests before: what is valid was read from the database at
-        # the start.
+        # the start; the owner signs in anew.
         with running(tmp_path / "home", **chosen) as here:
+            assert here.service is not None
+            browser.close()
+            browser = sign_in(here.address, here.service.owner_link(here.address))
             _under_flood(here, browser, token, page)
     browser.close()
 

@@ -33,7 +33,7 @@ CHANGED = "Another person wears the device now. Ask again."
 #: How names look, in words.
 NAMES = "1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit"
 
-_MEANING = frozenset({"app", "device", "gazeveil", OWNER, "tracker", "wearer"})
+_MEANING = frozenset({"device", "gazeveil", OWNER, "tracker", "wearer"})
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
