@@ -202,7 +202,8 @@ def test_a_person_adds_up_or_it_is_said_why_not(cohort: gazeveil.Cohort) -> None
     live: Any = gazeveil.mechanism(kaleido)
     reason = per_person(live.open(60.0).guarantee)["reason"]
     assert "depends on its length, which is not known" in str(reason)
-    assert per_person(described(cohort, kaleido).guarantee)["numbers"]["epsilon"] == "1080"  # type: ignore[index]
+    told: Any = per_person(described(cohort, kaleido).guarantee)
+    assert told["numbers"]["epsilon"] == "1080"
 
 
 def test_a_key_signs_and_nobody_else_can(tmp_path: Path) -> None:
