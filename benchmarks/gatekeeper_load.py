@@ -100,6 +100,8 @@ class Gatekeeper:
         self.home = tempfile.TemporaryDirectory(prefix="gazeveil-load-")
         self.address, self.ws = f"http://127.0.0.1:{port}", f"ws://127.0.0.1:{port}"
         environment = {
+            # Batches come as fast as they are taken, so their times are no age.
+            "GAZEVEIL_LATE_MS": "0",
             **os.environ,
             "GAZEVEIL_HOME": self.home.name,
             "GAZEVEIL_TRACKER": "websocket",
@@ -116,6 +118,8 @@ class Gatekeeper:
             .strip()
         )
         until(self.address)
+        while httpx.get(self.address + "/health/ready").status_code != 200:
+            time.sleep(0.1)  # it compiles
         owner = httpx.Client(base_url=self.address, timeout=30)
         # As the page behind the owner's link does.
         signed = owner.post(
