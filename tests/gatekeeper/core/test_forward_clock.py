@@ -57,6 +57,7 @@ def test_an_end_that_was_reached_holds_after_a_restart_with_the_clock_set_back(
         # Nobody asks any more: the platform's own look at the clock writes the end down.
         device.record_ends()
         device.record_ends()
+        device.record_revocation("consent", "device", NOON_NS)  # written late
         device.close()
     with Ledger.open(url) as ledger:
         assert [row.kind for row in AuditLog(ledger).last()].count("end") == 1

@@ -61,10 +61,13 @@ class Line:
             taken += self.arrive(self.now_ns - delay_ns)
         return taken
 
-    def stalled(self, seconds: float, each: int = 6) -> int:
-        """Nothing comes for a time, then all of it at once; how many are taken."""
+    def stalled(self, seconds: float, each: int = 6, lost: slice = slice(0)) -> int:
+        """Nothing comes for a time, then all of it at once, but for what was lost; how many are
+        taken.
+        """
         waiting = self.now_ns + STEP_NS * np.arange(1, round(seconds * 100) + 1)
         self.now_ns = int(waiting[-1])
+        waiting = np.delete(waiting, lost)
         taken = 0
         for begin in range(0, len(waiting), each):
             self.now_ns += MS // 10
@@ -82,6 +85,15 @@ def test_what_waited_in_a_stall_is_not_taken(seconds: float) -> None:
     line = Line()
     assert line.live(2) >= 175
     assert line.stalled(seconds) <= 25
+    assert line.live(2) == 200
+    assert line.sound()
+
+
+def test_what_waited_is_old_also_where_some_of_it_was_lost() -> None:
+    """Times that jump ahead within what waited are no clock that was set."""
+    line = Line()
+    line.live(2)
+    assert line.stalled(20, lost=slice(200, 1200)) <= 25
     assert line.live(2) == 200
     assert line.sound()
 

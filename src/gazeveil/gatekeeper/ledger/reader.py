@@ -29,6 +29,9 @@ _HELD = sa.select(
     )
 )
 
+#: So many rows of the audit log are looked through for the last time that was written.
+_LATE_ROWS = 256
+
 
 def _balance_at(account_rows: Sequence[sa.Row[Any]], now_ns: int) -> Balance:
     """How an account stands at a time."""
@@ -49,7 +52,8 @@ class LedgerReader:
         self.database = database
         latest = (
             sa.select(sa.func.max(HEADS.c.seen_ns)),
-            sa.select(AUDIT.c.at_ns).order_by(AUDIT.c.id.desc()).limit(1),
+            # Rows of what was taken away are written late, with the time when it was.
+            sa.select(AUDIT.c.at_ns).order_by(AUDIT.c.id.desc()).limit(_LATE_ROWS),
         )
         written_ns = (row[0] for query in latest for row in database.rows(query))
         #: The time that everything of a device goes by.

@@ -4,12 +4,11 @@ Platforms know two levels: Android XR has the permissions EYE_TRACKING_COARSE an
 and none says what coarse removes. A preset says it in a sentence, and names the level that an app
 of its kind asks for there.
 
-Every sentence is attacked (`benchmarks/gatekeeper_presets.py`) by somebody who sees all that a day
-gives: values, order, times, and other people's statistics. Noise that is drawn anew for every
-sample is averaged away. Noise that stays with a place makes noisy places landmarks, which the steps
-between them put back on the map. So `avatar` has no noise: it tells a part of the view, wide enough
-to be told. Foveated rendering needs gaze itself; it belongs into the platform's compositor, which
-needs no grant.
+Every sentence is attacked (`benchmarks/gatekeeper_presets.py`) with all that a day gives: values,
+order, times, and other people's statistics. Noise that is drawn anew for every sample is averaged
+away. Noise that stays with a place makes noisy places landmarks, which the steps between them put
+back on the map. So `avatar` has no noise: it tells a part of the view. Foveated rendering needs
+gaze itself; it belongs into the platform's compositor, which needs no grant.
 
 Budgets of streams are times of use, at the device's default charge for gaze that moves by one
 degree. (epsilon, w, r)-privacy with an r of a degree or more speaks of one window of w samples, so
@@ -141,8 +140,9 @@ _AVATAR = Preset(
     means=(
         "The app can turn an avatar's eyes about the right way: it learns which of the device's"
         " parts of the view (at the coarse level 8 across and 4 down) the eyes rest in, when a look"
-        " has landed there; a person can be recognised by it; where in a part the eyes are, how"
-        " they move, and single looks within one part are removed."
+        " has landed there; near the border of two parts, looks from both sides tell that the eyes"
+        " are near it; a person can be recognised by it; where else in a part the eyes are, and how"
+        " they move inside it, are removed."
     ),
     platform="coarse",
 )

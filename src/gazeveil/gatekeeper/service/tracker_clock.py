@@ -4,9 +4,9 @@ tracker's clock was set.
 A tracker's clock has an origin of its own, so the age of a sample is known only against the
 quickest arrivals: by how much more than theirs its arrival lies behind its time. After a stall (of
 the service, the driver or the line) what had waited comes all at once, with times that go on where
-they stopped: it is old, until the last of it has come. A clock that is set shows itself otherwise:
-times go back, or ahead by more than has passed. Then the times are shifted, so that the device's
-own go on.
+they stopped: it is old, until the last of it has come, also where some of it was lost on the way.
+A clock that is set shows itself otherwise: times go back, or lie beyond the present. Then the times
+are shifted, so that the device's own go on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gazeveil.gatekeeper.blocks import Block
 #: A time that lies so far behind the one before is of a clock that was set back, in ns.
 _BACK_NS = 50_000_000
 
-#: A time that lies so much further ahead than the time that passed, of one that was set ahead.
+#: A time that lies so far beyond the present is of a clock that was set ahead.
 _AHEAD_NS = 1_000_000_000
 
 #: For so long the quickest arrival counts; longer, and clocks that drift apart would age all gaze.
@@ -30,7 +30,9 @@ _WINDOW_NS = 30_000_000_000
 
 def arrival_ns() -> int:
     """Now, on a clock that also goes on while the device sleeps."""
-    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return time.monotonic_ns()
 
 
 class TrackerClock:
@@ -63,7 +65,7 @@ class TrackerClock:
     def forget(self) -> None:
         """The tracker has left; the next one's clock is another."""
         self._shift_ns = 0
-        self._last: tuple[int, int] | None = None
+        self._last: int | None = None
         self._settled_ns = 0
         self._window_ns = 0
         # The least difference between arrival and time, in this window and in the one before.
@@ -74,16 +76,17 @@ class TrackerClock:
         """A block that has arrived, with times that go on although the tracker's clock was set."""
         t_ns = block.t_ns + self._shift_ns
         if self._last is not None:
-            last_ns, last_arrival_ns = self._last
-            steps_ns = np.diff(t_ns, prepend=last_ns)
-            most_ns = now_ns - last_arrival_ns + _AHEAD_NS
-            jumps = np.flatnonzero((steps_ns < -_BACK_NS) | (steps_ns > most_ns))
-            if len(jumps):
+            present_ns = now_ns - min(self._least_ns)
+            back = np.flatnonzero(np.diff(t_ns, prepend=self._last) < -_BACK_NS)
+            ahead = np.flatnonzero(t_ns > present_ns + _AHEAD_NS)
+            if len(back) or len(ahead):
                 # The newest sample of a clock that was just set is taken to be new.
-                shift_ns = now_ns - min(self._least_ns) - int(t_ns[-1])
-                t_ns[jumps[-1] :] += shift_ns
+                begin = back[-1] if len(back) else ahead[0]
+                shift_ns = present_ns - int(t_ns[-1])
+                t_ns[begin:] += shift_ns
                 self._shift_ns += shift_ns
-        self._last = (int(t_ns[-1]), now_ns)
+                t_ns = np.minimum(t_ns, present_ns)
+        self._last = int(t_ns[-1])
         self._arrived(now_ns - int(t_ns[-1]), now_ns)
         return replace(block, t_ns=t_ns)
 

@@ -13,9 +13,8 @@ Three layers, each built on the one before:
    that they left; :class:`~gazeveil.privacy.randomness.records.WordRecords` are words in numbered
    records for draws that may have to be known more exactly.
 3. :class:`~gazeveil.privacy.randomness.supply.Supply` draws noise ahead for streams that go in
-   step, of exact integers or, for published readings, of floating-point normals;
-   :class:`~gazeveil.privacy.randomness.supply.PerBlock` repeats values during a public block of
-   samples. :mod:`~gazeveil.privacy.randomness.uniform` has uniform whole numbers and shuffles.
+   step, of exact integers or, for published readings, of floating-point normals.
+   :mod:`~gazeveil.privacy.randomness.uniform` has uniform whole numbers and shuffles.
 
 No word protects twice. A :class:`~gazeveil.privacy.randomness.identity.ProcessIdentity` tells each
 of these objects whether it is the original or a forked, unpickled or copied one; such a copy takes
