@@ -8,8 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from gazeveil.cli.interrupts import interrupts_kept, raise_lost_interrupt
-from gazeveil.cli.progress import bar, track
+from gazeveil.cli.progress import bar, interrupts_kept, raise_lost_interrupt, track
 
 
 def drop_an_interrupt() -> None:

@@ -8,9 +8,7 @@ import typer
 
 from gazeveil.cli.arguments import JsonOption, say, write_json
 
-NAME = "advise"
-HELP = """Rank mechanisms for a purpose.
-
+HELP = """\
 Example: `gazeveil advise --purpose events --people 24 --kind screen`
 
 Purposes: maps, aoi, events, samples, ml, teaching. The figures were measured on real recordings of

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -15,9 +15,10 @@ from rich.console import Console
 from gazeveil.cli.tables import TableConsole
 from gazeveil.cli.wording import without_controls
 from gazeveil.errors import ParameterError
-from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Screen
-from gazeveil.io.reading import read
+
+if TYPE_CHECKING:
+    from gazeveil.gaze.cohort import Cohort
+    from gazeveil.gaze.geometry import Screen
 
 PathArgument = Annotated[Path, typer.Argument(help="A file or a folder of recordings.")]
 FormatOption = Annotated[
@@ -165,6 +166,8 @@ def attackers(named: list[str] | None, battery: str | None) -> tuple[str, ...]:
 
 def parse_screen(text: str) -> Screen:
     """A screen from text such as `1280x720px,400x225mm,450mm`."""
+    from gazeveil.gaze.geometry import Screen
+
     match = _SCREEN.match(text.replace(" ", ""))
     if match is None:
         raise ParameterError(
@@ -180,6 +183,8 @@ def read_cohort(
     path: Path, format_name: str | None, pairs: list[str] | None, screen: str | None
 ) -> Cohort:
     """Read what the shared arguments name."""
+    from gazeveil.io.reading import read
+
     return read(path, format_name, **reading_options(pairs, screen))
 
 

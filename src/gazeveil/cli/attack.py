@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from gazeveil import checks
@@ -28,18 +29,16 @@ from gazeveil.cli.arguments import (
 )
 from gazeveil.cli.printing import figures, rate_table, rate_words
 from gazeveil.cli.progress import bar
-from gazeveil.cli.stimulus_table import stimulus_table
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.gaze.cohort import Cohort
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gazeveil.attacks.infer.kinds import InferenceResult
     from gazeveil.evaluation.results import Results
+    from gazeveil.gaze.cohort import Cohort
 
-NAME = "attack"
-HELP = """Attack a protected copy with raw recordings.
-
+HELP = """\
 Kinds: identify (the default; also the copy against itself), attributes, membership, record-linkage,
 demographics, reconstruction, known-looks and relinking (of pieces), stimulus-risk (which stimulus
 identifies most; give the raw recordings twice to ask about themselves), each as
@@ -262,3 +261,56 @@ def _infer(text: str, raw: Cohort, protected: Cohort, seed: int, json_file: Path
     if outcome.kind == "stimulus-risk":
         stimulus_table(outcome)
     write_json(json_file, outcome.to_dict())
+
+
+#: Rows that are printed at most; all of them are in the JSON file.
+MOST = 40
+
+
+def stimulus_table(outcome: InferenceResult) -> None:
+    """Print one row per stimulus, the most identifying first, and how far to read them."""
+    rows: Any = outcome.details["stimuli"]
+    table = Table(
+        title="People found from one stimulus alone. Expected: with other people; p: apart from the"
+        " mean, adjusted for all; share: of features that is the person's, without an attacker",
+        box=SIMPLE_HEAD,
+        padding=(0, 1),
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    table.add_column("stimulus", overflow="fold")
+    for heading in ("s", "found", "95 %", "chance", "expected", "p", "within", "share"):
+        table.add_column(heading, no_wrap=True, justify="right")
+    for row in rows[:MOST]:
+        table.add_row(
+            row["stimulus"],
+            _text(row["seconds"], "{:.0f}"),
+            _text(row["across"], "{:.0%}"),
+            f"{_text(row['across_low'], '{:.0%}')} to {_text(row['across_high'], '{:.0%}')}",
+            _text(row["chance"], "{:.0%}"),
+            _text(row["expected"], "{:.0%}"),
+            _text(row["p_value"], "{:.2g}"),
+            _text(row["within"], "{:.0%}"),
+            _text(row["person_share"], "{:.2f}"),
+        )
+    console().print(table)
+    say(_summary(outcome, rows))
+
+
+def _summary(outcome: InferenceResult, rows: list[dict[str, Any]]) -> str:
+    counted = next(r for r in outcome.results if r.metric == "stimuli_apart")
+    least: Any = outcome.details["least_difference"]
+    said = [f"{counted.value:.0f} of {counted.n} stimuli differ from the mean"]
+    if least is not None:
+        said.append(f"a difference below {100 * least:.0f} points cannot be told with these people")
+    sentence = "; ".join(said) + "."
+    if len(rows) > MOST:
+        sentence += f" The {len(rows) - MOST} that identify least are not shown: --json has them."
+    left: Any = outcome.details["left_out"]
+    if left:
+        sentence += f" Left out, because too few people saw them: {len(left)}."
+    return sentence
+
+
+def _text(value: float | None, form: str) -> str:
+    return "" if value is None else form.format(value)

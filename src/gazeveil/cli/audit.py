@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from gazeveil.cli.arguments import JsonOption, write_json
 from gazeveil.cli.progress import track
-from gazeveil.privacy.audit.planted import PLANTED
-from gazeveil.privacy.audit.result import Audit
-from gazeveil.privacy.audit.run import audit, judge
 
-NAME = "audit"
-HELP = """Try to prove a promise false.
+if TYPE_CHECKING:
+    from gazeveil.privacy.audit.result import Audit
 
+HELP = """\
 `planted` runs the broken mechanisms that must be caught.
 
 Example: `gazeveil audit lpa:epsilon=1 exponential-dp:epsilon=1,reading=published`"""
@@ -42,6 +40,9 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Audit mechanisms."""
+    from gazeveil.privacy.audit.planted import PLANTED
+    from gazeveil.privacy.audit.run import audit, judge
+
     console = Console()
     verdicts = []
     for name in track(mechanisms, len(mechanisms), "Auditing"):

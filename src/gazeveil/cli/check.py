@@ -9,9 +9,7 @@ import typer
 
 from gazeveil.cli.arguments import JsonOption, say, write_json
 
-NAME = "check"
-HELP = """Test a mechanism, format, attack or tracker of your own.
-
+HELP = """\
 On one of yours or ours; each check is printed. The exit code is 1 where a check fails, 2 for bad
 input.
 

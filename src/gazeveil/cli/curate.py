@@ -5,28 +5,23 @@ from __future__ import annotations
 from contextlib import ExitStack
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from gazeveil.cli.arguments import JsonOption, counted, say, write_json
 from gazeveil.cli.progress import track
-from gazeveil.cli.public_parameters import read_parameters
-from gazeveil.cli.randomize import ParametersOption
+from gazeveil.cli.randomize import ParametersOption, read_parameters
 from gazeveil.errors import DataError
-from gazeveil.gaze.cohort import Cohort
-from gazeveil.io.staging import free
-from gazeveil.privacy.randomness.rng import source
-from gazeveil.privacy.release import Release
-from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
-from gazeveil.privacy.synthesis.dpgazesynth.one_process import synthetic
-from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Buffer
-from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model
 
-NAME = "curate"
-HELP = """Draw synthetic recordings from such messages.
+if TYPE_CHECKING:
+    import numpy as np
 
+    from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
+    from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Buffer
+    from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model
+
+HELP = """\
 Example: `gazeveil curate messages/*.gvr --parameters public.toml --out curated`
 
 Writes `counts.npz` (sums of answers), `model.npz` (what was learned) and `recordings/`, which
@@ -54,6 +49,13 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Curate messages."""
+    from gazeveil.gaze.cohort import Cohort
+    from gazeveil.io.staging import free
+    from gazeveil.privacy.randomness.rng import source
+    from gazeveil.privacy.release import Release
+    from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
+    from gazeveil.privacy.synthesis.dpgazesynth.one_process import synthetic
+
     public = read_parameters(parameters)
     chosen = public.mechanism
     free(out)
@@ -71,8 +73,7 @@ def command(
             )
         model = curator.learn()
     out.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(out / "counts.npz", **_counts(curator))  # type: ignore[arg-type]
-    np.savez_compressed(out / "model.npz", **_learned(model))  # type: ignore[arg-type]
+    _write_arrays(out, curator, model)
     key, reports = source(seed, "curate").take(2).tobytes(), curator.in_order()
     drawn = Cohort(
         [
@@ -133,8 +134,17 @@ def _mapped(stack: ExitStack, path: Path) -> Buffer:
     return mmap(file.fileno(), 0, access=ACCESS_READ) if path.stat().st_size else b""
 
 
+def _write_arrays(out: Path, curator: Curator, model: Model) -> None:
+    import numpy as np
+
+    np.savez_compressed(out / "counts.npz", **_counts(curator))  # type: ignore[arg-type]
+    np.savez_compressed(out / "model.npz", **_learned(model))  # type: ignore[arg-type]
+
+
 def _counts(curator: Curator) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
     """Sums by question: ones per category, and how many answers."""
+    import numpy as np
+
     supports = {f"{name}/supports": tally.supports for name, tally in sorted(curator.sums.items())}
     return {
         **supports,

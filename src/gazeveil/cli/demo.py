@@ -16,23 +16,14 @@ from rich.console import Console
 
 from gazeveil.cli import inspect
 from gazeveil.cli.arguments import WorkersOption, say
-from gazeveil.cli.figures import draw_overview, draw_protected
 from gazeveil.cli.progress import bar, track
 from gazeveil.errors import DataError
-from gazeveil.features.recording_set import FeaturePipeline
-from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.simulate import simulate
-from gazeveil.io.parquet import INDEX, write
-from gazeveil.io.reading import read
-from gazeveil.privacy.audit.run import audit
-from gazeveil.privacy.registry import mechanism
 
 if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
+    from gazeveil.gaze.cohort import Cohort
 
-NAME = "demo"
-HELP = """Run everything on simulated participants.
-
+HELP = """\
 Several mechanisms protect them; every release is attacked, and what is left of it is measured. The
 end is a report and a page to explore. It takes some two minutes on two cores, and the first time
 two more to compile. Few and quick attackers try; `gazeveil evaluate` uses stronger ones.
@@ -108,6 +99,11 @@ def command(
     ] = False,
 ) -> None:
     """Run the demonstration."""
+    from gazeveil.cli.figures import draw_protected
+    from gazeveil.gaze.simulate import simulate
+    from gazeveil.privacy.audit.run import audit
+    from gazeveil.privacy.registry import mechanism
+
     console = Console(highlight=False, soft_wrap=True)
     headset = _cohort(
         console, out, "headset", simulate(12, 4, seconds, 120.0, task="free-viewing", seed=_SEED)
@@ -178,6 +174,7 @@ def _study(
     from gazeveil.evaluation.run import run
     from gazeveil.evaluation.sources import Files
     from gazeveil.evaluation.study import Study
+    from gazeveil.features.recording_set import FeaturePipeline
 
     study = Study(
         Files(str(out / "reading")),
@@ -201,6 +198,8 @@ def _with_maps_and_people(results: Results, cohort: Cohort) -> Results:
     """The results with two releases nobody can be identified in by an attacker of recordings: a
     heat map, and the table of people.
     """
+    from gazeveil.privacy.registry import mechanism
+
     promised = []
     stimulus = str(results.examples.get("title", "")).rpartition(", ")[2] or cohort.stimuli[0]
     maps, table = mechanism(_MAP), mechanism(_PEOPLE)
@@ -245,6 +244,10 @@ def _with_maps_and_people(results: Results, cohort: Cohort) -> Results:
 
 
 def _cohort(console: Console, out: Path, name: str, cohort: Cohort) -> Cohort:
+    from gazeveil.cli.figures import draw_overview
+    from gazeveil.io.parquet import write
+    from gazeveil.io.reading import read
+
     folder = out / name
     _clear(folder)
     console.rule(f"{name}: simulated people, {cohort[0].task}")
@@ -258,6 +261,8 @@ def _cohort(console: Console, out: Path, name: str, cohort: Cohort) -> Cohort:
 
 def _clear(folder: Path) -> None:
     """Remove what an earlier demo wrote, and nothing else."""
+    from gazeveil.io.parquet import INDEX
+
     if not folder.exists():
         return
     if not (folder / INDEX).is_file():

@@ -15,11 +15,11 @@ from gazeveil.cli.arguments import counted, say
 from gazeveil.cli.network_folder import CHECKPOINT, WEIGHTS, say_handling, stoppable, write_network
 from gazeveil.cli.progress import bar
 from gazeveil.errors import DataError
-from gazeveil.gaze.cohort import Cohort
 
 if TYPE_CHECKING:
     from gazeveil.attacks.identify.deep.card import ModelCard
     from gazeveil.attacks.identify.deep.verification import Verification
+    from gazeveil.gaze.cohort import Cohort
     from gazeveil.models.ekyt.weights import EkytModel
     from gazeveil.models.ekyt.windows import WindowSet
     from gazeveil.models.marks import RecordingMarks

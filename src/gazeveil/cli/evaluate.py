@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
     from gazeveil.evaluation.study import Study
 
-NAME = "evaluate"
-HELP = """Attack releases and measure their use.
-
+HELP = """\
 The strong battery attacks unless somebody else is named; --no-attacks measures utilities alone. A
 study that was stopped goes on where it was when it is started again with the same folder.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.table import Table
 
-from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.cli.arguments import (
     FormatOption,
     JsonOption,
@@ -28,19 +28,17 @@ from gazeveil.cli.arguments import (
     write_json,
 )
 from gazeveil.cli.progress import track
-from gazeveil.cli.quality import print_quality
 from gazeveil.errors import ParameterError
-from gazeveil.events import agreement, detect
-from gazeveil.events.comparison import EVENT_WORDS, WORDS, Comparison, ComparisonRow, label_columns
-from gazeveil.events.quality import Quality, QualityWarning, quality
-from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.events import KINDS, Events
-from gazeveil.gaze.recording import Recording, RecordingKey
-from gazeveil.io.tables_file import write_events
 
-NAME = "events"
-HELP = """Detect fixations, saccades, pursuits, blinks.
+if TYPE_CHECKING:
+    from gazeveil.arrays import Floats, Ints, Texts
+    from gazeveil.events.comparison import Comparison, ComparisonRow
+    from gazeveil.events.quality import Quality
+    from gazeveil.gaze.cohort import Cohort
+    from gazeveil.gaze.events import Events
+    from gazeveil.gaze.recording import Recording, RecordingKey
 
+HELP = """\
 Example: `gazeveil events recordings/ --method ivt --parameter setting=ren2024 --out
 events.parquet`"""
 
@@ -79,6 +77,13 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Detect events."""
+    import numpy as np
+
+    from gazeveil.events import agreement, detect
+    from gazeveil.events.quality import QualityWarning, quality
+    from gazeveil.gaze.events import KINDS
+    from gazeveil.io.tables_file import write_events
+
     cohort = read_cohort(path, format_name, settings, screen)
     parsed = options(parameters, taken={"recording": "the argument PATH", "method": "--method"})
     comparison = _comparison(cohort, against, method, parsed)
@@ -137,6 +142,8 @@ def _comparison(
     cohort: Cohort, against: str | None, method: str, parameters: dict[str, object]
 ) -> Comparison | None:
     """What `--against labels` asks for; None where it names one column of labels, or nothing."""
+    from gazeveil.events.comparison import Comparison, label_columns
+
     if against != LABELS:
         return None
     # Most folders are labelled throughout: one recording tells.
@@ -165,6 +172,8 @@ def _labels(recording: Recording, name: str) -> Texts:
 
 
 def _statistics(durations_s: Floats) -> dict[str, float | int | None]:
+    import numpy as np
+
     shares = {"median_ms": 0.5, "quarter_ms": 0.25, "three_quarters_ms": 0.75}
     ms = {
         name: float(1000 * np.quantile(durations_s, share)) if len(durations_s) else None
@@ -213,6 +222,8 @@ def _comparison_table(rows: list[ComparisonRow], left_out: tuple[str, ...], wide
 
 def _heads(wide: bool) -> list[str]:
     """Heads of the columns of :func:`_cells`, four lines each."""
+    from gazeveil.events.comparison import EVENT_WORDS, WORDS
+
     short = {"fixation": "fix.", "saccade": "sacc.", "pursuit": "purs."}
     words = {word: word if wide else short.get(word, word) for word in WORDS}
     sample, overlap = ("sample", "overlap") if wide else ("smpl.", "over.")
@@ -224,6 +235,10 @@ def _heads(wide: bool) -> list[str]:
 
 
 def _cells(row: ComparisonRow) -> list[str]:
+    import numpy as np
+
+    from gazeveil.events.comparison import EVENT_WORDS, WORDS
+
     shares = [row.figure(word, "f1") for word in WORDS]
     shares.append(row.kappa)
     shares += [row.figure(word, "event_f1") for word in EVENT_WORDS]
@@ -255,3 +270,41 @@ def _caption(rows: list[ComparisonRow], left_out: tuple[str, ...]) -> str:
     if left_out:
         sentences.append(f"Left out, with words that are not events: {', '.join(left_out)}.")
     return "\n".join(sentences)
+
+
+# Field, what it is called, how it is written, and which end of it is the worst.
+_MEASURES = (
+    ("rate_hz", "rate (Hz)", "{:.0f}", min),
+    ("noise_deg", "noise (deg)", "{:.3f}", max),
+    ("rms_s2s_deg", "RMS-S2S in fixations (deg)", "{:.3f}", max),
+    ("sd_deg", "SD in fixations (deg)", "{:.3f}", max),
+    ("lost", "lost samples", "{:.1%}", max),
+)
+
+
+def print_quality(screen: Console, qualities: Sequence[Quality]) -> None:
+    """Print the table, and each concern once with the number of recordings it is about."""
+    import numpy as np
+
+    if not qualities:
+        return
+    table = Table(title="Quality", title_justify="left")
+    table.add_column("measure")
+    table.add_column("median", justify="right")
+    table.add_column("worst", justify="right")
+    for name, words, form, worst in _MEASURES:
+        values = np.array([getattr(q, name) for q in qualities], dtype=np.float64)
+        values = values[np.isfinite(values)]
+        if len(values):
+            table.add_row(
+                words, form.format(float(np.median(values))), form.format(float(worst(values)))
+            )
+    screen.print(table)
+    concerns = Counter(_general(concern) for q in qualities for concern in q.concerns)
+    for concern, number in concerns.items():
+        screen.print(f"{counted(number, 'recording')}: {concern}")
+
+
+def _general(concern: str) -> str:
+    """A concern without its figure, so that equal ones are counted together."""
+    return "many samples are lost." if concern.endswith("samples are lost.") else concern

@@ -23,9 +23,7 @@ from gazeveil.cli.progress import bar
 if TYPE_CHECKING:
     from gazeveil.explore.board import Board
 
-NAME = "explore"
-HELP = """Try mechanisms in the browser.
-
+HELP = """\
 Choose people and a mechanism: the page shows the trace, the map and how many people a few quick
 attackers recognise. It is served to this machine alone, or saved as one HTML file.
 

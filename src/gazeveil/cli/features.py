@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 from rich.table import Table
 
@@ -25,14 +24,12 @@ from gazeveil.cli.arguments import (
 )
 from gazeveil.cli.progress import track
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.features import FeatureTable, event_features, window_features
-from gazeveil.features.table import EmptyTableWarning
-from gazeveil.gaze.cohort import Cohort
-from gazeveil.io.tables_file import write_table
 
-NAME = "features"
-HELP = """Compute features of events or windows.
+if TYPE_CHECKING:
+    from gazeveil.features import FeatureTable
+    from gazeveil.gaze.cohort import Cohort
 
+HELP = """\
 Example: `gazeveil features recordings/ --kind saccade --out saccades.parquet`"""
 
 
@@ -65,6 +62,9 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Compute features."""
+    from gazeveil.features import FeatureTable
+    from gazeveil.io.tables_file import write_table
+
     if mechanism is not None:
         raise ParameterError(
             "`gazeveil features` computes and does not protect: write the table with --out"
@@ -103,6 +103,9 @@ def _why(table: FeatureTable) -> str:
 
 
 def _features(cohort: Cohort, kind: str, parameters: dict[str, object]) -> FeatureTable:
+    from gazeveil.features import event_features, window_features
+    from gazeveil.features.table import EmptyTableWarning
+
     with warnings.catch_warnings():
         # Recordings come one by one: that one of them gives no row says nothing of the others.
         warnings.simplefilter("ignore", EmptyTableWarning)
@@ -112,6 +115,8 @@ def _features(cohort: Cohort, kind: str, parameters: dict[str, object]) -> Featu
 
 
 def _statistics(table: FeatureTable) -> dict[str, dict[str, float | None]]:
+    import numpy as np
+
     result: dict[str, dict[str, float | None]] = {}
     for i, name in enumerate(table.columns):
         column = table.values[:, i]

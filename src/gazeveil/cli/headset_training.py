@@ -13,10 +13,10 @@ from gazeveil.cli.arguments import counted, say
 from gazeveil.cli.network_folder import CHECKPOINT, WEIGHTS, say_handling, stoppable, write_network
 from gazeveil.cli.progress import bar
 from gazeveil.errors import DataError
-from gazeveil.gaze.cohort import Cohort
 
 if TYPE_CHECKING:
     from gazeveil.features.recording_set import RecordingSet
+    from gazeveil.gaze.cohort import Cohort
     from gazeveil.models.headset.weights import TrainedPredictor, TrainedRecogniser
     from gazeveil.utility.training.card import HeldOutFigure, NetworkCard
 
@@ -125,6 +125,7 @@ def simulated_activities(
     people: int, stimuli: int, seconds: float, sessions: int, rate_hz: float, seed: int
 ) -> Cohort:
     """The same simulated people at each of :data:`SIMULATED_TASKS`."""
+    from gazeveil.gaze.cohort import Cohort
     from gazeveil.gaze.simulate import simulate
 
     return Cohort(

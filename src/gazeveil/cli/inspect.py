@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -25,18 +24,14 @@ from gazeveil.cli.arguments import (
     say,
     write_json,
 )
-from gazeveil.cli.inventory_table import show_inventory
 from gazeveil.cli.progress import track
-from gazeveil.gaze.cohort import Cohort, ReadAs
-from gazeveil.gaze.facts import FILE
-from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import KEY_NAMES
-from gazeveil.gaze.summary import CohortSummary, RecordingSummary, summarise
-from gazeveil.release.inventory import inventory
 
-NAME = "inspect"
-HELP = """Show what a file or folder holds.
+if TYPE_CHECKING:
+    from gazeveil.gaze.cohort import Cohort, ReadAs
+    from gazeveil.gaze.summary import CohortSummary, RecordingSummary
+    from gazeveil.release.inventory import Finding, Inventory
 
+HELP = """\
 Example: `gazeveil inspect recordings/ --plot overview.png`"""
 
 PlotOption = Annotated[
@@ -74,6 +69,8 @@ def command(
     all_text: AllTextOption = False,
 ) -> None:
     """Inspect recordings."""
+    from gazeveil.release.inventory import inventory
+
     certified = _is_certified(path)
     if certified:
         # Only here: promises and their noise take longer to import than a small folder to read.
@@ -120,6 +117,9 @@ def _is_certified(path: Path) -> bool:
 
 def show(cohort: Cohort, rows: int = 10, pieces: bool = False) -> CohortSummary:
     """Print the summary of a cohort and return it; names of pieces are nobody's."""
+    from gazeveil.gaze.facts import FILE
+    from gazeveil.gaze.summary import summarise
+
     summary = summarise(cohort, progress=lambda items: track(items, len(cohort), "Inspecting"))
     out = console()
     out.print(_overview(summary, pieces))
@@ -134,6 +134,8 @@ def show(cohort: Cohort, rows: int = 10, pieces: bool = False) -> CohortSummary:
 
 
 def _overview(summary: CohortSummary, pieces: bool) -> Table:
+    from gazeveil.gaze.geometry import Sphere
+
     table = Table(title="Cohort", show_header=False, title_justify="left")
     seconds = sum(r.duration_s for r in summary.recordings)
     rates = ", ".join(
@@ -191,6 +193,8 @@ def _origins(summary: CohortSummary, read_as: ReadAs | None) -> Table:
 
 
 def _rows(summary: CohortSummary, rows: int, pieces: bool) -> Table:
+    from gazeveil.gaze.recording import KEY_NAMES
+
     count, noun = len(summary.recordings), "Pieces" if pieces else "Recordings"
     title = f"{noun} ({min(rows, count)} of {count})"
     table = Table(
@@ -227,6 +231,8 @@ def _rows(summary: CohortSummary, rows: int, pieces: bool) -> Table:
 
 def figures(summary: CohortSummary, pieces: bool = False) -> dict[str, object]:
     """The summary as JSON has it; a release of pieces names nobody."""
+    import numpy as np
+
     return {
         **({"pieces": len(summary.recordings)} if pieces else {}),
         "people": {} if pieces else summary.people,
@@ -269,3 +275,40 @@ def _row(r: RecordingSummary) -> dict[str, object]:
         "assumed_geometry": r.assumed_geometry,
         "source": r.source,
     }
+
+
+_SHOWN_FIELDS = 3
+
+
+def show_inventory(found: Inventory) -> None:
+    """Print what recordings say beside gaze."""
+    table = Table(
+        title="Beside the gaze",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("kind", no_wrap=True)
+    table.add_column("fields", overflow="fold", min_width=21, max_width=26)
+    table.add_column("files", justify="right")
+    table.add_column("example", overflow="ellipsis", no_wrap=True, max_width=13)
+    for title in ("in a release", "by scrub"):
+        table.add_column(title, overflow="fold", max_width=10)
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for row in found.summary():
+        groups.setdefault((row.kind, row.in_release, row.in_scrub), []).append(row)
+    for (kind, released, scrubbed), rows in groups.items():
+        files = {f.file for f in found.of(kind)}
+        table.add_row(kind, _fields(rows), f"{len(files)}", rows[0].example, released, scrubbed)
+    console().print(table)
+    say(f"{found.sentence()} --json lists each of them.")
+    if found.not_opened:
+        say(f"Note: {len(found.not_opened)} files could not be looked at.")
+
+
+def _fields(rows: list[Finding]) -> str:
+    names = [row.field for row in rows]
+    more = len(names) - _SHOWN_FIELDS
+    return ", ".join(names[:_SHOWN_FIELDS]) + (f" and {more} more" if more > 0 else "")

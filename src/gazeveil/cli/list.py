@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,12 +15,11 @@ from rich.table import Table
 from gazeveil import checks
 from gazeveil.cli.arguments import JsonOption, console, say, write_json
 from gazeveil.errors import ParameterError
-from gazeveil.privacy import registry
-from gazeveil.registry import Registry
 
-NAME = "list"
-HELP = """List mechanisms, attacks, utilities, formats or datasets.
+if TYPE_CHECKING:
+    from gazeveil.registry import Registry
 
+HELP = """\
 Give the name of a mechanism or dataset to see more of it. A mechanism of a paper has two readings:
 `published`, to the letter, and `corrected`, the smallest change that makes its promise true.
 
@@ -45,6 +44,8 @@ def command(
 
 
 def _mechanisms(name: str | None, json_file: Path | None) -> None:
+    from gazeveil.privacy import registry
+
     names = registry.mechanisms() if name is None else (registry.get(name).name,)
     rows = [row for n in names for row in _rows(n)]
     plain = Console(highlight=False)
@@ -145,6 +146,8 @@ def _short(paper: str) -> str:
 
 
 def _rows(name: str) -> list[dict[str, str]]:
+    from gazeveil.privacy import registry
+
     cls = registry.get(name)
     return [
         {
@@ -163,6 +166,8 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 
 def _parameters(name: str) -> str:
+    from gazeveil.privacy import registry
+
     parts = []
     for f in fields(registry.get(name)):
         if f.default is not MISSING:

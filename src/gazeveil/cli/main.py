@@ -6,6 +6,7 @@ still shows its traceback, because hiding it would help nobody.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -21,14 +22,40 @@ from gazeveil.cli.wording import in_options, without_controls
 from gazeveil.compile_notice import compiling_is_said
 from gazeveil.errors import GazeveilError
 
-#: Panel of the help -> modules of its verbs; a verb is called as its module, with dashes.
+#: Panel of the help -> modules of its verbs, which are called as the verbs, with their first lines.
 PANELS = {
-    "Start": ("inspect", "advise", "publish", "verify", "evaluate", "demo", "explore"),
-    "Analyse": ("simulate", "events", "features", "train"),
-    "Protect and publish": ("protect", "scrub", "randomize", "curate"),
-    "Attack and evaluate": ("attack", "audit", "check", "reproduce"),
-    "Live": ("serve", "relay"),
-    "Reference": ("list",),
+    "Start": {
+        "inspect": "Show what a file or folder holds.",
+        "advise": "Rank mechanisms for a purpose.",
+        "publish": "Protect, attack and certify recordings.",
+        "verify": "Check a release against its certificate.",
+        "evaluate": "Attack releases and measure their use.",
+        "demo": "Run everything on simulated participants.",
+        "explore": "Try mechanisms in the browser.",
+    },
+    "Analyse": {
+        "simulate": "Simulate participants and their recordings.",
+        "events": "Detect fixations, saccades, pursuits, blinks.",
+        "features": "Compute features of events or windows.",
+        "train": "Train a network: `ekyt`, `dgaze` or `ehtask`.",
+    },
+    "Protect and publish": {
+        "protect": "Protect recordings, features or people.",
+        "scrub": "Remove identifiers from vendors' files; gaze stays as it is.",
+        "randomize": "Write locally private messages for a curator.",
+        "curate": "Draw synthetic recordings from such messages.",
+    },
+    "Attack and evaluate": {
+        "attack": "Attack a protected copy with raw recordings.",
+        "audit": "Try to prove a promise false.",
+        "check": "Test a mechanism, format, attack or tracker of your own.",
+        "reproduce": "Repeat a paper's experiment.",
+    },
+    "Live": {
+        "serve": "Serve gaze to untrusted apps: never raw samples.",
+        "relay": "Put a mechanism between a tracker and its programs.",
+    },
+    "Reference": {"list": "List mechanisms, attacks, utilities, formats or datasets."},
 }
 VERBS = tuple(verb for verbs in PANELS.values() for verb in verbs)
 
@@ -54,7 +81,9 @@ _ALL_OR_NOTHING = frozenset(
 
 
 def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
-    """The command line with some of the verbs, whose modules are imported now."""
+    """The command line. The modules of these verbs are imported now; of the others it knows the
+    names and the first lines of their help.
+    """
     app = typer.Typer(
         name="gazeveil",
         help="Protect eye-tracking data, see what is promised and what an attacker still gets.",
@@ -64,11 +93,18 @@ def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for panel, names in PANELS.items():
-        for name in (n for n in names if n in verbs):
-            verb = import_module(f"gazeveil.cli.{name}")
-            app.command(verb.NAME, help=verb.HELP, rich_help_panel=panel)(verb.command)
+        for name, line in names.items():
+            command, text = _not_imported, line
+            if name in verbs:
+                verb = import_module(f"gazeveil.cli.{name}")
+                command, text = verb.command, f"{line}\n\n{verb.HELP}"
+            app.command(name, help=text, rich_help_panel=panel)(command)
     app.callback()(_options)
     return app
+
+
+def _not_imported() -> None:
+    """Stand for a verb in the list of verbs."""
 
 
 def __getattr__(name: str) -> typer.Typer:
@@ -113,15 +149,15 @@ def _options_of(arguments: Sequence[str], command: Any) -> frozenset[str]:
     return frozenset(o for p in getattr(verb, "params", ()) for o in (*p.opts, *p.secondary_opts))
 
 
-def _wanted(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The verbs that a command line needs: the one that is named, or all where none is. To import
-    all of them takes many times as long as most of them run.
+def _wanted(arguments: Sequence[str]) -> Sequence[str]:
+    """The verb that a command line, or the line that a shell completes, names. To import all of
+    them takes many times as long as most of them run.
     """
-    first = arguments[0] if arguments else ""
-    if first == "--version":
-        return ()
-    module = first.replace("-", "_")
-    return (module,) if module in VERBS and "_" not in first else VERBS
+    words = arguments
+    if "_GAZEVEIL_COMPLETE" in os.environ:  # bash sets the first of these, the other shells do not
+        line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+        words = line.split()[1:]
+    return [word for word in words[:1] if word in VERBS]
 
 
 def _stopped(arguments: Sequence[str]) -> str:

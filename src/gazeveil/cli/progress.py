@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Timer
+from types import FrameType
 from typing import TypeVar
 
 from rich.console import Console
@@ -12,7 +15,6 @@ from rich.errors import LiveError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from gazeveil.cli.interrupts import interrupts_kept, raise_lost_interrupt
 from gazeveil.processes import cores
 
 Item = TypeVar("Item")
@@ -122,3 +124,37 @@ def track(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
         for done, item in enumerate(items, 1):
             yield item
             update(done, total)
+
+
+#: Set by Ctrl-C until it has ended what was running.
+_pressed = threading.Event()
+
+
+def _press(number: int, frame: FrameType | None) -> None:
+    _pressed.set()
+    signal.default_int_handler(number, frame)
+
+
+@contextmanager
+def interrupts_kept() -> Iterator[None]:
+    """Remember Ctrl-C in the main thread, unless it is ignored or somebody else handles it."""
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if not ours:
+        yield
+        return
+    _pressed.clear()
+    signal.signal(signal.SIGINT, _press)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _pressed.clear()
+
+
+def raise_lost_interrupt() -> None:
+    """Raise KeyboardInterrupt if Ctrl-C was pressed and the main thread is still at work."""
+    if _pressed.is_set() and threading.current_thread() is threading.main_thread():
+        raise KeyboardInterrupt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,8 @@ from gazeveil.cli.arguments import (
 )
 from gazeveil.cli.progress import bar, track
 from gazeveil.cli.publication_options import (
+    CleanOption,
+    ClusterOption,
     ConfirmOption,
     DurationsOption,
     InsteadOfOption,
@@ -30,41 +32,27 @@ from gazeveil.cli.publication_options import (
     KeyFileOption,
     LedgerOption,
     RateOption,
+    ResumeOption,
     ToOption,
+    WorkersOption,
     answered,
     charging_of,
     publication_choices,
-)
-from gazeveil.cli.running_options import (
-    CleanOption,
-    ClusterOption,
-    ResumeOption,
-    WorkersOption,
     running_of,
 )
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.features import FeatureTable
-from gazeveil.gaze.cohort import Cohort
-from gazeveil.io.people import people_suffix, read_people
-from gazeveil.io.tables_file import table_suffix
-from gazeveil.privacy.api import protect
-from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.pieces import PieceMechanism
-from gazeveil.privacy.publication.identities.key_file import check_key_file
-from gazeveil.privacy.publication.ledger.charging import PeopleSeen, charged
-from gazeveil.privacy.publication.protecting import channels_of, protected
-from gazeveil.privacy.publication.publication import Publication
-from gazeveil.privacy.publication.single_file import write_file
-from gazeveil.privacy.publication.survey import Look, look_at
-from gazeveil.privacy.registry import get, mechanism
-from gazeveil.privacy.release import Release
-from gazeveil.release.run import Running, begun_names, interrupted_names, run
-from gazeveil.release.stop_sign import open_questions
 
-NAME = "protect"
-HELP = """Protect recordings, features or people.
+if TYPE_CHECKING:
+    from gazeveil.gaze.cohort import Cohort
+    from gazeveil.privacy.guarantee import Guarantee
+    from gazeveil.privacy.mechanism import Mechanism
+    from gazeveil.privacy.publication.ledger.charging import PeopleSeen
+    from gazeveil.privacy.publication.publication import Publication
+    from gazeveil.privacy.publication.survey import Look
+    from gazeveil.privacy.release import Release
+    from gazeveil.release.run import Running
 
+HELP = """\
 Example: `gazeveil protect recordings/ protected/ --mechanism gaussian:sigma_deg=5`
 
 Mechanisms of the kind 'stream' change samples, recording by recording. Those of the kind 'cohort'
@@ -117,6 +105,15 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Protect data."""
+    from gazeveil.gaze.cohort import Cohort
+    from gazeveil.privacy.api import protect
+    from gazeveil.privacy.publication.identities.key_file import check_key_file
+    from gazeveil.privacy.publication.ledger.charging import PeopleSeen, charged
+    from gazeveil.privacy.publication.protecting import channels_of, protected
+    from gazeveil.privacy.publication.single_file import write_file
+    from gazeveil.privacy.registry import mechanism
+    from gazeveil.release.run import Running, begun_names, interrupted_names
+
     chosen = mechanism(mechanism_text)
     _check_paths(chosen, path, out)
     running = Running()
@@ -168,6 +165,9 @@ def command(
 
 def _look(cohort: Cohort, path: Path, confirm: bool, seen: PeopleSeen | None) -> tuple[Look, ...]:
     """Look at all recordings, recognise people, and stop where reading guessed who is who."""
+    from gazeveil.privacy.publication.survey import look_at
+    from gazeveil.release.stop_sign import open_questions
+
     looks = look_at(
         cohort,
         True,
@@ -181,6 +181,9 @@ def _look(cohort: Cohort, path: Path, confirm: bool, seen: PeopleSeen | None) ->
 
 def _check_paths(chosen: Mechanism[Any], path: Path, out: Path) -> None:
     """Refuse what cannot be read or written before any work is done."""
+    from gazeveil.io.people import people_suffix
+    from gazeveil.io.tables_file import table_suffix
+
     if chosen.kind in ("stream", "cohort"):
         return
     suffix = path.suffix.lower()
@@ -201,6 +204,9 @@ def _check_paths(chosen: Mechanism[Any], path: Path, out: Path) -> None:
 
 def _read(kind: str, path: Path, recordings: Callable[[], Cohort]) -> Any:
     """What a mechanism of this kind takes."""
+    from gazeveil.features import FeatureTable
+    from gazeveil.io.people import read_people
+
     if kind == "table":
         return FeatureTable.read(path)
     if kind == "people" and path.is_file() and path.suffix.lower() in (".csv", ".tsv"):
@@ -211,6 +217,8 @@ def _read(kind: str, path: Path, recordings: Callable[[], Cohort]) -> Any:
 def _write_recordings(
     publication: Publication, out: Path, raw: Cohort, running: Running
 ) -> tuple[Numbers, Guarantee]:
+    from gazeveil.release.run import run
+
     with bar("Protecting") as progress:
         done = run(
             publication,
@@ -243,6 +251,10 @@ def _counts(kind: str, data: Any, out: Path) -> Numbers:
 
 def _print_notes(data: Any, release: Release[Any], seed: int | None) -> None:
     """Print what is for the holder of the raw data alone, and that a seed protects nobody."""
+    from gazeveil.gaze.cohort import Cohort
+    from gazeveil.privacy.pieces import PieceMechanism
+    from gazeveil.privacy.registry import get
+
     notes = dict(release.curator_notes)
     # Pieces have names of their own, so none of them is called as what it was made from.
     pieces = issubclass(get(release.provenance.mechanism), PieceMechanism)

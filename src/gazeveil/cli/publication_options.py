@@ -13,10 +13,11 @@ from rich.table import Table
 
 from gazeveil.cli.arguments import console, say
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.privacy.publication.choices import PublicationChoices
 
 if TYPE_CHECKING:
+    from gazeveil.privacy.publication.choices import PublicationChoices
     from gazeveil.privacy.publication.ledger.charging import Charging
+    from gazeveil.release.run import Running
     from gazeveil.release.stop_sign import OpenQuestion
 
 KeepOption = Annotated[
@@ -131,6 +132,8 @@ def publication_choices(
     default: str = "keep",
 ) -> PublicationChoices:
     """The choices that the options make; `default` holds for lengths where nothing is said."""
+    from gazeveil.privacy.publication.choices import PublicationChoices
+
     kept = tuple(keep or ())
     # Where the tracker's own times are kept, so are lengths.
     usual = "keep" if {"times", "t_ns"}.intersection(kept) else default
@@ -155,3 +158,50 @@ def durations_of(texts: list[str]) -> str | dict[str, str]:
             )
         lengths[stimulus] = seconds
     return lengths
+
+
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", metavar="N", help="Processes; chosen by the amount of work if not given."
+    ),
+]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="Dask scheduler that shares this disk."),
+]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
+CleanOption = Annotated[
+    bool, typer.Option("--clean", help="Remove an interrupted run and start again.")
+]
+
+
+def running_of(
+    out: Path | None, workers: int | None, cluster: str | None, resume: bool, clean_first: bool
+) -> Running:
+    """Who works, as the options say; what was left is removed if that is asked.
+
+    Raises
+    ------
+    ParameterError
+        For options that exclude one another.
+    DataError
+        If the place is taken, or a run of it was interrupted and nothing is said about that.
+    """
+    from gazeveil.release.run import Running, check_out, clean
+
+    if resume and clean_first:
+        raise ParameterError(
+            "--resume goes on with what --clean removes. Say one of them.", name="--resume"
+        )
+    if workers is not None and cluster is not None:
+        raise ParameterError(
+            "--workers are processes here, and --cluster has its own. Say one of them.",
+            name="--workers",
+            got=workers,
+        )
+    if out is not None:
+        if clean_first and clean(out):
+            say(f"What an interrupted run of {out} left is removed.")
+        check_out(out, resume)
+    return Running(workers, cluster, resume)

@@ -24,6 +24,8 @@ from gazeveil.cli.arguments import (
 )
 from gazeveil.cli.progress import bar, track
 from gazeveil.cli.publication_options import (
+    CleanOption,
+    ClusterOption,
     ConfirmOption,
     DurationsOption,
     InsteadOfOption,
@@ -31,18 +33,14 @@ from gazeveil.cli.publication_options import (
     KeyFileOption,
     LedgerOption,
     RateOption,
+    ResumeOption,
     ToOption,
+    WorkersOption,
     answered,
     charging_of,
     publication_choices,
-    show_questions,
-)
-from gazeveil.cli.running_options import (
-    CleanOption,
-    ClusterOption,
-    ResumeOption,
-    WorkersOption,
     running_of,
+    show_questions,
 )
 from gazeveil.errors import ParameterError
 
@@ -54,9 +52,7 @@ if TYPE_CHECKING:
     from gazeveil.release.recipe import Recipe
     from gazeveil.release.stop_sign import OpenQuestion
 
-NAME = "publish"
-HELP = """Protect, attack and certify recordings.
-
+HELP = """\
 Example: `gazeveil publish recordings/ published/ -m gaussian:sigma_deg=3`
 
 Example: `gazeveil publish recordings/ published/ --preset public-maps --plan`

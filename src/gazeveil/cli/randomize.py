@@ -1,10 +1,28 @@
-"""`gazeveil randomize`: a device's locally private messages about its recordings, as a file."""
+"""`gazeveil randomize`: a device's locally private messages about its recordings, as a file.
+
+The public parameter file that devices and the curator share is a mechanism and its parameters, as
+TOML. For example::
+
+    mechanism = "dpgazesynth-one-report"
+    epsilon = "1"
+    G = 60
+    zones = 2
+    space = "screen"
+
+`space` ("screen" or "sphere") is for the curator: messages about the other kind are refused.
+Without it the more common kind is taken.
+
+What a public rule would choose by the number of windows (`zones`) is not known to a device: without
+it in the file there is one zone.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,17 +38,14 @@ from gazeveil.cli.arguments import (
     write_json,
 )
 from gazeveil.cli.progress import track
-from gazeveil.cli.public_parameters import PublicParameters, read_parameters
-from gazeveil.errors import DataError
-from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording, RecordingKey
-from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
-from gazeveil.privacy.synthesis.dpgazesynth.reports.device import message
-from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
+from gazeveil.errors import DataError, FormatError
 
-NAME = "randomize"
-HELP = """Write locally private messages for a curator.
+if TYPE_CHECKING:
+    from gazeveil.gaze.recording import Recording, RecordingKey
+    from gazeveil.privacy.synthesis.dpgazesynth.mechanism import Synthesis
+    from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 
+HELP = """\
 Example: `gazeveil randomize my-gaze.csv --parameters public.toml --out messages.gvr`
 
 The file of public parameters names the mechanism, e.g.
@@ -134,6 +149,8 @@ class _Device:
     """Makes one message of each recording, and keeps what it reported about."""
 
     def __init__(self, public: PublicParameters, parameters: Path, seed: int | None) -> None:
+        from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
+
         chosen = public.mechanism
         self._public, self._parameters, self._text = public, parameters, str(chosen)
         self._scheme, self._streams = chosen.scheme(), Streams(seed, chosen.name, chosen.reading)
@@ -142,6 +159,9 @@ class _Device:
 
     def message(self, recording: Recording) -> bytes:
         """The message of a recording that may be reported."""
+        from gazeveil.gaze.geometry import Sphere
+        from gazeveil.privacy.synthesis.dpgazesynth.reports.device import message
+
         if recording.key in self._seen:
             raise DataError(
                 f"The {recording.title} was given twice. Report it once: each report spends its"
@@ -158,3 +178,55 @@ class _Device:
         plan = self._scheme.plan(recording.space, recording.rate_hz)
         self.reported.append((recording.person, plan, len(recording)))
         return payload
+
+
+_REMEDY = (
+    'Write it as TOML: mechanism = "dpgazesynth", epsilon = "1", and further parameters of the'
+    " mechanism, one on each line."
+)
+
+
+@dataclass(frozen=True)
+class PublicParameters:
+    """What a file says: the mechanism with everything fixed, and what messages may be about."""
+
+    mechanism: Synthesis
+    space: str | None = None
+
+
+def read_parameters(path: Path) -> PublicParameters:
+    """What a file says.
+
+    Raises
+    ------
+    FormatError
+        For a file that is no TOML or names no mechanism whose devices report.
+    ParameterError
+        For a parameter the mechanism does not take.
+    """
+    from gazeveil.privacy.registry import get, mechanism, mechanisms
+    from gazeveil.privacy.synthesis.dpgazesynth.mechanism import Synthesis
+
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FormatError(path, f"this is no parameter file ({error})", _REMEDY) from error
+    name = content.pop("mechanism", None)
+    if not isinstance(name, str):
+        raise FormatError(path, "it does not name a mechanism", _REMEDY)
+    space = content.pop("space", None)
+    if space not in (None, "screen", "sphere"):
+        raise FormatError(
+            path,
+            f"its space is {space!r}",
+            'Write space = "screen" or space = "sphere", or leave it out.',
+        )
+    if name in mechanisms() and not issubclass(get(name), Synthesis):
+        raise FormatError(
+            path,
+            f"devices do not report for '{name}'",
+            "Choose dpgazesynth or dpgazesynth-one-report.",
+        )
+    chosen = mechanism(name, **content)
+    assert isinstance(chosen, Synthesis)
+    return PublicParameters(chosen.settled(None), space)

@@ -24,9 +24,7 @@ from gazeveil.cli.arguments import (
 )
 from gazeveil.errors import ParameterError
 
-NAME = "relay"
-HELP = """Put a mechanism between a tracker and its programs.
-
+HELP = """\
 Example: `gazeveil relay --in pupil://127.0.0.1:50020 --out pupil://127.0.0.1:50030
 --mechanism "kaleido:epsilon=1,w=60,r_deg=2" --rate 120`
 

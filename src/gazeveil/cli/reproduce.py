@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 #: Seconds that a part may take in `--all --quick` where nothing else is said.
 QUICK_LIMIT_S = 180.0
 
-NAME = "reproduce"
-HELP = """Repeat a paper's experiment.
-
+HELP = """\
 Recordings are those under `--data` or `GAZEVEIL_DATA`, or simulated people where they are not
 there. `--list` names every table and figure of the five papers, the study that repeats it and the
 recordings it needs; `--all` runs all of them and writes one page.

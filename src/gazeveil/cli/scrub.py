@@ -9,12 +9,8 @@ import typer
 
 from gazeveil.cli.arguments import JsonOption, PathArgument, counted, say, write_json
 from gazeveil.cli.progress import track
-from gazeveil.release.scrub import PAGE, scrub
-from gazeveil.release.scrub.run import CHECKS, NOT_PROTECTED
 
-NAME = "scrub"
-HELP = """Remove identifiers from vendors' files; gaze stays as it is.
-
+HELP = """\
 Example: `gazeveil scrub recordings/ scrubbed/`
 
 Takes every text format of `gazeveil list formats` (EyeLink ASC, Tobii, Pupil Labs exports, SMI,
@@ -60,6 +56,9 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Scrub files."""
+    from gazeveil.release.scrub import PAGE, scrub
+    from gazeveil.release.scrub.run import CHECKS, NOT_PROTECTED
+
     report = scrub(
         path,
         out,

@@ -9,9 +9,7 @@ import typer
 
 from gazeveil.errors import MissingExtraError
 
-NAME = "serve"
-HELP = """Serve gaze to untrusted apps: never raw samples.
-
+HELP = """\
 Example: `gazeveil serve --port 8765`
 
 It starts with a simulated tracker and SQLite under `$GAZEVEIL_HOME` on 127.0.0.1 and prints a link

@@ -9,12 +9,8 @@ import typer
 
 from gazeveil.cli.arguments import ScreenOption, parse_screen, say
 from gazeveil.cli.progress import track
-from gazeveil.gaze.simulate import simulate
-from gazeveil.io.parquet import write
 
-NAME = "simulate"
-HELP = """Simulate participants and their recordings.
-
+HELP = """\
 Example: `gazeveil simulate people/ --people 20 --stimuli 8 --seconds 30 --rate 120 --task video`"""
 
 Out = Annotated[Path, typer.Argument(help="Folder to write; must not exist or be empty.")]
@@ -36,6 +32,9 @@ def command(
     seed: Annotated[int | None, typer.Option(help="Makes the cohort repeatable.")] = None,
 ) -> None:
     """Simulate a cohort."""
+    from gazeveil.gaze.simulate import simulate
+    from gazeveil.io.parquet import write
+
     space = None if screen is None else parse_screen(screen)
     cohort = simulate(
         people, stimuli, seconds, rate, task=task, space=space, seed=seed, sessions=sessions

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,11 +30,11 @@ from gazeveil.cli.headset_training import (
 from gazeveil.cli.network_folder import WEIGHTS
 from gazeveil.cli.progress import track
 from gazeveil.errors import ParameterError
-from gazeveil.gaze.cohort import Cohort
 
-NAME = "train"
-HELP = """Train a network: `ekyt`, `dgaze` or `ehtask`.
+if TYPE_CHECKING:
+    from gazeveil.gaze.cohort import Cohort
 
+HELP = """\
 Writes weights.npz, card.md and card.json. After a kill or Ctrl-C the same command goes on from the
 last checkpoint. Needs the extra `deep`.
 
@@ -132,6 +132,7 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Train a network."""
+    from gazeveil.gaze.cohort import Cohort
     from gazeveil.models.train import best_device
 
     _refuse(path, people, hold_out, out)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,11 +21,11 @@ from gazeveil.cli.arguments import (
 )
 from gazeveil.cli.progress import track
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.gaze.recording import Recording
 
-NAME = "verify"
-HELP = """Check a release against its certificate.
+if TYPE_CHECKING:
+    from gazeveil.gaze.recording import Recording
 
+HELP = """\
 Example: `gazeveil verify published/ --against recordings/ --key lab.key.pub`
 
 Hashes of all files, the signature, the page, the promise (worked out again from the mechanism and
