@@ -1,76 +1,119 @@
 """Numba behind a typed name, so that strict type checking still sees the functions it compiles.
 
-Compiled code is cached beside the source (or in the user's cache folder where that is read-only),
-so only the first run pays.
+A wheel brings the machine code of every kernel, for a plain processor of its kind and, on x86-64,
+for one with AVX2 and FMA. What it does not bring is compiled on first call and kept beside the
+source (or in the user's cache folder where that is read-only), so only the first run pays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from llvmlite.binding import get_host_cpu_features
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from gazeveil.compile_notice import listen
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: Folder of the machine code of a wheel: a folder for each processor, in it the folders of modules.
+KERNELS = Path(__file__).parent / "kernels"
+
+#: Processors that a wheel has machine code for, best first -> what a processor must have to run it.
+PROCESSORS = {
+    "x86-64-v3": ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
+    "x86-64": (),
+    "generic": (),
+}
+
 listen()
+
+
+@cache
+def processor() -> str | None:
+    """The best processor that the wheel has machine code for and that this one can stand for."""
+    has = get_host_cpu_features()
+    for name, needed in PROCESSORS.items():
+        if (KERNELS / name).is_dir() and all(has.get(feature) for feature in needed):
+            return name
+    return None
+
+
+class KernelCache(FunctionCache):
+    """Numba's cache of one function, and before it the machine code that the wheel brings.
+
+    Numba names machine code by the processor it was compiled for. What a wheel brings was compiled
+    for another name than this processor's, and is asked for under that name: no setting of numba is
+    changed, and what the wheel lacks is compiled for this processor.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        cast("Any", super()).__init__(function)
+        self._brought: Any = None
+        source = Path(function.__code__.co_filename)
+        if (name := processor()) is not None and source.is_relative_to(KERNELS.parent):
+            folder = KERNELS / name / source.parent.relative_to(KERNELS.parent)
+            stamp = self._impl.locator.get_source_stamp()
+            self._brought = cast("Any", IndexDataCacheFile)(
+                str(folder), self._impl.filename_base, stamp
+            )
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        if self._brought is not None:
+            codegen = target_context.codegen()
+            hashes = cast("Any", self)._index_key(sig, codegen)[2]
+            found = self._brought.load((sig, (codegen.magic_tuple()[0], processor(), ""), hashes))
+            if found is not None:
+                return self._impl.rebuild(target_context, found)
+        return cast("Any", super())._load_overload(sig, target_context)
+
+    def is_kept(self) -> bool:
+        """Whether there is machine code of the function, for some types of arguments."""
+        files: tuple[Any, ...] = (self._cache_file, self._brought)
+        return any(Path(file._index_path).is_file() for file in files if file is not None)
+
+
+def _kernel(function: Callable[P, R], **choices: Any) -> Callable[P, R]:
+    made: Any = numba.njit(function, nogil=True, error_model="numpy", **choices)
+    if hasattr(made, "stats"):  # numba may be switched off
+        made._cache = KernelCache(function)
+    return cast("Callable[P, R]", made)
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` on first call: no Python objects inside, the GIL released, the machine
     code cached.
     """
-    return cast("Callable[P, R]", numba.njit(function, cache=True, nogil=True, error_model="numpy"))
+    return _kernel(function)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """As :func:`compiled`, and always compiled into its caller: for the parts of a loop over
     samples, which hand many numbers on.
     """
-    return cast(
-        "Callable[P, R]",
-        numba.njit(function, cache=True, nogil=True, error_model="numpy", forceinline=True),
-    )
+    return _kernel(function, forceinline=True)
 
 
 def fused(function: Callable[P, R]) -> Callable[P, R]:
     """As :func:`compiled`, and a product that is added to something may be rounded once instead of
     twice; for code that bounds its own errors.
     """
-    return cast(
-        "Callable[P, R]",
-        numba.njit(function, cache=True, nogil=True, error_model="numpy", fastmath={"contract"}),
-    )
+    return _kernel(function, fastmath={"contract"})
 
 
 def fused_inlined(function: Callable[P, R]) -> Callable[P, R]:
     """As :func:`fused`, and always compiled into its caller."""
-    return cast(
-        "Callable[P, R]",
-        numba.njit(
-            function,
-            cache=True,
-            nogil=True,
-            error_model="numpy",
-            fastmath={"contract"},
-            forceinline=True,
-        ),
-    )
+    return _kernel(function, fastmath={"contract"}, forceinline=True)
 
 
 def is_kept(function: Callable[..., Any]) -> bool:
-    """Whether machine code of a compiled function was kept by an earlier run, or this one. Other
-    types of arguments may still have to be compiled.
+    """Whether machine code of a compiled function came with the wheel or was kept by a run before
+    or by this one. Other types may still have to be compiled.
     """
-    if not hasattr(function, "stats"):
-        return True  # numba is switched off, and nothing is ever compiled
-    kept = Path(cast("Any", function).stats.cache_path)
-    plain = cast("Any", function).py_func
-    # The names that numba gives its files: a function that moved within its file has others.
-    name = plain.__qualname__.replace("<", "").replace(">", "")
-    source, line = Path(plain.__code__.co_filename).stem, plain.__code__.co_firstlineno
-    return any(kept.glob(f"{source}.{name}-{line}.*.nbi"))
+    kept = getattr(function, "_cache", None)
+    return kept is None or kept.is_kept()  # without one, numba is switched off

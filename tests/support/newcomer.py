@@ -1,5 +1,5 @@
 """The path of a newcomer: an empty environment, the wheel, and the page of the first ten minutes
-line by line.
+line by line. The wheel for the Python that builds it holds machine code: nothing is compiled.
 
 Run by `make newcomer` and by `tests/manual/test_newcomer.py`.
 """
@@ -40,12 +40,13 @@ def find(python: str) -> str | None:
     return None
 
 
-def build_wheel(folder: Path) -> Path:
-    """The wheel of this checkout."""
+def build_wheel(folder: Path, python: str) -> Path:
+    """The wheel of this checkout, with machine code where that can be compiled for a Python."""
     made = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     # The build's tools are those of this environment: nothing is fetched to build.
     made += ["--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
-    subprocess.run(made, check=True)
+    own = python == f"python{sys.version_info.major}.{sys.version_info.minor}"
+    subprocess.run(made, check=True, env={**os.environ, "GAZEVEIL_KERNELS": "1" if own else ""})
     return next(folder.glob("gazeveil-*.whl"))
 
 
@@ -70,7 +71,13 @@ def walk(python: str, wheel: Path, folder: Path) -> list[str]:
         "NUMBA_CACHE_DIR": str(folder / "compiled"),
         "COLUMNS": "100",
     }
-    return [wrong for block in blocks(PAGE) for wrong in _follow(block, work, environment, bin_dir)]
+    wrong = [w for block in blocks(PAGE) for w in _follow(block, work, environment, bin_dir)]
+    return wrong + ([] if wheel.name.endswith("-any.whl") else compiled_in(folder / "compiled"))
+
+
+def compiled_in(folder: Path) -> list[str]:
+    """What was compiled although the wheel holds machine code."""
+    return [f"compiled: {file.name}" for file in sorted(folder.rglob("*.nbc"))]
 
 
 def _follow(block: CodeBlock, work: Path, environment: dict[str, str], bin_dir: Path) -> list[str]:
@@ -115,7 +122,7 @@ def main() -> int:
     for python in found:
         with TemporaryDirectory(prefix="newcomer-") as name:
             folder = Path(name)
-            wrong = walk(python, build_wheel(folder), folder)
+            wrong = walk(python, build_wheel(folder, Path(python).name), folder)
         bad += len(wrong)
         for text in wrong:
             sys.stdout.write(f"{text}\n\n")

@@ -1,0 +1,89 @@
+"""Machine code that was compiled in one folder runs in another, without compiling."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gazeveil import compiled
+
+PROCESSOR = "x86-64" if platform.machine() == "x86_64" else "generic"
+MODULE = """
+from gazeveil.compiled import compiled, inlined
+
+@inlined
+def once(x):
+    return x + 1
+
+@compiled
+def twice(x):
+    return once(once(x))
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package that was compiled elsewhere for a plain processor, as a wheel brings it."""
+    built, package = tmp_path / "built", tmp_path / "package"
+    for folder in (built, package):
+        folder.mkdir()
+        (folder / "brought_kernels.py").write_text(MODULE, "utf-8")
+    settings = {"NUMBA_CPU_NAME": PROCESSOR, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": ""}
+    code = "from brought_kernels import twice; assert twice(1.5) == 3.5"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=built, env=os.environ | settings)
+    (package / "kernels").mkdir()
+    (built / "__pycache__").rename(package / "kernels" / PROCESSOR)
+    monkeypatch.setattr(compiled, "KERNELS", package / "kernels")
+    monkeypatch.syspath_prepend(package)
+    compiled.processor.cache_clear()
+    yield package
+    compiled.processor.cache_clear()
+    sys.modules.pop("brought_kernels", None)
+
+
+def counts(kernel: Any) -> tuple[int, int]:
+    """How often machine code was found, and how often it was compiled."""
+    return sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values())
+
+
+def test_what_a_wheel_brings_is_not_compiled_again(installed: Path) -> None:
+    twice = importlib.import_module("brought_kernels").twice
+    assert compiled.processor() == PROCESSOR
+    assert compiled.is_kept(twice)
+    assert twice(1.5) == 3.5
+    assert counts(twice) == (1, 0)
+
+
+def test_other_types_are_compiled_as_before(installed: Path) -> None:
+    twice = importlib.import_module("brought_kernels").twice
+    assert twice(1) == 3
+    assert counts(twice) == (0, 1)
+
+
+def test_machine_code_of_another_source_is_left_alone(installed: Path) -> None:
+    (installed / "brought_kernels.py").write_text(MODULE + "# another\n", "utf-8")
+    twice = importlib.import_module("brought_kernels").twice
+    assert twice(1.5) == 3.5
+    assert counts(twice) == (0, 1)
+
+
+@pytest.mark.parametrize(("lacking", "best"), [((), "x86-64-v3"), (("fma",), "x86-64")])
+def test_the_best_machine_code_that_a_processor_runs_is_taken(
+    lacking: tuple[str, ...], best: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("x86-64-v3", "x86-64"):
+        (tmp_path / name).mkdir()
+    has = {feature: feature not in lacking for feature in compiled.PROCESSORS["x86-64-v3"]}
+    monkeypatch.setattr(compiled, "KERNELS", tmp_path)
+    monkeypatch.setattr(compiled, "get_host_cpu_features", lambda: has)
+    compiled.processor.cache_clear()
+    assert compiled.processor() == best
+    compiled.processor.cache_clear()
