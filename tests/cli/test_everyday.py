@@ -20,9 +20,9 @@ import typer
 from rich.table import Table
 
 import gazeveil
+from gazeveil.cli.arguments import TableConsole, fit
 from gazeveil.cli.main import PANELS, VERBS, build, main
 from gazeveil.cli.progress import TimeLeftColumn, least_left
-from gazeveil.cli.tables import TableConsole, fit
 from gazeveil.cli.wording import in_options
 from tests.support.places import ROOT
 

@@ -27,7 +27,7 @@ from gazeveil.cli.arguments import (
     say,
     write_json,
 )
-from gazeveil.cli.printing import figures, rate_table, rate_words
+from gazeveil.cli.parts import figures, rate_table, rate_words
 from gazeveil.cli.progress import bar
 from gazeveil.errors import DataError, ParameterError
 
@@ -182,7 +182,7 @@ def _own_noise(path: Path) -> bool:
 
 def _refuse_nobody(path: Path, certificate: Mapping[str, Any]) -> None:
     """Refuse a release in which there is nobody to recognise: no key of it exists."""
-    from gazeveil.cli.certificate_summary import ONE_FILE
+    from gazeveil.cli.inspect import ONE_FILE
 
     contents = certificate.get("contents")
     held = contents if isinstance(contents, dict) else {}

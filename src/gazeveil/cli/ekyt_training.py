@@ -1,18 +1,21 @@
 """`gazeveil train` without `--network`: the network of the attacker `ekyt`, judged on people it was
-not trained on.
+not trained on; and the folder of a network, which all networks share.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+import typer
 
 from gazeveil import __version__
 from gazeveil.cli.arguments import counted, say
-from gazeveil.cli.network_folder import CHECKPOINT, WEIGHTS, say_handling, stoppable, write_network
 from gazeveil.cli.progress import bar
 from gazeveil.errors import DataError
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from gazeveil.gaze.cohort import Cohort
     from gazeveil.models.ekyt.weights import EkytModel
     from gazeveil.models.ekyt.windows import WindowSet
+    from gazeveil.models.headset.weights import TrainedPredictor, TrainedRecogniser
     from gazeveil.models.marks import RecordingMarks
     from gazeveil.models.resumable import StepPlan
 
@@ -146,3 +150,56 @@ def _say(out: Path, card: ModelCard) -> None:
         rates = ", ".join(f"{100 * v.eer:.1f} % with {v.value:g} s" for v in first)
         say(f"Equal error rate of {counted(card.people_held_out, 'person')} held out: {rates}.")
     say_handling(out)
+
+
+#: The files.
+WEIGHTS, PAGE, FIGURES, CHECKPOINT = "weights.npz", "card.md", "card.json", "checkpoint.pt"
+
+
+class Card(Protocol):
+    """What is to be said of a network."""
+
+    def to_dict(self) -> Mapping[str, object]:
+        """Plain values, for JSON."""
+
+    def markdown(self) -> str:
+        """A page."""
+
+
+@contextmanager
+def stoppable(plan: StepPlan) -> Iterator[None]:
+    """Training that says where it goes on from, and what is kept when somebody stops it."""
+    assert plan.checkpoint is not None
+    if plan.checkpoint.exists():
+        say(f"Going on from {plan.checkpoint}.")
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = (
+            f"{plan.checkpoint} holds the state of the last checkpoint: the same command goes on"
+            " from there."
+            if plan.checkpoint.exists()
+            else f"There is no checkpoint yet: the first is written after {plan.every} steps."
+        )
+        say(f"Stopped. {kept}")
+        raise typer.Exit(130) from None
+
+
+def write_network(
+    out: Path, model: EkytModel | TrainedPredictor | TrainedRecogniser, card: Card
+) -> None:
+    """Write weights and card; the checkpoint goes."""
+    about = card.to_dict()
+    replace(model, about=about).save(out / WEIGHTS)
+    (out / PAGE).write_text(card.markdown(), encoding="utf-8")
+    text = json.dumps(about, indent=2, ensure_ascii=False)
+    (out / FIGURES).write_text(text + "\n", encoding="utf-8")
+    (out / CHECKPOINT).unlink(missing_ok=True)
+
+
+def say_handling(out: Path) -> None:
+    """The last sentence of every training."""
+    say(
+        "The weights remember the people they were trained on: handle the file as raw recordings."
+        f" {out / PAGE} says more."
+    )

@@ -31,9 +31,9 @@ from gazeveil.cli.parts import (
     is_of_parts,
     print_places,
     run_parts,
+    show,
     write_parts,
 )
-from gazeveil.cli.printing import show
 from gazeveil.cli.progress import bar
 from gazeveil.errors import ParameterError
 

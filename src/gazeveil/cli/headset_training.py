@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gazeveil import __version__
 from gazeveil.cli.arguments import counted, say
-from gazeveil.cli.network_folder import CHECKPOINT, WEIGHTS, say_handling, stoppable, write_network
+from gazeveil.cli.ekyt_training import CHECKPOINT, WEIGHTS, say_handling, stoppable, write_network
 from gazeveil.cli.progress import bar
 from gazeveil.errors import DataError
 

@@ -72,13 +72,9 @@ def command(
     from gazeveil.release.inventory import inventory
 
     certified = _is_certified(path)
-    if certified:
-        # Only here: promises and their noise take longer to import than a small folder to read.
-        from gazeveil.cli.certificate_summary import holds_one_file, holds_pieces, show_certificate
-
-        if holds_one_file(path):
-            write_json(json_file, {"certificate": show_certificate(path)})
-            return
+    if certified and holds_one_file(path):
+        write_json(json_file, {"certificate": show_certificate(path)})
+        return
     if write_dataset:
         from gazeveil.io.dataset_form import write_dataset_file
 
@@ -312,3 +308,47 @@ def _fields(rows: list[Finding]) -> str:
     names = [row.field for row in rows]
     more = len(names) - _SHOWN_FIELDS
     return ", ".join(names[:_SHOWN_FIELDS]) + (f" and {more} more" if more > 0 else "")
+
+
+#: What a release holds that is one file and no recordings, as its certificate calls it.
+ONE_FILE = ("feature table", "heat maps", "table of people")
+
+
+# Promises and their noise take longer to import than a small folder to read: only a certificate
+# imports them.
+def holds_one_file(path: Path) -> bool:
+    """Whether a release holds a table or maps, and no recordings."""
+    from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
+
+    if not has_certificate(path):
+        return False
+    contents = read_certificate(path).get("contents")
+    return isinstance(contents, dict) and contents.get("format") in ONE_FILE
+
+
+def holds_pieces(path: Path) -> bool:
+    """Whether a release holds pieces, whose names are nobody's."""
+    from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
+
+    if not path.is_dir() or not has_certificate(path):
+        return False
+    contents = read_certificate(path).get("contents")
+    return isinstance(contents, dict) and "pieces" in contents
+
+
+def show_certificate(path: Path) -> dict[str, object] | None:
+    """Print what the certificate of a release says, and return it; nothing where there is none."""
+    from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
+    from gazeveil.privacy.publication.page import summary
+
+    if not has_certificate(path):
+        return None
+    certificate = read_certificate(path)
+    try:
+        lines = summary(certificate)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        lines = ["It is not whole: somebody edited it."]
+    say("Certificate, as it stands there; `gazeveil verify` checks it:")
+    for line in lines:
+        say(f"  {line}")
+    return certificate

@@ -245,7 +245,11 @@ def _compared(
         table.add_column(f"{name} ({one['metric']}, {one['unit']}; without the data)")
     for row in rows:
         if "refused" not in row:
-            own = {a["analysis"]: _with_reference(a) for a in row["analyses"]}
+            own = {
+                a["analysis"]: f"{a['value']}"
+                + ("" if a["reference"] is None else f" ({a['reference']})")
+                for a in row["analyses"]
+            }
             told = (row["preset"], row["promise"], row["recognised"])
             table.add_row(*told, *(own.get(name, "") for name in analyses), end_section=True)
     console().print(table)
@@ -253,11 +257,6 @@ def _compared(
         if "refused" in row:
             say(f"{row['preset']} cannot be done: {row['refused']}")
     return rows
-
-
-def _with_reference(analysis: dict[str, Any]) -> str:
-    reference = analysis["reference"]
-    return f"{analysis['value']}" + ("" if reference is None else f" ({reference})")
 
 
 def _new_ledger(ledger: str | None, new_ledger: Path) -> str:

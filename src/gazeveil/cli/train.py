@@ -20,14 +20,13 @@ from gazeveil.cli.arguments import (
     read_cohort,
     write_json,
 )
-from gazeveil.cli.ekyt_training import train_person_network
+from gazeveil.cli.ekyt_training import WEIGHTS, train_person_network
 from gazeveil.cli.headset_training import (
     SIMULATED_TASKS,
     HeadsetOptions,
     simulated_activities,
     train_headset,
 )
-from gazeveil.cli.network_folder import WEIGHTS
 from gazeveil.cli.progress import track
 from gazeveil.errors import ParameterError
 
