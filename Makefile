@@ -7,24 +7,42 @@ export MPLBACKEND := Agg
 # The optional deep models are tested with the wheel for processors alone; a newer one pulls gigabytes of CUDA on Linux.
 TORCH := torch==2.13.0
 
-.PHONY: install browser database demo test check bench audit docs newcomer clean
+# Numba keeps machine code per file and does not see that an inlined function of another file has changed: each state of the sources has a
+# cache of its own.
+KERNELS = $(abspath $(VENV))/numba/$(shell find src -name '*.py' | sort | xargs sha1sum | sha1sum | cut -c1-12)
+
+.PHONY: install wheel release browser database demo test check bench audit docs newcomer clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    simulate people, protect, attack and use their gaze, write a report"
 	@echo "make test    style, types, layers, and all tests"
 	@echo "make check   style, types and layers alone"
+	@echo "make wheel   the wheel of this kind of machine, with compiled kernels, in dist"
 	@echo "make bench   speed and agreement against peers, side by side, in about 45 minutes; JSON lines in benchmarks/results"
 	@echo "make audit   the heavy checks: memory at 100 million samples, every labelled file, planted bugs and who catches them"
 	@echo "make docs    the manual as HTML in docs/_build"
 	@echo "make newcomer   install the wheel into empty environments and follow the first ten minutes"
 
+# Everything, and all kernels compiled once, side by side.
+install: export NUMBA_CACHE_DIR = $(KERNELS)
 install: $(VENV)/.installed
+	@test -e $(KERNELS)/.all || { $(BIN)/python packaging/kernels.py && touch $(KERNELS)/.all; }
 
-$(VENV)/.installed: pyproject.toml
+# The package alone.
+$(VENV)/.package: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+# What tests, checks and the manual need beside it.
+$(VENV)/.installed: $(VENV)/.package
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs,pymovements,cluster,service]' $(TORCH)
 	touch $@
+
+# For this machine's kind and the Python of the environment, with the machine code of all kernels; takes minutes.
+wheel: $(VENV)/.installed
+	GAZEVEIL_KERNELS=1 $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 # Pages are tested in a real browser. Where it cannot be installed those tests say so and are skipped.
 browser:
@@ -36,18 +54,18 @@ database:
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } || echo "PostgreSQL is not here and cannot be installed"
 
-demo: install
+demo: export NUMBA_CACHE_DIR = $(KERNELS)
+demo: $(VENV)/.package
+	@test -e $(KERNELS)/.demo || { $(BIN)/python packaging/kernels.py "gazeveil demo" && touch $(KERNELS)/.demo; }
 	$(BIN)/gazeveil demo --out demo
 
-check: install
+check: $(VENV)/.installed
 	$(BIN)/ruff check src tests benchmarks docs
 	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# Numba keeps machine code per file and does not see that an inlined function of another file has changed: tests use a cache of their own
-# for each state of the sources.
-test: export NUMBA_CACHE_DIR = $(abspath $(VENV))/numba/$(shell find src -name '*.py' | sort | xargs sha1sum | sha1sum | cut -c1-12)
+test: export NUMBA_CACHE_DIR = $(KERNELS)
 # What the tests must find: what pip has installed, and what is here. A build machine that must have all sets
 # GAZEVEIL_EXPECTS="data chromium postgres torch dask". A test that is skipped for want of something expected fails the run.
 EXPECTS = torch dask $(if $(wildcard $(GAZEVEIL_DATA)/*),data) $(if $(shell command -v chromium),chromium) \
@@ -83,8 +101,17 @@ docs: install
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
 
 # An empty environment for each Python that is here, the wheel, and docs/start/ten-minutes.md line by line.
-newcomer: install
+newcomer: $(VENV)/.installed
 	$(BIN)/python -m tests.support.newcomer
+
+# make release VERSION=0.2.0: the version in its two files, a commit and a tag; wheels are built where the tag is pushed.
+release:
+	@test -n "$(VERSION)" || { echo "Say which: make release VERSION=0.2.0"; exit 2; }
+	@test -z "$$(git status --porcelain)" || { echo "Commit first."; exit 2; }
+	sed -i 's/^__version__ = .*/__version__ = "$(VERSION)"/' src/gazeveil/__init__.py
+	sed -i 's/^version: .*/version: $(VERSION)/' CITATION.cff
+	git commit -qam "Release $(VERSION)"
+	git tag -a v$(VERSION) -m "Gazeveil $(VERSION)"
 
 clean:
 	rm -rf $(VENV) demo docs/_build
