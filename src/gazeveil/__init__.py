@@ -110,13 +110,13 @@ def _write_release(release: Any, path: Path, choices: Mapping[str, Any]) -> Path
 
 
 def _frame_of(value: Any) -> Any:
-    from gazeveil.io.adapters.dataframes.conversion import frame_of
+    from gazeveil.io.adapters.frames import frame_of
 
     return frame_of(value)
 
 
 def _value_of(kind: str, frame: Any, given: Mapping[str, Any]) -> Any:
-    from gazeveil.io.adapters.dataframes.conversion import value_of
+    from gazeveil.io.adapters.frames import value_of
 
     return value_of(kind, frame, given)
 

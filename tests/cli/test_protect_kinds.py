@@ -16,8 +16,7 @@ import gazeveil
 from gazeveil.cli.main import main
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features import FeatureTable
-from gazeveil.io.people import read_people
-from gazeveil.io.tables_file import write_table
+from gazeveil.io.tables_file import read_people, write_table
 from gazeveil.privacy.conformance import sample_data
 from gazeveil.privacy.publication.identities.key_file import read_key
 

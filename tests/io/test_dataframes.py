@@ -20,7 +20,7 @@ from gazeveil.errors import DataError, GazeveilError, MissingExtraError
 from gazeveil.evaluation.results import frame_of
 from gazeveil.features import Keys
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.adapters.dataframes.recordings import space_of, space_text
+from gazeveil.io.adapters.frames import space_of, space_text
 from gazeveil.io.reading import ReadingWarning
 
 SCREEN = gazeveil.Screen(1280, 720, 400.0, 225.3, 450.1)

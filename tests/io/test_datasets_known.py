@@ -8,7 +8,6 @@ import pytest
 
 from gazeveil.errors import FormatError, ParameterError
 from gazeveil.io import registry
-from gazeveil.io.datasets import listing
 from gazeveil.io.reading import read
 from gazeveil.io.source import Head
 from tests.support.dataset_files import SNIFFED, write
@@ -26,7 +25,7 @@ def test_openneeds_says_that_its_layout_is_not_public(tmp_path: Path) -> None:
 
 
 def test_every_dataset_is_described_and_stands_in_the_documentation() -> None:
-    entries = listing.describe()
+    entries = registry.describe()
     assert len(entries) == 21
     page = (ROOT / "docs" / "reference" / "datasets.md").read_text(encoding="utf-8")
     for entry in entries:
@@ -47,12 +46,12 @@ def test_every_dataset_is_described_and_stands_in_the_documentation() -> None:
                 f"docs/reference/datasets.md does not tell the option {option} of {entry.format}"
             )
     with pytest.raises(ParameterError, match="Did you mean 'gazecom'"):
-        listing.entry("gazecon")
+        registry.entry("gazecon")
 
 
 def knowing(head: Head) -> list[str]:
     """The datasets that take a file for theirs."""
-    readable = [e.format for e in listing.describe() if e.format not in registry.WITHOUT_READER]
+    readable = [e.format for e in registry.describe() if e.format not in registry.WITHOUT_READER]
     return [name for name in readable if registry.get(name).sniff(head)]
 
 

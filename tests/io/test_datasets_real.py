@@ -10,7 +10,6 @@ import pytest
 
 from gazeveil.gaze.geometry import Screen, Sphere, eye_in_head, head_axes
 from gazeveil.io import registry
-from gazeveil.io.datasets import listing
 from gazeveil.io.reading import read
 from gazeveil.io.source import Head
 from tests.support.recordings import real
@@ -181,7 +180,7 @@ def test_cateyes_keeps_the_row_whose_clock_is_wrong() -> None:
 
 def test_no_dataset_takes_the_files_of_a_tracker_or_of_another_dataset() -> None:
     wanted = {"/".join(folder): name for folder, name, *_ in COUNTS}
-    names = [e.format for e in listing.describe() if e.format not in registry.WITHOUT_READER]
+    names = [e.format for e in registry.describe() if e.format not in registry.WITHOUT_READER]
     root = real("vendor_samples").parent
     for place in sorted(p for p in root.rglob("*") if p.is_file()):
         folder = next(

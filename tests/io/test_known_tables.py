@@ -17,7 +17,7 @@ import gazeveil
 from gazeveil.errors import FormatError, MissingExtraError
 from gazeveil.gaze.geometry import Screen
 from gazeveil.io import known
-from gazeveil.io.plain import other_tables
+from gazeveil.io.plain import text
 from gazeveil.io.registry import KNOWN, get
 
 SCREEN = Screen(1920, 1080, 531.0, 299.0, 650.0)
@@ -191,7 +191,7 @@ def test_a_missing_package_is_named_with_its_extra(
     def missing(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(other_tables, "import_module", missing)
+    monkeypatch.setattr(text, "import_module", missing)
     for name, data, extra in (("a.xdf", b"XDF:", "xdf"), ("a.h5", b"\x89HDF\r\n", "hdf5")):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(MissingExtraError, match=rf"gazeveil\[{extra}\]"):

@@ -13,7 +13,7 @@ import pytest
 import gazeveil
 from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gaze.geometry import Screen, Sphere
-from gazeveil.io.people import read_people
+from gazeveil.io.tables_file import read_people
 
 SCREEN = Screen(1920, 1080, 531.0, 299.0, 650.0)
 

@@ -12,7 +12,7 @@ import gazeveil
 from gazeveil import Cohort, FeatureTable
 from gazeveil.errors import DataError
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.release.public_table import MOST_EVENTS_HZ
+from gazeveil.release.plan import MOST_EVENTS_HZ
 from gazeveil.release.publishing import Watcher, planned, publish
 from gazeveil.release.recipe import Recipe
 

@@ -36,8 +36,13 @@ from gazeveil.privacy.registry import mechanism
 from gazeveil.release.publishing import Watcher, publish
 from gazeveil.release.recipe import Recipe
 from gazeveil.release.run import begun_names, check_out, clean
-from gazeveil.release.work.folder import WorkFolder
-from gazeveil.release.work.journal import JournalHead, begin_journal, packed, read_journal
+from gazeveil.release.work.folder import (
+    JournalHead,
+    WorkFolder,
+    begin_journal,
+    packed,
+    read_journal,
+)
 from tests.release.running import written
 from tests.support import command_line
 

@@ -27,9 +27,8 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.release.inventory import inventory
 from gazeveil.release.inventory.finding import PLAIN, spots
 from gazeveil.release.scrub import PAGE, scrub
-from gazeveil.release.scrub.cells import midpoint, scrubbed_document
-from gazeveil.release.scrub.job import NEUTRAL_S, ScrubJob
-from gazeveil.release.scrub.kinds import pupil
+from gazeveil.release.scrub.job import NEUTRAL_S, ScrubJob, midpoint, scrubbed_document
+from gazeveil.release.scrub.kinds import trackers
 from gazeveil.release.scrub.kinds.eyelink import scrubbed_asc
 from gazeveil.release.scrub.kinds.glasses import scrubbed_stream
 from gazeveil.release.scrub.kinds.smi import scrubbed_smi
@@ -532,13 +531,13 @@ def test_no_text_passes_through_a_stream_of_glasses3(text: str, place: int) -> N
 @given(TEXT, TEXT)
 def test_no_text_passes_through_a_table(column: str, cell: str) -> None:
     # Hypothesis also tries words of the source: names that the rules know stay.
-    assume(pupil.CLOUD.action(column) is None)
+    assume(trackers.CLOUD.action(column) is None)
     lines = [
         f"timestamp [ns],gaze x [px],gaze y [px],recording id,{column},worn",
         f"1000,{cell},2.5,{cell},{cell},1",
         f"2000,1.5,{cell},{cell},7.25,{cell}",
     ]
-    told = "\n".join(scrubbed_table(lambda: lines, pupil.CLOUD, ScrubJob()))
+    told = "\n".join(scrubbed_table(lambda: lines, trackers.CLOUD, ScrubJob()))
     assert cell.lower() not in told.lower()
     assert "7.25" not in told
     assert told.split("\n")[0] == "timestamp [ns],gaze x [px],gaze y [px],recording id,worn"
@@ -548,7 +547,7 @@ def test_no_text_passes_through_a_table(column: str, cell: str) -> None:
 @given(TEXT, TEXT, st.dictionaries(TEXT, TEXT, max_size=3))
 def test_no_text_passes_through_a_document(name: str, text: str, more: dict[str, str]) -> None:
     value = {**more, name: text, "wearer_name": text, "template": {"duration": text}}
-    told = json.dumps(scrubbed_document(value, pupil.INFO, ScrubJob()))
+    told = json.dumps(scrubbed_document(value, trackers.INFO, ScrubJob()))
     assert text.lower() not in told.lower()
     assert name.lower() not in told.lower()
 

@@ -18,7 +18,7 @@ from gazeveil.io.registry import MODULES
 from gazeveil.release.scrub import scrub
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.kinds import glasses, trackers
-from gazeveil.release.scrub.recipes import NOT_TEXT, RECIPES
+from gazeveil.release.scrub.places import NOT_TEXT, RECIPES
 from gazeveil.release.scrub.tables import scrubbed_table
 from tests.support.identifiers import SCRUBBED, traces_in, write
 from tests.support.planted_tables import PLANTED

@@ -107,21 +107,21 @@ def _formats(name: str | None, json_file: Path | None) -> None:
 
 
 def _datasets(name: str | None, json_file: Path | None) -> None:
-    from gazeveil.io.datasets import listing
+    from gazeveil.io.registry import describe, entry
 
-    entries = listing.describe() if name is None else [listing.entry(name)]
+    entries = describe() if name is None else [entry(name)]
     if name is None:
         title = "Public datasets (gazeveil list datasets NAME tells more)"
         table = Table(title=title, title_justify="left")
         for column in ("format", "dataset", "licence", "layout"):
             table.add_column(column, overflow="fold")
-        for entry in entries:
-            table.add_row(entry.format, entry.title, entry.licence, entry.layout)
+        for listed in entries:
+            table.add_row(listed.format, listed.title, listed.licence, listed.layout)
         console().print(table)
     else:
-        for entry in entries:
-            say(entry.text())
-    write_json(json_file, [entry.to_dict() for entry in entries])
+        for listed in entries:
+            say(listed.text())
+    write_json(json_file, [listed.to_dict() for listed in entries])
 
 
 def _print_list(parts: Registry[Any], title: str, json_file: Path | None) -> None:

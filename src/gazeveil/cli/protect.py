@@ -181,7 +181,7 @@ def _look(cohort: Cohort, path: Path, confirm: bool, seen: PeopleSeen | None) ->
 
 def _check_paths(chosen: Mechanism[Any], path: Path, out: Path) -> None:
     """Refuse what cannot be read or written before any work is done."""
-    from gazeveil.io.people import people_suffix
+    from gazeveil.io.tables_file import people_suffix
     from gazeveil.io.tables_file import table_suffix
 
     if chosen.kind in ("stream", "cohort"):
@@ -205,7 +205,7 @@ def _check_paths(chosen: Mechanism[Any], path: Path, out: Path) -> None:
 def _read(kind: str, path: Path, recordings: Callable[[], Cohort]) -> Any:
     """What a mechanism of this kind takes."""
     from gazeveil.features import FeatureTable
-    from gazeveil.io.people import read_people
+    from gazeveil.io.tables_file import read_people
 
     if kind == "table":
         return FeatureTable.read(path)

@@ -34,7 +34,7 @@ from gazeveil.evaluation.columns import (
     RATE,
 )
 from gazeveil.gaze.tabular import pandas_of
-from gazeveil.io.adapters.dataframes.columns import as_polars
+from gazeveil.io.adapters.columns import as_polars
 
 if TYPE_CHECKING:
     import pandas as pd

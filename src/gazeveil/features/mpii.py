@@ -90,7 +90,7 @@ def mpii_people(path: str | Path) -> dict[str, dict[str, object]]:
     FormatError
         For a table that names nobody, or somebody twice.
     """
-    from gazeveil.io.people import read_people
+    from gazeveil.io.tables_file import read_people
 
     folder = Path(path) if Path(path).is_dir() else Path(path).parent
     places = (f / name for f in (folder, folder.parent) for name in PEOPLE_TABLES)

@@ -427,7 +427,7 @@ class FeatureTable(Tabular):
         >>> again.column("duration").tolist(), again.bound("duration")
         ([0.2], (0.0, 5.0))
         """
-        from gazeveil.io.adapters.dataframes.tables import table_parts
+        from gazeveil.io.adapters.frames import table_parts
 
         parts = table_parts(frame)
         keys = Keys(**parts.keys)  # type: ignore[arg-type]

@@ -305,7 +305,7 @@ class Recording(Tabular):
         frame : polars, pandas or Arrow data frame
             One row per sample: `t_ns` (whole nanoseconds; or `t_us`, `t_ms`, `t_s`), `x_deg` and
             `y_deg` (or `x_px` and `y_px` on a Screen), `valid` where known, and the channels of
-            :mod:`gazeveil.io.adapters.dataframes.recordings`. Rows stay in their order.
+            :mod:`gazeveil.io.adapters.frames`. Rows stay in their order.
         space : Sphere or Screen, optional
             What the degrees mean; needed where no column `space` says it.
         person, stimulus, session, task : str, optional

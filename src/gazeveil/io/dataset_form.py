@@ -9,11 +9,11 @@ from pathlib import Path
 from gazeveil.errors import DataError, FormatError
 from gazeveil.io.dataset_file import FILE_NAME, HEADING, dataset_toml
 from gazeveil.io.folder import Found, scan_file, scan_folder
-from gazeveil.io.people import read_people
 from gazeveil.io.plain.roles import GAZE_ROLES
 from gazeveil.io.plain.text import FirstRows
 from gazeveil.io.registry import Format, get
 from gazeveil.io.source import Head
+from gazeveil.io.tables_file import read_people
 
 #: Options of `read` itself that the file keeps.
 _COMMON = ("people", "clash", "frame", "stimuli", "confirmed")

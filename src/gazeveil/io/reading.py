@@ -20,8 +20,8 @@ from gazeveil.gaze.frames import FRAMES, cohort_in_frame
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
 from gazeveil.io.dataset_file import beside, read_dataset_file
 from gazeveil.io.folder import EXPECTED, Found, scan_file, scan_folder, scan_index
+from gazeveil.io.parsing.naming import COPY, spelling_doubts
 from gazeveil.io.parsing.table import printable
-from gazeveil.io.paths import COPY, spelling_doubts
 from gazeveil.io.registry import WITHOUT_READER, Format, get
 
 #: Options `read` itself understands; the others go to the format.
@@ -247,7 +247,7 @@ def _people(people: object, recorded: set[str]) -> dict[str, Attributes]:
         return {str(p): dict(a) for p, a in people.items()}
     if isinstance(people, str | os.PathLike):
         # Only here: tables of people need polars.
-        from gazeveil.io.people import read_people
+        from gazeveil.io.tables_file import read_people
 
         return {p: a for p, a in read_people(Path(people)).items() if p in recorded}
     raise ParameterError(

@@ -3,14 +3,18 @@
 A reader is a module of `gazeveil.io` (vendors) or `gazeveil.io.datasets` (public datasets) with one
 `FORMAT`. Its `scan` turns a file, or a folder for formats that own one, into handles without
 loading samples; its `sniff` answers from the path and the first bytes whether a file is its own.
+
+What `gazeveil list datasets` tells of each public dataset.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from gazeveil import checks
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.facts import Doubt
 from gazeveil.io.source import Head
@@ -57,24 +61,74 @@ MODULES: dict[str, str] = {
     "csv": "plain.reader",
 }
 
-#: Formats whose files have one first word or one name, and those that own folders: no other file or
-#: folder can be theirs, so that their readers are not imported to be asked.
-_ONLY: dict[str, bytes | tuple[str, ...]] = {
-    "parquet": b"PAR1",
-    "eyelink-edf": b"SR_RESEARCH",
-    **dict.fromkeys(("dgaze", "ehtask", "irf"), b"\x93NUMPY"),
-    **dict.fromkeys(("360-em", "gazecom", "arff"), (".arff",)),
-    **dict.fromkeys(("osie", "lund2013"), (".mat",)),
-    **dict.fromkeys(("webqamgaze", "neuroliaa"), (".json",)),
-    **dict.fromkeys(("pupil-neon", "pupil-invisible"), ("gaze.csv",)),
-    "tobii-glasses2": ("livedata.json",),
-    "tobii-glasses3": ("gazedata", "gazedata.json"),
-    "pupil-neon-native": (),
+Mark = Callable[[Head], bool]
+
+
+def _begins(data: bytes) -> Mark:
+    return lambda head: head.data.startswith(data)
+
+
+def _ends(*suffixes: str) -> Mark:
+    return lambda head: head.name.endswith(suffixes)
+
+
+def _has(*columns: str) -> Mark:
+    return lambda head: head.keys.issuperset(columns)
+
+
+def _is_table(head: Head) -> bool:
+    return bool(head.keys)
+
+
+_COUNTED_ROW = re.compile(r"\W*(?:idx|index)\b|[-+]?\.?0", re.IGNORECASE)
+_PERSON_AND_RECORDING = re.compile(r"p\d+_r\d+|pami_features|eye_tracking_data", re.IGNORECASE)
+
+#: What every file of a format has: a reader is imported only to be asked about such a file.
+_MARKS: dict[str, Mark] = {
+    "parquet": _begins(b"PAR1"),
+    "eyelink-edf": _begins(b"SR_RESEARCH"),
+    **dict.fromkeys(("dgaze", "ehtask", "irf"), _begins(b"\x93NUMPY")),
+    **dict.fromkeys(("360-em", "gazecom", "arff"), _ends(".arff")),
+    **dict.fromkeys(("osie", "lund2013"), _ends(".mat")),
+    **dict.fromkeys(("webqamgaze", "neuroliaa"), _ends(".json")),
+    **dict.fromkeys(("pupil-neon", "pupil-invisible"), _ends("gaze.csv")),
+    **dict.fromkeys(("bids", "pupil-neon-native"), lambda head: False),
+    "eyenavgs": _has("viewindex"),
+    "gazebase-vr": _has("n", "x", "y", "lx", "ly", "rx", "ry"),
+    "gazebase": _has("n", "x", "y", "val"),
+    "et-dk2": _has("imgindex", "isgray"),
+    "vr-eyetracking": lambda head: head.first.lstrip().startswith("frame"),
+    **dict.fromkeys(
+        ("mpiidpeye", "mpiiprivaceye"),
+        lambda head: _PERSON_AND_RECORDING.search(str(head.path)) is not None,
+    ),
+    "salient360": lambda head: _COUNTED_ROW.match(head.text.lstrip()) is not None,
+    "eyelink-asc": lambda head: head.name.endswith(".asc") or "CONVERTED FROM" in head.text,
+    "tobii-glasses2": _ends("livedata.json"),
+    "tobii-glasses3": _ends("gazedata", "gazedata.json"),
+    "tobii-sdk": lambda head: (
+        not head.keys.isdisjoint(("devicetimestamp", "systemtimestamp", "lgazepos2dx"))
+    ),
+    "tobii-tsv": lambda head: any("recordingtimestamp" in k for k in head.keys),
+    "pupil-core": _ends("gaze_positions.csv"),
+    "smi": lambda head: head.text.lstrip().startswith("##"),
+    "vive-pro-eye": _has("eyevalidl", "time100ns"),
+    "pico": _has("timeline", "combineeyegazevectorx"),
+    "unity-hmd": lambda head: not head.keys.isdisjoint(("oculots", "ocutimestamp", "ettimestamp")),
+    "gazepoint": _has("bpogx", "bpogy", "bpogv"),
+    "iohub": _begins(b"\x89HDF"),
+    "xdf": _begins(b"XDF:"),
 }
-_OWN_FOLDERS = (
-    *("parquet", "bids", "lund2013", "tobii-glasses3"),
-    *("pupil-neon-native", "pupil-neon", "pupil-invisible", "pupil-core"),
-)
+#: A file that lies in every folder that a format owns.
+_IN_FOLDER = {
+    "parquet": "cohort.json",
+    "bids": "dataset_description.json",
+    "lund2013": "*_labelled_*.mat*",
+    "tobii-glasses3": "gazedata*",
+    "pupil-neon-native": "info.json",
+    **dict.fromkeys(("pupil-neon", "pupil-invisible"), "gaze.csv*"),
+    "pupil-core": "gaze_positions.csv*",
+}
 
 #: Tables of known layout, each a file of :mod:`gazeveil.io.known`.
 KNOWN = (
@@ -216,22 +270,107 @@ def in_sniffing_order(place: Head | Path | None = None) -> Iterator[Format]:
     """
     for name in MODULES:
         if name == "csv":
-            yield from (get(known) for known in KNOWN)
+            yield from (get(known) for known in KNOWN if _may_be(known, place))
             yield from REGISTRY.added().values()
         if _may_be(name, place):
             yield get(name)
 
 
 def _may_be(name: str, place: Head | Path | None) -> bool:
-    only = _ONLY.get(name)
     if isinstance(place, Path):
-        return name in _OWN_FOLDERS
-    if place is None or only is None:
-        return True
-    return place.data.startswith(only) if isinstance(only, bytes) else place.name.endswith(only)
+        file = _IN_FOLDER.get(name)
+        return file is not None and next(place.glob(file), None) is not None
+    return place is None or _MARKS.get(name, _is_table)(place)
 
 
 def sniff(path: Path) -> Format | None:
     """The first format that knows this file or folder, or None."""
     head = None if path.is_dir() else Head.of(path)
     return next((f for f in in_sniffing_order(head or path) if f.knows(path, head)), None)
+
+
+@dataclass(frozen=True)
+class DatasetEntry:
+    """One public dataset.
+
+    Parameters
+    ----------
+    format : str
+        Name for `read(path, format=...)`.
+    title, publisher, licence, citation : str
+        As the publisher says.
+    layout : str
+        Files and folders expected.
+    options : tuple of str
+        Options of `read` for this format.
+    """
+
+    format: str
+    title: str
+    publisher: str
+    licence: str
+    citation: str
+    layout: str
+    options: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Some lines for reading."""
+        lines = [f"{self.title} (format '{self.format}')"]
+        lines += [
+            f"  {name:<10} {getattr(self, name)}"
+            for name in ("publisher", "licence", "citation", "layout")
+        ]
+        if self.options:
+            lines.append(f"  {'options':<10} {', '.join(self.options)}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return asdict(self)
+
+
+#: Listed so that who looks for it learns why it cannot be read.
+_OPENNEEDS = DatasetEntry(
+    format="openneeds",
+    title="OpenNEEDS",
+    publisher="Emery, Zannoli, Warren, Xiao, Talathi (Facebook Reality Labs)",
+    licence="on request from the publisher",
+    citation=(
+        "Emery et al. 2021, OpenNEEDS: a dataset of gaze, head, hand, and scene signals during"
+        " exploration in open-ended VR environments, ETRA"
+    ),
+    layout=(
+        "not public, so there is no reader: write the recordings as CSV and read them with"
+        " format='csv'"
+    ),
+)
+
+
+def describe() -> list[DatasetEntry]:
+    """All known public datasets, by format name."""
+    return [entry(name) for name in _names()]
+
+
+def _names() -> list[str]:
+    """Formats of public datasets: ours by code or by a shipped description, and others' own."""
+    ours = [name for name, module in MODULES.items() if module.startswith("datasets.")]
+    ours += [name for name in KNOWN if get(name).dataset is not None]
+    others = [name for name, form in REGISTRY.added().items() if form.dataset is not None]
+    return sorted([*ours, *others, *WITHOUT_READER])
+
+
+def entry(name: str) -> DatasetEntry:
+    """One dataset.
+
+    Raises
+    ------
+    ParameterError
+        For a name that is not a dataset's.
+    """
+    if checks.one_of("datasets", "name", name, _names()) == _OPENNEEDS.format:
+        return _OPENNEEDS
+    form = get(name)
+    assert form.dataset is not None
+    # A shipped description says what its tables need.
+    options = () if name in KNOWN else tuple(sorted(form.options))
+    return DatasetEntry(form.name, **asdict(form.dataset), options=options)

@@ -10,6 +10,7 @@ MiB may not be more than 200 times its own size (tables of gaze shrink 3 to 20 t
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from gazeveil.errors import FormatError
 _GZIP = b"\x1f\x8b"
 _HEAD_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 24
+_SEPARATORS = "\t;,|"
 
 #: Most bytes of a file that is read whole, unzipped.
 MOST_BYTES = 4 << 30
@@ -74,6 +76,31 @@ class Head:
     def first(self) -> str:
         """The first line, or an empty one."""
         return self.lines[0] if self.lines else ""
+
+    @cached_property
+    def cells(self) -> list[str]:
+        """Column names in the first line that is neither blank nor a comment, unquoted; empty where
+        there is no separator.
+        """
+        line = next((t for t in self.lines if t.strip() and not t.startswith("#")), "")
+        separator = find_separator(line)
+        return [c.strip().strip('"') for c in line.split(separator)] if separator else []
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Keys of the column names, for sniffing."""
+        return frozenset(map(key, self.cells))
+
+
+def key(name: str) -> str:
+    """A column name without case, blanks and punctuation."""
+    return re.sub(r"[^a-z0-9]+", "", name.lower())
+
+
+def find_separator(header: str) -> str:
+    """The separator a header line uses most, or an empty text where it uses none."""
+    best = max(_SEPARATORS, key=header.count)
+    return best if best in header else ""
 
 
 def stem(path: Path) -> str:

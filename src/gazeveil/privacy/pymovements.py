@@ -35,8 +35,7 @@ from gazeveil.events import METHODS, detect
 from gazeveil.gaze.geometry import TYPICAL_SCREEN, Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.gaze.validity import are_plain
-from gazeveil.io.adapters.pymovements import from_pymovements, to_pymovements
-from gazeveil.io.adapters.pymovements.conventions import load_pymovements
+from gazeveil.io.adapters.pymovements import from_pymovements, load_pymovements, to_pymovements
 from gazeveil.privacy import registry
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import get, mechanisms

@@ -40,8 +40,7 @@ from gazeveil.privacy.publication.survey import look_at
 from gazeveil.privacy.registry import mechanism as mechanism_named
 from gazeveil.release.inventory import inventory
 from gazeveil.release.measuring import USUAL_UTILITIES, measure
-from gazeveil.release.plan import ReleasePlan, plan_of, planned_promise
-from gazeveil.release.public_table import feature_table
+from gazeveil.release.plan import ReleasePlan, feature_table, plan_of, planned_promise
 from gazeveil.release.recipe import Recipe, preset, with_choices
 from gazeveil.release.run import Running, begun, interrupted_names, run
 from gazeveil.release.stop_sign import OpenQuestion, open_questions, refuse

@@ -29,8 +29,15 @@ from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.processes import cores
 from gazeveil.release.work.folder import WorkFolder, clean
-from gazeveil.release.work.job import Progress, ReleaseJob, RunResult
-from gazeveil.release.work.workers import OnCluster, OwnProcesses, ThisProcess, Workers
+from gazeveil.release.work.job import (
+    OnCluster,
+    OwnProcesses,
+    Progress,
+    ReleaseJob,
+    RunResult,
+    ThisProcess,
+    Workers,
+)
 
 __all__ = ["RunResult", "begun_names", "check_out", "clean", "run"]
 

@@ -16,9 +16,8 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.facts import GUESSED, Doubt, Fact
 from gazeveil.gaze.geometry import Screen
 from gazeveil.io.dataset_file import FILE_NAME, option_lines
-from gazeveil.io.parsing.naming import NamingOptions, PatternError
+from gazeveil.io.parsing.naming import COPY, NamingOptions, PatternError, question_of
 from gazeveil.io.parsing.table import printable
-from gazeveil.io.paths import COPY, question_of
 from gazeveil.privacy.publication.survey import Look
 
 #: Topics of doubts that decide who is who, or which rows are one recording.

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gazeveil.release.verify import byte_search
-from gazeveil.release.verify.byte_search import finds
+from gazeveil.release.verify import identifiers
+from gazeveil.release.verify.identifiers import finds
 
 PACKED = np.random.default_rng(1).bytes(300_000)
 
@@ -89,8 +89,8 @@ def test_what_cannot_be_unpacked_is_told(tmp_path: Path, name: str, content: byt
 def test_what_unpacks_without_end_is_not_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(byte_search, "_MOST_BYTES", 1 << 20)
-    monkeypatch.setattr(byte_search, "_CHUNK", 1 << 16)
+    monkeypatch.setattr(identifiers, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(identifiers, "_CHUNK", 1 << 16)
     (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(1 << 24)))
     (tmp_path / "b\udcff.gz").write_bytes(gzip.compress(b"anna schmidt"))
     unread: list[str] = []

@@ -30,7 +30,7 @@ from gazeveil.privacy.publication.signing import new_key, sign
 from gazeveil.release.publishing import publish
 from gazeveil.release.recipe import Recipe
 from gazeveil.release.verify import VerifiedRelease, verify
-from gazeveil.release.verify.certified import FilesOfRelease
+from gazeveil.release.verify.budget import FilesOfRelease
 from gazeveil.release.verify.run import vocabulary
 
 NAMES = (

@@ -37,15 +37,23 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
-from gazeveil.io.bids.events import TIME_UNITS, read_events, texts, unit_of
-from gazeveil.io.bids.layout import OWN, Name, data_files, sidecar, unescaped
+from gazeveil.io.bids.layout import (
+    OWN,
+    TIME_UNITS,
+    Name,
+    data_files,
+    read_events,
+    sidecar,
+    texts,
+    unescaped,
+    unit_of,
+)
 from gazeveil.io.bids.write import EXTRA, write
-from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.assemble import assemble, refuse_other_pixels
 from gazeveil.io.parsing.loaded import read_json
 from gazeveil.io.parsing.table import Table, parse_table, read_table
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
-from gazeveil.io.vendors.stated_pixels import refuse_other_pixels
 from gazeveil.registry import number_or_text
 
 __all__ = ["FORMAT", "load", "people", "scan", "sniff_folder", "write"]

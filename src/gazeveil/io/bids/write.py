@@ -39,7 +39,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.bids.layout import ESCAPES, OWN, VERSION, escaped, labels, tsv, unquoted
+from gazeveil.io.bids.layout import ESCAPES, LABEL, OWN, VERSION, escaped, labels, tsv, unquoted
 from gazeveil.io.staging import staged
 
 #: Extra columns of the line of sight, by channel.
@@ -48,9 +48,6 @@ EXTRA = {
     "eye_in_head_deg": ("eye_in_head_x", "eye_in_head_y"),
     "confidence": ("confidence",),
 }
-
-#: Prefix of an event row's source that says it is a run of a label column.
-LABEL = "label:"
 
 _README = (
     "Gaze recordings written by Gazeveil. Each recording has its line of sight as recording-eye3"

@@ -23,8 +23,8 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
+from gazeveil.io.parsing.assemble import cumulated_ns, scanpath
 from gazeveil.io.parsing.loaded import has_variable, kept, read_variable
-from gazeveil.io.parsing.scanpath import cumulated_ns, scanpath
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head
 

@@ -36,8 +36,8 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, wrap_x
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.datasets.layout import numbers
+from gazeveil.io.parsing.assemble import scanpath
 from gazeveil.io.parsing.loaded import kept
-from gazeveil.io.parsing.scanpath import scanpath
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, read_bytes, read_text, stem
 

@@ -2,7 +2,7 @@
 
 Each `<format>.toml` beside this module has the keys of :mod:`gazeveil.io.dataset_file` and
 `title`, `match` (columns that a file must have) or `magic` (its first bytes), optionally `table` (a
-reader of :mod:`gazeveil.io.plain.other_tables`) and `[dataset]` (a public dataset's publisher,
+reader of :mod:`gazeveil.io.plain.text`) and `[dataset]` (a public dataset's publisher,
 licence and citation). What a user says goes before it.
 """
 
@@ -17,7 +17,6 @@ from pathlib import Path
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.facts import Doubt
 from gazeveil.io.dataset_file import described
-from gazeveil.io.parsing.table import header_cells
 from gazeveil.io.plain import reader
 from gazeveil.io.plain.layout import chosen_columns
 from gazeveil.io.plain.roles import squeezed
@@ -55,7 +54,7 @@ def __getattr__(name: str) -> Format:
 def _sniff(match: tuple[str, ...], magic: str, head: Head) -> bool:
     if magic:
         return head.data.startswith(magic.encode("latin-1"))
-    return set(match) <= {squeezed(c) for c in header_cells(head)}
+    return set(match) <= {squeezed(c) for c in head.cells}
 
 
 def _merged(known: Mapping[str, object], said: Mapping[str, object]) -> dict[str, object]:

@@ -7,17 +7,24 @@
   `metadata["impossible"]`; if they are more than one in twenty, in the line of sight or in one eye,
   the unit is wrong, and that is an error rather than a guess.
 * A time that does not fit 64 bits of nanoseconds is an error.
+
+Channels beside gaze: words of labels, one pupil size a sample from two eyes, and tables of
+intervals or channels that have a clock of their own.
+
+Scanpaths: recordings that hold fixations with a place and a time, but no samples.
+
+Files that say in how many pixels their gaze is: a screen of others would place it wrongly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gazeveil.arrays import Bools, Floats, Ints
+from gazeveil.arrays import Bools, Floats, Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.facts import FILE, GUESSED, Fact
@@ -190,3 +197,182 @@ def _impossible(path: Path, space: Space, x: Floats, y: Floats, flags: Bools) ->
 
 def _own(eye: Floats | None) -> Floats | None:
     return None if eye is None else np.array(eye, dtype=np.float64)
+
+
+#: Words of the label sets in use, in our vocabulary.
+WORDS = {
+    "unassigned": "undefined",
+    "unknown": "undefined",
+    "fix": "fixation",
+    "sp": "pursuit",
+    "noise_cluster": "noise",
+    "vor": "vor",
+    "okn": "okn",
+    "okn+vor": "okn+vor",
+    "head_pursuit": "head_pursuit",
+}
+
+
+def mean_of_eyes(left: Floats, right: Floats) -> Floats:
+    """The mean of two sizes, or the one that is there."""
+    return np.where(
+        np.isfinite(left) & np.isfinite(right),
+        (left + right) / 2,
+        np.where(np.isfinite(left), left, right),
+    )
+
+
+def pupil_of(sizes: Sequence[Floats]) -> Floats | None:
+    """The pupil of a recording from the sizes of none, one or both of its eyes."""
+    if len(sizes) == 2:
+        return mean_of_eyes(*sizes)
+    return sizes[0] if sizes else None
+
+
+def mark(words: Texts, t_ns: Ints, onset_ns: ArrayLike, offset_ns: ArrayLike, word: str) -> None:
+    """Write `word` over the samples inside each interval, ends included; times
+    need not be sorted.
+    """
+    order = np.argsort(t_ns, kind="stable")
+    times = t_ns[order]
+    low = np.searchsorted(times, np.asarray(onset_ns, dtype=np.int64), side="left")
+    high = np.searchsorted(times, np.asarray(offset_ns, dtype=np.int64), side="right")
+    for a, b in zip(low, high, strict=True):
+        words[order[a:b]] = word
+
+
+def nearest(t_ns: Ints, other_ns: Ints, values: Floats, farthest_ns: int) -> Floats:
+    """The other channel's value nearest in time to each sample, NaN where none is near enough."""
+    if not len(other_ns) or not len(t_ns):
+        return np.full(len(t_ns), np.nan)
+    order = np.argsort(other_ns, kind="stable")
+    times = other_ns[order]
+    after = np.clip(np.searchsorted(times, t_ns), 0, len(times) - 1)
+    before = np.maximum(after - 1, 0)
+    best = np.where(np.abs(times[before] - t_ns) <= np.abs(times[after] - t_ns), before, after)
+    return np.where(np.abs(times[best] - t_ns) <= farthest_ns, values[order[best]], np.nan)
+
+
+def scanpath(
+    path: Path,
+    *,
+    person: str,
+    stimulus: str,
+    space: Space,
+    x_deg: ArrayLike,
+    y_deg: ArrayLike,
+    onset_ns: Ints,
+    offset_ns: Ints,
+    source: str,
+    session: str = "1",
+    task: str = "",
+    not_events: Mapping[str, int] | None = None,
+    metadata: Mapping[str, object] | None = None,
+) -> Recording:
+    """A recording of fixations without samples.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for `metadata["source"]`.
+    x_deg, y_deg : array of float64, shape (n,)
+        Places in degrees of `space`; NaN where the file has none. A place off the screen stays as
+        it is.
+    onset_ns, offset_ns : array of int64, shape (n,)
+        Times.
+    source : str
+        Who says that these are fixations.
+    not_events : mapping of str to int, optional
+        Rows that are not fixations, by reason.
+
+    Returns
+    -------
+    Recording
+        `counts` has `rows`, the `fixations` among them, and the rest by reason.
+    """
+    n = len(onset_ns)
+    none = np.full(n, -1, dtype=np.int64)
+    others = {k: v for k, v in (not_events or {}).items() if v}
+    events = Events(
+        kind=np.full(n, "fixation"),
+        onset=none,
+        offset=none.copy(),
+        onset_ns=onset_ns,
+        offset_ns=offset_ns,
+        x_deg=np.array(x_deg, dtype=np.float64),
+        y_deg=np.array(y_deg, dtype=np.float64),
+        source=source,
+    )
+    empty = np.empty(0)
+    return Recording(
+        person=person,
+        stimulus=stimulus,
+        session=session,
+        task=task,
+        space=space,
+        t_ns=np.empty(0, dtype=np.int64),
+        x_deg=empty,
+        y_deg=empty.copy(),
+        events=events,
+        counts={"rows": n + sum(others.values()), "fixations": n, **others},
+        metadata={"source": str(path), **(metadata or {})},
+    )
+
+
+def cumulated_ns(durations_ms: ArrayLike) -> tuple[Ints, Ints]:
+    """(onset, offset) in nanoseconds of fixations of which only the durations in ms are known: each
+    begins where the last ended.
+
+    A missing or negative duration counts as 0.
+    """
+    durations = np.nan_to_num(
+        np.array(durations_ms, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0
+    )
+    ends = np.cumsum(np.round(np.maximum(durations, 0.0) * 1e6)).astype(np.int64)
+    return np.concatenate((np.zeros(min(1, len(ends)), dtype=np.int64), ends[:-1])), ends
+
+
+# Files count the last pixel (1919) or the size (1920).
+_SLACK_PX = 1.0
+
+
+def has_pixels(screen: Screen, size_px: tuple[float, float]) -> bool:
+    """Whether a screen has this width and height in pixels, give or take one."""
+    width_px, height_px = size_px
+    return (
+        abs(screen.width_px - width_px) <= _SLACK_PX
+        and abs(screen.height_px - height_px) <= _SLACK_PX
+    )
+
+
+def refuse_other_pixels(
+    path: Path, screen: Screen, stated: Sequence[tuple[float, float]], where: str
+) -> None:
+    """Refuse a screen whose pixels are none of those that a file states.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    screen : Screen
+        What the user says.
+    stated : sequence of (width, height)
+        Pixels; empty where the file says nothing.
+    where : str
+        What of the file states them, for the message.
+
+    Raises
+    ------
+    FormatError
+        Which names both.
+    """
+    if not stated or any(has_pixels(screen, size_px) for size_px in stated):
+        return
+    width_px, height_px = stated[0]
+    raise FormatError(
+        path,
+        f"its {where} says {width_px:g} x {height_px:g} px, and screen= says"
+        f" {screen.width_px:g} x {screen.height_px:g} px",
+        f"Say the pixels of the file, with the millimetres they took up: Screen({width_px:g},"
+        f" {height_px:g}, width_mm, height_mm, distance_mm).",
+    )

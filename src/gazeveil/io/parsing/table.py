@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import FormatError
-from gazeveil.io.source import Head, decode, read_text
+from gazeveil.io.source import decode, find_separator, key, read_text
 
 #: Nanoseconds in one unit of time.
 UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "100ns": 100, "ns": 1}
@@ -51,7 +51,6 @@ MISSING = (
     "-infinity",
 )
 
-_SEPARATORS = "\t;,|"
 #: A number with a decimal comma.
 COMMA_NUMBER = re.compile(r"^\s*[-+]?\d*,\d+(?:[eE][-+]?\d+)?\s*$")
 _LOOK_ROWS = 200
@@ -77,31 +76,6 @@ def printable(cell: object, longest: int = 40) -> str:
 def listed(names: Sequence[str]) -> str:
     """The first names of a header for a message."""
     return ", ".join(printable(n) for n in names[:12]) + (", ..." if len(names) > 12 else "")
-
-
-def key(name: str) -> str:
-    """A column name without case, blanks and punctuation."""
-    return re.sub(r"[^a-z0-9]+", "", name.lower())
-
-
-def find_separator(header: str) -> str:
-    """The separator a header line uses most, or an empty text where it uses none."""
-    best = max(_SEPARATORS, key=header.count)
-    return best if best in header else ""
-
-
-def header_cells(head: Head, comment: str = "#") -> list[str]:
-    """Column names in the first line that is neither blank nor a comment, unquoted; empty where
-    there is no separator.
-    """
-    line = next((t for t in head.lines if t.strip() and not t.startswith(comment)), "")
-    separator = find_separator(line)
-    return [c.strip().strip('"') for c in line.split(separator)] if separator else []
-
-
-def header_keys(head: Head) -> frozenset[str]:
-    """Keys of the column names, for sniffing."""
-    return frozenset(key(c) for c in header_cells(head))
 
 
 @dataclass(frozen=True)

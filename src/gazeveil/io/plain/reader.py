@@ -14,7 +14,7 @@ Rows of several people, stimuli, sessions, tasks or trials in one file give one 
 order of first appearance. A trial is the stimulus where no column names one; where one does, the
 second trial of a person with a stimulus has the session `1.2`. A column that is not used and looks
 as if it separated recordings, or said which samples are lost, is asked about
-(:mod:`gazeveil.io.plain.doubts`).
+(:mod:`gazeveil.io.plain.guess`).
 
 A column of validity (`valid`, `left_validity`, `tracked`) has 1, yes, true or valid where a sample
 is valid; one of losses (`blink`, `LEFT_IN_BLINK`, `trackloss`) where it is lost. Codes, such as
@@ -23,7 +23,7 @@ that have gaze lost is pointed out, and codes that are not named are refused. A 
 pupil of 0 is a lost sample.
 
 Files are read in blocks of 8 MiB: their text is never in memory at once, and a table of many
-recordings is parsed once (:mod:`gazeveil.io.plain.spool`).
+recordings is parsed once (:mod:`gazeveil.io.plain.rows`).
 
 Options
 -------
@@ -72,13 +72,11 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.facts import Doubt
 from gazeveil.gaze.recording import KEY_NAMES, Recording
 from gazeveil.io.parsing.naming import OPTIONS, Names, NamingOptions, naming_options
-from gazeveil.io.parsing.table import header_cells, listed
-from gazeveil.io.plain.doubts import first_doubts
-from gazeveil.io.plain.guess import guess_columns, guess_layout
+from gazeveil.io.parsing.table import listed
+from gazeveil.io.plain.guess import first_doubts, guess_columns, guess_layout
 from gazeveil.io.plain.layout import LAYOUT_OPTIONS, Layout, chosen_columns, plan_layout
 from gazeveil.io.plain.roles import KEY_ROLES, has_gaze, recognise, squeezed
-from gazeveil.io.plain.rows import recording_of, survey_of
-from gazeveil.io.plain.spool import Part, Spooled, spool, whole
+from gazeveil.io.plain.rows import Part, Spooled, recording_of, spool, survey_of, whole
 from gazeveil.io.plain.text import FirstRows
 from gazeveil.io.registry import Format, Guess
 from gazeveil.io.source import Head, read_bytes
@@ -90,7 +88,7 @@ LARGE_BYTES, LARGE_ZIPPED_BYTES, LARGE_ROWS = 32 << 20, 4 << 20, 1 << 20
 
 def sniff(head: Head) -> bool:
     """Delimited text with a recognisable time, x and y."""
-    cells = header_cells(head)
+    cells = head.cells
     roles = recognise(cells)
     # A first row of numbers is no header, however many separators it has.
     return len(cells) >= 3 and "t" in roles and has_gaze(roles)

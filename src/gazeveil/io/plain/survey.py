@@ -17,8 +17,7 @@ import polars as pl
 
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gaze.facts import Doubt
-from gazeveil.io.plain.doubts import listed, toml_list, unused_validity
-from gazeveil.io.plain.guess import LOST_CODES, is_code
+from gazeveil.io.plain.guess import LOST_CODES, is_code, listed, toml_list, unused_validity
 from gazeveil.io.plain.layout import Layout
 from gazeveil.io.plain.roles import (
     EYES,

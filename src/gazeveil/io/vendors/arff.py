@@ -21,8 +21,7 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Screen, Sphere, eye_in_head
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.channels import WORDS
+from gazeveil.io.parsing.assemble import WORDS, assemble
 from gazeveil.io.parsing.naming import OPTIONS, naming_options
 from gazeveil.io.parsing.table import Table, parse_table
 from gazeveil.io.registry import Format

@@ -30,10 +30,9 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import TYPICAL_SCREEN, Screen
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.channels import pupil_of
+from gazeveil.io.parsing.assemble import assemble, pupil_of
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.table import MOST_NS, Table, header_keys, open_sheet, stamp
+from gazeveil.io.parsing.table import MOST_NS, Table, open_sheet, stamp
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, stem
 
@@ -46,7 +45,7 @@ def _holds_fixations(path: Path) -> bool:
 
 def sniff(head: Head) -> bool:
     """By the best point of gaze in the header, in a file that does not say it holds fixations."""
-    return {"bpogx", "bpogy", "bpogv"} <= header_keys(head) and not _holds_fixations(head.path)
+    return {"bpogx", "bpogy", "bpogv"} <= head.keys and not _holds_fixations(head.path)
 
 
 @lru_cache(maxsize=1)

@@ -23,7 +23,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.table import Table, header_keys, open_sheet, stamp
+from gazeveil.io.parsing.table import Table, open_sheet, stamp
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
 
@@ -32,7 +32,7 @@ _GAZE = "Combine Eye Gaze Vector. {}"
 
 def sniff(head: Head) -> bool:
     """By the combined gaze vector and the time line in the header."""
-    return {"timeline", "combineeyegazevectorx", "combineeyegazevectorz"} <= header_keys(head)
+    return {"timeline", "combineeyegazevectorx", "combineeyegazevectorz"} <= head.keys
 
 
 @lru_cache(maxsize=1)

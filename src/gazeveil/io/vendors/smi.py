@@ -40,13 +40,11 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.events import WORD
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message, Recording
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.channels import pupil_of
+from gazeveil.io.parsing.assemble import assemble, pupil_of, refuse_other_pixels
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.table import Table, find_separator, key, stamp
+from gazeveil.io.parsing.table import Table, stamp
 from gazeveil.io.registry import Format
-from gazeveil.io.source import Head, read_text, stem
-from gazeveil.io.vendors.stated_pixels import refuse_other_pixels
+from gazeveil.io.source import Head, find_separator, key, read_text, stem
 
 _HEADER = re.compile(r"^##\s*([^:\[]+?(?:\s*\[mm\])?)\s*:\s*(.*)$")
 _MESSAGE = re.compile(r"^#\s*Message:\s*", re.IGNORECASE)

@@ -36,9 +36,9 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.table import Table, find_separator, header_keys, key, open_sheet
+from gazeveil.io.parsing.table import Table, open_sheet
 from gazeveil.io.registry import Format
-from gazeveil.io.source import Head, read_text
+from gazeveil.io.source import Head, find_separator, key, read_text
 
 #: Where a number and a word of validity stand in one cell.
 GLUED = re.compile(r"(?<=[0-9A-Za-z])(?=(?:True|False)[,;\t])")
@@ -49,7 +49,7 @@ _CLOCKS = {"oculoTS": "ns", "OcutimeStamp": "us", "ETtimestamp": "ms"}
 
 def sniff(head: Head) -> bool:
     """By the tracker's clock and the eyes' directions in the header."""
-    keys = header_keys(head)
+    keys = head.keys
     return bool(keys & {key(c) for c in _CLOCKS}) and bool(
         keys & {key(p.format("x")) for p in _LEFT}
     )

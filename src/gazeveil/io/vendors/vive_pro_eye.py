@@ -29,10 +29,9 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing import headset
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.channels import mean_of_eyes
+from gazeveil.io.parsing.assemble import assemble, mean_of_eyes
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.table import Table, header_keys, open_sheet
+from gazeveil.io.parsing.table import Table, open_sheet
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, stem
 
@@ -43,7 +42,7 @@ _MIRROR_X = np.array([-1.0, 1.0, 1.0])
 
 def sniff(head: Head) -> bool:
     """By the validity masks and the gaze directions in the header."""
-    return {"eyevalidl", "gazedirectlx", "time100ns"} <= header_keys(head)
+    return {"eyevalidl", "gazedirectlx", "time100ns"} <= head.keys
 
 
 def load(path: Path, names: Names) -> Recording:

@@ -19,8 +19,7 @@ from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
-from gazeveil.io.people import write_people
-from gazeveil.io.tables_file import write_maps, write_table
+from gazeveil.io.tables_file import write_maps, write_people, write_table
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.maps.heatmap import HeatMap
 from gazeveil.privacy.publication.alignment import Alignment

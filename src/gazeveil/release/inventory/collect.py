@@ -12,8 +12,14 @@ from pathlib import Path
 from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.io.reading import read
 from gazeveil.io.source import Head
-from gazeveil.release.inventory import documents, eyelink, tables
 from gazeveil.release.inventory.finding import FileNotes, Finding, Inventory, name_pattern
+from gazeveil.release.inventory.looks import (
+    is_json,
+    look_at_binary,
+    look_at_eyelink,
+    look_at_json,
+    look_at_table,
+)
 from gazeveil.release.inventory.sampling import Sampled, sampled
 
 _LETTERS = re.compile(r"[^\W\d_]{2}").search
@@ -102,14 +108,14 @@ def _look(file: Path, notes: FileNotes, all_text: bool) -> int:
     """Note a file's content; the number of lines that were looked at."""
     text = sampled(file, all_text)
     if text is None:
-        documents.look_at_binary(file, notes)
+        look_at_binary(file, notes)
         return 0
     if _is_eyelink(text):
-        return eyelink.look(text, notes)
-    if documents.is_json(text.text):
-        return documents.look(text, notes, all_text)
+        return look_at_eyelink(text, notes)
+    if is_json(text.text):
+        return look_at_json(text, notes, all_text)
     if not _is_prose(text):
-        return tables.look(text, notes)
+        return look_at_table(text, notes)
     looked = 0
     for number, line in text.lines:
         notes.text(f"line {number}" if number else "a line", line)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from gazeveil.io.parsing.table import key
+from gazeveil.io.source import key
 
 #: Kind -> (what a release does with it, what `scrub` does with it).
 KINDS: dict[str, tuple[str, str]] = {

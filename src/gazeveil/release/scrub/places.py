@@ -1,4 +1,7 @@
-"""Which file is what, and what it is called in the copy.
+"""Format -> how its files are copied and called, for formats whose files stand by themselves, and
+why files of others are not copied.
+
+Which file is what, and what it is called in the copy.
 
 Of a path only the names that vendors' software gives (`gaze.csv`, `exports`, `recording.g3`) and
 known suffixes stay; every other part becomes a label, the same one wherever it stands.
@@ -7,30 +10,31 @@ known suffixes stay; every other part becomes a label, the same one wherever it 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 
 from gazeveil.errors import FormatError
 from gazeveil.io.bids.layout import Name
 from gazeveil.io.plain.layout import Layout
 from gazeveil.io.registry import KNOWN, in_sniffing_order
-from gazeveil.io.source import Head
+from gazeveil.io.source import Head, stem
 from gazeveil.io.vendors.pupil import cloud
 from gazeveil.io.vendors.pupil.core import sniff_folder as is_core
 from gazeveil.io.vendors.pupil.neon_native import is_native
 from gazeveil.io.vendors.tobii.glasses3 import sniff_folder as is_glasses3
 from gazeveil.release.inventory.sampling import lines_of
-from gazeveil.release.scrub.described import DescribedTables, is_description, same_units
 from gazeveil.release.scrub.job import ScrubJob
-from gazeveil.release.scrub.kinds import bids, glasses, pupil, trackers
+from gazeveil.release.scrub.kinds import arff, bids, glasses, plain, trackers
 from gazeveil.release.scrub.kinds.eyelink import scrubbed_asc
+from gazeveil.release.scrub.kinds.plain import DescribedTables, is_description, same_units
 from gazeveil.release.scrub.kinds.smi import scrubbed_smi
-from gazeveil.release.scrub.recipes import COMPANIONS, NOT_TEXT, RECIPES, ScrubRecipe, why_not_text
 from gazeveil.release.scrub.tables import (
     Beginnings,
+    Lines,
     TableRules,
     beginnings,
     earliest,
@@ -39,6 +43,141 @@ from gazeveil.release.scrub.tables import (
     scrubbed_people,
     scrubbed_table,
 )
+
+#: Gives the new folders and the new name, without its suffix, of a file whose reader takes people
+#: and stimuli from its path, so that it finds the same ones under other names.
+Naming: TypeAlias = Callable[[Sequence[str], Path, ScrubJob], tuple[list[str], str]]
+
+_ENDINGS = ("_all_gaze", "_scanpaths", "_data", "_events")
+
+
+def labelled(folders: Sequence[str], file: Path, job: ScrubJob) -> tuple[list[str], str]:
+    """A label for every folder and for the file; endings that readers look for stay."""
+    name = stem(file)
+    ending = next((e for e in _ENDINGS if name.lower().endswith(e)), "")
+    return [job.label(f) for f in folders], job.label(name[: len(name) - len(ending)]) + ending
+
+
+def person_first(folders: Sequence[str], file: Path, job: ScrubJob) -> tuple[list[str], str]:
+    """`<person>_<stimulus>` at the first underscore."""
+    person, _, stimulus = stem(file).partition("_")
+    name = f"{job.label(person)}_{job.label(stimulus)}" if stimulus else job.label(stem(file))
+    return [job.label(f) for f in folders], name
+
+
+def of_glasses2(folders: Sequence[str], file: Path, job: ScrubJob) -> tuple[list[str], str]:
+    """`recordings/<id>/segments/<n>/livedata.json`."""
+    shown = []
+    for i, folder in enumerate(folders):
+        counted = i > 0 and folders[i - 1] == "segments" and re.fullmatch(r"\d{1,3}", folder)
+        known = folder in ("projects", "recordings", "segments")
+        shown.append(folder if counted or known else job.label(folder))
+    return shown, stem(file)
+
+
+Maker: TypeAlias = Callable[[Path, ScrubJob], Iterable[str]]
+
+
+@dataclass(frozen=True)
+class ScrubRecipe:
+    """How the files of one format are copied.
+
+    Parameters
+    ----------
+    make : callable
+        Gives the lines of a file's copy.
+    naming : callable
+        Gives its folders and its name.
+    """
+
+    make: Maker
+    naming: Naming = labelled
+
+
+def _table(rules: TableRules) -> Maker:
+    def make(path: Path, job: ScrubJob) -> Iterable[str]:
+        return scrubbed_table(partial(lines_of, path), rules, job)
+
+    return make
+
+
+def _by_lines(scrubbed: Callable[[Lines, ScrubJob], Iterable[str]]) -> Maker:
+    def make(path: Path, job: ScrubJob) -> Iterable[str]:
+        return scrubbed(partial(lines_of, path), job)
+
+    return make
+
+
+#: Formats of files that are one recording, or several, by themselves.
+RECIPES: dict[str, ScrubRecipe] = {
+    "arff": ScrubRecipe(_by_lines(arff.scrubbed_arff)),
+    "tobii-glasses2": ScrubRecipe(_by_lines(glasses.scrubbed_livedata), of_glasses2),
+    "tobii-sdk": ScrubRecipe(_table(trackers.TOBII_SDK)),
+    "vive-pro-eye": ScrubRecipe(_table(trackers.VIVE), person_first),
+    "pico": ScrubRecipe(_table(trackers.PICO)),
+    "gazepoint": ScrubRecipe(_by_lines(trackers.scrubbed_gazepoint)),
+    "varjo": ScrubRecipe(_table(trackers.VARJO)),
+    "csv": ScrubRecipe(_by_lines(plain.scrubbed_csv)),
+}
+#: Files that lie beside recordings of a format, by name -> format and how they are copied.
+COMPANIONS: dict[str, tuple[str, ScrubRecipe]] = {
+    "participant.json": ("tobii-glasses2", ScrubRecipe(glasses.scrubbed_participant, of_glasses2))
+}
+
+
+_AS_CSV = "read it, write it with `Cohort.write` or as CSV, and scrub that, or use `publish`"
+#: Format -> why it is not copied, and what to do instead.
+NOT_TEXT: dict[str, str] = {
+    "eyelink-edf": "EyeLink EDF is binary: convert it with edf2asc and scrub the ASC file",
+    "parquet": "Parquet is binary: `publish` reads it and releases it without identifiers",
+    "pupil-neon-native": (
+        "a native Neon recording is binary: export it with Pupil Cloud or Neon Player and scrub the"
+        " export"
+    ),
+    "vr-saliency": f"a Python pickle may hold anything: {_AS_CSV}",
+    "irf": f"NumPy files are binary: {_AS_CSV}",
+    "dgaze": f"NumPy files are binary: {_AS_CSV}",
+    "ehtask": f"NumPy files are binary: {_AS_CSV}",
+    "lund2013": f"MATLAB files are binary: {_AS_CSV}",
+    "osie": f"MATLAB files are binary: {_AS_CSV}",
+    **dict.fromkeys(
+        (
+            *("eyenavgs", "gazebase", "gazebase-vr", "et-dk2", "vr-eyetracking", "mpiidpeye"),
+            *(
+                "mpiiprivaceye",
+                "salient360",
+                "unity-hmd",
+                "webqamgaze",
+                "neuroliaa",
+                "gazecom",
+                "360-em",
+            ),
+        ),
+        "it is of a public dataset, which is published already: cite it",
+    ),
+}
+_SUFFIXES = (
+    (r"\.edf$", NOT_TEXT["eyelink-edf"]),
+    (r"\.(?:pkl|pickle|p|joblib)$", NOT_TEXT["vr-saliency"]),
+    (r"\.np[yz]$", NOT_TEXT["irf"]),
+    (r"\.mat$", NOT_TEXT["osie"]),
+    (r"\.(?:parquet|feather|arrow)$", NOT_TEXT["parquet"]),
+    (r"\.idf$", "SMI's IDF is binary: convert it to text with the IDF Converter and scrub that"),
+    (
+        r"\.(?:xdf|hdf5?|h5|sqlite3?|db|raw|zip|7z|tar|xlsx?)(?:\.gz)?$",
+        "a binary file may hold anything: export its tables as text and scrub these",
+    ),
+)
+
+
+#: All sentences that say what to do instead.
+WAYS_OUT = frozenset([*NOT_TEXT.values(), *(why for _, why in _SUFFIXES)])
+
+
+def why_not_text(name: str) -> str | None:
+    """Why a file of this name is not copied, or None where the name does not say."""
+    return next((why for suffix, why in _SUFFIXES if re.search(suffix, name, re.IGNORECASE)), None)
+
 
 _SUFFIX = re.compile(r"(?:\.(?:asc|txt|tsv|csv|json|arff))?(?:\.gz)?$", re.IGNORECASE)
 _FOLDERS = frozenset({"exports", "meta", "surfaces", "beh", "eeg", "meg", "func", "ieeg", "nirs"})
@@ -146,19 +285,19 @@ class Recogniser:
         ):
             return self._of_glasses3(file, plain)
         if plain in ("info.json", "info.player.json"):
-            make = partial(pupil.scrubbed_info, file, self.job)
+            make = partial(trackers.scrubbed_info, file, self.job)
             return FileCopy(file, self._target(file, file.name), "pupil info", make)
         if plain in ("info.csv", "export_info.csv"):
-            make_rows = partial(pupil.scrubbed_info_table, lines, self.job)
+            make_rows = partial(trackers.scrubbed_info_table, lines, self.job)
             return FileCopy(file, self._target(file, file.name), "pupil info", make_rows)
-        if kind == "pupil" and plain in pupil.CLOUD_FILES:
-            return self._table(file, file.name, "pupil", pupil.CLOUD, pupil.CLOUD_FILES)
-        if kind == "pupil-core" and plain in pupil.CORE_FILES:
-            return self._table(file, file.name, "pupil-core", pupil.CORE, pupil.CORE_FILES)
-        surface = pupil.SURFACE_FILE.match(file.name)
+        if kind == "pupil" and plain in trackers.CLOUD_FILES:
+            return self._table(file, file.name, "pupil", trackers.CLOUD, trackers.CLOUD_FILES)
+        if kind == "pupil-core" and plain in trackers.CORE_FILES:
+            return self._table(file, file.name, "pupil-core", trackers.CORE, trackers.CORE_FILES)
+        surface = trackers.SURFACE_FILE.match(file.name)
         if surface is not None and self._kind(file.parent.parent) == "pupil-core":
             name = surface[1] + self.job.label(surface[2]) + surface[3]
-            return self._table(file, name, "pupil-core", pupil.CORE, pupil.CORE_FILES, 1)
+            return self._table(file, name, "pupil-core", trackers.CORE, trackers.CORE_FILES, 1)
         return None
 
     def _table(

@@ -20,8 +20,7 @@ from gazeveil.release.inventory.sampling import lines_of
 from gazeveil.release.scrub.job import ScrubJob, forget_times, write_lines
 from gazeveil.release.scrub.kinds import eyelink, smi
 from gazeveil.release.scrub.kinds.bids import is_dataset
-from gazeveil.release.scrub.places import FileCopy, LeftOut, Recogniser
-from gazeveil.release.scrub.recipes import WAYS_OUT
+from gazeveil.release.scrub.places import WAYS_OUT, FileCopy, LeftOut, Recogniser
 
 _SHORTEST = 4
 #: What scrub itself writes: a copy can be scrubbed again.

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from gazeveil.errors import FormatError
-from gazeveil.io.parsing.table import find_separator, key
-from gazeveil.release.scrub.cells import (
+from gazeveil.io.source import find_separator, key
+from gazeveil.release.scrub.job import (
+    ScrubJob,
     checked,
     decimal,
     midpoint,
@@ -20,7 +21,6 @@ from gazeveil.release.scrub.cells import (
     readable_rest,
     shifted,
 )
-from gazeveil.release.scrub.job import ScrubJob
 
 Lines = Callable[[], Iterable[str]]
 #: Recording of a table -> when its clock begins, in the file's unit.
@@ -283,7 +283,7 @@ def _line(cells: Sequence[str], separator: str, quoted: bool) -> str:
     return buffer.getvalue()
 
 
-#: Columns that name people, as :func:`gazeveil.io.people.read_people` finds them.
+#: Columns that name people, as :func:`gazeveil.io.tables_file.read_people` finds them.
 PERSON = (
     "person",
     "participantid",

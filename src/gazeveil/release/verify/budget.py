@@ -1,4 +1,10 @@
-"""The promise, worked out again from the mechanism, its parameters and what is released.
+"""The mechanism that a certificate names, made again without trusting what it says.
+
+A certificate comes from whoever published. Its texts are taken apart before anything is made of
+them, because a mechanism may open a file: one that is named there must lie in the release itself,
+under a bare name, or be given by whoever verifies.
+
+The promise, worked out again from the mechanism, its parameters and what is released.
 
 A stream mechanism promises what follows from its parameters and from the rates, spaces and lengths
 of the released recordings, one on tables or maps what follows from the released file; so all
@@ -9,22 +15,93 @@ the release; of it the definition, the status and the numbers that are parameter
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from gazeveil.errors import FormatError, GazeveilError
+from gazeveil.errors import FormatError, GazeveilError, ParameterError
 from gazeveil.gaze.cohort import Cohort
+from gazeveil.privacy import registry
 from gazeveil.privacy.guarantee import OF_PEOPLE, Guarantee
 from gazeveil.privacy.maps.heatmap import HeatmapMechanism
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.publication.certificate import per_person
 from gazeveil.privacy.rational import exact, format_exact
+from gazeveil.privacy.stream.chain import Chain, stage_texts
 from gazeveil.privacy.stream.kaleido.regions import by_radius, radius_in
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-from gazeveil.release.verify.certified import FilesOfRelease, certified_mechanism
-from gazeveil.release.verify.files import VerifyCheck
-from gazeveil.release.verify.one_file import ReleasedFile
+from gazeveil.registry import parse
+from gazeveil.release.verify.files import ReleasedFile, VerifyCheck
+
+_UNSET = "None"
+
+
+@dataclass(frozen=True)
+class FilesOfRelease:
+    """Where files lie that a certificate names.
+
+    Parameters
+    ----------
+    place : Path
+        The release.
+    regions : Path, optional
+        The file of regions, given by whoever verifies; it stands for any that is named.
+    """
+
+    place: Path
+    regions: Path | None = None
+
+    def find(self, parameter: str, named: object) -> str:
+        """The path of a file that a parameter names; nothing is opened.
+
+        Raises
+        ------
+        ParameterError
+            For anything but a bare name, and for a link.
+        """
+        if self.regions is not None:
+            return str(self.regions)
+        name = str(named)
+        folder = self.place.parent if self.place.is_file() else self.place
+        path = folder / PurePosixPath(name).name
+        bare = name == PurePosixPath(name).name == PureWindowsPath(name).name
+        if not bare or not name.isprintable() or path.is_symlink():
+            raise ParameterError(
+                f"The certificate's '{parameter}' must be the bare name of a file in the release."
+                f" Got {name[:100]!r} instead, which is not opened.",
+                name=parameter,
+                got=name,
+            )
+        return str(path)
+
+
+def certified_mechanism(certificate: Mapping[str, Any], files: FilesOfRelease) -> Mechanism[Any]:
+    """The mechanism that a certificate names, with its parameters.
+
+    Raises
+    ------
+    GazeveilError
+        If there is none of that name, a parameter is not allowed, or a file is not there that it
+        cannot be made without.
+    """
+    made = certificate["mechanism"]
+    given = {k: v for k, v in made["parameters"].items() if v != _UNSET}
+    text = ",".join(f"{k}={v}" for k, v in {**given, "reading": made["reading"]}.items())
+    return _made(f"{made['name']}:{text}", files)
+
+
+def _made(text: str, files: FilesOfRelease) -> Mechanism[Any]:
+    name, written = parse(text)
+    for parameter in registry.get(name).files:
+        if written.get(parameter) is not None:
+            written[parameter] = files.find(parameter, written[parameter])
+    if name == Chain.name:
+        # A chain asks its stages for their promises when it is made, and they open their files.
+        stages = stage_texts(str(written.get("stages", "")))
+        written["stages"] = [_made(stage, files) for stage in stages]
+    return registry.mechanism(name, **written)
+
 
 _NAME = "promise"
 

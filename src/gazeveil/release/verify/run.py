@@ -16,14 +16,16 @@ from gazeveil.privacy.publication.certificate import PARTS, hashes, read_certifi
 from gazeveil.privacy.publication.page import page
 from gazeveil.privacy.publication.part import CHANNELS, makes_pieces
 from gazeveil.release.inventory import inventory
-from gazeveil.release.verify.budget import check_budget
-from gazeveil.release.verify.certified import FilesOfRelease, certified_mechanism
+from gazeveil.release.verify.budget import FilesOfRelease, certified_mechanism, check_budget
 from gazeveil.release.verify.files import (
+    ReleasedFile,
     VerifiedRelease,
     VerifyCheck,
+    check_file_contents,
     check_files,
     check_page,
     check_signature,
+    released_file,
 )
 from gazeveil.release.verify.identifiers import (
     FORMAT_WORDS,
@@ -32,7 +34,6 @@ from gazeveil.release.verify.identifiers import (
     identifiers,
     texts_of,
 )
-from gazeveil.release.verify.one_file import ReleasedFile, check_file_contents, released_file
 from gazeveil.release.verify.people import (
     check_contents,
     check_groups,

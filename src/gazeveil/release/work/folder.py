@@ -1,9 +1,16 @@
-"""The hidden folder beside a release that is being written.
+"""The journal of a release that is being written: what it is made of, and which parts are finished.
+
+One JSON object to a line, the first about the whole release. A line is written when its part lies
+in its place, and is on the disk before the next part begins; a last line that was cut is as if it
+had never been written. The journal knows who is who, so it is for its owner alone and goes when the
+release is complete.
+
+The hidden folder beside a release that is being written.
 
 ::
 
     .NAME.gazeveil-work/       mode 0700
-      journal.jsonl            what is finished (:mod:`gazeveil.release.work.journal`)
+      journal.jsonl            what is finished (:mod:`gazeveil.release.work.folder`)
       lock                     held by the process that writes
       release/                 parts that are finished, in their places
       attempts/                parts that workers are writing
@@ -14,15 +21,248 @@ all is finished, so that nobody ever sees half of one.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import pickle
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
-from gazeveil.errors import DataError
-from gazeveil.io.staging import remove_abandoned
-from gazeveil.release.work.journal import Journal, JournalPart, WrittenTask, file_hash, read_journal
+from gazeveil import __version__
+from gazeveil.errors import DataError, GazeveilError
+from gazeveil.gaze.geometry import SCREEN_SIZES, Screen, Space, Sphere
+from gazeveil.gaze.recording import RecordingKey
+from gazeveil.io.staging import plain_os_errors, remove_abandoned
+from gazeveil.privacy.publication.identities.names import PublicNames
+from gazeveil.privacy.publication.part import Part, PartSummary
+from gazeveil.privacy.randomness.keys import drawn_anew
+from gazeveil.privacy.stream.cohorts import shapes_of
+
+_FORMAT, _VERSION = "gazeveil-work", 1
+
+
+@dataclass(frozen=True)
+class JournalHead:
+    """What a release is made of.
+
+    Parameters
+    ----------
+    run : str
+        Names this release in ledgers, also after it was interrupted.
+    noise_unit : str
+        What has noise of its own: `recording`, `person`, `fit` or `release`
+        (:class:`gazeveil.privacy.mechanism.Mechanism`).
+    made : mapping of str to str
+        Every choice, in words.
+    names : PublicNames
+        Who is who.
+    """
+
+    run: str
+    noise_unit: str
+    made: Mapping[str, str]
+    names: PublicNames
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether parts that are finished stay as they are when the release is resumed."""
+        return self.noise_unit in ("recording", "person")
+
+
+@dataclass(frozen=True)
+class JournalPart:
+    """A finished part, and the stamp of the file that it was made from."""
+
+    written: WrittenPart
+    raw: RecordingKey
+    stamp: str
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What a journal says: about the whole release, its finished parts, and whether all its files
+    are in place.
+    """
+
+    head: JournalHead
+    parts: tuple[JournalPart, ...] = ()
+    finished: bool = False
+
+
+def begin_journal(path: Path, head: JournalHead) -> None:
+    """Begin a journal; it is there whole or not at all."""
+    line = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "run": head.run,
+        "noise_unit": head.noise_unit,
+        "made": dict(head.made),
+        "names": head.names.to_list(),
+    }
+    temporary = path.with_suffix(".new")
+    _append(temporary, line)
+    temporary.replace(path)
+
+
+def note_part(path: Path, part: JournalPart) -> None:
+    """A part lies in its place."""
+    written = part.written
+    _append(
+        path,
+        {
+            "part": written.summary.to_dict(),
+            "hashes": dict(written.hashes),
+            "shapes": [[list(k), r, _space_out(s), n] for k, (r, s, n) in written.shapes.items()],
+            "raw": list(part.raw),
+            "stamp": part.stamp,
+        },
+    )
+
+
+def note_finished(path: Path) -> None:
+    """All files of the release are in place."""
+    _append(path, {"finished": True})
+
+
+def read_journal(path: Path) -> Journal:
+    """Read a journal.
+
+    Raises
+    ------
+    DataError
+        If it is none, or of another version.
+    """
+    stored = path.read_bytes()
+    # Not splitlines, which also breaks at characters that a name may hold.
+    whole = stored[: stored.rfind(b"\n") + 1].split(b"\n")[:-1]
+    try:
+        head, *lines = (json.loads(line.decode("utf-8", "surrogatepass")) for line in whole)
+        if head["format"] != _FORMAT or head["version"] != _VERSION:
+            raise KeyError("format")
+        return Journal(
+            JournalHead(
+                head["run"], head["noise_unit"], head["made"], PublicNames.from_list(head["names"])
+            ),
+            tuple(_part(line) for line in lines if "part" in line),
+            any(line.get("finished", False) for line in lines),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, GazeveilError):
+            raise
+        raise DataError(
+            f"{path} is damaged or of another version, so the release cannot go on. Remove"
+            f" {path.parent} and start again."
+        ) from error
+
+
+def _part(line: Mapping[str, Any]) -> JournalPart:
+    shapes: Shapes = {_key(k): (float(r), _space_in(s), int(n)) for k, r, s, n in line["shapes"]}
+    summary = PartSummary.from_dict(line["part"])
+    return JournalPart(
+        WrittenPart(summary, dict(line["hashes"]), shapes), _key(line["raw"]), line["stamp"]
+    )
+
+
+def _key(names: Sequence[str]) -> RecordingKey:
+    person, stimulus, session, task = names
+    return person, stimulus, session, task
+
+
+def _append(path: Path, line: Mapping[str, object]) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(descriptor, "ab") as file:
+        file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _space_out(space: Space) -> list[float]:
+    return [] if isinstance(space, Sphere) else [getattr(space, name) for name in SCREEN_SIZES]
+
+
+def _space_in(stored: Sequence[float]) -> Space:
+    return Screen(**dict(zip(SCREEN_SIZES, stored, strict=True))) if stored else Sphere()
+
+
+#: Rate in Hz, space and number of samples of recordings, as their promise needs them.
+Shapes = Mapping[RecordingKey, tuple[float, Space, int]]
+
+
+@dataclass(frozen=True)
+class WrittenPart:
+    """A part that lies in a folder.
+
+    Parameters
+    ----------
+    summary : PartSummary
+        What it says of itself.
+    hashes : mapping of file to SHA-256
+        Of all its files.
+    shapes : mapping
+        What was noted of the raw recording while it was protected.
+    """
+
+    summary: PartSummary
+    hashes: Mapping[str, str]
+    shapes: Shapes
+
+
+@dataclass(frozen=True)
+class WrittenTask:
+    """Parts that were written into one folder, beside the release."""
+
+    folder: str
+    parts: tuple[WrittenPart, ...]
+
+
+def packed(parts: Sequence[Part]) -> bytes:
+    """Parts as they are sent; whoever unpacks them draws keys of their own."""
+    with drawn_anew():
+        return pickle.dumps((__version__, tuple(parts)))
+
+
+def do_packed(sent: bytes, attempts: Path) -> WrittenTask:
+    """Do a task that was sent.
+
+    Raises
+    ------
+    DataError
+        If this worker has another version of Gazeveil.
+    """
+    version, parts = pickle.loads(sent)
+    if version != __version__:
+        raise DataError(
+            f"A worker has Gazeveil {__version__} and the release is made with {version}. Install"
+            " the same one everywhere."
+        )
+    return do_task(parts, attempts)
+
+
+def do_task(parts: Sequence[Part], attempts: Path) -> WrittenTask:
+    """Write parts into a new folder in `attempts`, one recording in memory at a time."""
+    folder = attempts / uuid4().hex
+    folder.mkdir()
+    written = []
+    for part in parts:
+        with plain_os_errors(folder):
+            summary = part.write(folder)
+        shapes = shapes_of(part.load)
+        seen = {} if shapes is None else shapes.taken()
+        hashes = {name: file_hash(folder / name) for name in summary.files}
+        written.append(WrittenPart(summary, hashes, seen))
+    return WrittenTask(folder.name, tuple(written))
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
 
 try:
     import fcntl

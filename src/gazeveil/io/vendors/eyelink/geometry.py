@@ -20,7 +20,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Screen
-from gazeveil.io.vendors.stated_pixels import has_pixels, refuse_other_pixels
+from gazeveil.io.parsing.assemble import has_pixels, refuse_other_pixels
 
 #: HREF units from the eye to its reference plane (EyeLink manual).
 HREF_DISTANCE = 15000.0

@@ -21,8 +21,7 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.events import WORD, Events
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message, Recording
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.channels import pupil_of
+from gazeveil.io.parsing.assemble import assemble, pupil_of
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import MOST_NS, printable, stamp
 from gazeveil.io.registry import Format

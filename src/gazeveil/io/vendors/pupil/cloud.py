@@ -31,10 +31,9 @@ from gazeveil.gaze.events import WORD
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.channels import mark, nearest, pupil_of
+from gazeveil.io.parsing.assemble import assemble, mark, nearest, pupil_of
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.table import Table, find_file, header_keys, open_sheet, stamp
+from gazeveil.io.parsing.table import Table, find_file, open_sheet, stamp
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
 
@@ -58,7 +57,7 @@ _SAME_SAMPLE_NS = 5_000_000
 
 def is_gaze_file(head: Head) -> bool:
     """A gaze.csv of Pupil Cloud, by name and columns."""
-    return head.name == "gaze.csv" and {"timestampns", "gazexpx", "gazeypx"} <= header_keys(head)
+    return head.name == "gaze.csv" and {"timestampns", "gazexpx", "gazeypx"} <= head.keys
 
 
 def is_folder(folder: Path) -> bool:

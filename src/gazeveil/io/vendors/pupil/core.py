@@ -31,10 +31,9 @@ from gazeveil.gaze.events import WORD
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.channels import mark, nearest, pupil_of
+from gazeveil.io.parsing.assemble import assemble, mark, nearest, pupil_of
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.table import UNIT_NS, Table, find_file, header_keys, open_sheet
+from gazeveil.io.parsing.table import UNIT_NS, Table, find_file, open_sheet
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
 
@@ -46,11 +45,7 @@ _SAME_SAMPLE_NS = 20_000_000
 
 def sniff(head: Head) -> bool:
     """A gaze_positions.csv of Pupil Player."""
-    return head.name == "gaze_positions.csv" and {
-        "confidence",
-        "normposx",
-        "normposy",
-    } <= header_keys(head)
+    return head.name == "gaze_positions.csv" and {"confidence", "normposx", "normposy"} <= head.keys
 
 
 def sniff_folder(folder: Path) -> bool:

@@ -29,8 +29,7 @@ from gazeveil.gaze.events import WORD
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.channels import mark, mean_of_eyes, nearest
+from gazeveil.io.parsing.assemble import assemble, mark, mean_of_eyes, nearest
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head

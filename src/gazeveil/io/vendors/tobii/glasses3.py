@@ -26,8 +26,7 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.channels import mean_of_eyes
+from gazeveil.io.parsing.assemble import assemble, mean_of_eyes
 from gazeveil.io.parsing.loaded import timed_lines
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import MOST_NS, find_file

@@ -34,10 +34,9 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import TYPICAL_SCREEN, Screen
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.channels import mean_of_eyes
+from gazeveil.io.parsing.assemble import assemble, mean_of_eyes
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.table import Table, header_keys, open_sheet, printable
+from gazeveil.io.parsing.table import Table, open_sheet, printable
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
 
@@ -83,7 +82,7 @@ _MATLAB = _Family(
 
 def sniff(head: Head) -> bool:
     """By a time stamp and a point on the screen in the header."""
-    keys = header_keys(head)
+    keys = head.keys
     return _is_matlab(keys) or (
         not keys.isdisjoint({"devicetimestamp", "systemtimestamp"})
         and not keys.isdisjoint({"leftgazepointondisplayarea", "leftgazepointondisplayareax"})
@@ -233,7 +232,7 @@ def scan(
     """
     if screen is not None and not isinstance(screen, Screen):
         checks.refuse("Format tobii-sdk", "screen", "a Screen", screen)
-    of_matlab = _is_matlab(header_keys(Head.of(path)))
+    of_matlab = _is_matlab(Head.of(path).keys)
     names = naming_options(**options).names(path, path.parent.parent if of_matlab else root)
     return [names.handle(partial(load, path, names, screen), path)]
 

@@ -45,14 +45,12 @@ from gazeveil.gaze.events import WORD
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.channels import pupil_of
+from gazeveil.io.parsing.assemble import assemble, pupil_of, refuse_other_pixels
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
-from gazeveil.io.parsing.table import UNIT_NS, Table, header_cells, key, stamp
+from gazeveil.io.parsing.table import UNIT_NS, Table, stamp
 from gazeveil.io.plain.text import FirstRows, sheets
 from gazeveil.io.registry import Format
-from gazeveil.io.source import Head
-from gazeveil.io.vendors.stated_pixels import refuse_other_pixels
+from gazeveil.io.source import Head, key
 
 #: Stimulus of rows that belong to none.
 NO_STIMULUS = "no-stimulus"
@@ -71,7 +69,7 @@ def bare(name: str) -> str:
 
 def sniff(head: Head) -> bool:
     """By a recording timestamp and a gaze point."""
-    names = {bare(c) for c in header_cells(head)}
+    names = {bare(c) for c in head.cells}
     return "recordingtimestamp" in names and bool(
         names & {"gazepointx", "gazepointleftx", "gazedirectionleftx"}
     )

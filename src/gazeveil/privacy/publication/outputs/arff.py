@@ -16,7 +16,7 @@ import numpy as np
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.people import write_people
+from gazeveil.io.tables_file import write_people
 from gazeveil.privacy.publication.outputs.output import PublicPeople, Row
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from gazeveil.gaze.geometry import SCREEN_SIZES, Screen
 from gazeveil.gaze.recording import KEY_NAMES, Recording
 from gazeveil.io.dataset_file import FILE_NAME, dataset_toml
 from gazeveil.io.gaze_table import GazeTable
-from gazeveil.io.people import write_people
+from gazeveil.io.tables_file import write_people
 from gazeveil.privacy.publication.outputs.output import PublicPeople, Row
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from gazeveil.errors import FormatError
-from gazeveil.io.parsing.channels import WORDS
+from gazeveil.io.parsing.assemble import WORDS
 from gazeveil.io.vendors.arff import CODES
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.tables import NEVER, Lines, TableRules, scrubbed_table

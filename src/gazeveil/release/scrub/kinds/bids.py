@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gazeveil.io.bids.layout import OWN, Name, sidecar
-from gazeveil.io.parsing.table import key
+from gazeveil.io.source import key
 from gazeveil.release.inventory.finding import kind_of
-from gazeveil.release.scrub.cells import dump_json, kept, load_json, scrubbed_document
-from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.scrub.job import ScrubJob, dump_json, kept, load_json, scrubbed_document
 from gazeveil.release.scrub.tables import (
     NEVER,
     Beginnings,

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
-from gazeveil.release.inventory.eyelink import TRACKER_MESSAGE
-from gazeveil.release.scrub.cells import shifted
-from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.inventory.looks import TRACKER_MESSAGE
+from gazeveil.release.scrub.job import ScrubJob, shifted
 from gazeveil.release.scrub.tables import Lines
 
 NEUTRAL_DATE = "Sat Jan  1 00:00:00 2000"

@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from gazeveil.errors import FormatError
-from gazeveil.release.scrub.cells import decimal, dump_json, kept, load_json, scrubbed_document
-from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.scrub.job import (
+    ScrubJob,
+    decimal,
+    dump_json,
+    kept,
+    load_json,
+    scrubbed_document,
+)
 from gazeveil.release.scrub.tables import Lines
 
 #: Files of JSON lines in a recording's folder.

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from gazeveil.errors import FormatError
-from gazeveil.io.parsing.table import find_separator, key
-from gazeveil.release.scrub.cells import decimal, shifted
-from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.io.source import find_separator, key
+from gazeveil.release.scrub.job import ScrubJob, decimal, shifted
 from gazeveil.release.scrub.tables import Lines, TableRules, scrubbed_table
 
 NEUTRAL_DATE = "01.01.2000 00:00:00"

@@ -5,12 +5,18 @@ Columns: `person stimulus session task space rate_hz` (the same in every row of 
 head_x_deg head_y_deg head_roll_deg eye_x_deg eye_y_deg`, `pupil` with its unit (`pupil_mm`),
 `confidence`, and `label_NAME` for each labeller. `space` is `sphere`, or a screen as the command
 line writes it: `1280x720px,400x225mm,450mm`. Events, messages, counts and metadata are no columns.
+
+Events as data frames: one row per event, onset and offset as samples and as nanoseconds.
+
+The parts of a feature table from a data frame.
+
+Which function makes the data frame of which value, and which one reads it.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,11 +30,12 @@ from gazeveil.gaze.cohort import Attributes, Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import SCREEN_SIZES, Screen, Space, Sphere
 from gazeveil.gaze.recording import KEY_NAMES, Recording
-from gazeveil.io.adapters.dataframes.columns import as_polars, flags, floats, integers, need, texts
+from gazeveil.io.adapters.columns import as_polars, flags, floats, integers, need, texts
 from gazeveil.io.parquet import CHANNEL_COLUMNS
+from gazeveil.io.parsing.naming import spelling_doubts
 from gazeveil.io.parsing.table import MOST_NS, UNIT_NS
-from gazeveil.io.paths import spelling_doubts
 from gazeveil.io.reading import ReadingWarning
+from gazeveil.io.tables_file import KEYS, TableParts
 
 _LABEL = "label_"
 
@@ -336,3 +343,109 @@ def _people(owner: str, people: Any) -> dict[str, Attributes]:
         name: {k: v for k, v in row.items() if v is not None}
         for name, row in zip(names, table.drop("person").to_dicts(), strict=True)
     }
+
+
+def events_frame(events: Events) -> pl.DataFrame:
+    """The columns of the events, their duration in seconds and who says so."""
+    return pl.DataFrame(events.columns()).with_columns(
+        pl.Series("duration_s", events.duration_s), source=pl.lit(events.source)
+    )
+
+
+def events_from(frame: Any, recording: Recording | None = None) -> Events:
+    """Events from a frame; arguments as :meth:`Events.from_frame`."""
+    owner = "Events.from_frame"
+    table = as_polars(owner, frame)
+    need(owner, table, ("kind", "onset_ns", "offset_ns"))
+    times = [integers(owner, table, n) for n in ("onset_ns", "offset_ns")]
+    if {"onset", "offset"} <= set(table.columns):
+        onset, offset = (integers(owner, table, n) for n in ("onset", "offset"))
+        if recording is not None:
+            _check_samples(owner, recording, onset, offset, times[0])
+    elif recording is not None:
+        onset, offset = _samples(owner, recording, times[0], times[1])
+    else:
+        onset = offset = np.full(table.height, -1, dtype=np.int64)
+    places = {n: floats(owner, table, n) for n in ("x_deg", "y_deg") if n in table.columns}
+    second = texts(owner, table, "secondary") if "secondary" in table.columns else None
+    sources = table["source"].drop_nulls().unique().to_list() if "source" in table.columns else []
+    return Events(
+        texts(owner, table, "kind").to_numpy().astype(np.str_),
+        onset,
+        offset,
+        times[0],
+        times[1],
+        **places,
+        secondary=None if second is None else second.to_numpy().astype(np.str_),
+        source=str(sources[0]) if len(sources) == 1 else "",
+    )
+
+
+def _check_samples(
+    owner: str, recording: Recording, onset: Ints, offset: Ints, onset_ns: Ints
+) -> None:
+    """Refuse indices that are not those of the recording, such as times in a column `onset`."""
+    inside = (onset >= 0) & (offset < len(recording)) & (onset < len(recording))
+    if not inside.all() or (recording.t_ns[onset] != onset_ns).any():
+        raise DataError(
+            f"{owner} got events whose 'onset' is not the sample of {recording.title} at"
+            " 'onset_ns'. Leave 'onset' and 'offset' out to find the samples by time."
+        )
+
+
+def _samples(
+    owner: str, recording: Recording, onset_ns: Ints, offset_ns: Ints
+) -> tuple[Ints, Ints]:
+    """First and last sample within each event's times."""
+    if len(onset_ns) == 0:
+        return onset_ns, offset_ns
+    clock = np.maximum.accumulate(recording.t_ns)
+    first = np.searchsorted(clock, onset_ns, side="left")
+    last = np.searchsorted(clock, offset_ns, side="right") - 1
+    without = np.flatnonzero(last < first)
+    if len(without):
+        raise DataError(
+            f"{owner} got event {int(without[0])} at {int(onset_ns[without[0]])} ns, where"
+            f" {recording.title} has no sample. Check the unit and the origin of the times."
+        )
+    return first.astype(np.int64), last.astype(np.int64)
+
+
+def table_parts(frame: Any) -> TableParts:
+    """Key columns and features of a frame; every column that is no key must be a number.
+
+    Raises
+    ------
+    DataError
+        For a frame without the key columns, or with a feature that is no number.
+    """
+    owner = "FeatureTable.from_frame"
+    table = as_polars(owner, frame)
+    need(owner, table, KEYS)
+    names = tuple(n for n in table.columns if n not in KEYS)
+    keys: dict[str, NDArray[np.generic]] = {
+        n: texts(owner, table, n).to_numpy().astype(np.str_) for n in KEYS[:4]
+    }
+    keys["index"] = integers(owner, table, "index")
+    columns = [floats(owner, table, n) for n in names]
+    values = np.stack(columns, axis=1) if columns else np.empty((table.height, 0))
+    return TableParts(values, names, keys, None, {})
+
+
+_READS: Mapping[str, Callable[..., Any]] = {
+    "Recording": recording_from,
+    "Cohort": cohort_from,
+    "Events": events_from,
+}
+
+
+def frame_of(value: Recording | Cohort | Events) -> pl.DataFrame:
+    """A polars frame of a value."""
+    if isinstance(value, Recording):
+        return recording_frame(value)
+    return cohort_frame(value) if isinstance(value, Cohort) else events_frame(value)
+
+
+def value_of(kind: str, frame: Any, given: Mapping[str, Any]) -> Any:
+    """A value of a class from a frame and what is given beside it."""
+    return _READS[kind](frame, **given)

@@ -1,1 +1,0 @@
-"""Data frames of recordings, events and tables, and back: polars, pandas, or anything of Arrow."""
