@@ -16,8 +16,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.summary import summarise
 from gazeveil.io.dataset_file import dataset_toml, read_dataset_file
-from gazeveil.io.dataset_form import write_dataset_file
-from gazeveil.io.reading import ReadingWarning
+from gazeveil.io.reading import ReadingWarning, write_dataset_file
 from tests.support import command_line
 from tests.support.recordings import real
 

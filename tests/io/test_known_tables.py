@@ -228,7 +228,7 @@ def test_the_cost_of_a_table_grows_with_its_bytes_not_with_its_recordings(tmp_pa
 def test_a_tobii_export_of_many_recordings_is_parsed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gazeveil.io.vendors.tobii import tsv
+    from gazeveil.io.vendors import tobii_tsv as tsv
 
     lines = [
         "Recording timestamp [ms]\tParticipant name\tPresented Stimulus name\tGaze point X\t"

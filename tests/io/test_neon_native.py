@@ -13,7 +13,7 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import FormatError, MissingExtraError
-from gazeveil.io.vendors.pupil import neon_native
+from gazeveil.io.vendors import neon_native
 
 # `pupil_labs` alone may be another package of theirs, for instance pupil-labs-realtime-api
 needs_package = pytest.mark.skipif(

@@ -18,8 +18,7 @@ from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.facts import FILE, GUESSED, SAID
 from gazeveil.gaze.geometry import Screen
-from gazeveil.io.dataset_form import write_dataset_file
-from gazeveil.io.reading import ReadingWarning
+from gazeveil.io.reading import ReadingWarning, write_dataset_file
 from tests.support import command_line
 
 SCREEN = Screen(1920, 1080, 531.0, 299.0, 650.0)

@@ -26,7 +26,7 @@ from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, is_
 from gazeveil.gatekeeper.trackers.picture import ImagePlane, ScenePicture, picture_of
 from gazeveil.gatekeeper.trackers.tracker import QUIET, Tracker
 from gazeveil.gaze.geometry import Screen
-from gazeveil.io.vendors.pupil.cloud import NEON
+from gazeveil.io.vendors.pupil_cloud import NEON
 from gazeveil.privacy.guarantee import Guarantee
 from tests.support.rtsp import GazeRTSPServer
 

@@ -76,7 +76,7 @@ def command(
         write_json(json_file, {"certificate": show_certificate(path)})
         return
     if write_dataset:
-        from gazeveil.io.dataset_form import write_dataset_file
+        from gazeveil.io.reading import write_dataset_file
 
         file = write_dataset_file(path, format_name, **reading_options(settings, screen))
         say(f"Written: {file}. Check it; every verb reads it from now on.")

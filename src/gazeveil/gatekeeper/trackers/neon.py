@@ -22,7 +22,7 @@ from gazeveil.gatekeeper.trackers.address import host_and_port
 from gazeveil.gatekeeper.trackers.picture import ImagePlane, picture_for
 from gazeveil.gatekeeper.trackers.rate import RateWatch
 from gazeveil.gatekeeper.trackers.tracker import LOG, ReconnectingTracker
-from gazeveil.io.vendors.pupil.cloud import INVISIBLE, NEON, Camera
+from gazeveil.io.vendors.pupil_cloud import INVISIBLE, NEON, Camera
 
 #: Port of the Companion app.
 PORT = 8080

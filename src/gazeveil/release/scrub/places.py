@@ -22,10 +22,10 @@ from gazeveil.io.bids.layout import Name
 from gazeveil.io.plain.layout import Layout
 from gazeveil.io.registry import KNOWN, in_sniffing_order
 from gazeveil.io.source import Head, stem
-from gazeveil.io.vendors.pupil import cloud
-from gazeveil.io.vendors.pupil.core import sniff_folder as is_core
-from gazeveil.io.vendors.pupil.neon_native import is_native
-from gazeveil.io.vendors.tobii.glasses3 import sniff_folder as is_glasses3
+from gazeveil.io.vendors.neon_native import is_native
+from gazeveil.io.vendors.pupil_cloud import is_folder as is_cloud
+from gazeveil.io.vendors.pupil_core import sniff_folder as is_core
+from gazeveil.io.vendors.tobii_glasses3 import sniff_folder as is_glasses3
 from gazeveil.release.inventory.sampling import lines_of
 from gazeveil.release.scrub.job import ScrubJob
 from gazeveil.release.scrub.kinds import arff, bids, glasses, plain, trackers
@@ -252,7 +252,7 @@ class Recogniser:
                 ("pupil-neon-native", is_native),
                 ("tobii-glasses3", is_glasses3),
                 ("pupil-core", is_core),
-                ("pupil", cloud.is_folder),
+                ("pupil", is_cloud),
             )
             self._kinds[folder] = next((name for name, is_it in kinds if is_it(folder)), "")
         return self._kinds[folder]

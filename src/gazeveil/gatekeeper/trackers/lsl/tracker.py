@@ -28,7 +28,7 @@ from gazeveil.gatekeeper.trackers.lsl.pulling import WAIT_S, Puller
 from gazeveil.gatekeeper.trackers.picture import MIN_CONFIDENCE, ImagePlane, picture_for
 from gazeveil.gatekeeper.trackers.rate import RateWatch
 from gazeveil.gatekeeper.trackers.tracker import LOG, ReconnectingTracker
-from gazeveil.io.vendors.pupil.cloud import INVISIBLE, NEON
+from gazeveil.io.vendors.pupil_cloud import INVISIBLE, NEON
 
 #: How the source ids of our own relays begin.
 SOURCE = "gazeveil-relay"

@@ -34,12 +34,13 @@ from gazeveil.io.source import Head
 from gazeveil.io.vendors.eyelink.parsed import (
     EventLine,
     Parsed,
+    Samples,
     cut_trials,
+    drop_lost,
     eyelink_format,
     refuse_unused_pattern,
     words_of,
 )
-from gazeveil.io.vendors.eyelink.samples import Samples, drop_lost
 
 _MAGIC = b"SR_RESEARCH"
 _KINDS = {"fixations": "fixation", "saccades": "saccade", "blinks": "blink"}

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from glob import escape
@@ -27,10 +27,53 @@ from gazeveil.io.parsing.table import MOST_NS, printable, stamp
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, stem
 from gazeveil.io.vendors.eyelink.geometry import HREF_DISTANCE, Geometry, from_messages
-from gazeveil.io.vendors.eyelink.samples import Samples
 
 #: `parse(path, stamp, trials)`: a file; kept until the next one or another stamp.
 Parse = Callable[[Path, tuple[int, int], str | None], "Parsed"]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """All samples of a file, in file order.
+
+    Parameters
+    ----------
+    t_ns : array of int64, shape (n,)
+        Time in nanoseconds.
+    eyes : dict of str to array, shape (n, 3)
+        x, y and pupil of each eye in the file's units, NaN where lost.
+    recorded : dict of str to array of bool, shape (n,)
+        Where each eye was recorded at all.
+    resolution : array, shape (n, 2), optional
+        Pixels per degree of x and y at the place of gaze.
+    distance_mm : array, shape (n,), optional
+        From the camera to the target on the forehead, NaN where it was lost.
+    has_pupil : bool
+        Whether any pupil was measured.
+    shared_times : int
+        Rows whose time was that of the row before.
+    """
+
+    t_ns: Ints
+    eyes: dict[str, Floats]
+    recorded: dict[str, Bools]
+    resolution: Floats | None = None
+    distance_mm: Floats | None = None
+    has_pupil: bool = True
+    shared_times: int = 0
+
+
+def drop_lost(eyes: Mapping[str, Floats]) -> bool:
+    """Make samples with a pupil of 0 NaN, or the pupil alone where none was measured; returns
+    whether one was.
+    """
+    has_pupil = any((values[:, 2] > 0).any() for values in eyes.values())
+    for values in eyes.values():
+        if has_pupil:
+            values[values[:, 2] == 0] = np.nan
+        else:
+            values[:, 2] = np.nan
+    return has_pupil
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""Recordings of Pupil Labs' trackers."""

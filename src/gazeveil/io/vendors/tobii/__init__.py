@@ -1,1 +1,0 @@
-"""Files of Tobii's trackers."""
