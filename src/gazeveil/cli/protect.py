@@ -181,8 +181,7 @@ def _look(cohort: Cohort, path: Path, confirm: bool, seen: PeopleSeen | None) ->
 
 def _check_paths(chosen: Mechanism[Any], path: Path, out: Path) -> None:
     """Refuse what cannot be read or written before any work is done."""
-    from gazeveil.io.tables_file import people_suffix
-    from gazeveil.io.tables_file import table_suffix
+    from gazeveil.io.tables_file import people_suffix, table_suffix
 
     if chosen.kind in ("stream", "cohort"):
         return
