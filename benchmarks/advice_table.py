@@ -34,11 +34,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from benchmarks.advice_newest import newest
+from benchmarks.advice_page import PAGE, write_page
 from benchmarks.advice_references import anchors
 
 import gazeveil
 from gazeveil.privacy.registry import mechanism
-from gazeveil.release.advice.pages import write_page
 from gazeveil.release.advice.rows import AdviceRow, advice_rows
 from gazeveil.utility.density import jensen_shannon
 from gazeveil.utility.saliency import central_map
@@ -47,7 +47,6 @@ ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "src" / "gazeveil" / "release" / "advice" / "advice.csv"
 ATTACKS = ROOT / "docs" / "results" / "attackers.md"
 FEATURES = ROOT / "docs" / "results" / "fourier-comparison.md"
-PAGE = ROOT / "docs" / "howto" / "choose.md"
 
 UTILITIES = ("density", "aoi", "events", "signal")
 
@@ -432,7 +431,7 @@ def main() -> None:
         writer.writerows(["" if v is None else v for v in astuple(r)] for r in rows)
     print(f"{TABLE}: {len(rows)} rows")
     advice_rows.cache_clear()
-    write_page(PAGE)
+    write_page()
     print(PAGE)
 
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 from benchmarks.advice_newest import EXCHANGE, OWN_2_S, OWN_5_S, newest
+from benchmarks.advice_page import BEGIN, END, markdown
 from benchmarks.advice_table import SOURCES, attacked, of_features
 
 from gazeveil.cli.main import main
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.registry import mechanism
 from gazeveil.release.advice import KINDS, PURPOSES, advice_rows, advise
-from gazeveil.release.advice.pages import BEGIN, END, attack, kept, markdown
+from gazeveil.release.advice.pages import attack, kept
 from gazeveil.release.advice.rows import command_of
 from gazeveil.release.recipe import PRESETS, preset
 from tests.support.places import ROOT
