@@ -63,15 +63,16 @@ def main() -> None:
     docs = ROOT / "docs"
     folder = docs / (sys.argv[1] if len(sys.argv) > 1 else "")
     totals: Counter[str] = Counter()
+    lines: list[str] = []
     for page in pages():
         if not page.is_relative_to(folder):
             continue
         n_words = len(page.read_text(encoding="utf-8").split())
         place = page.relative_to(docs)
         totals[str(place.parent)] += n_words
-        print(f"{n_words:6,d} words  ease {page_ease(page):4.0f}  {place}")
-    for name, n_words in [*totals.items(), ("all", totals.total())]:
-        print(f"{n_words:6,d} words  {name}")
+        lines.append(f"{n_words:6,d} words  ease {page_ease(page):4.0f}  {place}")
+    lines += [f"{n:6,d} words  {name}" for name, n in [*totals.items(), ("all", totals.total())]]
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
