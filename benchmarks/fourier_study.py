@@ -28,6 +28,7 @@ from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.sequences.recordings import sequences
+from lines import put_into
 
 ROOT = Path(__file__).parent.parent
 DATA = Path(os.environ.get("GAZEVEIL_DATA", ROOT / ".." / "shared" / "data"))
@@ -151,27 +152,6 @@ def main() -> None:
         "--page", type=Path, default=ROOT / "docs" / "results" / "fourier-comparison.md"
     )
     given = parser.parse_args()
-    page = [
-        "# Noise on window features: who keeps most",
-        "",
-        (
-            "Made by `python benchmarks/fourier_study.py`. Root mean square error of a feature in"
-            " units of its public range, averaged over 48 window features"
-        ),
-        (
-            "of real recordings. Epsilon is the budget of one recording-feature in every row; the"
-            " 48 features of one recording cost 48 times as much. All rows get"
-        ),
-        (
-            "the same Wiener shrinkage with the same public default spectrum; `midpoint` publishes"
-            " the middle of the public bounds and nothing else."
-        ),
-        (
-            "`expected` is the closed form before clamping; `measured` is the mean of seeded"
-            " releases as they are published, clamped to the bounds."
-        ),
-        "",
-    ]
     lines: list[dict[str, object]] = []
     for folder, kind, window_s, step_s, length in SETS:
         cohort = gazeveil.read(DATA / folder, format=kind)
@@ -187,22 +167,8 @@ def main() -> None:
         told += f" every {step_s:g} s; public length: " + (
             f"{length} windows" if length else "that of the longest recording"
         )
-        page += [
-            f"## {folder}",
-            "",
-            told + ".",
-            "",
-            "Expected:",
-            "",
-            *rows_of(result, 0),
-            "",
-            "Measured:",
-            "",
-            *rows_of(result, 1),
-            "",
-            *verdict(result),
-            "",
-        ]
+        rows = "\n".join(rows_of(result, 1))
+        put_into(given.page, folder, f"{told}.\n\nMeasured:\n\n{rows}")
         print(f"{folder}: {told}", *rows_of(result, 0), *verdict(result), sep="\n", flush=True)
         lines += [
             {
@@ -215,22 +181,6 @@ def main() -> None:
             for name, by in result.items()
             for e in EPSILONS
         ]
-    page += [
-        (
-            "The closed form is exact, so where `dct-knorm` and `fpa` release the level alone with"
-            " the same noise (epsilon below 1) they tie exactly, and"
-        ),
-        (
-            "differences of the measured rows there are chance. A feature whose level happens to be"
-            " at the midpoint is told best by the midpoint: at epsilon 1 and"
-        ),
-        (
-            "below, any release is then a little worse than none, and the average over features"
-            " says what is gained."
-        ),
-    ]
-    given.page.parent.mkdir(parents=True, exist_ok=True)
-    given.page.write_text("\n".join(page) + "\n", encoding="utf-8")
     if given.json is not None:
         given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

@@ -211,9 +211,8 @@ def sentences(findings: Findings, beaten: list[dict[str, Dominated]]) -> str:
         if release.shown is None or not count or len(outs) < count:
             continue
         clear = sum(d.clearly for d in outs)
-        names = ", ".join(dict.fromkeys(str(d.by.number) for d in outs))
-        lines.append(f"- {name_of(release)}: beaten in all {count} by {names}, clearly in {clear}.")
-    return "\n".join(lines) if lines else "None."
+        lines.append(f"{release.number} (clearly in {clear} of {count})")
+    return f"{', '.join(lines)}." if lines else "none."
 
 
 #: What a release should reach: heading, utility, metric, most.
@@ -281,9 +280,9 @@ def main() -> None:
         )
     text = (
         f"![{picture.alt}](front-{given.cohort}.png)\n\n{picture.caption}\n\n{main_table}\n\n"
-        f"On no front:\n\n{sentences(findings, beaten)}\n\n{asked(findings)}\n\n{further}"
+        f"On no front: {sentences(findings, beaten)}\n\n{asked(findings)}"
     )
-    print(text)
+    print(text, further, sep="\n\n")
     if given.page:
         put_into(given.page, given.cohort, text)
 

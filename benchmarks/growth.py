@@ -1,6 +1,6 @@
 """How time and memory of a study grow with the number of people.
 
-    python benchmarks/growth.py [--full] [--people 25 50] [--cluster] [--before FILE] [--json FILE]
+    python benchmarks/growth.py [--full] [--people 25 50] [--cluster] [--json FILE]
                                 [--agreement] [--note TEXT] [--page docs/results/growth.md]
                                 [--attacks strong --section docs/results/growth.md]
 
@@ -13,10 +13,9 @@ processes share (libraries, for one) count as shares, once in all. Processor tim
 these processes: it does not depend on what else a machine does, as far as caches do not.
 
 `--full` adds 1,000 people. `--cluster` runs each size up to 100 people a second time on a Dask
-scheduler with two workers on this machine and compares every figure. `--before` names the JSON of
-an earlier version, `--agreement` compares the RBF network of few prototypes with the exact one on
-GazeCom under GAZEVEIL_DATA. `--attacks` names other attackers, `--section` the page whose table of
-the strong battery takes the sizes.
+scheduler with two workers on this machine and compares every figure. `--agreement` compares
+the RBF network of few prototypes with the exact one on GazeCom under GAZEVEIL_DATA. `--attacks`
+names other attackers, `--section` the page whose table of the strong battery takes the sizes.
 """
 
 from __future__ import annotations
@@ -181,104 +180,47 @@ def agreement(path: Path) -> list[list[str]]:
     return rows
 
 
-def row_of(now: dict[str, object], before: dict[str, object] | None) -> list[str]:
+def row_of(now: dict[str, object]) -> list[str]:
     """One row of the table."""
-
-    def number(of: dict[str, object] | None, name: str) -> str:
-        value = None if of is None else of.get(name)
-        return "" if value is None else f"{float(str(value)):,.0f}"
-
     columns = ("seconds", "cpu_seconds", "first_cell_seconds", "tree_mib", "process_mib")
     return [
         f"{now['people']:,}",
         f"{int(str(now['people'])) * CLIPS:,}",
-        *(number(now, name) for name in columns),
+        *(f"{float(str(now[name])):,.0f}" if name in now else "" for name in columns),
         f"{float(str(now['load'])):.1f}",
-        number(before, "seconds"),
-        number(before, "cpu_seconds"),
-        number(before, "tree_mib"),
     ]
 
 
 def page(kept: dict[str, object]) -> str:
-    """The page of the results."""
-    sizes, before = _by_people(kept.get("sizes")), _by_people(kept.get("before"))
-    cluster = _by_people(kept.get("cluster"))
+    """Tables of the page of results."""
+    sizes, cluster = _by_people(kept.get("sizes")), _by_people(kept.get("cluster"))
     columns = [
         *("people", "recordings", "seconds", "processor s", "first cell s", "MiB in all"),
-        *("MiB of the largest process", "other load", "before: s", "before: processor s"),
-        "before: MiB in all",
+        *("MiB of the largest process", "other load"),
     ]
-    text = [
-        "# Growth with the number of people",
-        "",
-        "Made by `python benchmarks/growth.py`. Simulated people, 6 clips of 20 s at 120 Hz,"
-        " `gaussian:sigma_deg=2`, raw/raw, raw/private and private/private, 2 repetitions, two"
-        " workers, from simulating the recordings to the results. Attackers: "
-        + ", ".join(f"`{name}`" for name in ATTACKS)
-        + ".",
-        "`MiB in all` is the largest sum of the memory of all processes, shared pages counted once."
-        " `other load` is the load of the machine before the run began: where it is not near 0"
-        " other work ran beside on the same two cores, and seconds are longer than on a free"
-        " machine; processor seconds are what the processes themselves used. `before` is the"
-        " version with one network of 32 prototypes per person and the cohort in every worker,"
-        " where it was measured.",
-        "",
-        markdown(columns, [row_of(now, before.get(n)) for n, now in sorted(sizes.items())]),
-        "",
-    ]
+    text = [markdown(columns, [row_of(now) for _, now in sorted(sizes.items())]), ""]
     if len(sizes) > 1:
         few, many = sizes[min(sizes)], sizes[max(sizes)]
         times = float(str(many["cpu_seconds"])) / float(str(few["cpu_seconds"]))
         share = int(str(many["people"])) / int(str(few["people"]))
         text += [f"{share:.0f} times the people take {times:.1f} times the processor time.", ""]
-    if kept.get("note"):
-        text += [str(kept["note"]), ""]
-    text += [
-        "## With the strong battery",
-        "",
-        "The same study with the eleven attackers that are the default:"
-        " `python benchmarks/growth.py --attacks strong --section docs/results/growth.md`.",
-        "",
-        "<!-- begin strong battery -->",
-        "<!-- end strong battery -->",
-        "",
-    ]
-    if cluster:
-        text += ["## On a Dask cluster of two workers on the same machine", ""]
-        rows = []
-        for n, there in sorted(cluster.items()):
-            rows.append([*row_of(there, None)[:7], apart(there, sizes[n]) if n in sizes else ""])
-        text += [markdown([*columns[:7], "figures"], rows), ""]
-    if kept.get("agreement"):
+    for n, there in sorted(cluster.items()):
+        same = f"; figures: {apart(there, sizes[n])}" if n in sizes else ""
         text += [
-            "## Fewer prototypes beside the exact network",
-            "",
-            f"GazeCom, 24 people, mean of {SPLITS} splits of 8 clips against 2, fixations and"
-            " saccades, decisions and scores of people. `rbfn` has 32 prototypes per person up to"
-            f" {radial_network.MOST_UNITS:,} in all, and shares out so many above.",
-            "",
-            markdown(
-                [
-                    *("prototypes per person", "raw: right", "same decision as exact"),
-                    *("correlation of scores", "`spatial` L=64: right", "same decision as exact"),
-                    "correlation of scores",
-                ],
-                kept["agreement"],  # type: ignore[arg-type]
-            ),
-            "",
+            f"On a Dask cluster of two workers {n} people took {row_of(there)[2]} s and"
+            f" {row_of(there)[3]} processor seconds{same}."
         ]
-    return "\n".join(text)
+    return "\n".join(text).strip()
 
 
 def section(kept: dict[str, object]) -> str:
     """The table of the strong battery."""
-    sizes, before = _by_people(kept.get("sizes")), _by_people(kept.get("before"))
+    sizes = _by_people(kept.get("sizes"))
     columns = [
         *("people", "recordings", "seconds", "processor s", "first cell s", "MiB in all"),
-        *("MiB of the largest process", "other load", "before: s", "before: processor s"),
+        *("MiB of the largest process", "other load"),
     ]
-    rows = [row_of(now, before.get(n))[:10] for n, now in sorted(sizes.items())]
+    rows = [row_of(now) for _, now in sorted(sizes.items())]
     text = [markdown(columns, rows)]
     if kept.get("note"):
         text += ["", str(kept["note"])]
@@ -311,7 +253,6 @@ def main() -> None:
     parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--agreement", action="store_true")
     parser.add_argument("--attacks", nargs="+", default=list(ATTACKS))
-    parser.add_argument("--before", type=Path)
     parser.add_argument("--json", type=Path, help="earlier sizes in it are kept")
     parser.add_argument("--note", help="a sentence under the table, kept in the JSON")
     parser.add_argument("--page", type=Path)
@@ -326,8 +267,6 @@ def main() -> None:
         kept = json.loads(asked.json.read_text("utf-8"))
     if asked.note is not None:
         kept["note"] = asked.note
-    if asked.before is not None:
-        kept["before"] = json.loads(asked.before.read_text("utf-8"))["sizes"]
     for people in [*asked.people, *([FULL] if asked.full else [])]:
         for name in ("sizes", *(["cluster"] if asked.cluster else [])):
             if name == "cluster" and people > CLUSTER_MOST:
@@ -347,7 +286,7 @@ def main() -> None:
     if asked.section is not None:
         put_into(asked.section, "strong battery", section(kept))
     if asked.page is not None:
-        asked.page.write_text(page(kept), encoding="utf-8")
+        put_into(asked.page, "sizes", page(kept))
 
 
 if __name__ == "__main__":
