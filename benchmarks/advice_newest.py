@@ -64,7 +64,7 @@ def newest(kind: str, section: str) -> dict[str, Newest]:
     else:
         seen = headsets()
         rates = {
-            EXCHANGE: (*on_front[EXCHANGE], "strong battery, 3 splits", FRONT),
+            EXCHANGE: (*on_front[EXCHANGE], "strong battery, 10 splits", FRONT),
             OWN_5_S: (*seen[OWN_5_S], _TWO, HEADSETS),
         }
     return {

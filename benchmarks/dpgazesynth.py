@@ -2,7 +2,7 @@
 JSON line per figure.
 
     python benchmarks/dpgazesynth.py [--json FILE] [--only density population] [--repetitions 3]
-    [--people 10000] [--pages docs/reference/mechanisms]
+    [--people 10000] [--page docs/explain/synthesis.md]
 
 **density.** Recordings under GAZEVEIL_DATA (gazecom, eyenavgs_nthu): the density error of Ren et
 al.'s (2024) Table 4 at equal epsilon, w and r, beside Kaleido and beside the published figures of
@@ -331,20 +331,17 @@ def main() -> None:
     )
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--people", type=int, default=10_000)
-    parser.add_argument("--pages", type=Path)
+    parser.add_argument("--page", type=Path)
     given = parser.parse_args()
     lines, begin = Lines(given.json), perf_counter()
     tables = {}
     if "density" in given.only:
-        tables["dpgazesynth.md"] = "density", bench_density(lines, given.repetitions)
+        tables["density"] = bench_density(lines, given.repetitions)
     if "population" in given.only:
-        tables["dpgazesynth-one-report.md"] = (
-            "population",
-            bench_population(lines, given.repetitions, given.people),
-        )
-    for page, (name, table) in tables.items():
-        if given.pages is not None and table:
-            put_into(given.pages / page, name, table)
+        tables["population"] = bench_population(lines, given.repetitions, given.people)
+    for name, table in tables.items():
+        if given.page is not None and table:
+            put_into(given.page, name, table)
         else:
             print(table)
     print(f"{perf_counter() - begin:.0f} s", file=sys.stderr)
