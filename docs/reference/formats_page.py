@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
 
 from gazeveil.io import registry
@@ -11,32 +10,25 @@ from gazeveil.io import registry
 HEAD = """# Formats
 
 `gazeveil.read(path)` and every verb of the command line read these formats, from a file or a
-folder, gzip or not. The format is found by looking at the files; `format=` names it.
-`gazeveil.read(path, format="csv", unit="px", screen=Screen(...))` passes options; on the command
-line it is `--set unit=px --screen 1280x720px,400x225mm,450mm`.
+folder, gzip or not. The format is found from the files; `format=` names it. Options:
+`gazeveil.read(path, format="csv", unit="px", screen=Screen(...))`, on the command line
+`--set unit=px --screen 1280x720px,400x225mm,450mm`. `help(gazeveil.io.MODULE)` has every detail.
 
-Rules all readers share:
+Rules of all readers:
 
-- No row is dropped. A row without gaze is an invalid sample; `recording.counts` says how many rows
-  were read and which were not samples.
+- No row is dropped. A row without gaze is an invalid sample; `recording.counts` has the numbers.
 - Columns go by name, never by position.
-- A sample whose time repeats or goes back is kept and marked invalid (as few as possible);
-  `metadata["time_faults"]` counts them.
-- Values that cannot be degrees are invalid, and `metadata["impossible"]` counts them; more than one
-  in twenty of them, in the line of sight or in one eye, is an error that asks for the unit.
-- A time that does not fit 64 bits of nanoseconds is an error: its unit is wrong.
-- In a folder, links to other folders are followed, each folder once. Files that are not recordings
-  of the format, hidden files, and links that lead nowhere are listed in `cohort.skipped` with the
-  reason.
-- A `dataset.toml` beside the data says columns, units, screen, people and stimuli once for every
-  verb; columns and units that nobody said are guessed aloud where the values allow one answer, and
-  names and units that look wrong are pointed out ([own CSV files](../howto/own_csv.md)).
-- A file without any row below its header is left out of a folder and named.
-- A text file holds at most 4 GiB, unzipped (CSV files are read in blocks and have no such limit);
-  larger ones are split or converted to Parquet. A gzip archive that has given more than 256 MiB and
-  is then more than 200 times its own size is refused.
-- An error names the file, the line where there is one, and what to do.
-- Where a file does not say how large and far the screen was, a typical one is assumed and
+- A sample whose time repeats or goes back is marked invalid; `metadata["time_faults"]` counts them.
+- Values that cannot be degrees are invalid (`metadata["impossible"]`). More than one in twenty is
+  an error that asks for the unit.
+- Links to other folders are followed once. Files of other kinds, hidden files and broken links are
+  listed in `cohort.skipped` with the reason.
+- A `dataset.toml` beside the data states columns, units, screen, people and stimuli for every verb
+  ([own CSV files](../howto/own_csv.md)). Guesses are printed.
+- A text file holds at most 4 GiB, unzipped; CSV files have no such limit. A gzip archive above
+  256 MiB and 200 times its own size is refused.
+- Errors name the file, the line and the remedy.
+- Where the size and distance of the screen are unknown, a typical screen is assumed, and
   `metadata["assumed_geometry"]` says so.
 
 This page is written by `python docs/reference/formats_page.py` from the readers' own words.
@@ -53,22 +45,28 @@ def page() -> str:
         if name in registry.KNOWN:
             parts.append(_described(name))
             continue
-        module = import_module(f"gazeveil.io.{registry.MODULES[name].partition(':')[0]}")
-        words = (module.__doc__ or "").strip()
-        # Literal blocks of the docstrings are code blocks on a page.
-        lines = [
-            line.replace("::", ":") if line.rstrip().endswith("::") else line
-            for line in words.splitlines()
-        ]
-        parts.append(f"## `{name}`\n\n" + "\n".join(lines) + f"\n\nOptions: {options}.\n")
+        place = f"gazeveil.io.{registry.MODULES[name].partition(':')[0]}"
+        words = _first_paragraphs(import_module(place).__doc__ or "")
+        parts.append(f"## `{name}`\n\n{words}\n\nOptions: {options}. Module: `{place}`.\n")
     return "\n".join(parts)
 
 
+def _first_paragraphs(doc: str, most: int = 130) -> str:
+    """Return the first paragraphs of a docstring, while they have at most so many words."""
+    kept: list[str] = []
+    for paragraph in doc.strip().split("\n\n"):
+        n_words = sum(len(p.split()) for p in kept) + len(paragraph.split())
+        plain = not (paragraph.startswith(" ") or paragraph.endswith("::") or "\n---" in paragraph)
+        if kept and (n_words > most or not plain):
+            break
+        kept.append(paragraph)
+    return "\n\n".join(kept)
+
+
 def _described(name: str) -> str:
-    """The section of a table of known layout: the file that describes it."""
-    text = (files("gazeveil.io.known") / f"{name}.toml").read_text("utf-8")
-    title = f"{registry.get(name).title}, read by this description:"
-    return f"## `{name}`\n\n{title}\n\n```toml\n{text}```\n\nOptions: as of `csv`.\n"
+    """Return the section of a table of known layout."""
+    layout = f"{registry.get(name).title}. Layout: `gazeveil/io/known/{name}.toml`."
+    return f"## `{name}`\n\n{layout}\n\nOptions: as of `csv`.\n"
 
 
 if __name__ == "__main__":
