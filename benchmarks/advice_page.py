@@ -5,7 +5,7 @@ python -m benchmarks.advice_page
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gazeveil.release.advice import KINDS, PURPOSES, advice_rows, advise
@@ -44,9 +44,8 @@ def _section(words: str, advice: Advice) -> Iterator[str]:
         yield f"Of no use: {', '.join(f'`{row.mechanism}`' for row in advice.useless)}.\n"
 
 
-def _metric(rows: Iterable[AdviceRow]) -> str:
+def _metric(rows: Sequence[AdviceRow]) -> str:
     """Return the metric, its unit and the error of raw recordings."""
-    rows = list(rows)
     raw = next((f"; raw recordings {row.raw:.2g}" for row in rows if row.raw), "")
     return rows[0].metric + (f" in {rows[0].unit}" if rows[0].unit else "") + raw
 
