@@ -51,7 +51,7 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _first_paragraphs(doc: str, most: int = 130) -> str:
+def _first_paragraphs(doc: str, most: int = 85) -> str:
     """Return the first paragraphs of a docstring, while they have at most so many words."""
     kept: list[str] = []
     for paragraph in doc.strip().split("\n\n"):
