@@ -23,9 +23,9 @@ def test_a_lesson_reads_easily(page: Path) -> None:
     assert page_ease(page) >= 50
 
 
-def test_the_manual_has_at_most_140_000_words() -> None:
+def test_the_manual_has_at_most_103_000_words() -> None:
     manual = [page for page in pages() if page.is_relative_to(DOCS)]
-    assert sum(len(page.read_text(encoding="utf-8").split()) for page in manual) <= 140_000
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in manual) <= 103_000
 
 
 @pytest.mark.parametrize(
