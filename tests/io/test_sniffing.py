@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from gazeveil.io import registry
+from gazeveil.io import known, registry
 from gazeveil.io.source import Head
 from tests.support.identifiers import FORMATS, plant
 from tests.support.recordings import real
@@ -52,6 +53,34 @@ def test_only_readers_that_may_know_a_file_are_imported(
     assert bool(ours) == bool(readers)
 
 
+_WALK = """
+import sys
+from pathlib import Path
+import gazeveil
+from gazeveil import io
+folder, files = str(Path(io.__file__).parent), set()
+def note(frame, event, argument):
+    # Bodies of modules and classes run when they are imported.
+    if event == "call" and frame.f_code.co_flags & 1:
+        files.add(frame.f_code.co_filename)
+sys.setprofile(note)
+samples = sum(len(r) for r in gazeveil.read(sys.argv[1], unit="deg", space="screen"))
+sys.setprofile(None)
+print(samples, sum(f.startswith(folder) for f in files))
+"""
+
+
+def test_reading_a_table_runs_few_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = [f"{4 * i},{i % 7 - 3.5},{i % 5 - 2.25}" for i in range(50)]
+    path.write_text("\n".join(["t_ms,x_deg,y_deg", *rows, ""]), "utf-8")
+    run = [sys.executable, "-W", "ignore", "-c", _WALK, str(path)]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    samples, files = map(int, done.stdout.split())
+    assert samples == 50
+    assert 5 < files <= 16
+
+
 def _all_know_alike(paths: list[Path]) -> int:
     """Marks leave no format out that knows a file; how many files are known."""
     known = 0
@@ -69,6 +98,14 @@ def _all_know_alike(paths: list[Path]) -> int:
 def test_no_mark_hides_a_file_that_a_reader_knows(name: str, tmp_path: Path) -> None:
     plant(name, tmp_path)
     assert _all_know_alike([tmp_path, *sorted(tmp_path.rglob("*"))]) or name == "people"
+
+
+@pytest.mark.parametrize("name", registry.KNOWN)
+def test_the_mark_of_a_known_table_asks_for_what_its_description_has(name: str) -> None:
+    about = tomllib.loads((Path(known.__file__).parent / f"{name}.toml").read_text("utf-8"))
+    first = about.get("magic", "").encode("latin-1") or ",".join([*about["match"], "more"]).encode()
+    asked = registry.in_sniffing_order(Head(Path("a.csv"), first))
+    assert name in [form.name for form in asked]
 
 
 def test_no_mark_hides_a_published_file() -> None:

@@ -118,6 +118,13 @@ _MARKS: dict[str, Mark] = {
     "gazepoint": _has("bpogx", "bpogy", "bpogv"),
     "iohub": _begins(b"\x89HDF"),
     "xdf": _begins(b"XDF:"),
+    "hmr": _has("xcoord", "ycoord"),
+    "cateyes": _has("theta", "phi"),
+    "vr-saliency": _has("gazelat", "gazelon"),
+    "eyelink-report": _has("recordingsessionlabel", "trialindex"),
+    "gorilla": _has("xpred", "ypred"),
+    "jspsych": _has("webgazerdata"),
+    "varjo": _has("rawtimestamp", "gazeforwardx"),
 }
 #: A file that lies in every folder that a format owns.
 _IN_FOLDER = {
