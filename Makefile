@@ -24,7 +24,7 @@ help:
 	@echo "make docs    the manual as HTML in docs/_build"
 	@echo "make newcomer   install the wheel into empty environments and follow the first ten minutes"
 
-# Everything, and all kernels compiled once, side by side.
+# Everything, and all kernels compiled once, side by side; tests find them while no source has changed, and else compile what they call.
 install: export NUMBA_CACHE_DIR = $(KERNELS)
 install: $(VENV)/.installed
 	@test -e $(KERNELS)/.all || { $(BIN)/python packaging/kernels.py && touch $(KERNELS)/.all; }
@@ -77,7 +77,7 @@ test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 # Bytecode is kept, also where the environment says otherwise: without it every process that a test starts compiles the package again.
 test: export PYTHONDONTWRITEBYTECODE =
-test: install browser database
+test: $(VENV)/.installed browser database
 	@$(MAKE) --no-print-directory --output-sync -j 2 check $(VENV)/.collected
 	rm -f .pytest_cache/v/cache/lastfailed
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not heavy" || { code=$$?; \
@@ -89,15 +89,15 @@ $(VENV)/.collected: $(VENV)/.installed $(shell find src tests -name '*.py')
 	@touch $@
 
 # A line for each, a limit of time for each, and exit code 1 where a floor was missed; names, sizes and times: benchmarks/run.py --list.
-bench: install
+bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/run.py
 
 # Planted bugs: every one must fail a test, and most of them an audit.
-audit: install
+audit: $(VENV)/.installed
 	$(BIN)/python -m pytest -m heavy
 	$(BIN)/python -m tests.planted.run
 
-docs: install
+docs: $(VENV)/.installed
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
 
 # An empty environment for each Python that is here, the wheel, and docs/start/ten-minutes.md line by line.

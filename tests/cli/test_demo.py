@@ -9,13 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from gazeveil.attacks.battery import battery
+from gazeveil.attacks.battery import DEFAULT, battery
 from gazeveil.cli import demo
 from gazeveil.cli.main import main
 from gazeveil.evaluation.report import canvas
 from gazeveil.evaluation.results import Results
 
 AUDIT = "gazeveil.privacy.audit.run.audit"
+#: Fewer attackers than the demonstration has: the strong battery takes minutes.
+ATTACKS = (
+    "quick",
+    "linkage:features=extended",
+    "linkage:knowledge=white-box",
+    "linkage:denoiser=lowpass",
+)
 SMALL = ("--people", 5, "--seconds", 6, "--repetitions", 1, "--workers", 1)
 
 
@@ -32,6 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(webbrowser, "open", opened.append)
         patch.setattr(canvas, "_DPI", 60)
         patch.setattr(demo, "_MOVED", ("gaussian:sigma_deg=3", "temporal:K=3"))
+        patch.setattr(demo, "_ATTACKS", ATTACKS)
         patch.setattr(AUDIT, lambda text, trials: f"{text}: not audited")
         out = tmp_path_factory.mktemp("demo") / "demo"
         assert run("demo", "--out", out, *SMALL) == 0
@@ -62,10 +70,14 @@ def test_the_demo_ends_with_a_report_and_pictures(folder: Path) -> None:
         "dpgazesynth-one-report",
         "demographics",
         "refuted",
-        "attackers (strong battery)",
+        "of 5 attackers (quick battery and 3 more)",
         "These people are simulated.",
     ):
         assert words in page, words
+
+
+def test_the_demo_attacks_as_a_study_does() -> None:
+    assert demo._ATTACKS == (DEFAULT,)
 
 
 def test_the_demo_ends_with_the_page_to_explore(folder: Path) -> None:
@@ -91,7 +103,7 @@ def test_the_demo_shows_one_mechanism_of_each_kind_and_all_its_attackers(folder:
         *drawn,
     }
     assert list(results.failures) == []
-    assert {a for a in results.frame["attack"].to_list() if a} == set(battery("strong"))
+    assert {a for a in results.frame["attack"].to_list() if a} == {*battery("quick"), *ATTACKS[1:]}
     assert {u for u in results.frame["utility"].to_list() if u} == {
         "document:split=people",
         "saliency",
@@ -105,6 +117,7 @@ def test_the_demo_runs_again_computes_nothing_twice_and_says_what_it_found(
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
     # What costs time and is the same every time.
+    monkeypatch.setattr(demo, "_ATTACKS", ATTACKS)
     monkeypatch.setattr(AUDIT, lambda text, trials: f"{text}: not audited")
     monkeypatch.setattr(demo, "_explore", lambda out, *_: out / "explore.html")
     monkeypatch.setattr("gazeveil.cli.figures.draw_overview", lambda *_: None)

@@ -75,7 +75,7 @@ def command(
     ] = Path("demo"),
     people: Annotated[
         int, typer.Option("--people", min=4, help="How many people to simulate.")
-    ] = 16,
+    ] = 12,
     seconds: Annotated[
         float, typer.Option("--seconds", min=5, help="Length of each recording.")
     ] = 20.0,
@@ -87,7 +87,7 @@ def command(
             min=1,
             help="Draws of what attackers learn from, and of the noise.",
         ),
-    ] = 1,
+    ] = 2,
     workers: WorkersOption = None,
     show: Annotated[
         bool, typer.Option("--open", help="Open the report in a browser at the end.")
