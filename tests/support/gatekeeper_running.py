@@ -238,9 +238,7 @@ def running(home: Path, **settings: Any) -> Iterator[Running]:
     server = Server(configure(build(service), service), service)
     thread = threading.Thread(target=server.run, args=([found],), daemon=True)
     thread.start()
-    here = Running(
-        address_of(found, chosen.tls_certificate is not None), owner_token(service), service
-    )
+    here = Running(address_of(found), owner_token(service), service)
     try:
         until(lambda: server.started, 60)
         yield here
@@ -271,7 +269,8 @@ class Process:
             **os.environ,
             "GAZEVEIL_HOME": str(home),
             "OMP_NUM_THREADS": "1",
-            **{f"GAZEVEIL_{name.upper()}": f"{seconds}" for name, seconds in PATIENT.items()},
+            "GAZEVEIL_LATE_MS": "0",
+            "GAZEVEIL_LIMITS": json.dumps({n: s for n, s in PATIENT.items() if n != "late_ms"}),
             **environment,
         }
         self.address = f"http://127.0.0.1:{port}"

@@ -94,6 +94,31 @@ def test_an_older_copy_in_its_place_is_never_believed(ledger: Ledger, quick_fold
             ledger.remaining("shop", "epsilon", 1)
 
 
+def test_an_older_copy_written_over_it_is_never_believed(
+    ledger: Ledger, quick_folder: Path
+) -> None:
+    """The same file with another content, which SQLite does not look at until it starts anew."""
+    path = quick_folder / "a.sqlite"
+    assert ledger.database.file is not None
+    ledger.database.file.alone = True
+    for number in range(2, 60):
+        charge(ledger, number)
+    path.write_bytes(path.read_bytes())
+    for call in (lambda: charge(ledger, 3001), lambda: ledger.balances(1)):
+        with pytest.raises(LostFileError, match="was overwritten while the service runs"):
+            call()
+
+
+def test_our_own_writes_are_no_overwriting(ledger: Ledger) -> None:
+    assert ledger.database.file is not None
+    ledger.database.file.alone = True
+    ledger.set_limit("shop", "epsilon", Fraction(10**6), per="ever")
+    before = ledger.database.file.path.stat().st_mtime_ns
+    _fill(ledger)
+    assert ledger.database.file.path.stat().st_mtime_ns > before, "the log was copied into it"
+    assert ledger.spent("shop", "epsilon", 1) == 1999
+
+
 def test_a_write_ahead_log_that_is_gone_is_noticed(ledger: Ledger, quick_folder: Path) -> None:
     (quick_folder / "a.sqlite-wal").unlink()
     with pytest.raises(LostFileError, match="wal was removed"):

@@ -70,9 +70,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     with Process(
         tmp_path_factory.mktemp("flood") / "home",
         free_port(),
-        GAZEVEIL_HEAD_S="60",
-        GAZEVEIL_PING_S="60",
-        GAZEVEIL_HELLO_S="60",
+        GAZEVEIL_LIMITS='{"head_s": 60, "ping_s": 60, "hello_s": 60}',
     ) as started:
         yield started
 
@@ -332,7 +330,7 @@ def test_1006_half_heads_do_not_lock_the_owner_out_of_1024_handles(tmp_path: Pat
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(limit)
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
-    with Process(tmp_path / "home", free_port(), PYTHONPATH=path, GAZEVEIL_HEAD_S="60") as started:
+    with Process(tmp_path / "home", free_port(), PYTHONPATH=path) as started:
         here = Running(started.address, "")
         here.owner = sign_in(started.address, started.link)
         lock_out(here, 1006)

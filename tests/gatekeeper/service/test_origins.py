@@ -1,5 +1,5 @@
-"""The documented ways from elsewhere, in a real browser: client.js from a page of another origin, a
-TLS proxy, and the service's own TLS.
+"""The documented ways from elsewhere, in a real browser: client.js from a page of another origin,
+and a TLS proxy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -29,7 +28,6 @@ from cryptography.x509.oid import NameOID
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from gazeveil.errors import ParameterError
-from gazeveil.gatekeeper.service.http.tls import CertificateFiles
 from gazeveil.gatekeeper.service.settings import load_settings
 from tests.support.chromium import chromium
 from tests.support.gatekeeper_running import Running, running, sign_in, until
@@ -301,103 +299,3 @@ def test_what_a_proxy_says_in_headers_is_not_believed(here: Running, tmp_path: P
 def test_a_public_origin_that_no_browser_would_send_is_refused(origin: str) -> None:
     with pytest.raises(ParameterError, match="public_origin"):
         load_settings(public_origin=[origin])
-
-
-# --- the service's own TLS
-# --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Path, Path]]:
-    folder = tmp_path_factory.mktemp("tls")
-    certificate, key = self_signed(folder)
-    chosen: dict[str, Any] = {
-        "tls_certificate": certificate,
-        "tls_key": key,
-        "head_s": 30,
-        "strangers": 24,
-        "strangers_per_address": 12,
-    }
-    with running(folder / "home", tracker="simulated", hosts=[NAME], **chosen) as found:
-        token = found.owner.headers["Authorization"]
-        found.owner.close()
-        found.owner = httpx.Client(
-            base_url=found.address, headers={"Authorization": token}, verify=False, timeout=60
-        )
-        yield found, certificate, key
-
-
-def test_with_its_own_certificate_the_owner_signs_in_looks_and_changes(
-    browser: Browser, tls: tuple[Running, Path, Path]
-) -> None:
-    here = tls[0]
-    assert here.address.startswith("https://127.0.0.1:")
-    assert here.service is not None
-    context = browser.new_context(ignore_https_errors=True)
-    page = context.new_page()
-    page.goto(here.service.owner_link(here.address.replace("127.0.0.1", NAME)))
-    expect(page.locator("#board")).to_be_visible(timeout=WAIT_MS)
-    page.click("#consent")
-    expect(page.locator("#consent")).to_have_attribute("aria-checked", "true", timeout=WAIT_MS)
-    until(
-        lambda: here.service is not None and len(here.service.broadcaster.viewers) == 1,
-        WAIT_MS / 1000,
-    )
-    assert [cookie["secure"] for cookie in context.cookies()] == [True]
-    context.close()
-
-
-def test_half_handshakes_do_not_lock_the_owner_out(tls: tuple[Running, Path, Path]) -> None:
-    here = tls[0]
-    port = int(here.address.rpartition(":")[2])
-    held = []
-    for number in range(60):
-        with contextlib.suppress(OSError):
-            one = socket.create_connection(("127.0.0.1", port), timeout=30)
-            one.sendall(b"\x16\x03\x01\x02\x00\x01" if number % 2 else b"")
-            held.append(one)
-    answer = httpx.get(
-        # Who was locked out would wait for the half handshakes, which may take 30 s.
-        here.address + "/v1/apps",
-        headers=dict(here.owner.headers),
-        verify=False,
-        timeout=20,
-    )
-    assert answer.status_code == 200
-    assert here.service is not None
-    assert here.service.peers.strangers <= 12
-    for one in held:
-        one.close()
-
-
-def test_a_renewed_certificate_is_used_without_a_restart(
-    tls: tuple[Running, Path, Path], tmp_path: Path
-) -> None:
-    here, certificate, key = tls
-    place = ("127.0.0.1", int(here.address.rpartition(":")[2]))
-    before = ssl.get_server_certificate(place)
-    fresh = self_signed(tmp_path, "two")
-    key.write_bytes(b"half written")
-    assert ssl.get_server_certificate(place) == before
-    key.write_bytes(fresh[1].read_bytes())
-    certificate.write_bytes(fresh[0].read_bytes())
-    assert ssl.get_server_certificate(place).split() == fresh[0].read_text().split()
-    assert here.owner.get("/v1/apps").status_code == 200
-
-
-def test_a_certificate_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
-    certificate, key = self_signed(tmp_path)
-    other = self_signed(tmp_path, "other")[1]
-    (tmp_path / "empty").write_bytes(b"")
-    for pair in (
-        (certificate, other),
-        (certificate, tmp_path / "missing"),
-        (tmp_path / "empty", key),
-    ):
-        with pytest.raises(ParameterError, match="tls_certificate") as caught:
-            CertificateFiles(*pair)
-        assert "\n" not in str(caught.value)
-    with pytest.raises(ParameterError, match="go together"):
-        load_settings(tls_certificate=certificate)
-    with pytest.raises(ParameterError, match="go together"):
-        load_settings(tls_key=key)

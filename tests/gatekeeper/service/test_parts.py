@@ -68,7 +68,8 @@ def test_a_named_rate_is_that_of_every_tracker(named: bool, tmp_path: Path) -> N
         ("HOSTS", "gaze.local"),
         ("RATE_HZ", "-1"),
         ("SCREEN", "big"),
-        ("JSON_DEPTH", "100000"),
+        ("LIMITS", '{"json_depth": 100000}'),
+        ("LIMITS", '{"no_such": 1}'),
     ],
 )
 def test_a_bad_setting_is_one_sentence(

@@ -116,6 +116,26 @@ print(head.split()[1].decode(), body.decode())
 """
 
 
+#: Says hello as a tracker of another user, and prints the answer; uses the standard library alone.
+TRACK = """
+import os, socket
+os.setgroups([])
+os.setresgid(UID, UID, UID)
+os.setresuid(UID, UID, UID)
+one = socket.socket(socket.AF_UNIX)
+one.connect(PATH)
+key = "dGhlIHNhbXBsZSBub25jZQ=="
+head = f"Host: localhost\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n"
+head += f"Sec-WebSocket-Key: {key}\\r\\nSec-WebSocket-Version: 13\\r\\n"
+one.sendall(f"GET /v1/tracker HTTP/1.1\\r\\n{head}\\r\\n".encode())
+while not one.recv(65536).endswith(b"\\r\\n\\r\\n"):
+    pass
+hello = b'{"type":"hello"}'
+one.sendall(bytes((0x81, 0x80 | len(hello), 0, 0, 0, 0)) + hello)
+print(one.recv(65536)[2:].decode("utf-8", "replace"))
+"""
+
+
 def ask_as(uid: int, path: Path, header: str = "") -> tuple[int, dict[str, Any]]:
     done = subprocess.run(
         ["/usr/bin/env", "python3", "-c", ASK, str(path), str(uid), header],
@@ -171,6 +191,30 @@ def test_a_program_that_the_policy_names_no_more_is_hung_up_on(here: Running, fo
     finally:
         path.write_text(before)
         assert here.owner.post("/v1/policy/reload").status_code == 200
+
+
+def test_a_tracker_of_this_user_needs_no_token_over_the_socket_alone(
+    here: Running, folder: Path
+) -> None:
+    hello = json.dumps({"type": "hello"})
+    with unix_connect(
+        str(folder / "s"), "ws://localhost/v1/tracker", compression=None, open_timeout=60
+    ) as tracker:
+        tracker.send(hello)
+        assert json.loads(tracker.recv(timeout=60))["type"] == "welcome"
+    with here.talk(None, "/v1/tracker") as stranger:
+        stranger.say(type="hello")
+        assert stranger.hear()["type"] == "error"
+
+
+@needs_root
+def test_another_user_is_no_tracker(folder: Path, here: Running) -> None:
+    script = TRACK.replace("PATH", repr(str(folder / "s"))).replace("UID", str(OTHER_UID))
+    done = subprocess.run(
+        ["/usr/bin/env", "python3", "-c", script], capture_output=True, text=True, timeout=60
+    )
+    assert "error" in done.stdout, done.stderr
+    assert "hello with the tracker's token" in done.stdout
 
 
 @needs_root

@@ -263,7 +263,7 @@ def test_a_slow_reader_loses_samples_and_the_others_do_not(here: Running) -> Non
         assert streams["slow"][0]["dropped"] > 10_000
         assert here.service is not None
         assert all(
-            len(connection._waiting) <= here.service.settings.queue_messages
+            len(connection._waiting) <= here.service.settings.limits.queue_messages
             for connection in here.service.broadcaster.connections
         )
         seen = 0

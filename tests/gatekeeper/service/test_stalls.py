@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 
 from gazeveil.gatekeeper import blocks
 from gazeveil.gatekeeper.blocks import Block
-from gazeveil.gatekeeper.service.tracker_clock import TrackerClock
+from gazeveil.gatekeeper.trackers.clock import TrackerClock
 from tests.support.gatekeeper_running import Process, Running, Talk, free_port, until
 
 MS = 10**6

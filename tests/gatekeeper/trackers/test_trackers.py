@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,9 @@ import gazeveil
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.trackers import forms, open_tracker
+from gazeveil.gatekeeper.trackers.conformance import check_tracker
 from gazeveil.gatekeeper.trackers.picture import pinhole
+from gazeveil.gatekeeper.trackers.simulated import SimulatedTracker
 from gazeveil.gatekeeper.trackers.tracker import back_off
 from gazeveil.gaze.geometry import Screen, Sphere
 from tests.support.recordings import real
@@ -183,3 +187,35 @@ def test_real_recordings_are_replayed_as_they_are(name: str) -> None:
     )
     assert np.array_equal(found.valid[:n], recording.valid)
     assert tracker.space == recording.space
+
+
+# --- the conformance kit
+# --------------------------------------------------------------------------------------------------
+
+
+class Restamping(SimulatedTracker):
+    """Says when gaze came, not when it was measured: after a stall all of it looks new."""
+
+    async def samples(self) -> AsyncIterator[Block | None]:
+        async for part in super().samples():
+            if part is None:
+                continue
+            newest_ns = time.monotonic_ns()
+            ago_ns = 1000 * np.arange(len(part) - 1, -1, -1)
+            yield replace(part, t_ns=newest_ns - ago_ns)
+
+
+@pytest.mark.parametrize("text", ["simulated?rate_hz=250", "replay"])
+def test_trackers_of_ours_pass_the_kit_with_its_stall(text: str, tmp_path: Path) -> None:
+    if text == "replay":
+        path = tmp_path / "one.parquet"
+        gazeveil.simulate(1, 1, 20, 120.0, seed=1).write(path)
+        text = f"replay:{path}"
+    found = check_tracker(lambda: open_tracker(text))
+    assert [problem for result in found for problem in result.problems] == []
+
+
+def test_a_tracker_that_stamps_times_on_arrival_fails_the_kit() -> None:
+    found = check_tracker(lambda: Restamping(rate_hz=100.0, seed=1))
+    problems = " ".join(problem for result in found for problem in result.problems)
+    assert "came as if they were new" in problems

@@ -195,10 +195,14 @@ class Database:
                 ):
                     if write and self.sqlite:
                         connection.execution_options(gazeveil_write=True)
-                    with self._patience(connection, patience_s), connection.begin():
-                        if self.file is not None:
-                            self.file.check(write)
-                        result = work(connection)
+                    try:
+                        with self._patience(connection, patience_s), connection.begin():
+                            if self.file is not None:
+                                self.file.check(write)
+                            result = work(connection)
+                    finally:
+                        if self.file is not None and write:
+                            self.file.settled()
                 if write or not self.sqlite:  # a locked file of SQLite is read nevertheless
                     self.heard_s, self.trouble = time.monotonic(), None
                     self._failed_write = self._failed_write and not write

@@ -4,14 +4,17 @@ that its disk has room.
 SQLite goes on with a file that was removed or moved away: what it writes is gone when the process
 ends. A file that was put in its place may be an older copy, in which budget that is spent is not.
 Neither is noticed by SQLite, so device and inode of the path are compared with those of the file
-that was opened. The write-ahead log beside it is part of the database: where it is missing in the
-middle of a transaction, what was written last is.
+that was opened. One that was overwritten in place is noticed by the next write, and by the question
+twice a second: its time and size are not those that our last write left. The write-ahead log beside
+it is part of the database: where it is missing in the middle of a transaction, what was written
+last is.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from gazeveil.gatekeeper.errors import LedgerError
@@ -49,6 +52,16 @@ class DatabaseFile:
         self.path = path
         self._wal = f"{path}-wal"
         self._identity: tuple[int, int] | None = None
+        #: Whether no other program may write it: then one that was overwritten in place is noticed.
+        self.alone = False
+        self._content: tuple[int, int] | None = None
+        self._overwritten = False
+
+    def settled(self) -> None:
+        """Remember the file as a write of ours has left it; called before the next one begins."""
+        with suppress(OSError):
+            status = os.stat(self.path)
+            self._content = (status.st_mtime_ns, status.st_size)
 
     def check(self, write: bool) -> None:
         """See that the path leads to the file that was opened; called in a transaction, so that
@@ -73,6 +86,13 @@ class DatabaseFile:
             self._identity = identity
         elif identity != self._identity:
             raise LostFileError(self.path, "replaced by another", _PUT_BACK)
+        content = (status.st_mtime_ns, status.st_size)
+        # Only a write of ours copies the log into the file; whoever else wrote it, it was not us.
+        if write and self.alone and self._content not in (None, content):
+            self._overwritten = True
+        if self._overwritten:
+            remedy = "Stop the service, and start it with the file you trust."
+            raise LostFileError(self.path, "overwritten", remedy)
         if write and not os.path.exists(self._wal):
             raise LostFileError(
                 Path(self._wal),

@@ -96,6 +96,8 @@ class Service(Decisions):
             # at the other.
             self._alone = undo.enter_context(only_one(settings.home))
             self.ledger = undo.enter_context(Ledger.open(settings.database_url))
+            if self.ledger.database.file is not None:
+                self.ledger.database.file.alone = True
             self._open(policy)
             undo.pop_all()
         self.keeper.on_use(lambda _: self.changed("in-use"))
@@ -130,7 +132,7 @@ class Service(Decisions):
         self.tracker_input = TrackerInput(
             self.keeper, self.broadcaster, self.metrics, round(late_ms * 1e6)
         )
-        guesses = Guesses(settings.guesses_per_minute)
+        guesses = Guesses(settings.limits.guesses_per_minute)
         self.callers = Callers(
             self.tokens, guesses, self.metrics, lambda: self.policy, self.database_lost
         )
@@ -139,7 +141,7 @@ class Service(Decisions):
             settings, self.tokens, self.sessions, self.peers, self.callers.local_app
         )
         #: Messages of each app on all its WebSockets.
-        self.commands = Buckets(settings.commands_per_minute)
+        self.commands = Buckets(settings.limits.commands_per_minute)
         self.prices = Prices(self.keeper.state)
         self.balances = self.ledger.balances(self.ledger.now_ns())
         self.ledger_watch = LedgerWatch(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from gazeveil.errors import ParameterError
@@ -32,6 +32,57 @@ ORIGIN = r"^https?://(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(?::[0-9]{1,5
 def default_home() -> Path:
     """`$GAZEVEIL_HOME`, or `~/.gazeveil`."""
     return Path(os.environ.get("GAZEVEIL_HOME") or Path.home() / ".gazeveil")
+
+
+class Limits(BaseModel):
+    """Bounds that keep one caller from starving the others; no honest one meets them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    head_bytes: int = Field(16_384, ge=1024)
+    """Largest head of an HTTP request: its line, its headers and what may trail its body."""
+    head_s: float = Field(5.0, gt=0)
+    """Seconds in which a head must have come whole, and that a new connection may be silent."""
+    strangers: int = Field(512, ge=8)
+    """Open connections that have shown no valid token or session, in all; then the oldest of them
+    is closed.
+    """
+    strangers_per_address: int = Field(128, ge=4)
+    """The same for one address."""
+    body_bytes: int = Field(65_536, ge=1024)
+    """Largest HTTP body."""
+    frame_bytes: int = Field(1_048_576, ge=1024)
+    """Largest WebSocket message after the welcome; a larger one closes the connection with code
+    1009.
+    """
+    message_bytes: int = Field(16_384, ge=512)
+    """Largest command of an app on its WebSocket, and largest message before the welcome; trackers
+    may use whole frames after it.
+    """
+    json_depth: int = Field(16, ge=4, le=200)
+    """Deepest nesting of a JSON text."""
+    hello_s: float = Field(5.0, gt=0)
+    """Seconds a WebSocket has for its first message."""
+    idle_s: float = Field(120.0, gt=0)
+    """Seconds after which a WebSocket without subscriptions and without a message is closed."""
+    ping_s: float = Field(20.0, gt=0)
+    """Seconds between WebSocket pings, and the time for their answer."""
+    body_s: float = Field(10.0, gt=0)
+    """Seconds in which an HTTP body must have come."""
+    queue_messages: int = Field(256, ge=4)
+    """Messages kept for a slow reader; then the oldest are dropped and counted."""
+    subscriptions: int = Field(32, ge=1, le=1024)
+    """Open subscriptions of one WebSocket."""
+    subscriptions_per_app: int = Field(256, ge=1)
+    """Open subscriptions of one app, on all its WebSockets together."""
+    connections_per_app: int = Field(128, ge=1)
+    """Open WebSockets of one app."""
+    guesses_per_minute: int = Field(30, ge=1)
+    """Wrong tokens of one address, origin and token id in a minute; then more of them are not
+    looked at.
+    """
+    commands_per_minute: int = Field(1200, ge=1)
+    """Messages an app may send in a minute, on all its WebSockets together."""
 
 
 class Settings(BaseSettings):
@@ -50,14 +101,13 @@ class Settings(BaseSettings):
     One that is there and open to other users is refused.
     """
     host: str = Field("127.0.0.1", min_length=1)
-    """Address to listen on. Anything but loopback needs TLS: `tls_certificate`, or a proxy and
-    `public_origin`.
-    """
+    """Address to listen on. Anything but loopback needs a proxy with TLS, and `public_origin`."""
     port: int = Field(8765, ge=0, le=65535)
     """Port to listen on; 0 takes a free one."""
     unix_socket: Path | None = None
-    """Unix socket to listen on besides the port. Apps that the policy names by `identity` need no
-    token there. Its folder says who may come.
+    """Unix socket to listen on besides the port; without one, `gaze.sock` under the home folder.
+    Trackers of the service's own user, and apps that the policy names by `identity`, need no token
+    there. Its folder says who may come.
     """
     hosts: tuple[str, ...] = ()
     """Further host names under which the service may be addressed; a JSON list. Others are refused,
@@ -67,10 +117,6 @@ class Settings(BaseSettings):
     """Origins under which a proxy with TLS shows the service, such as `https://gaze.example`; a
     JSON list, the first is the one in links. Their host names are allowed too.
     """
-    tls_certificate: Path | None = None
-    """Certificate file (PEM, with its chain) for TLS by the service itself; needs `tls_key`."""
-    tls_key: Path | None = None
-    """Private key file (PEM) of the certificate."""
     database: str | None = Field(None, repr=False)  # it may hold a password
     """Database URL, `sqlite:///...` or `postgresql://...`; without one, `gatekeeper.sqlite` under
     the home folder. On the command line it must not hold a password, which other users could see.
@@ -105,58 +151,14 @@ class Settings(BaseSettings):
     """Name of the device's own account in the ledger."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least important kind of log line that is written."""
-    head_bytes: int = Field(16_384, ge=1024)
-    """Largest head of an HTTP request: its line, its headers and what may trail its body."""
-    head_s: float = Field(5.0, gt=0)
-    """Seconds in which a head, or a TLS handshake, must have come whole, and that a new connection
-    may be silent.
-    """
-    strangers: int = Field(512, ge=8)
-    """Open connections that have shown no valid token or session, in all; then the oldest of them
-    is closed.
-    """
-    strangers_per_address: int = Field(128, ge=4)
-    """The same for one address."""
-    body_bytes: int = Field(65_536, ge=1024)
-    """Largest HTTP body."""
-    frame_bytes: int = Field(1_048_576, ge=1024)
-    """Largest WebSocket message after the welcome; a larger one closes the connection with code
-    1009.
-    """
-    message_bytes: int = Field(16_384, ge=512)
-    """Largest command of an app on its WebSocket, and largest message before the welcome; trackers
-    may use whole frames after it.
-    """
-    json_depth: int = Field(16, ge=4, le=200)
-    """Deepest nesting of a JSON text."""
-    hello_s: float = Field(5.0, gt=0)
-    """Seconds a WebSocket has for its first message."""
-    idle_s: float = Field(120.0, gt=0)
-    """Seconds after which a WebSocket without subscriptions and without a message is closed."""
-    ping_s: float = Field(20.0, gt=0)
-    """Seconds between WebSocket pings, and the time for their answer."""
-    body_s: float = Field(10.0, gt=0)
-    """Seconds in which an HTTP body must have come."""
-    queue_messages: int = Field(256, ge=4)
-    """Messages kept for a slow reader; then the oldest are dropped and counted."""
-    subscriptions: int = Field(32, ge=1, le=1024)
-    """Open subscriptions of one WebSocket."""
-    subscriptions_per_app: int = Field(256, ge=1)
-    """Open subscriptions of one app, on all its WebSockets together."""
     connections: int = Field(1024, ge=1)
     """Open WebSockets in all."""
-    connections_per_app: int = Field(128, ge=1)
-    """Open WebSockets of one app."""
     requests_per_minute: int = Field(6000, ge=1)
     """HTTP requests in a minute of one token or session; those without a valid one share this by
     address.
     """
-    guesses_per_minute: int = Field(30, ge=1)
-    """Wrong tokens of one address, origin and token id in a minute; then more of them are not
-    looked at.
-    """
-    commands_per_minute: int = Field(1200, ge=1)
-    """Messages an app may send in a minute, on all its WebSockets together."""
+    limits: Limits = Limits()
+    """Bounds on single messages and callers, a JSON object; only a slow machine needs others."""
     owner_token_file: Path | None = None
     """File with a token for programs that act for the owner, such as systemd's credential; nobody
     but the user of the service may read it. The token of an earlier file stops working.
@@ -178,13 +180,6 @@ class Settings(BaseSettings):
     @classmethod
     def _lower(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
-
-    @field_validator("tls_key")
-    @classmethod
-    def _whole_tls(cls, value: Path | None, info: ValidationInfo) -> Path | None:
-        if (value is None) != (info.data.get("tls_certificate") is None):
-            raise ValueError("tls_certificate and tls_key go together, give both or none")
-        return value
 
     @property
     def space(self) -> Space:
@@ -277,7 +272,8 @@ def load_settings(**chosen: object) -> Settings:
     """
     try:
         named: dict[str, Any] = {n: value for n, value in chosen.items() if value is not None}
-        return Settings(**named)
+        limits = {n: named.pop(n) for n in Limits.model_fields if n in named}
+        return Settings(**named, **({"limits": Limits(**limits)} if limits else {}))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "settings"
@@ -296,8 +292,13 @@ def table() -> str:
     lines = ["| setting | variable | default | what it does |", "|---|---|---|---|"]
     for name, field in Settings.model_fields.items():
         default = "none" if field.default in (None, ()) else f"`{str(field.default).lower()}`"
+        default = "see below" if name == "limits" else default
         if name == "home":
             default = "`$GAZEVEIL_HOME` or `~/.gazeveil`"
         meaning = " ".join((field.description or "").split())
         lines.append(f"| `{name}` | `GAZEVEIL_{name.upper()}` | {default} | {meaning} |")
+    lines += ["", "| in `limits` | default | what it does |", "|---|---|---|"]
+    for name, field in Limits.model_fields.items():
+        meaning = " ".join((field.description or "").split())
+        lines.append(f"| `{name}` | `{field.default}` | {meaning} |")
     return "\n".join(lines) + "\n"

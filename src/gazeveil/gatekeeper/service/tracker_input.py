@@ -19,8 +19,8 @@ from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service.metrics_page import Metrics
 from gazeveil.gatekeeper.service.sockets.connections import Broadcaster
-from gazeveil.gatekeeper.service.tracker_clock import TrackerClock, arrival_ns
 from gazeveil.gatekeeper.trackers import Tracker
+from gazeveil.gatekeeper.trackers.clock import TrackerClock, arrival_ns
 
 #: Blocks of the tracker that may wait; then no more are read.
 BLOCKS_AHEAD = 32

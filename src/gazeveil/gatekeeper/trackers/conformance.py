@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator
 
@@ -11,10 +12,17 @@ import numpy as np
 
 from gazeveil.conformance import CheckResult, run_kit
 from gazeveil.gatekeeper.blocks import Block
+from gazeveil.gatekeeper.trackers.clock import TrackerClock, arrival_ns
 from gazeveil.gatekeeper.trackers.tracker import Tracker
 from gazeveil.gaze.geometry import Screen, Sphere
 
 _SECONDS = 2.0
+
+#: How long the process stands still, and how long it is looked what comes then.
+_STALL_S, _SHORTLY_S = 1.5, 0.1
+
+#: From which age on the service does not use gaze.
+OLD_NS = 200_000_000
 
 
 def check_tracker(opener: Callable[[], Tracker]) -> list[CheckResult]:
@@ -71,6 +79,20 @@ def _counts_its_samples(opener: Callable[[], Tracker]) -> Iterator[str]:
         yield f"{count} samples came and counts['samples'] is {tracker.counts['samples']}"
 
 
+def _gives_nothing_old_as_new(opener: Callable[[], Tracker]) -> Iterator[str]:
+    """After a stall what had waited comes at once, with the times when it was measured."""
+    tracker = opener()
+    if getattr(tracker, "speed", 1.0) != 1.0:
+        return  # quicker than time: its gaze has no age
+    fresh = asyncio.run(asyncio.wait_for(_after_a_stall(tracker), 2 * (_SECONDS + _STALL_S)))
+    most = (OLD_NS / 1e9 + _SHORTLY_S + 0.1) * tracker.rate_hz + 2
+    if fresh > most:
+        yield (
+            f"after a stall of {_STALL_S:g} s {fresh} samples came as if they were new: t_ns must"
+            " say when gaze was measured, not when it came"
+        )
+
+
 def _closes(opener: Callable[[], Tracker]) -> Iterator[str]:
     async def close() -> bool:
         tracker = opener()
@@ -89,6 +111,7 @@ _KIT: tuple[Callable[[Callable[[], Tracker]], Iterator[str]], ...] = (
     _gives_blocks_of_the_right_shape,
     _keeps_its_pace,
     _counts_its_samples,
+    _gives_nothing_old_as_new,
     _closes,
 )
 
@@ -107,3 +130,22 @@ async def _take(tracker: Tracker) -> tuple[list[Block | None], float]:
     took_s = time.monotonic() - started
     await tracker.close()
     return blocks, took_s
+
+
+async def _after_a_stall(tracker: Tracker) -> int:
+    """How many samples count as new shortly after the process stood still, as under SIGSTOP."""
+    clock, fresh, stalled_s = TrackerClock(OLD_NS), 0, math.inf
+    started_s = time.monotonic()
+    async for block in tracker.samples():
+        now_s = time.monotonic()
+        if now_s > stalled_s + _SHORTLY_S or now_s > started_s + _SECONDS + _STALL_S:
+            break
+        if block is None or not len(block):
+            continue
+        new = len(clock.fresh(clock.follow(block, arrival_ns()), arrival_ns()))
+        fresh += new if now_s > stalled_s else 0
+        if stalled_s == math.inf and now_s > started_s + _SECONDS / 2:
+            time.sleep(_STALL_S)
+            stalled_s = time.monotonic()
+    await tracker.close()
+    return fresh

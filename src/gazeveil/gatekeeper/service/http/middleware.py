@@ -161,14 +161,14 @@ class RequestMiddleware:
     ) -> tuple[Response | None, Receive]:
         """Why a body is refused, and what gives the body once more to who is behind."""
         try:
-            async with asyncio.timeout(self.settings.body_s):
+            async with asyncio.timeout(self.settings.limits.body_s):
                 body = await self._read(headers, receive)
         except TimeoutError:
             reason = "The body did not come in time. Send it again."
             return problem(408, "slow", reason, {"connection": "close"}), receive
         if not isinstance(body, bytes):
             return body, receive
-        most = self.settings.json_depth
+        most = self.settings.limits.json_depth
         if depth(body) > most:
             return problem(400, "depth", f"A body may nest {most} deep. Send it flat."), receive
         delivered = False
@@ -184,7 +184,7 @@ class RequestMiddleware:
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes | Response:
         """The body, or why it is refused."""
-        most = self.settings.body_bytes
+        most = self.settings.limits.body_bytes
         reason = f"A body may have {most} bytes. Send less at once."
         too_large = problem(413, "size", reason, {"connection": "close"})
         length = headers.get("content-length", "")

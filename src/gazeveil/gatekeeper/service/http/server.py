@@ -25,10 +25,9 @@ from starlette.types import ASGIApp
 from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.logs import LOG
-from gazeveil.gatekeeper.service.http.tls import tls_protocol
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.sockets.local_socket import LocalProtocol
-from gazeveil.gatekeeper.service.sockets.protocol import Config, SocketProtocol
+from gazeveil.gatekeeper.service.sockets.protocol import Config, HeadProtocol, SocketProtocol
 
 #: Seconds beyond `shutdown_s` after which a stop is cut short.
 GRACE_S = 1.5
@@ -141,14 +140,14 @@ def configure(app: ASGIApp, service: Service) -> Config:
         settings,
         service.peers,
         loop="uvloop" if sys.platform != "win32" else "asyncio",
-        http=tls_protocol(settings),
+        http=HeadProtocol,
         ws=SocketProtocol,
         ws_max_size=min(
-            settings.message_bytes, settings.frame_bytes
+            settings.limits.message_bytes, settings.limits.frame_bytes
         ),  # until the hello is accepted
         ws_per_message_deflate=False,
-        ws_ping_interval=settings.ping_s,
-        ws_ping_timeout=settings.ping_s,
+        ws_ping_interval=settings.limits.ping_s,
+        ws_ping_timeout=settings.limits.ping_s,
         lifespan="on",
         log_config=None,
         access_log=False,

@@ -27,10 +27,13 @@ from gazeveil.gatekeeper.policy.presets import PRESETS
 from gazeveil.gatekeeper.policy.rules import weakest
 from gazeveil.gatekeeper.service.http.application import build
 from gazeveil.gatekeeper.service.http.server import Server, configure, leave
-from gazeveil.gatekeeper.service.http.tls import tls_protocol
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import Settings
-from gazeveil.gatekeeper.service.sockets.local_socket import listen_local, remove_local
+from gazeveil.gatekeeper.service.sockets.local_socket import (
+    listen_at_home,
+    listen_local,
+    remove_local,
+)
 
 #: The first file handle that systemd passes on.
 _FIRST_HANDLE = 3
@@ -92,13 +95,12 @@ def listen(settings: Settings, say: Any = print) -> socket.socket:
         time.sleep(0.2)
 
 
-def address_of(found: socket.socket, tls: bool = False) -> str:
+def address_of(found: socket.socket) -> str:
     """The address of a socket, as browsers write it."""
     host, port = found.getsockname()[:2]
     # Nobody can open the address that means all addresses.
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    scheme = "https" if tls else "http"
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def more_handles(settings: Settings) -> None:
@@ -110,7 +112,7 @@ def more_handles(settings: Settings) -> None:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * settings.connections + settings.strangers + 256
+    wanted = 2 * settings.connections + settings.limits.strangers + 256
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         with contextlib.suppress(OSError, ValueError):
@@ -175,9 +177,9 @@ def serve(settings: Settings, say: Any = print) -> None:
     try:
         if settings.unix_socket is not None and not activated:
             local = listen_local(settings.unix_socket)
-        tls_protocol(settings)
         service = Service(settings)
-        here = address_of(sock, settings.tls_certificate is not None)
+        local = local or listen_at_home(settings.home)
+        here = address_of(sock)
         link = service.owner_link(here)
         if service.tracker_token_path is not None:
             # While the service was stopped another program may have had its port, and the token.
@@ -186,8 +188,8 @@ def serve(settings: Settings, say: Any = print) -> None:
         sock.close()
         if local is not None:
             local.close()
-        if settings.unix_socket is not None and not activated:
-            remove_local(settings.unix_socket)
+        if not activated:
+            remove_local(settings.unix_socket or settings.home / "gaze.sock")
         raise
     say(
         f"Gatekeeper on {here}, tracker {settings.tracker}, level {settings.level}, database"
@@ -196,7 +198,8 @@ def serve(settings: Settings, say: Any = print) -> None:
     say(f"Owner link, works once: {link}")
     if service.tracker_token_path is not None:
         say(
-            f"Tracker token, for {here.replace('http', 'ws', 1)}/v1/tracker: in"
+            f"Tracker: {settings.unix_socket or settings.home / 'gaze.sock'} as this user, or"
+            f" {here.replace('http', 'ws', 1)}/v1/tracker with the token in"
             f" {service.tracker_token_path}"
         )
     LOG.info(
@@ -216,8 +219,8 @@ def serve(settings: Settings, say: Any = print) -> None:
     try:
         server.run(sockets=[sock])
     finally:
-        if settings.unix_socket is not None and not activated:
-            remove_local(settings.unix_socket)
+        if not activated:
+            remove_local(settings.unix_socket or settings.home / "gaze.sock")
     if server.deadline is not None:
         server.deadline.cancel()
     LOG.info("stopped")

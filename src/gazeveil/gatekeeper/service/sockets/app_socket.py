@@ -66,9 +66,9 @@ class AppSession:
         while self.connection.closing is None:
             await self.connection.accepts_commands.wait()
             try:
-                text = await receive(self.websocket, settings.idle_s)
+                text = await receive(self.websocket, settings.limits.idle_s)
             except TimeoutError:
-                if self.connection.channels or time.monotonic() - heard < settings.idle_s:
+                if self.connection.channels or time.monotonic() - heard < settings.limits.idle_s:
                     continue
                 self._error("idle", "Nothing was asked for some time. Connect again when needed.")
                 self.connection.hang_up(1000, "idle")
@@ -77,12 +77,14 @@ class AppSession:
             # Counted for all its connections, or an app with a hundred of them has a hundred
             # times as much.
             if not self.service.commands.take(self.caller.app):
-                most = settings.commands_per_minute
+                most = settings.limits.commands_per_minute
                 self._error("rate", f"An app may send {most} messages a minute. Wait.")
                 self.connection.hang_up(BUSY, "rate")
                 return
             try:
-                command = wire.read_command(text, settings.message_bytes, settings.json_depth)
+                command = wire.read_command(
+                    text, settings.limits.message_bytes, settings.limits.json_depth
+                )
             except wire.BadMessageError as error:
                 self.bad += 1
                 self._error("message", str(error))
@@ -129,7 +131,7 @@ class AppSession:
         self.connection.end(channel, "unsubscribed", "The app has ended it.")
 
     async def _subscribe(self, wish: wire.Subscribe) -> None:
-        connection, most = self.connection, self.service.settings.subscriptions
+        connection, most = self.connection, self.service.settings.limits.subscriptions
         if wish.id in connection.channels:
             reason = f"Subscription {wish.id} is open already. Choose another id."
             return self._refuse(wish.id, "unknown", reason)
@@ -137,7 +139,7 @@ class AppSession:
             reason = f"A connection may hold {most} subscriptions. End one first."
             return self._refuse(wish.id, "rate", reason)
         # An event goes to each of them before the next sample is looked at.
-        most = self.service.settings.subscriptions_per_app
+        most = self.service.settings.limits.subscriptions_per_app
         theirs = self.service.broadcaster.of(self.caller.app)
         if sum(len(one.channels) for one in theirs) >= most:
             reason = f"An app may hold {most} subscriptions. End one first."
@@ -269,7 +271,7 @@ async def _caller(service: Service, websocket: WebSocket) -> tuple[Caller, str, 
         origin,
         local_of(websocket.scope),
     )
-    most = settings.connections_per_app
+    most = settings.limits.connections_per_app
     if len(service.broadcaster.of(caller.app)) >= most:
         raise Refused(503, "busy", f"An app may have {most} connections. Close one first.")
     return caller, hello.token, origin

@@ -87,7 +87,7 @@ async def first_message(service: Service, websocket: WebSocket) -> str | bytes:
     Refused
         Where none comes in time.
     """
-    seconds = service.settings.hello_s
+    seconds = service.settings.limits.hello_s
     try:
         return await receive(websocket, seconds)
     except TimeoutError:
@@ -104,7 +104,7 @@ async def hello_of(service: Service, websocket: WebSocket, otherwise: str) -> wi
     """
     settings, data = service.settings, await first_message(service, websocket)
     with refusing_bad_messages():
-        command = wire.read_command(data, settings.message_bytes, settings.json_depth)
+        command = wire.read_command(data, settings.limits.message_bytes, settings.limits.json_depth)
     if not isinstance(command, wire.Hello):
         raise Refused(401, "hello", otherwise)
     return command

@@ -137,7 +137,7 @@ async def _show(service: Service, websocket: WebSocket, connection: Connection) 
     async def listen() -> None:
         while True:
             try:
-                await receive(websocket, service.settings.idle_s)
+                await receive(websocket, service.settings.limits.idle_s)
             except TimeoutError:
                 continue
 

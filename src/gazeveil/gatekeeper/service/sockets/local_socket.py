@@ -14,6 +14,7 @@ from pathlib import Path
 from starlette.types import Scope
 
 from gazeveil.errors import ParameterError
+from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.policy.identity import LocalPeer, peer_of
 from gazeveil.gatekeeper.service.sockets.protocol import HeadProtocol
 
@@ -35,6 +36,24 @@ class LocalProtocol(HeadProtocol):
 def local_of(scope: Scope) -> LocalPeer | None:
     """Who sent a request over the Unix socket; None for all that came over the network."""
     return getattr(scope.get("state", {}).get("peer"), "local", None)
+
+
+def is_own(peer: LocalPeer | None) -> bool:
+    """Whether a program runs as the service's own user, or as root: what the service believes as
+    its tracker.
+    """
+    return peer is not None and peer.uid in (os.geteuid(), 0)
+
+
+def listen_at_home(home: Path) -> socket.socket | None:
+    """The Unix socket in the home folder, where nobody but the service's user comes; None where
+    there can be none.
+    """
+    try:
+        return listen_local(home / "gaze.sock")
+    except ParameterError as error:
+        LOG.warning("no Unix socket: %s", error)
+        return None
 
 
 def listen_local(path: Path) -> socket.socket:

@@ -22,7 +22,7 @@ def connect(service: Service, websocket: WebSocket, app: str, expires_ns: int | 
         service.broadcaster,
         app,
         websocket.send,
-        service.settings.queue_messages,
+        service.settings.limits.queue_messages,
         websocket.scope.get("state", {}).get("send_now"),
     )
     connection.expires_ns = expires_ns
@@ -41,7 +41,7 @@ async def carry(
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if reader.done() and connection.closing is not None:
             # The last words are on their way.
-            await asyncio.wait({connection.done}, timeout=service.settings.hello_s)
+            await asyncio.wait({connection.done}, timeout=service.settings.limits.hello_s)
     finally:
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)

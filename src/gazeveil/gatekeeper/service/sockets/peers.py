@@ -43,9 +43,9 @@ class Peers:
     """All open connections of a service."""
 
     def __init__(self, settings: Settings) -> None:
-        self.most, self.most_here = settings.strangers, settings.strangers_per_address
+        self.most, self.most_here = settings.limits.strangers, settings.limits.strangers_per_address
         # An app may hold as many connections for calls as for subscriptions.
-        self.most_known = 2 * settings.connections_per_app
+        self.most_known = 2 * settings.limits.connections_per_app
         self._by_transport: dict[asyncio.BaseTransport, Peer] = {}
         self._strangers: OrderedDict[Peer, None] = OrderedDict()
         self._quotas: dict[str, OrderedDict[Peer, None]] = {}
@@ -65,12 +65,6 @@ class Peers:
     def at(self, transport: asyncio.BaseTransport) -> Peer | None:
         """The connection of a transport."""
         return self._by_transport.get(transport)
-
-    def moved(self, peer: Peer, transport: asyncio.Transport) -> None:
-        """A connection goes on over another transport, as after a TLS handshake."""
-        self._by_transport.pop(peer.transport, None)
-        peer.transport = transport
-        self._by_transport[transport] = peer
 
     def known(self, scope: Scope, quota: str) -> None:
         """The connection of a request or WebSocket has shown whose it is, by the quota of its token

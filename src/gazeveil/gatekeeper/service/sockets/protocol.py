@@ -86,8 +86,6 @@ class HeadProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave nothing behind."""
-        if self.transport is None:
-            return  # its TLS handshake has failed
         self._stop_clock()
         self.resume_writing()
         self._peers.leave(self.transport)
@@ -101,15 +99,13 @@ class HeadProtocol(HttpToolsProtocol):
         self._unread_bytes += len(data)
         super().data_received(data)
         if (
-            self._unread_bytes > self._settings.head_bytes
+            self._unread_bytes > self._settings.limits.head_bytes
             and not self._upgraded
             and not self.transport.is_closing()
         ):
-            self._refuse(
-                431,
-                "head",
-                f"The head of a request may have {self._settings.head_bytes} bytes. Send less.",
-            )
+            most = self._settings.limits.head_bytes
+            reason = f"The head of a request may have {most} bytes. Send less."
+            self._refuse(431, "head", reason)
 
     def on_message_begin(self) -> None:
         """A new head."""
@@ -163,7 +159,7 @@ class HeadProtocol(HttpToolsProtocol):
             self._refuse(
                 431,
                 "head",
-                f"The head of a request may have {self._settings.head_bytes} bytes, and"
+                f"The head of a request may have {self._settings.limits.head_bytes} bytes, and"
                 f" {WAITING_REQUESTS} may wait. Send less.",
             )
         else:
@@ -173,7 +169,9 @@ class HeadProtocol(HttpToolsProtocol):
         """The other side does not read."""
         super().pause_writing()
         if self._stuck is None:
-            self._stuck = self.loop.call_later(2 * self._settings.ping_s, self.transport.abort)
+            self._stuck = self.loop.call_later(
+                2 * self._settings.limits.ping_s, self.transport.abort
+            )
 
     def resume_writing(self) -> None:
         """The other side reads."""
@@ -184,13 +182,13 @@ class HeadProtocol(HttpToolsProtocol):
 
     def _count(self, size: int) -> None:
         self._head_bytes += size
-        if self._head_bytes > self._settings.head_bytes:
+        if self._head_bytes > self._settings.limits.head_bytes:
             self._too_much = True
             raise TooMuchError
 
     def _start_clock(self) -> None:
         self._stop_clock()
-        self._clock = self.loop.call_later(self._settings.head_s, self._late)
+        self._clock = self.loop.call_later(self._settings.limits.head_s, self._late)
 
     def _stop_clock(self) -> None:
         if self._clock is not None:
@@ -256,7 +254,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes; whole frames once the hello is accepted."""
         if self._peer is not None and self._peer.accepted:
-            self.conn.max_message_size = self._settings.frame_bytes
+            self.conn.max_message_size = self._settings.limits.frame_bytes
         super().data_received(data)
 
     def handle_connect(self, event: Request) -> None:
@@ -316,7 +314,9 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         """The other side does not read."""
         super().pause_writing()
         if self._stuck is None:
-            self._stuck = self.loop.call_later(2 * self._settings.ping_s, self.transport.abort)
+            self._stuck = self.loop.call_later(
+                2 * self._settings.limits.ping_s, self.transport.abort
+            )
 
     def resume_writing(self) -> None:
         """The other side reads."""

@@ -1,4 +1,5 @@
-"""`/v1/tracker`: the channel on which a tracker brings gaze, with a token of its own.
+"""`/v1/tracker`: the channel on which a tracker brings gaze: over the Unix socket as the service's
+own user, or with a token of its own.
 
 There is one tracker at a time. It says hello with its token and, if it likes, its rate and space,
 which must be those the service was started with; then it sends binary batches, JSON samples or
@@ -37,6 +38,7 @@ from gazeveil.gatekeeper.service.sockets.first_message import (
     refusing_bad_messages,
     say_and_close,
 )
+from gazeveil.gatekeeper.service.sockets.local_socket import is_own, local_of
 
 
 async def tracker(websocket: WebSocket) -> None:
@@ -62,18 +64,22 @@ async def _take_in(service: Service, websocket: WebSocket) -> None:
     """
     settings, data = service.settings, await first_message(service, websocket)
     with refusing_bad_messages():
-        if len(data) > settings.message_bytes or _depth(data) > settings.json_depth:
+        if len(data) > settings.limits.message_bytes or _depth(data) > settings.limits.json_depth:
             raise DataError("The hello is too large.")
         hello = blocks.parse_json(data)
-        token = hello.get("token")
+        own = is_own(local_of(websocket.scope))
+        token = hello.get("token", "" if own else None)
         if hello.get("type") != "hello" or not isinstance(token, str):
             raise DataError("The first message must be a hello with the tracker's token.")
     if not from_own_page(service, websocket):
         raise Refused(403, "origin", "Pages of other origins are no trackers.")
     admit(service, websocket, token)
-    caller = await run_in_threadpool(service.callers.of_token, token, address(websocket.scope))
-    if caller.role != "tracker":
-        raise Refused(403, "role", "This needs the token of a tracker.")
+    if own and not token:
+        service.peers.known(websocket.scope, "tracker")
+    else:
+        caller = await run_in_threadpool(service.callers.of_token, token, address(websocket.scope))
+        if caller.role != "tracker":
+            raise Refused(403, "role", "This needs the token of a tracker.")
     if settings.tracker not in OWN_CHANNEL:
         raise Refused(
             403,
@@ -140,7 +146,7 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
         await _say(websocket, type="welcome", **service.public())
         while not service.stopping:
             try:
-                data = await receive(websocket, service.settings.idle_s)
+                data = await receive(websocket, service.settings.limits.idle_s)
             except TimeoutError:
                 await say_and_close(websocket, 1000, "idle", "No sample came for some time.")
                 return
@@ -180,7 +186,7 @@ async def _wearer(service: Service, websocket: WebSocket, data: str | bytes) -> 
     if (
         isinstance(data, bytes)
         or '"wearer"' not in data
-        or _depth(data) > service.settings.json_depth
+        or _depth(data) > service.settings.limits.json_depth
     ):
         return False
     message = blocks.parse_json(data)
@@ -212,7 +218,7 @@ def _block(service: Service, data: str | bytes) -> blocks.Block | Literal["confi
     """
     if isinstance(data, bytes):
         return blocks.unpack(data).block
-    if _depth(data) > service.settings.json_depth:
+    if _depth(data) > service.settings.limits.json_depth:
         raise DataError("The message nests too deep.")
     message = blocks.parse_json(data)
     if message.get("type") == "lost":
