@@ -146,7 +146,7 @@ class Gatekeeper:
                 .json()["token"]
             )
             owner.post(
-                f"/v1/apps/app-{number}/grant", json={"grant": GRANT, "lasts": "for-good"}
+                f"/v1/apps/app-{number}/grant", json={"grant": GRANT, "lasts": "until-stopped"}
             ).raise_for_status()
         self.tracker_token = owner.post("/v1/tracker/token").raise_for_status().json()["token"]
 

@@ -9,10 +9,10 @@ import pytest
 
 from gazeveil.events.online.detector import OnlineDetector
 from gazeveil.gatekeeper.blocks import block
-from gazeveil.gatekeeper.relay.protector import Protector
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.validity import SET_BACK_S, are_plain, set_back_samples
 from gazeveil.gaze.validity_kernels import bounds_deg, is_plain
+from gazeveil.relay.protector import Protector
 
 SCREEN = Screen(1680, 1050, 474, 297, 550)
 ABOVE, BELOW = math.nextafter(-90.0, 0.0), [math.nextafter(v, 0.0) for v in (90.0, 180.0, 360.0)]

@@ -64,6 +64,9 @@ ALL: dict[str, Any] = {
 }
 
 
+PAUSES = ("paused", "resumed")
+
+
 class Talk:
     """A WebSocket that speaks JSON and binary batches."""
 
@@ -73,7 +76,14 @@ class Talk:
     def say(self, **message: object) -> None:
         self.socket.send(json.dumps(message))
 
-    def hear(self, timeout: float = 30.0) -> dict[str, Any]:
+    def hear(self, timeout: float = 30.0, pauses: bool = False) -> dict[str, Any]:
+        """The next message; that gaze stops and goes on is told unasked, and passed over."""
+        while True:
+            found = self._hear(timeout)
+            if pauses or found["type"] not in PAUSES:
+                return found
+
+    def _hear(self, timeout: float) -> dict[str, Any]:
         data = self.socket.recv(timeout=timeout)
         if isinstance(data, bytes):
             batch = blocks.unpack(data)
@@ -91,7 +101,7 @@ class Talk:
         """The next message of a type; others are passed over."""
         end = time.monotonic() + timeout
         while True:
-            message = self.hear(max(0.01, end - time.monotonic()))
+            message = self.hear(max(0.01, end - time.monotonic()), kind in PAUSES)
             if message["type"] == kind:
                 return message
 
@@ -119,7 +129,7 @@ class Running:
         name: str | None = None,
         grant: dict[str, Any] | None = None,
         consent: bool = True,
-        lasts: str = "for-good",
+        lasts: str = "until-stopped",
         **changes: Any,
     ) -> str:
         """A new app with a grant; its token. Without a name it gets one that was not used before,

@@ -21,13 +21,13 @@ from websockets.http11 import Request, Response
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.newcomers import Newcomers
-from gazeveil.gatekeeper.relay.sink import OPEN, Sink
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, is_local
 from gazeveil.gatekeeper.trackers.picture import ImagePlane, ScenePicture, picture_of
 from gazeveil.gatekeeper.trackers.tracker import QUIET, Tracker
 from gazeveil.gaze.geometry import Screen
 from gazeveil.io.vendors.pupil_cloud import NEON
 from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.relay.sink import OPEN, Sink
 from tests.support.rtsp import GazeRTSPServer
 
 #: Port of the Companion app.

@@ -7,13 +7,13 @@ import struct
 from collections.abc import Iterator
 
 import gazeveil
-from gazeveil.gatekeeper.relay import Protector, relay
-from gazeveil.gatekeeper.relay.lsl import LSLSink
-from gazeveil.gatekeeper.relay.websocket import WebSocketSink
-from gazeveil.gatekeeper.relay.zmq import PupilSink
 from gazeveil.gatekeeper.trackers import Tracker
 from gazeveil.gatekeeper.trackers.picture import pinhole
 from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.relay import Protector, relay
+from gazeveil.relay.lsl import LSLSink
+from gazeveil.relay.websocket import WebSocketSink
+from gazeveil.relay.zmq import PupilSink
 
 KALEIDO = "kaleido:epsilon=1,w=60,r_deg=2"
 PERIOD_NS = 10_000_000

@@ -78,8 +78,8 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Relay gaze."""
-    from gazeveil.gatekeeper.relay import Protector, open_sink, relay
     from gazeveil.gatekeeper.trackers import open_tracker
+    from gazeveil.relay import Protector, open_sink, relay
 
     came_from, goes_to = source.partition("?")[0], out.partition("?")[0]
     _check(came_from, goes_to, seconds)
@@ -166,7 +166,7 @@ def _tracker_options(
     if screen is not None:
         options["space" if scheme in _SPACES else "screen"] = parse_screen(screen)
     if forward:
-        from gazeveil.gatekeeper.relay.topics import check_forward
+        from gazeveil.relay.topics import check_forward
 
         if scheme != "pupil" or out.partition(":")[0] != "pupil":
             raise ParameterError(

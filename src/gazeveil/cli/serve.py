@@ -48,7 +48,7 @@ def command(
             "--tracker",
             metavar="TRACKER",
             help=(
-                "simulated, replay:PATH, pupil://host:port, neon://host:port, lsl[:name],"
+                "simulated, mouse, replay:PATH, pupil://host:port, neon://host:port, lsl[:name],"
                 " websocket or openxr. [default: simulated]"
             ),
         ),

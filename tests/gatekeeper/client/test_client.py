@@ -252,7 +252,7 @@ def test_the_lines_of_the_manual_run(here: Running) -> None:
         "http://127.0.0.1:8765", here.address
     )
     token = here.app("manual")
-    here.owner.post("/v1/apps/manual/grant", json={"preset": "research", "lasts": "for-good"})
+    here.owner.post("/v1/apps/manual/grant", json={"preset": "research", "lasts": "until-stopped"})
     drawn: list[Any] = []
 
     class EnoughError(Exception):

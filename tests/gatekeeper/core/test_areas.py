@@ -76,11 +76,15 @@ def test_areas_are_snapped_outward_and_a_snapped_area_stays_as_it_is() -> None:
     assert first.x_deg + first.width_deg >= 7.0
 
 
+def test_an_area_that_is_too_small_is_widened_around_its_middle() -> None:
+    area = keeper("a").app("a").register_area("x", 100, 80, 0.1, 30)
+    assert (area.x_deg, area.width_deg, area.y_deg, area.height_deg) == (95, 15, 80, 30)
+
+
 @pytest.mark.parametrize(
     "rectangle",
     [
-        (0, 0, 9.99, 20),
-        (0, 0, 20, 9.99),
+        (0, 0, 0, 20),
         (0, 0, -20, 20),
         (0, 0, float("nan"), 20),
         (float("inf"), 0, 20, 20),
@@ -89,7 +93,7 @@ def test_areas_are_snapped_outward_and_a_snapped_area_stays_as_it_is() -> None:
         (0, 400, 20, 20),
     ],
 )
-def test_areas_that_are_too_small_or_nowhere_are_refused(
+def test_areas_without_sides_or_nowhere_are_refused(
     rectangle: tuple[float, float, float, float],
 ) -> None:
     with pytest.raises(Denied) as no:

@@ -13,7 +13,7 @@ from gazeveil.gatekeeper.core.events.log import PublicEvent
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.policy.grant import Grant
-from gazeveil.gatekeeper.policy.grant_duration import ONCE_NS, UNUSED_NS
+from gazeveil.gatekeeper.policy.grant_duration import UNUSED_NS
 from gazeveil.gatekeeper.policy.policy import Policy
 
 SECOND_NS = 10**9
@@ -64,21 +64,14 @@ def outlast(nanoseconds: int) -> Callable[[Device], None]:
     return wait
 
 
-def hang_up(device: Device) -> None:
-    device.keeper.connected("shop")
-    device.keeper.disconnected("shop")
-
-
 @pytest.mark.parametrize(
     ("grant", "end"),
     [
         (GRANT, revoke),
-        (replace(GRANT, lasts="once"), hang_up),
-        (replace(GRANT, lasts="once"), outlast(ONCE_NS)),
-        (replace(GRANT, lasts="in-use"), outlast(UNUSED_NS)),
+        (replace(GRANT, lasts="visit"), outlast(UNUSED_NS)),
         (replace(GRANT, expires_ns=1_800_000_060 * SECOND_NS), outlast(60 * SECOND_NS)),
     ],
-    ids=["revoked", "one connection", "one use", "not in use", "expired"],
+    ids=["revoked", "a visit that is over", "expired"],
 )
 def test_an_app_that_is_granted_again_is_not_told_what_was_between(
     ledger: Ledger, grant: Grant, end: Callable[[Device], None]

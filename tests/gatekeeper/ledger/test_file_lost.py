@@ -206,7 +206,7 @@ def test_a_file_lost_in_the_middle_of_a_stream_ends_it_and_its_spending_is_not_f
         _not_ready(here, "removed" if how == "removed" else "replaced by another")
         with here.client(token) as app:
             assert app.get("/v1/tile").json()["error"]["code"] == "ledger"
-        assert here.owner.post("/v1/apps/shop/grant", json={"preset": "avatar"}).status_code == 503
+        assert here.owner.post("/v1/apps/shop/grant", json={"preset": "follow"}).status_code == 503
         assert here.owner.post("/v1/consent", json={"on": False}).json()["on"] is False
         aside.replace(path)
         until(lambda: httpx.get(here.address + "/health/ready").status_code == 200, 20, 0.1)
@@ -270,7 +270,7 @@ def test_a_full_disk_ends_streams_refuses_and_lets_the_owner_take_away(small_dis
                 time.sleep(0.02)
             _not_ready(here, "full")
             assert (
-                here.owner.post("/v1/apps/shop/grant", json={"preset": "avatar"}).status_code == 503
+                here.owner.post("/v1/apps/shop/grant", json={"preset": "follow"}).status_code == 503
             )
             with SteadyClock() as clock:
                 assert here.owner.post("/v1/apps/shop/revoke").json()["state"] == "revoked"

@@ -75,7 +75,7 @@ GRANTS = st.sampled_from(
         Grant(),
         Grant(frozenset({"tile"})),
         Grant(frozenset({"tile"}), revoked=True),
-        PRESETS["avatar"].grant(),
+        PRESETS["follow"].grant(),
         Grant(expires_ns=10**18),
     ]
 )

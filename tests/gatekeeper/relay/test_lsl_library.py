@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from gazeveil.errors import DataError, MissingExtraError
-from gazeveil.gatekeeper.relay import Protector, open_sink, relay
 from gazeveil.gatekeeper.trackers import open_tracker
-from gazeveil.gatekeeper.trackers.lsl.library import load_pylsl
+from gazeveil.relay import Protector, open_sink, relay
+from gazeveil.relay.trackers.lsl.library import load_pylsl
 from tests.support.more_time import with_more_time
 
 LABELS = ("confidence", "norm_pos_x", "norm_pos_y", "diameter0_2d")

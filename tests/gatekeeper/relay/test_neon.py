@@ -12,11 +12,11 @@ import pytest
 
 from gazeveil.errors import MissingExtraError
 from gazeveil.gatekeeper.blocks import Block, block
-from gazeveil.gatekeeper.relay import Protector
 from gazeveil.gatekeeper.trackers import open_tracker
-from gazeveil.gatekeeper.trackers.neon import InvisibleTracker, NeonTracker, load_realtime_api
 from gazeveil.gatekeeper.trackers.picture import ScreenPicture, pinhole
 from gazeveil.gatekeeper.trackers.tracker import Tracker
+from gazeveil.relay import Protector
+from gazeveil.relay.trackers.neon import InvisibleTracker, NeonTracker, load_realtime_api
 from tests.support.neon_phone import NeonSink
 
 CAMERA = pinhole(1600, 1200, 892)
@@ -213,7 +213,7 @@ def test_glasses_that_send_slower_than_they_say_are_told_of(
         return "rtsp://glasses"
 
     package = SimpleNamespace(RTSPGazeStreamer=Slow)
-    monkeypatch.setattr("gazeveil.gatekeeper.trackers.neon.import_module", lambda name: package)
+    monkeypatch.setattr("gazeveil.relay.trackers.neon.import_module", lambda name: package)
     monkeypatch.setattr(NeonTracker, "_find", found)
     tracker = NeonTracker("127.0.0.1")
 
@@ -229,6 +229,6 @@ def test_without_the_package_one_sentence_names_the_extra(monkeypatch: pytest.Mo
     def missing(name: str) -> object:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr("gazeveil.gatekeeper.trackers.neon.import_module", missing)
+    monkeypatch.setattr("gazeveil.relay.trackers.neon.import_module", missing)
     with pytest.raises(MissingExtraError, match=r"gazeveil\[neon\]"):
         open_tracker("neon://127.0.0.1")

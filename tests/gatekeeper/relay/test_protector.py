@@ -10,8 +10,8 @@ import pytest
 import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block, block
-from gazeveil.gatekeeper.relay import Protector
 from gazeveil.gaze.geometry import Sphere
+from gazeveil.relay import Protector
 from tests.support.relaying import KALEIDO, PERIOD_NS, stream_mechanism
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gazeveil.gatekeeper.relay import Protector, relay
-from gazeveil.gatekeeper.relay.zmq import PupilSink
 from gazeveil.gatekeeper.trackers import open_tracker
 from gazeveil.gaze.geometry import Screen
+from gazeveil.relay import Protector, relay
+from gazeveil.relay.zmq import PupilSink
 
 SURFACE = "psychopy_iohub_surface"
 SCREEN = Screen(1920, 1080, 531, 299, 600)

@@ -11,13 +11,13 @@ import pytest
 import zmq
 
 from gazeveil.errors import ParameterError
-from gazeveil.gatekeeper.relay import Protector
-from gazeveil.gatekeeper.relay.topics import check_forward
-from gazeveil.gatekeeper.relay.zmq import PupilSink
 from gazeveil.gatekeeper.trackers import open_tracker
 from gazeveil.gatekeeper.trackers.picture import ScreenPicture
-from gazeveil.gatekeeper.trackers.pupil import PupilTracker
 from gazeveil.gaze.geometry import Sphere
+from gazeveil.relay import Protector
+from gazeveil.relay.topics import check_forward
+from gazeveil.relay.trackers.pupil import PupilTracker
+from gazeveil.relay.zmq import PupilSink
 from tests.support.fake_pupil import FakePupil, PupilClient, gaze
 from tests.support.more_time import with_more_time
 from tests.support.relaying import (

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.gatekeeper.relay import Protector, relay
-from gazeveil.gatekeeper.relay.zmq import PupilSink
 from gazeveil.gatekeeper.trackers import open_tracker
-from gazeveil.gatekeeper.trackers.pupil import PupilTracker
-from gazeveil.gatekeeper.trackers.pupil_format import decode_surface, encode_surface
 from gazeveil.gatekeeper.trackers.tracker import Tracker
 from gazeveil.gaze.geometry import Screen
+from gazeveil.relay import Protector, relay
+from gazeveil.relay.trackers.pupil import PupilTracker
+from gazeveil.relay.trackers.pupil_format import decode_surface, encode_surface
+from gazeveil.relay.zmq import PupilSink
 from tests.support.fake_pupil import FakePupil, PupilClient
 
 SCREEN = Screen(1920, 1080, 531, 299, 600)

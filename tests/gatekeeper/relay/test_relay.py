@@ -22,16 +22,16 @@ from websockets.typing import Origin
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper import blocks
 from gazeveil.gatekeeper.blocks import Block, block
-from gazeveil.gatekeeper.relay import Protector, open_sink
-from gazeveil.gatekeeper.relay.lsl import LSLSink
-from gazeveil.gatekeeper.relay.websocket import WebSocketSink
-from gazeveil.gatekeeper.relay.zmq import PupilSink
 from gazeveil.gatekeeper.trackers import open_tracker
-from gazeveil.gatekeeper.trackers.lsl.tracker import LSLTracker
 from gazeveil.gatekeeper.trackers.picture import ScreenPicture
-from gazeveil.gatekeeper.trackers.pupil import PupilTracker
 from gazeveil.gatekeeper.trackers.websocket import ListeningTracker
 from gazeveil.gaze.geometry import Sphere
+from gazeveil.relay import Protector, open_sink
+from gazeveil.relay.lsl import LSLSink
+from gazeveil.relay.trackers.lsl.tracker import LSLTracker
+from gazeveil.relay.trackers.pupil import PupilTracker
+from gazeveil.relay.websocket import WebSocketSink
+from gazeveil.relay.zmq import PupilSink
 from tests.support.fake_pupil import FakePupil, gaze
 from tests.support.fake_pylsl import FakePylsl
 from tests.support.relaying import CAMERA, PERIOD_NS, Running, numbers, stream_mechanism, traces

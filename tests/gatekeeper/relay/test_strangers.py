@@ -15,13 +15,13 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from gazeveil.gatekeeper.relay import Protector, Sink, open_sink
-from gazeveil.gatekeeper.relay.websocket import WebSocketSink
-from gazeveil.gatekeeper.relay.zmq import PupilSink
 from gazeveil.gatekeeper.trackers import open_tracker
 from gazeveil.gatekeeper.trackers.openxr import LinesTracker
 from gazeveil.gatekeeper.trackers.websocket import ListeningTracker
 from gazeveil.gaze.geometry import Sphere
+from gazeveil.relay import Protector, Sink, open_sink
+from gazeveil.relay.websocket import WebSocketSink
+from gazeveil.relay.zmq import PupilSink
 
 HELLO = '{"type":"hello","token":"secret"}'
 PLAY = (

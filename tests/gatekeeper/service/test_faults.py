@@ -120,7 +120,7 @@ def survive(home: Path, kills: int, url: str | None) -> None:
         owner.post("/v1/consent", json={"on": True})
         assert (
             owner.post(
-                "/v1/apps/greedy/grant", json={"grant": ALL, "lasts": "for-good"}
+                "/v1/apps/greedy/grant", json={"grant": ALL, "lasts": "until-stopped"}
             ).status_code
             == 200
         )
@@ -382,7 +382,7 @@ def test_a_full_disk_refuses_grants_and_still_revokes(
     with here.tracker() as tracker, here.talk(token) as talk:
         talk.subscribe(1, what="samples", mechanism=TEN)
         monkeypatch.setattr(policy_file, "write_whole", full)
-        refused = here.owner.post(f"/v1/apps/{here.last}/grant", json={"preset": "research"})
+        refused = here.owner.post(f"/v1/apps/{here.last}/grant", json={"preset": "study"})
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "disk")
         apps = {a["app"]: a for a in here.owner.get("/v1/apps").json()["apps"]}
         assert apps[here.last]["grant"]["preset"] is None

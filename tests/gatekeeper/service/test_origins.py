@@ -174,7 +174,7 @@ def test_a_page_of_another_origin_imports_the_client_and_gets_an_answer(
     assert here.owner.post("/v1/consent", json={"on": True}).status_code == 200
     granted = here.owner.post(
         "/v1/apps/shop/grant",
-        json={"grant": {"scopes": ["tile", "areas"], "areas": 4}, "lasts": "for-good"},
+        json={"grant": {"scopes": ["tile", "areas"], "areas": 4}, "lasts": "until-stopped"},
     )
     assert granted.status_code == 200, granted.text
     other = here.app("other")  # its owner named no origin

@@ -355,7 +355,7 @@ def test_a_server_on_another_port_steals_the_cookie_and_gets_nothing(
             assert thief.get("/v1/audit").status_code in (401, 403), headers
             assert thief.post("/v1/consent", json={"on": True}).status_code in (401, 403), headers
             assert thief.post("/v1/apps", json={"name": "thief"}).status_code in (401, 403), headers
-            assert thief.post("/v1/apps/thief/grant", json={"preset": "research"}).status_code in (
+            assert thief.post("/v1/apps/thief/grant", json={"preset": "study"}).status_code in (
                 401,
                 403,
             ), headers

@@ -169,6 +169,7 @@ def test_a_websocket_over_the_socket_needs_no_token(here: Running, folder: Path)
         socket_.send(json.dumps({"type": "hello"}))
         welcome = json.loads(socket_.recv(timeout=60))
         assert (welcome["type"], welcome["app"]) == ("welcome", "here")
+        assert json.loads(socket_.recv(timeout=60))["type"] == "paused", "there is no tracker"
         socket_.send(json.dumps({"type": "subscribe", "id": 1, "what": "fixation"}))
         assert json.loads(socket_.recv(timeout=60))["type"] == "subscribed"
 
@@ -185,6 +186,7 @@ def test_a_program_that_the_policy_names_no_more_is_hung_up_on(here: Running, fo
             assert json.loads(socket_.recv(timeout=60))["app"] == "here"
             path.write_text(before.replace(PYTHON, "/usr/bin/no-such-program-either"))
             assert here.owner.post("/v1/policy/reload").status_code == 200
+            assert json.loads(socket_.recv(timeout=60))["type"] == "paused"
             with pytest.raises(ConnectionClosed):
                 socket_.recv(timeout=60)
             assert socket_.close_code == 4001
@@ -263,7 +265,7 @@ def test_an_app_that_is_dropped_is_not_known_by_its_user_any_more(
 def test_a_grant_by_the_owner_keeps_the_identity(here: Running, folder: Path) -> None:
     assert (
         here.owner.post(
-            "/v1/apps/here/grant", json={"preset": "aoi-analytics", "lasts": "for-good"}
+            "/v1/apps/here/grant", json={"preset": "aoi-analytics", "lasts": "until-stopped"}
         ).status_code
         == 200
     )

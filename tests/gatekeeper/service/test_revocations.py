@@ -348,7 +348,7 @@ def test_a_full_disk_stops_giving_and_never_taking(
 
         with monkeypatch.context() as broken:
             broken.setattr(policy_file, "write_whole", full)
-            given = here.owner.post("/v1/apps/shop/grant", json={"preset": "avatar"})
+            given = here.owner.post("/v1/apps/shop/grant", json={"preset": "follow"})
             assert (given.status_code, given.json()["error"]["code"]) == (503, "disk")
             answer, took_s = press(here, "/v1/apps/shop/revoke")
             assert (answer.status_code, answer.json()["written"], answer.json()["state"]) == (
@@ -377,7 +377,7 @@ def test_a_crash_before_it_was_written_gives_nothing_back(quick_folder: Path) ->
         owner.post("/v1/consent", json={"on": True})
         assert (
             owner.post(
-                "/v1/apps/shop/grant", json={"preset": "avatar", "lasts": "for-good"}
+                "/v1/apps/shop/grant", json={"preset": "follow", "lasts": "until-stopped"}
             ).status_code
             == 200
         )
@@ -465,7 +465,7 @@ def test_what_is_taken_while_something_is_given_stays_taken(
         answers: list[httpx.Response] = []
         giving = threading.Thread(
             target=lambda: answers.append(
-                here.owner.post("/v1/apps/shop/grant", json={"preset": "research"})
+                here.owner.post("/v1/apps/shop/grant", json={"preset": "study"})
             )
         )
         giving.start()
@@ -556,7 +556,7 @@ def test_a_token_that_was_forgotten_is_void_until_its_end_is_written() -> None:
 @pytest.mark.parametrize(
     ("give", "body"),
     [
-        ("/v1/apps/shop/grant", {"preset": "research"}),
+        ("/v1/apps/shop/grant", {"preset": "study"}),
         ("/v1/apps/shop/token", None),
         ("/v1/consent", {"on": True}),
         ("/v1/policy/reload", None),

@@ -5,6 +5,7 @@ them in a real Chromium.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import queue
 import threading
@@ -18,6 +19,7 @@ import pytest
 from websockets.asyncio.client import connect as connect_async
 
 from gazeveil.gatekeeper.client.client import Target, connect
+from gazeveil.gatekeeper.core.selection import MOST_OPEN
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.service.sockets.channel import Channel
 from gazeveil.gatekeeper.service.sockets.connections import Broadcaster, Connection
@@ -258,10 +260,13 @@ def test_messages_that_are_none_cannot_be_read(here: Running, wish: dict[str, An
         assert talk.hear()["code"] == "message"
 
 
-def test_leaving_frees_the_one_selection_an_app_may_have(here: Running) -> None:
+def test_leaving_frees_the_selections_an_app_may_have(here: Running) -> None:
     token = selecting(here)
-    with here.talk(token) as one, here.talk(token) as two:
-        one.subscribe(what="select", targets=TARGETS)
+    with contextlib.ExitStack() as tabs:
+        one, *others = [tabs.enter_context(here.talk(token)) for _ in range(MOST_OPEN + 1)]
+        for tab in (one, *others[1:]):
+            assert tab.subscribe(what="select", targets=TARGETS)["type"] == "subscribed"
+        two = others[0]
         assert two.subscribe(what="select", targets=TARGETS)["code"] == "rate", (
             "another connection is the same app"
         )

@@ -223,7 +223,6 @@ def test_subscriptions_are_refused_with_a_reason(here: Running) -> None:
     token = here.app()
     with here.talk(token) as talk:
         cases = [
-            ({"what": "samples"}, "mechanism"),
             ({"what": "samples", "mechanism": "none"}, "mechanism"),
             ({"what": "samples", "mechanism": "gaussian:sigma_deg=0.5"}, "parameter"),
             ({"what": "samples", "mechanism": "gaussian:sigma_deg=1e999999999"}, "mechanism"),
@@ -316,13 +315,12 @@ def test_the_owner_sees_the_device_beside_what_apps_were_sent(here: Running) -> 
 def test_apps_tokens_and_asks_as_the_dashboard_reads_them(here: Running) -> None:
     token = here.app("shop", grant={"scopes": ["tile"]})
     with here.client(token) as app:
-        assert (
-            app.post("/v1/ask", json={"preset": "avatar", "purpose": "avatar"}).status_code == 202
-        )
+        assert app.post("/v1/ask", json={"want": "study"}).json() == {"state": "waiting"}
         assert app.get("/v1/me").json()["asked"]
     device = here.owner.get("/v1/apps").json()
     assert [p["name"] for p in device["presets"]] == list(PRESETS)
-    assert device["space"] == {"kind": "sphere", "width_deg": 360.0, "height_deg": 180.0}
+    space = {name: side for name, side in device["space"].items() if side is not None}
+    assert space == {"kind": "sphere", "width_deg": 360.0, "height_deg": 180.0}
     (shop,) = device["apps"]
     assert (shop["app"], shop["has_token"], shop["state"], shop["grant"]["scopes"]) == (
         "shop",
@@ -331,21 +329,16 @@ def test_apps_tokens_and_asks_as_the_dashboard_reads_them(here: Running) -> None
         ["tile"],
     )
     (ask,) = here.owner.get("/v1/asks").json()["asks"]
-    assert (ask["app"], ask["preset"], ask["purpose"], ask["scopes"]) == (
-        "shop",
-        "avatar",
-        "avatar",
-        [],
-    )
+    assert (ask["app"], ask["want"]) == ("shop", "study")
     granted = here.owner.post(
         "/v1/apps/shop/grant",
-        json={"preset": "avatar", "budgets": {"epsilon": "5/2"}, "lasts": "for-good"},
+        json={"preset": "study", "budgets": {"epsilon": "5/2"}, "lasts": "until-stopped"},
     ).json()
-    assert granted["grant"]["preset"] == "avatar"
+    assert granted["grant"]["preset"] == "study"
     assert granted["grant"]["budgets"]["epsilon"] == "5/2"
     assert here.owner.get("/v1/asks").json() == {"asks": []}
     with here.client(token) as app:
-        app.post("/v1/ask", json={"scopes": ["areas"], "purpose": "count-looks"})
+        app.post("/v1/ask", json={"want": "count"})
     number = here.owner.get("/v1/asks").json()["asks"][0]["id"]
     assert here.owner.delete(f"/v1/asks/{number}").status_code == 204
     assert here.owner.delete(f"/v1/asks/{number}").status_code == 404
@@ -517,7 +510,7 @@ def test_without_a_hello_the_connection_is_closed(tmp_path: Path) -> None:
 def test_origins_are_checked_for_pages_and_sockets(here: Running) -> None:
     answer = here.owner.post("/v1/apps", json={"name": "web", "origins": ["https://shop.example"]})
     here.owner.post("/v1/consent", json={"on": True})
-    here.owner.post("/v1/apps/web/grant", json={"preset": "avatar", "lasts": "for-good"})
+    here.owner.post("/v1/apps/web/grant", json={"preset": "follow", "lasts": "until-stopped"})
     token = answer.json()["token"]
     bearer = {"Authorization": f"Bearer {token}"}
     fine = httpx.get(here.address + "/v1/me", headers={**bearer, "Origin": "https://shop.example"})
@@ -560,7 +553,7 @@ def test_a_page_whose_origin_is_taken_off_the_list_is_shut_out_at_once(here: Run
     assert here.service is not None
     answer = here.owner.post("/v1/apps", json={"name": "page", "origins": ["https://a.example"]})
     here.owner.post("/v1/consent", json={"on": True})
-    here.owner.post("/v1/apps/page/grant", json={"preset": "research", "lasts": "for-good"})
+    here.owner.post("/v1/apps/page/grant", json={"preset": "study", "lasts": "until-stopped"})
     path = here.service.settings.policy_path
     with here.talk(answer.json()["token"], origin="https://a.example") as talk:
         assert talk.subscribe(1, what="fixation")["type"] == "subscribed"
@@ -665,13 +658,13 @@ def test_presets_of_the_policy_can_all_be_granted(here: Running) -> None:
     for wrong in (
         {},
         {"preset": "everything"},
-        {"preset": "avatar", "grant": ALL},
+        {"preset": "follow", "grant": ALL},
         {"grant": {"scopes": ["raw"]}},
         {"grant": {**ALL, "budgets": {"epsilon": "1/0"}}},
     ):
         answer = here.owner.post("/v1/apps/any/grant", json=wrong)
         assert answer.status_code == 422, wrong
-    assert here.owner.post("/v1/apps/nobody/grant", json={"preset": "avatar"}).status_code == 404
+    assert here.owner.post("/v1/apps/nobody/grant", json={"preset": "follow"}).status_code == 404
     assert here.owner.post("/v1/apps", json={"name": "any"}).json()["error"]["code"] == "taken"
 
 

@@ -339,7 +339,7 @@ def test_an_app_does_not_choose_the_change_it_is_charged_for_in_any_preset() -> 
                     judge(preset.mechanisms, f"{rule.name}:sigma_deg=12,r_deg=0.001").code
                     == "parameter"
                 )
-    k, ledger = device({"study": PRESETS["research"].grant()})
+    k, ledger = device({"study": PRESETS["study"].grant()})
     k.app("study").open_private_stream("gaussian:sigma_deg=1", Taken())
     assert (
         ledger.spent("app:study", "rho", NOW_NS)

@@ -9,7 +9,7 @@ import pytest
 
 from gazeveil.errors import DataError, MissingExtraError
 from gazeveil.gatekeeper.trackers import open_tracker
-from gazeveil.gatekeeper.trackers.lsl.tracker import LSLTracker
+from gazeveil.relay.trackers.lsl.tracker import LSLTracker
 from tests.support.fake_pylsl import FakePylsl
 from tests.support.taken_blocks import run, take
 
@@ -29,7 +29,7 @@ def test_without_lsl_one_sentence_names_the_extra_and_the_library(
     def broken(name: str) -> object:
         raise RuntimeError("LSL binary library file was not found.")
 
-    monkeypatch.setattr("gazeveil.gatekeeper.trackers.lsl.library.import_module", broken)
+    monkeypatch.setattr("gazeveil.relay.trackers.lsl.library.import_module", broken)
     with pytest.raises(MissingExtraError, match=r"gazeveil\[lsl\].*liblsl.*the library is missing"):
         open_tracker("lsl:pupil_capture")
 

@@ -17,12 +17,12 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import load_settings
 from gazeveil.gatekeeper.trackers import open_tracker
-from gazeveil.gatekeeper.trackers.lsl.columns import ColumnNames, find_columns
-from gazeveil.gatekeeper.trackers.lsl.description import StreamChannel
-from gazeveil.gatekeeper.trackers.lsl.tracker import LSLTracker
 from gazeveil.gatekeeper.trackers.picture import ScreenPicture
-from gazeveil.gatekeeper.trackers.rate import RateWatch
 from gazeveil.gaze.geometry import Screen
+from gazeveil.relay.trackers.lsl.columns import ColumnNames, find_columns
+from gazeveil.relay.trackers.lsl.description import StreamChannel
+from gazeveil.relay.trackers.lsl.tracker import LSLTracker
+from gazeveil.relay.trackers.rate import RateWatch
 from tests.support.fake_pylsl import FakePylsl
 
 SCREEN = Screen(1920, 1080, 531, 299, 600)

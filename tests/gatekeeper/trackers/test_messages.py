@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper import blocks
 from gazeveil.gatekeeper.blocks import block
-from gazeveil.gatekeeper.trackers.pupil_format import decode
 from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.relay.trackers.pupil_format import decode
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 

@@ -15,9 +15,9 @@ from gazeveil.errors import DataError
 from gazeveil.gatekeeper import blocks
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.trackers.picture import ScenePicture, ScreenPicture, pinhole
-from gazeveil.gatekeeper.trackers.pupil import PupilTracker
-from gazeveil.gatekeeper.trackers.pupil_format import decode
 from gazeveil.gaze.geometry import Screen
+from gazeveil.relay.trackers.pupil import PupilTracker
+from gazeveil.relay.trackers.pupil_format import decode
 from tests.support.fake_pupil import FakePupil, gaze
 from tests.support.more_time import with_more_time
 from tests.support.taken_blocks import run, take

@@ -64,7 +64,7 @@ def test_a_replay_of_nothing_readable_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_source_says_how_it_is_written() -> None:
-    assert len(forms()) == 11
+    assert len(forms()) == 12
     assert open_tracker("pupil://127.0.0.1").rate_hz == 120.0
     assert open_tracker("websocket://127.0.0.1:0?rate_hz=250").rate_hz == 250.0
     assert open_tracker("pupil://127.0.0.1").space == pinhole()

@@ -395,7 +395,7 @@ def test_the_text_of_the_command_line_is_enough(areas: str, tmp_path: Path) -> N
 
 
 def test_a_relay_takes_the_r_of_what_is_shown(areas: str) -> None:
-    from gazeveil.gatekeeper.relay.protector import Protector
+    from gazeveil.relay.protector import Protector
 
     text = f"kaleido-uniform:epsilon=5,w=60,r_deg=largest,regions={areas},stimulus=page"
     assert "r = 20 degrees" in str(Protector(text, 100.0, SCREEN).guarantee)

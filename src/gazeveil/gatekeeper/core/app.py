@@ -12,8 +12,9 @@ from gazeveil.gatekeeper.core.counters import CounterAnswer
 from gazeveil.gatekeeper.core.device_state import AllowedRequest, DeviceState
 from gazeveil.gatekeeper.core.events.listeners import MODES, Listener, SaccadeStart, TileListener
 from gazeveil.gatekeeper.core.events.log import KINDS, PublicEvent
+from gazeveil.gatekeeper.core.observation import MOST_AREAS, Observation
 from gazeveil.gatekeeper.core.selection import DWELL_MS
-from gazeveil.gatekeeper.core.targets import Target, place
+from gazeveil.gatekeeper.core.targets import Target, moved, place
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.policy.rules import judge
 from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
@@ -330,6 +331,59 @@ class App:
             state.selections.admit(self.name, by, dwell_ms, state.clock_ns())
             subscription = self._subscribe("select")
             state.selections.enter(subscription, placed, by, dwell_ms, callback, state.tick)
+            return subscription
+
+    def observe(
+        self, targets: Sequence[Target], callback: Callable[[str, AreaMetrics], None]
+    ) -> Subscription:
+        """Have `callback(name, metrics)` called with the metrics of areas whenever they change, at
+        most four times a second; the areas live with the subscription.
+
+        Parameters
+        ----------
+        targets : sequence of Target
+            1 to 16 rectangles; one that is smaller than the level's `least_side_deg` is widened
+            around its middle, and the edges are moved outward to the public grid.
+        callback : callable
+            Runs on a thread of the Gatekeeper and must be quick.
+        """
+        allowed, state = self._ask("areas", "observe"), self._state
+        if not callable(callback):
+            raise Denied("parameter", "A listener is something that can be called.")
+        placed = place(state.grid, targets)
+        if len(placed) > MOST_AREAS:
+            raise Denied("area", f"A subscription may have {MOST_AREAS} areas.")
+        placed = moved(state.grid, placed, targets, 0, state.level.least_side_deg)
+        with state.answering(allowed):
+            subscription = self._subscribe("areas")
+            observation = Observation(subscription, state.grid, placed, callback, state.t_ms)
+            state.observations[subscription] = observation
+            observation.push(state.t_ms)
+            return subscription
+
+    def move(self, subscription: Subscription, targets: Sequence[Target]) -> None:
+        """Put targets of a selection, or areas of an observation, at new places. For a choice by
+        dwell, fixations that began before count no more for a target that has moved.
+        """
+        state = self._state
+        with state.lock:
+            if not state.selections.move(subscription, targets, state.tick):
+                observation = state.observations.get(subscription)
+                if observation is None:
+                    raise Denied("unknown", "There is nothing to move.")
+                now_ns = state.t_ms * 1_000_000
+                observation.move(targets, now_ns, state.level.least_side_deg)
+
+    def on_region(self, callback: Callable[[str, int], None]) -> Subscription:
+        """Have `callback(region, t_ms)` called with `at-you`, `left`, `right`, `up`, `down` or
+        `closed`, at once and whenever it changes.
+        """
+        allowed = self._ask("tile", "on_region")
+        if not callable(callback):
+            raise Denied("parameter", "A listener is something that can be called.")
+        with self._state.answering(allowed):
+            subscription = self._subscribe("tile")
+            self._state.regions.enter(subscription, callback, self._state.t_ms)
             return subscription
 
     def _subscribe(self, action: str) -> Subscription:

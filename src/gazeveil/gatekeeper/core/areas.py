@@ -71,10 +71,12 @@ def snap(
 ) -> Rectangle:
     """The smallest rectangle of whole cells that holds the one asked for.
 
+    One that is smaller than the level allows is widened around its middle.
+
     Raises
     ------
     Denied
-        With the code "area": not numbers, smaller than the level allows, or outside the space.
+        With the code "area": not numbers, no sides, or outside the space.
     """
     asked = finite(x_deg, y_deg, width_deg, height_deg)
     if asked is None:
@@ -83,11 +85,9 @@ def snap(
             "An area is four finite numbers in degrees: x_deg, y_deg, width_deg, height_deg.",
         )
     least = level.least_side_deg
-    if min(asked[2:]) < least:
-        raise Denied(
-            "area", f"Both sides of an area must be at least {least:g} degrees on this device."
-        )
-    cells = covering(grid, *asked)
+    if min(asked[2:]) <= 0:
+        raise Denied("area", "Both sides of an area must be above 0.")
+    cells = covering(grid, *widened(least, *asked))
     # A space smaller than the least side has one area: all of it.
     wide = cells.columns * grid.column_deg >= least - 1e-9 or cells.columns == grid.columns
     tall = cells.rows * grid.row_deg >= least - 1e-9 or cells.rows == grid.rows
@@ -97,6 +97,14 @@ def snap(
             f"At least {least:g} degrees of both sides of an area must lie inside the space.",
         )
     return cells
+
+
+def widened(
+    least_deg: float, x_deg: float, y_deg: float, width_deg: float, height_deg: float
+) -> tuple[float, float, float, float]:
+    """A rectangle whose sides are at least so long, around the same middle."""
+    wide, tall = max(width_deg, least_deg), max(height_deg, least_deg)
+    return x_deg - (wide - width_deg) / 2, y_deg - (tall - height_deg) / 2, wide, tall
 
 
 def finite(*degrees: float) -> tuple[float, ...] | None:
@@ -116,7 +124,8 @@ def covering(
     left, right = _outward(x_deg - grid.left_deg, width_deg, grid.column_deg)
     top, bottom = max(0, top), min(grid.rows, bottom)
     if grid.sphere:
-        columns = min(right - left, grid.columns)
+        # Far from a turn of the sphere it is no place on it, but a page's word for elsewhere.
+        columns = min(right - left, grid.columns) if abs(x_deg) <= 720 else 0
         left = 0 if columns == grid.columns else left % grid.columns
     else:
         left, right = max(0, left), min(grid.columns, right)

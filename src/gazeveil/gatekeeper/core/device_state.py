@@ -28,6 +28,7 @@ from gazeveil.gatekeeper.core.events.numbers import EventNumbers, first_number
 from gazeveil.gatekeeper.core.events.quantise import QuantisedEvent
 from gazeveil.gatekeeper.core.in_use import Indicator, InUse, scope_of
 from gazeveil.gatekeeper.core.level import PrecisionLevel
+from gazeveil.gatekeeper.core.observation import Observation, Regions
 from gazeveil.gatekeeper.core.refusal_rows import RefusalRows
 from gazeveil.gatekeeper.core.selection import Selections
 from gazeveil.gatekeeper.core.tiles import TilePublisher, Tiles
@@ -39,7 +40,7 @@ from gazeveil.gatekeeper.policy.wearers import CHANGED, account_of, device_accou
 from gazeveil.gatekeeper.streams.billing import Billing
 from gazeveil.gatekeeper.streams.pool import StreamPool, mechanism_of
 from gazeveil.gatekeeper.streams.subscription import Subscription
-from gazeveil.gaze.geometry import Space
+from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.grid import Grid
 
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ class DeviceState:
             lambda: Subscription(next(self.numbers), "", self.leave),
             lambda: self.t_ms,
         )
+        self.regions = Regions(isinstance(self.space, Sphere))
+        self.observations: dict[Subscription, Observation] = {}
         self.tick = 0
         #: Up to which horizon the device has paid for an area's counter.
         self.charged: dict[Rectangle, int] = {}
@@ -269,7 +272,7 @@ class DeviceState:
             and self.policy.consent
             and self.uses.over(request.app, grant, request.now_ns)
         ):
-            return AccessDecision(False, "expired", why_over(request.app, grant))
+            return AccessDecision(False, "expired", why_over(request.app))
         return decide(self.policy, request)
 
     def in_force(self, app: str, grant: Grant) -> bool:
@@ -316,7 +319,7 @@ class DeviceState:
     def enter(self, subscription: Subscription, request: Request) -> None:
         """Put a subscription on the list that every change of the policy is checked against."""
         self.subscriptions[subscription] = request
-        self.uses.subscribed(subscription.app)
+        self.uses.opened(subscription.app)
         self._expiries()
         self.in_use()
 
@@ -324,7 +327,7 @@ class DeviceState:
         """Take a subscription off all lists."""
         with self.lock:
             if self.subscriptions.pop(subscription, None) is not None:
-                self.uses.unsubscribed(
+                self.uses.closed(
                     subscription.app, self.policy.apps.get(subscription.app), self.clock_ns()
                 )
                 self.in_use()
@@ -332,6 +335,8 @@ class DeviceState:
                 listener for listener in self.listeners if listener.subscription is not subscription
             ]
             self.tile.leave(subscription)
+            self.regions.leave(subscription)
+            self.observations.pop(subscription, None)
             self.selections.leave(subscription)
             self.pool.leave(subscription)
 
@@ -409,6 +414,8 @@ class DeviceState:
             for app_state in self.app_states.values():
                 for measured in app_state.areas.values():
                     measured.left()
+            for observation in self.observations.values():
+                observation.left()
             return
         entry = self._write(quantised)
         event = entry.event
@@ -418,6 +425,8 @@ class DeviceState:
         for app_state in self.app_states.values():
             for measured in app_state.areas.values():
                 app_state.visited = measured.take(entry, app_state.visited)
+        for observation in self.observations.values():
+            observation.take(entry)
         for listener in tuple(self.listeners):
             wanted = listener.kind == event.kind and listener.ends
             # A look that began before is told no more than by an area that was registered since.
@@ -430,6 +439,7 @@ class DeviceState:
                     ),
                 )
         self.tile.see_event(event.x_deg, event.y_deg)
+        self.regions.see_event(event.x_deg, event.y_deg, self.t_ms)
 
     def _write(self, quantised: QuantisedEvent) -> LoggedEvent:
         assert quantised.cell is not None
@@ -443,8 +453,16 @@ class DeviceState:
             quantised.kind, row, column, *place, tick * step_ms, ticks * step_ms
         )
 
+    def forget_look(self) -> None:
+        """The eye is gone, or is not to be looked at."""
+        self.tile.forget()
+        self.regions.forget(self.t_ms)
+        self.selections.forget()
+
     def tick_over(self) -> None:
         """A tick is over: what is in use and the tile may have changed."""
         if self.indicator.waiting:
             self.in_use()
         self.tile.tick_over()
+        for observation in tuple(self.observations.values()):
+            observation.push(self.t_ms)

@@ -154,22 +154,16 @@ class Gatekeeper(GazeIntake, PolicyChanges):
     # Who uses the gaze.
 
     def connected(self, app: str) -> None:
-        """An app has connected. Platforms that tell this count grants `once` and `in-use` by
-        connections, others by subscriptions.
-        """
-        self._state.uses.connected(app)
+        """An app has connected; visits of apps are counted by connections and subscriptions."""
+        self._state.uses.opened(app)
 
     def disconnected(self, app: str) -> None:
-        """A connection of an app has ended; a grant that was for one use is over."""
+        """A connection of an app has ended."""
         state = self._state
-        now = state.clock_ns()
-        if state.uses.disconnected(app, state.policy.apps.get(app), now):
-            # What another connection of the app still gets ends with the next sample, or when the
-            # platform next calls `end_expired`.
-            state.expiry_ns = now
+        state.uses.closed(app, state.policy.apps.get(app), state.clock_ns())
 
     def is_over(self, app: str) -> bool:
-        """Whether the grant of an app was for one use or while in use, and that is over."""
+        """Whether the grant of an app was for a visit that is over."""
         grant = self._state.policy.apps.get(app)
         return grant is not None and self._state.uses.over(app, grant, self._state.clock_ns())
 

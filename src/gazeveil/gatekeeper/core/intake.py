@@ -27,6 +27,9 @@ _BOOLEANS = (bool, np.bool_)
 #: block may wait for the ledger for seconds.
 _PIECE = 1024
 
+#: Eyes that are lost for so long are closed: blinks, which tell people apart, are shorter.
+CLOSED_NS = 300_000_000
+
 #: Raw blocks, for the owner's own view alone.
 Watcher: TypeAlias = Callable[[Ints, Floats, Floats, Bools], None]
 
@@ -38,6 +41,7 @@ class GazeIntake:
         self._state = state
         self._watchers: dict[Subscription, Watcher] = {}
         self._samples = 0
+        self._lost_since_ns: int | None = None
         self._blocks_seen = False  # the detector is compiled when the first block has passed
         self._begin_quantising()
 
@@ -87,6 +91,8 @@ class GazeIntake:
                         self._watch(_arrays(t_ns, x_deg, y_deg, valid))
                     return
                 self._samples += 1
+                if not valid or self._lost_since_ns is not None:
+                    self._see_eyes(_arrays(t_ns, x_deg, y_deg, valid))
                 due = self._quantiser.one(int(t_ns), float(x_deg), float(y_deg), bool(valid))
                 if self._watchers or state.pool.active:
                     self._hand_on(
@@ -143,9 +149,26 @@ class GazeIntake:
                 self._watch(samples)
             return
         self._samples += len(samples[0])
+        self._see_eyes(samples)
         self._hand_on(samples)
         self._take(self._quantiser.block(*samples))
         self._blocks_seen = True
+
+    def _see_eyes(self, samples: Samples) -> None:
+        """Notice eyes that close for longer than a blink, and that open again."""
+        t_ns, valid = samples[0], samples[3]
+        if not len(t_ns):
+            return
+        if valid[-1]:
+            if self._lost_since_ns is not None:  # if only for a blink
+                self._state.regions.open(self._state.t_ms)
+            self._lost_since_ns = None
+            return
+        good = np.flatnonzero(valid)
+        if len(good) or self._lost_since_ns is None:
+            self._lost_since_ns = int(t_ns[good[-1]] if len(good) else t_ns[0])
+        if int(t_ns[-1]) - self._lost_since_ns >= CLOSED_NS:
+            self._state.regions.close(self._state.t_ms)
 
     def _idle(self) -> bool:
         """Whether samples are not to be looked at; also ends what has expired."""
@@ -201,8 +224,7 @@ class GazeIntake:
             while self._pending:
                 state.publish(self._pending.popleft())
             state.pool.pause()
-            state.tile.forget()
-            state.selections.forget()
+            state.forget_look()
 
     def gap(self) -> None:
         """What the tracker gave meanwhile is too old, or was lost on its way: what had begun is
@@ -212,8 +234,7 @@ class GazeIntake:
         with state.lock:
             self._forget_gaze()
             state.pool.pause()
-            state.tile.forget()
-            state.selections.forget()
+            state.forget_look()
 
     def end_expired(self) -> None:
         """End what has expired. Samples do that as they come; this is for the time when none do.

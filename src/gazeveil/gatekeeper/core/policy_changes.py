@@ -190,8 +190,7 @@ class PolicyChanges(ABC):
             state.pool.charge_at(policy.device.r_deg)
             if not policy.consent:
                 self._forget_gaze()
-                state.tile.forget()
-                state.selections.forget()
+                state.forget_look()
             state.review()
             for name in [n for n in state.app_states if n not in policy.apps]:
                 del state.app_states[name]

@@ -15,7 +15,8 @@ whole cells of the public grid, and a cell that several targets of one app hold 
 whose middle is nearest. A place that targets of several apps hold belongs to none of them, unless
 the platform says whose gesture it was: nobody hears of choices that were meant for another.
 
-What an app may try by opening selections again and again is bounded: one is open at a time, at most
+What an app may try by opening selections again and again is bounded: :data:`MOST_OPEN` are open at
+a time, one for each of its tabs, of which one look answers one; at most
 :data:`PER_MINUTE` are opened in a minute and at most :data:`DWELLS_PER_MINUTE` choices in a minute
 come by dwell, nothing counts for :data:`PAUSE_MS` after a choice, and a fixation that had begun
 before the targets were known counts for no dwell, so one look answers one question.
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -33,7 +34,7 @@ from typing import TypeAlias
 from gazeveil.gatekeeper.core.events.listeners import tell
 from gazeveil.gatekeeper.core.events.ongoing_fixation import OngoingFixation
 from gazeveil.gatekeeper.core.level import PrecisionLevel
-from gazeveil.gatekeeper.core.targets import PlacedTarget
+from gazeveil.gatekeeper.core.targets import PlacedTarget, Target, moved
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.grid import Grid
@@ -43,6 +44,9 @@ BY = ("confirm", "dwell")
 
 #: Shortest, usual and longest fixation that chooses, in milliseconds.
 LEAST_DWELL_MS, DWELL_MS, MOST_DWELL_MS = 500, 800, 10_000
+
+#: Selections that an app may have open, as one for each tab.
+MOST_OPEN = 4
 
 #: Selections that an app may open in a minute.
 PER_MINUTE = 30
@@ -107,9 +111,9 @@ class Selection:
             tell(self.subscription, self.callback, name)
             self.subscription.end("The wearer has chosen.", "chosen")
 
-    def at(self, grid: Grid, cell: tuple[int, int] | None) -> str | None:
-        """The name of the target that holds a cell; of several the one with the nearest middle,
-        then the first.
+    def at(self, grid: Grid, cell: tuple[int, int] | None) -> PlacedTarget | None:
+        """The target that holds a cell; of several the one with the nearest middle, then the
+        first.
         """
         held = [t for t in self.targets if cell is not None and t.rectangle.has(*cell)]
         if cell is None or not held:
@@ -122,7 +126,7 @@ class Selection:
                 across = (across + 180.0) % 360.0 - 180.0
             return math.hypot(across, target.y_deg - y)
 
-        return min(held, key=away).name
+        return min(held, key=away)
 
 
 def _last_minute(times_ns: dict[str, list[int]], app: str, now_ns: int) -> list[int]:
@@ -167,10 +171,11 @@ class Selections:
                 f"The parameter 'dwell_ms' is a whole number from {LEAST_DWELL_MS} to"
                 f" {MOST_DWELL_MS}.",
             )
-        if any(subscription.app == app for subscription in self._open):
+        if sum(subscription.app == app for subscription in self._open) >= MOST_OPEN:
             raise Denied(
                 "rate",
-                f"The app '{app}' has a selection open. Wait for its choice, or close it first.",
+                f"The app '{app}' has {MOST_OPEN} selections open. Wait for a choice, or close"
+                " one first.",
             )
         opened = _last_minute(self._opened_ns, app, now_ns)
         dwelt = _last_minute(self._dwelt_ns, app, now_ns)
@@ -203,6 +208,14 @@ class Selections:
         self._open[subscription] = Selection(
             subscription, targets, by, dwell_ms * 1_000_000, since_ns, callback
         )
+
+    def move(self, subscription: Subscription, targets: Sequence[Target], tick: int) -> bool:
+        """Put targets of a selection at new places; False where there is no such selection."""
+        selection = self._open.get(subscription)
+        if selection is not None:
+            now_ns = tick * self._tick_ns
+            selection.targets = moved(self._grid, selection.targets, targets, now_ns)
+        return selection is not None
 
     def leave(self, subscription: Subscription) -> None:
         """Take a selection off."""
@@ -249,27 +262,32 @@ class Selections:
 
     def _judge(self, by: str, fixation: OngoingFixation, at_ns: int, app: str | None) -> None:
         held = [
-            (selection, name)
+            (selection, target)
             for selection in self._open.values()
-            if (name := selection.at(self._grid, fixation.cell)) is not None
+            if (target := selection.at(self._grid, fixation.cell)) is not None
         ]
         if app is not None:
-            held = [(selection, name) for selection, name in held if selection.app == app]
+            held = [(selection, target) for selection, target in held if selection.app == app]
         elif len({selection.app for selection, _ in held}) > 1:
             return
-        for selection, name in held:
+        for selection, target in held:
             if selection.by != by or selection.chosen or selection.subscription.ended is not None:
                 continue
+            since_ns = max(selection.since_ns, target.since_ns)
             rested_long = (
-                fixation.start_ns >= selection.since_ns
+                fixation.start_ns >= since_ns
                 and fixation.end_ns - fixation.start_ns >= selection.dwell_ns
             )
-            if at_ns >= selection.since_ns and (by == "confirm" or rested_long):
+            if at_ns >= since_ns and (by == "confirm" or rested_long):
                 selection.chosen = True
                 if by == "dwell":
                     self._dwelt_ns.setdefault(selection.app, []).append(self._fixation_seen_ns)
                 self._chosen_ns[selection.app] = at_ns // self._tick_ns * self._tick_ns
-                self._tell(selection, name)
+                for other in self._open.values():  # one look answers one question of an app
+                    if other.app == selection.app and other is not selection:
+                        pause_ns = self._chosen_ns[selection.app] + PAUSE_MS * 1_000_000
+                        other.since_ns = max(other.since_ns, pause_ns)
+                self._tell(selection, target.name)
 
     def _tell(self, selection: Selection, name: str) -> None:
         if self._record is None:

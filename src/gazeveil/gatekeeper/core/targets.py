@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gazeveil.gatekeeper.core.areas import Rectangle, covering, finite
+from gazeveil.gatekeeper.core.areas import Rectangle, covering, finite, widened
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gaze.grid import Grid
 
@@ -39,12 +39,45 @@ class Target:
 
 @dataclass(frozen=True)
 class PlacedTarget:
-    """A target on the grid: its cells, and the middle it was asked for."""
+    """A target on the grid: its cells, the middle it was asked for, and the session time from which
+    fixations count for it.
+    """
 
     name: str
     rectangle: Rectangle
     x_deg: float
     y_deg: float
+    since_ns: int = 0
+
+
+def moved(
+    grid: Grid,
+    placed: Sequence[PlacedTarget],
+    targets: Sequence[Target],
+    now_ns: int,
+    least_deg: float = 0.0,
+) -> tuple[PlacedTarget, ...]:
+    """Targets of which some are at new places from now on; one that was moved out of the space is
+    never hit. Sides are at least so long.
+
+    Raises
+    ------
+    Denied
+        With the code `parameter` for names that are not among them.
+    """
+    known = {target.name: target for target in placed}
+    for target in targets:
+        asked = finite(target.x_deg, target.y_deg, target.width_deg, target.height_deg)
+        if target.name not in known or asked is None or min(asked[2:]) <= 0:
+            reason = "A move names targets of the subscription, with four finite numbers each."
+            raise Denied("parameter", reason)
+        x, y, width, height = widened(least_deg, *asked)
+        cells = covering(grid, x, y, width, height)
+        was = known[target.name]
+        since_ns = was.since_ns if cells == was.rectangle else now_ns
+        middle = (x + width / 2, y + height / 2)
+        known[target.name] = PlacedTarget(target.name, cells, *middle, since_ns)
+    return tuple(known.values())
 
 
 def place(grid: Grid, targets: Sequence[Target]) -> tuple[PlacedTarget, ...]:
@@ -54,7 +87,7 @@ def place(grid: Grid, targets: Sequence[Target]) -> tuple[PlacedTarget, ...]:
     ------
     Denied
         With the code `area` or `parameter`: too many or none, names that are no names or come
-        twice, sides that are no sides, or a target without a cell.
+        twice, or sides that are no sides. One outside the space is never hit until it is moved.
     """
     if (
         not isinstance(targets, list | tuple)
@@ -84,27 +117,5 @@ def _placed(grid: Grid, target: Target) -> PlacedTarget:
             "A target is a name and four finite numbers in degrees: x_deg, y_deg, width_deg,"
             " height_deg, both sides above 0.",
         )
-    cells = covering(grid, *asked)
-    if cells.columns < 1 or cells.rows < 1 or not _holds_a_cell(grid, cells):
-        raise Denied(
-            "area",
-            "A target must hold at least one cell of the device's grid. Move it into the space, or"
-            " near a pole make it wider.",
-        )
     x, y, width, height = asked
-    return PlacedTarget(target.name, cells, x + width / 2, y + height / 2)
-
-
-def _holds_a_cell(grid: Grid, rectangle: Rectangle) -> bool:
-    """Whether the middle of a cell lies inside: towards the poles of a sphere cells are several
-    columns wide.
-    """
-    together = grid.numbers[5]
-    for row in range(rectangle.row, rectangle.row + rectangle.rows):
-        wide = int(together[row])
-        if rectangle.columns >= wide or any(
-            (rectangle.column + i) % grid.columns % wide == wide // 2
-            for i in range(rectangle.columns)
-        ):
-            return True
-    return False
+    return PlacedTarget(target.name, covering(grid, *asked), x + width / 2, y + height / 2)

@@ -61,7 +61,8 @@ class DatabaseFile:
         """Remember the file as a write of ours has left it; called before the next one begins."""
         with suppress(OSError):
             status = os.stat(self.path)
-            self._content = (status.st_mtime_ns, status.st_size)
+            if self._identity == (status.st_dev, status.st_ino):
+                self._content = (status.st_mtime_ns, status.st_size)
 
     def check(self, write: bool) -> None:
         """See that the path leads to the file that was opened; called in a transaction, so that

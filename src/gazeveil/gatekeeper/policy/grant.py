@@ -56,9 +56,17 @@ APP_LIMITS: Mapping[str, Fraction] = MappingProxyType(
 #: How long a budget lasts.
 PERIODS = ("day", "session", "ever")
 
-#: How long a wearer gives a grant for, least first: until its first use is over, while it is used,
-#: until midnight, or until it is taken back.
-LASTS = ("once", "in-use", "tonight", "for-good")
+#: How long a wearer gives a grant for: this visit, which survives a reload, or until it is taken
+#: back.
+LASTS = ("visit", "until-stopped")
+
+#: Words of pages that ask as before.
+OLD_LASTS = {
+    "once": "visit",
+    "in-use": "visit",
+    "tonight": "until-stopped",
+    "for-good": "until-stopped",
+}
 
 _ORIGIN = re.compile(
     r"(https?|moz-extension|chrome-extension)://[A-Za-z0-9.\-\[\]:]{1,255}", re.ASCII
@@ -96,8 +104,7 @@ class Grant:
     revoked : bool
         Taken back by the wearer.
     lasts : str
-        How long the wearer gave it for, one of :data:`LASTS`. `tonight` needs `expires_ns`; what
-        `once` and `in-use` mean is kept by
+        How long the wearer gave it for, one of :data:`LASTS`; what a visit is, is kept by
         :mod:`gazeveil.gatekeeper.policy.grant_duration`, because a policy knows no use.
     identity : LocalIdentity, optional
         By what the app is known over the service's Unix socket, without a token.
@@ -114,7 +121,7 @@ class Grant:
     expires_ns: int | None = None
     origins: tuple[str, ...] = ()
     revoked: bool = False
-    lasts: str = "for-good"
+    lasts: str = "until-stopped"
     identity: LocalIdentity | None = None
 
     def __post_init__(self) -> None:
@@ -163,9 +170,6 @@ class Grant:
         if self.identity is not None and not isinstance(self.identity, LocalIdentity):
             checks.refuse("Grant", "identity", "a LocalIdentity", self.identity)
         checks.one_of("Grant", "lasts", self.lasts, LASTS)
-        if self.lasts == "tonight" and self.expires_ns is None:
-            hint = "Say when that night ends, in a policy with expires."
-            checks.refuse("Grant", "expires_ns", "given where lasts is 'tonight'", None, hint)
 
     def limits(self) -> dict[str, Fraction]:
         """The limit in every currency: what the budgets say, else the default."""

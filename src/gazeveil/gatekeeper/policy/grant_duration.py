@@ -1,52 +1,34 @@
-"""How long grants last that a clock alone cannot end: `once`, and `in-use`.
+"""How long a visit lasts, which a clock alone cannot end.
 
-`once` is over when the first connection of the app that used it ends, when its wearer leaves, or
-ten minutes after its first call where the app has no connection. `in-use` is over after five
-minutes without a connection or a call. What is over stays over: only the owner grants again, which
-is another grant.
+A grant for this visit is over two minutes after its last connection or call, or when its wearer
+leaves: it survives a reload of a page, and no evening. What is over stays over: only the owner
+grants again, which is another grant.
 
-A restart ends both. So that no crash can give them again, they stand in the policy file as expired
+A restart ends it. So that no crash can give it again, it stands in the policy file as expired
 already (:func:`as_written`).
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy
 
-#: A grant `once` without a connection lasts so long after its first call.
-ONCE_NS = 10 * 60 * 10**9
-
-#: A grant `in-use` that is not used lasts so long.
-UNUSED_NS = 5 * 60 * 10**9
-
-#: What ends with its use.
-BRIEF = frozenset({"once", "in-use"})
+#: A visit without a connection or a call lasts so long.
+UNUSED_NS = 2 * 60 * 10**9
 
 
 @dataclass
 class GrantUse:
-    """What is known of the use of one grant.
-
-    Parameters
-    ----------
-    grant : Grant
-        Which one: this very value, not one that is equal to it.
-    seen_ns : int
-        When it was granted or last used, since the Unix epoch.
-    first_call_ns : int, optional
-        When it was first used.
-    over : bool
-        Whether a connection that used it has ended.
+    """Use of one grant: this very value, not one that is equal to it; when it was granted or last
+    used, since the Unix epoch, and whether it is over.
     """
 
     grant: Grant
     seen_ns: int
-    first_call_ns: int | None = None
     over: bool = False
 
 
@@ -59,95 +41,59 @@ class GrantUses:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._uses: dict[int, GrantUse] = {}
-        self._connections: dict[str, int] = {}
-        self._subscriptions: dict[str, int] = {}
+        #: Connections, and subscriptions, which count where a platform tells of no connections.
+        self._open: Counter[str] = Counter()
 
     def _of(self, grant: Grant, now_ns: int) -> GrantUse:
         return self._uses.setdefault(id(grant), GrantUse(grant, now_ns))
 
     def granted(self, policy: Policy, now_ns: int) -> None:
         """Begin to count for grants that are new."""
-        with self._lock:
-            for grant in policy.apps.values():
-                if grant.lasts in BRIEF:
-                    self._of(grant, now_ns)
+        for grant in policy.apps.values():
+            self.over("", grant, now_ns)
 
     def called(self, grant: Grant, now_ns: int) -> None:
-        """An answer was given under a grant."""
-        if grant.lasts in BRIEF:
+        """An answer was given under a grant, or a connection has ended."""
+        if grant.lasts == "visit":
             with self._lock:
                 use = self._of(grant, now_ns)
                 use.seen_ns = max(use.seen_ns, now_ns)
-                use.first_call_ns = now_ns if use.first_call_ns is None else use.first_call_ns
 
-    def connected(self, app: str) -> None:
-        """An app has connected."""
+    def opened(self, app: str) -> None:
+        """An app has connected, or a subscription has begun."""
         with self._lock:
-            self._connections[app] = self._connections.get(app, 0) + 1
+            self._open[app] += 1
 
-    def disconnected(self, app: str, grant: Grant | None, now_ns: int) -> bool:
-        """A connection of an app has ended; whether its grant is over by that."""
+    def closed(self, app: str, grant: Grant | None, now_ns: int) -> None:
+        """A connection or a subscription of an app has ended."""
         with self._lock:
-            self._connections[app] = self._connections.get(app, 1) - 1
-            return self._left(grant, now_ns)
-
-    def subscribed(self, app: str) -> None:
-        """A subscription has begun; for an app whose platform tells of no connections it is one."""
-        with self._lock:
-            self._subscriptions[app] = self._subscriptions.get(app, 0) + 1
-
-    def unsubscribed(self, app: str, grant: Grant | None, now_ns: int) -> None:
-        """A subscription has ended."""
-        with self._lock:
-            left = self._subscriptions[app] = self._subscriptions.get(app, 1) - 1
-            if not left and not self._connections.get(app):
-                self._left(grant, now_ns)
+            self._open[app] -= 1
+        if grant is not None:
+            self.called(grant, now_ns)
 
     def switched(self, policy: Policy) -> None:
-        """The wearer of a policy has left: what was for one use and was used is over, because its
-        connection may end while somebody else wears the device.
-        """
+        """The wearer of a policy has left, and with the wearer all visits."""
         with self._lock:
             for grant in policy.apps.values():
-                use = self._uses.get(id(grant))
-                if grant.lasts == "once" and use is not None and use.first_call_ns is not None:
-                    use.over = True
-
-    def _left(self, grant: Grant | None, now_ns: int) -> bool:
-        if grant is None or grant.lasts not in BRIEF:
-            return False
-        use = self._of(grant, now_ns)
-        use.seen_ns = max(use.seen_ns, now_ns)
-        # A connection that was given nothing has not used it.
-        if grant.lasts == "once" and use.first_call_ns is not None:
-            use.over = True
-        return use.over
+                if grant.lasts == "visit":
+                    self._of(grant, 0).over = True
 
     def over(self, app: str, grant: Grant, now_ns: int) -> bool:
         """Whether a grant is over; once it is, it stays so."""
-        if grant.lasts not in BRIEF:
+        if grant.lasts != "visit":
             return False
         with self._lock:
             use = self._of(grant, now_ns)
-            open_now = self._connections.get(app, 0) + self._subscriptions.get(app, 0) > 0
-            if not use.over and not open_now:
-                since_ns = use.first_call_ns if grant.lasts == "once" else use.seen_ns
-                use.over = since_ns is not None and now_ns - since_ns >= (
-                    ONCE_NS if grant.lasts == "once" else UNUSED_NS
-                )
+            if self._open[app] <= 0 and now_ns - use.seen_ns >= UNUSED_NS:
+                use.over = True
             return use.over
 
 
-def why_over(app: str, grant: Grant) -> str:
-    """The sentence for an app whose grant is over."""
-    if grant.lasts == "once":
-        return (
-            f"The grant of the app '{app}' was for one use, which is over. Ask the owner for a new"
-            " one."
-        )
+def why_over(app: str) -> str:
+    """The sentence for an app whose visit is over."""
     return (
-        f"The grant of the app '{app}' was for while it is used, and it was not used for"
-        f" {UNUSED_NS // (60 * 10**9)} minutes. Ask the owner for a new one."
+        f"The grant of the app '{app}' was for one visit, which is over: it was not used for"
+        f" {UNUSED_NS // (60 * 10**9)} minutes. Ask again."
     )
 
 
@@ -158,13 +104,7 @@ def as_written(policy: Policy, now_ns: int) -> Policy:
 
     def written(grant: Grant) -> Grant:
         lasting = grant.expires_ns is None or grant.expires_ns > now_ns
-        return replace(grant, expires_ns=now_ns) if grant.lasts in BRIEF and lasting else grant
+        brief = grant.lasts == "visit" and lasting
+        return replace(grant, expires_ns=now_ns) if brief else grant
 
     return policy.with_apps(lambda apps: {app: written(grant) for app, grant in apps.items()})
-
-
-def tonight_ns(now_ns: int) -> int:
-    """The next midnight of the local clock, in nanoseconds since the Unix epoch."""
-    today = datetime.fromtimestamp(now_ns // 10**9).astimezone()
-    midnight = datetime.combine(today.date() + timedelta(days=1), datetime.min.time()).astimezone()
-    return round(midnight.timestamp()) * 10**9

@@ -14,6 +14,7 @@ as root.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import struct
 from dataclasses import dataclass
@@ -113,6 +114,23 @@ def file_of(path: str) -> tuple[int, int]:
     """
     status = os.stat(path)
     return status.st_dev, status.st_ino
+
+
+def user_app(uid: int) -> str:
+    """The name of the app that a user's programs are.
+
+    Examples
+    --------
+    >>> user_app(0), user_app(4_000_000_000)
+    ('user.root', 'uid.4000000000')
+    """
+    try:
+        import pwd
+
+        name = pwd.getpwuid(uid).pw_name
+    except (ImportError, KeyError, OverflowError):
+        name = ""
+    return f"user.{name}" if re.fullmatch(r"[A-Za-z0-9._-]{1,58}", name) else f"uid.{uid}"
 
 
 def peer_of(handle: int) -> LocalPeer | None:

@@ -7,7 +7,7 @@ of its kind asks for there.
 Every sentence is attacked (`benchmarks/gatekeeper_presets.py`) with all that a day gives: values,
 order, times, and other people's statistics. Noise that is drawn anew for every sample is averaged
 away. Noise that stays with a place makes noisy places landmarks, which the steps between them put
-back on the map. So `avatar` has no noise: it tells a part of the view. Foveated rendering needs
+back on the map. So `follow` has no noise: it tells a part of the view. Foveated rendering needs
 gaze itself; it belongs into the platform's compositor, which needs no grant.
 
 Budgets of streams are times of use, at the device's default charge for gaze that moves by one
@@ -84,6 +84,10 @@ class Preset(Grant):
     ----------
     name : str
         How policies and apps name it.
+    sentence : str
+        What the wearer reads, in at most 15 words.
+    recognise : bool
+        Whether a person could be recognised by it.
     means : str
         What an app gets, and what is removed.
     platform : str
@@ -93,6 +97,8 @@ class Preset(Grant):
     """
 
     name: str = ""
+    sentence: str = ""
+    recognise: bool = True
     means: str = ""
     platform: str = "coarse"
     steady: RestingGazeAccuracy | None = None
@@ -102,7 +108,7 @@ class Preset(Grant):
 
         Examples
         --------
-        >>> PRESETS["aoi-analytics"].grant(areas=4).areas
+        >>> PRESETS["count"].grant(areas=4).areas
         4
         """
         values = {f.name: getattr(self, f.name) for f in fields(Grant)}
@@ -121,7 +127,9 @@ _SELECT = Preset(
     areas=0,
     calls_per_minute=60,
     streams=0,
-    name="select",
+    name="choose",
+    sentence="It learns which of its things you choose by looking. Nothing before.",
+    recognise=False,
     means=(
         "The app learns which of its own things the wearer chose: by a press or a pinch, or by"
         " resting the eyes on it for half a second or longer, which eyes also do without choosing,"
@@ -136,7 +144,8 @@ _AVATAR = Preset(
     areas=0,
     calls_per_minute=120,
     streams=0,
-    name="avatar",
+    name="follow",
+    sentence="It can turn your avatar's eyes: at you, left, right, up, down, closed.",
     means=(
         "The app can turn an avatar's eyes about the right way: it learns which of the device's"
         " parts of the view (at the coarse level 8 across and 4 down) the eyes rest in, when a look"
@@ -154,7 +163,8 @@ _AOI = Preset(
     calls_per_minute=60,
     streams=0,
     budgets={"epsilon": Fraction(4)},
-    name="aoi-analytics",
+    name="count",
+    sentence="It learns which parts of its page you look at, and how long.",
     means=(
         "The app can count looks at up to 16 areas it names in advance, with dwell, visits and"
         " order; an area may be the whole view, so every look and the way from one to the next may"
@@ -178,7 +188,8 @@ _RESEARCH = Preset(
     areas=64,
     streams=4,
     budgets={"epsilon": Fraction(50_000), "rho": Fraction(50_000)},
-    name="research",
+    name="study",
+    sentence="For a study you joined: it follows your eyes, with a little noise.",
     means=(
         "The app is part of a study that the wearer joined: it gets every kind of answer and"
         f" streams with little noise, which averaging takes away: {_RESEARCH_RESTING.words()}; raw"
@@ -193,6 +204,12 @@ _RESEARCH = Preset(
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {p.name: p for p in (_SELECT, _AVATAR, _AOI, _RESEARCH)}
 )
+
+#: What protects samples where an app leaves that to the device.
+STUDY_MECHANISM = "gaussian:sigma_deg=1"
+
+#: Names that pages, policies and programs may still use.
+OLD_NAMES = {"select": "choose", "aoi-analytics": "count", "avatar": "follow", "research": "study"}
 
 
 def preset_of(grant: Grant) -> Preset | None:

@@ -24,9 +24,9 @@ from typing import Any
 from gazeveil import checks
 from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gatekeeper.policy.bounds import Bound
-from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
+from gazeveil.gatekeeper.policy.grant import OLD_LASTS, DeviceLimits, Grant
 from gazeveil.gatekeeper.policy.identity import LocalIdentity
-from gazeveil.gatekeeper.policy.presets import PRESETS
+from gazeveil.gatekeeper.policy.presets import OLD_NAMES, PRESETS
 from gazeveil.gatekeeper.policy.rules import MechanismRule
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
 
@@ -108,9 +108,9 @@ def grant_of(tree: object, where: str = "grant") -> Grant:
     table = _table(f"policy key {where}", tree, _GRANT)
     values: dict[str, Any] = {}
     if "preset" in table:
-        preset = PRESETS[
-            checks.one_of(f"policy key {where}", "preset", table.pop("preset"), PRESETS)
-        ]
+        name = table.pop("preset")
+        name = OLD_NAMES.get(name, name) if isinstance(name, str) else name
+        preset = PRESETS[checks.one_of(f"policy key {where}", "preset", name, PRESETS)]
         values = {f.name: getattr(preset, f.name) for f in fields(Grant)}
     if "expires" in table:
         if "expires_ns" in table:
@@ -124,6 +124,8 @@ def grant_of(tree: object, where: str = "grant") -> Grant:
         table["identity"] = LocalIdentity(
             **_table(f"policy key {where}.identity", table["identity"], ("uid", "executable"))
         )
+    if isinstance(table.get("lasts"), str):
+        table["lasts"] = OLD_LASTS.get(table["lasts"], table["lasts"])
     if "mechanisms" in table:
         table["mechanisms"] = tuple(
             _rule(entry, f"{where}.mechanisms[{i}]") for i, entry in enumerate(table["mechanisms"])

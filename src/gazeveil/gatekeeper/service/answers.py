@@ -20,6 +20,7 @@ from gazeveil.gatekeeper.service.access_requests import AccessRequests
 from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from gazeveil.gatekeeper.service.settings import Settings
 from gazeveil.gatekeeper.service.time_left import Price, Prices, seconds_left, words
+from gazeveil.gatekeeper.service.tracker_input import TrackerInput
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.guarantee import Guarantee
 
@@ -33,6 +34,7 @@ class ServiceQueries:
     audit: AuditLog
     tokens: Tokens
     access_requests: AccessRequests
+    tracker_input: TrackerInput
     prices: Prices
     balances: dict[tuple[str, str], Balance]
 
@@ -53,6 +55,8 @@ class ServiceQueries:
     def public(self) -> dict[str, object]:
         """What everybody with a token may know about the device."""
         level, space = self.keeper.level, self.keeper.space
+        sides = ("width_mm", "height_mm", "distance_mm")
+        known = {} if isinstance(space, Sphere) else {name: getattr(space, name) for name in sides}
         return {
             "level": {
                 "name": level.name,
@@ -65,10 +69,28 @@ class ServiceQueries:
                 "kind": "sphere" if isinstance(space, Sphere) else "screen",
                 "width_deg": space.width_deg,
                 "height_deg": space.height_deg,
+                **known,
             },
             "rate_hz": self.keeper.rate_hz,
             "charged_r_deg": str(self.policy.device.r_deg),
         }
+
+    def token_end_ns(self) -> int:
+        """When the token of an app or a tracker ends that is given out now."""
+        return self.ledger.now_ns() + round(self.settings.token_days * 86_400e9)
+
+    def tracker_here(self) -> dict[str, bool]:
+        """Whether gaze comes, and whether it is a mouse's."""
+        mouse = self.settings.tracker == "mouse"
+        return {"connected": self.tracker_input.connected, "mouse": mouse}
+
+    def left_s(self, app: str, budgets: list[dict[str, Any]]) -> int | None:
+        """Whole seconds until the grant of an app or its budget ends; None without an end."""
+        grant = self.policy.apps.get(app)
+        ends = [row["seconds_left"] for row in budgets if row["seconds_left"] is not None]
+        if grant is not None and grant.expires_ns is not None:
+            ends.append(max(0, grant.expires_ns - self.ledger.now_ns()) // 10**9)
+        return min(ends, default=None)
 
     def state(self, app: str) -> str:
         """none, granted, spent, revoked or expired; told from memory, which is at most a second

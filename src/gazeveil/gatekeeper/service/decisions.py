@@ -11,7 +11,7 @@ force at once, from memory, and is written when the disk and the database take i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -22,13 +22,14 @@ from gazeveil.gatekeeper.core.policy_changes import TAKEN_MEANWHILE
 from gazeveil.gatekeeper.errors import Denied, Refused
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.policy.file import PolicyFile
-from gazeveil.gatekeeper.policy.grant import SCOPES, Grant
+from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.grant_duration import as_written
+from gazeveil.gatekeeper.policy.identity import LocalIdentity
 from gazeveil.gatekeeper.policy.policy import Policy
-from gazeveil.gatekeeper.policy.presets import PRESETS
-from gazeveil.gatekeeper.policy.rules import judge
+from gazeveil.gatekeeper.policy.presets import PRESETS, STUDY_MECHANISM, preset_of
+from gazeveil.gatekeeper.policy.rules import judge, weakest
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
-from gazeveil.gatekeeper.service.access_requests import PURPOSES
+from gazeveil.gatekeeper.service.access_requests import AccessRequest, name_of_origin
 from gazeveil.gatekeeper.service.answers import ServiceQueries
 from gazeveil.gatekeeper.service.credentials.callers import Callers
 from gazeveil.gatekeeper.service.revocations import Revocation, Revocations
@@ -79,15 +80,25 @@ class Decisions(ServiceQueries):
 
     # `taken` of the following is what :attr:`Gatekeeper.taken` was when the command came.
 
-    def set_grant(self, app: str, grant: Grant, taken: int | None = None) -> None:
-        """Grant: written to the policy file first, so that what is allowed can be read there."""
+    def set_grant(
+        self, app: str, grant: Grant, taken: int | None = None, asked: AccessRequest | None = None
+    ) -> None:
+        """Grant: written to the policy file first, so that what is allowed can be read there. Where
+        it answers a question, the one that asked is the app from now on.
+        """
         with self._lock:
             taken = self._ready_to_give(taken)
+            if asked is not None and asked.origin is not None:
+                grant = replace(grant, origins=(asked.origin,))
+            if asked is not None and asked.identity is not None:
+                grant = replace(grant, identity=asked.identity)
             with self._written(
                 lambda policy: policy.with_grant(app, grant),
                 Revocation("revoke", app, self.policy.wearer, self.ledger.now_ns()),
             ):
                 self.keeper.grant(app, grant, taken)
+            if asked is not None and asked.token:
+                self.tokens.adopt(app, "app", asked.token, self.token_end_ns())
             self._forget_asks(app)
         self.changed("apps", "asks", "audit")
 
@@ -186,7 +197,7 @@ class Decisions(ServiceQueries):
         self.broadcaster.hang_up(
             self.broadcaster.of(app), "token", "The owner has removed the app.", 4001
         )
-        self._forget_asks(app)
+        self._forget_asks(app, "dismissed")
         for key in [key for key in list(self.areas) if key[0] == app]:
             self.areas.pop(key, None)
         return self._take("drop", app, "apps", "asks", "audit")
@@ -200,6 +211,12 @@ class Decisions(ServiceQueries):
         if written:
             self.changed("audit")
         return written
+
+    def mechanism_for(self, app: str) -> str:
+        """What protects an app's samples where it leaves that to the device."""
+        grant = self.policy.apps.get(app, Grant())
+        usual = judge(grant.mechanisms, STUDY_MECHANISM).code == "allowed"
+        return STUDY_MECHANISM if usual or not grant.mechanisms else weakest(grant.mechanisms[0])
 
     def discard_denied(self) -> None:
         """Throw away what a slow reader was to get of streams that had ended by their budget, where
@@ -312,17 +329,18 @@ class Decisions(ServiceQueries):
     # --- asks
     # ----------------------------------------------------------------------------------------------
 
-    def ask(self, app: str, preset: str | None, purpose: str, scopes: Collection[str]) -> None:
-        """Keep an app's ask for the owner, as long as none of it waits."""
-        for kind, wanted, known in (
-            ("purpose", [purpose], PURPOSES),
-            ("preset", [] if preset is None else [preset], PRESETS),
-            ("scope", scopes, SCOPES),
-        ):
-            if any(name not in known for name in wanted):
-                raise unknown_name(kind, known)
-        if preset is None and not scopes:
-            raise Refused(422, "body", "Ask for a preset or for scopes.")
+    def ask(
+        self, app: str, want: str, origin: str | None = None, identity: LocalIdentity | None = None
+    ) -> dict[str, str]:
+        """Put an app's question to the wearer, unless it has what it wants; `origin` or `identity`
+        are of one that brought no token.
+        """
+        if want not in PRESETS:
+            raise unknown_name("preset", PRESETS)
+        new = origin is not None or identity is not None
+        known = preset_of(self.policy.apps.get(app, Grant()))
+        if not new and known is not None and known.name == want and self.state(app) == "granted":
+            return {"state": "granted"}
         if self.access_requests.blocked(app):
             raise Refused(
                 403,
@@ -330,13 +348,27 @@ class Decisions(ServiceQueries):
                 "The owner has dismissed this app three times, so it may not ask again. The owner"
                 " can lift that on the dashboard.",
             )
-        if self.access_requests.add(app, preset, purpose, scopes) is None:
+        waits = self.access_requests.of(app)
+        if waits is not None and waits.want == want and not new:
+            return {"state": "waiting"}
+        asked = self.access_requests.add(app, want, origin, identity)
+        if asked is None:
             raise Refused(
                 409,
                 "waiting",
                 "An ask of this app waits for the owner already. Wait until it is answered.",
             )
         self.changed("asks")
+        return {"state": "waiting", **({"token": asked.token} if asked.token else {})}
+
+    def origin_app(self, origin: str) -> str:
+        """The name of the app that a page is, which must not be that of another app."""
+        name = name_of_origin(origin)
+        grant = self.policy.apps.get(name or "")
+        if name is None or (grant is not None and grant.origins != (origin,)):
+            reason = "A page of this origin cannot ask. Ask the owner to add the app by hand."
+            raise Refused(403, "origin", reason)
+        return name
 
     def dismiss(self, number: int) -> bool:
         """Dismiss an ask; False where none of that number waits."""
@@ -351,10 +383,10 @@ class Decisions(ServiceQueries):
         self._forget_asks(app)
         self.changed("asks", "apps")
 
-    def _forget_asks(self, app: str) -> None:
+    def _forget_asks(self, app: str, answer: str = "granted") -> None:
         """Forget the ask and the dismissals of an app."""
         with _dismissals_not_written():
-            self.access_requests.forget(app)
+            self.access_requests.forget(app, answer)
 
     # --- wearers
     # ----------------------------------------------------------------------------------------------

@@ -89,7 +89,9 @@ class Service(Decisions):
         if settings.tracker not in OWN_CHANNEL:
             # a rate that nobody named is no reason to doubt what the tracker itself says
             named = settings.tracker == "simulated" or "rate_hz" in settings.model_fields_set
-            options = {"rate_hz": settings.rate_hz} if named else {}
+            options: dict[str, object] = {"rate_hz": settings.rate_hz} if named else {}
+            if settings.tracker == "mouse" and settings.screen:
+                options["space"] = settings.space
             self.tracker = open_tracker(settings.tracker, **options)
         with contextlib.ExitStack() as undo:
             # Two services would each hold a policy of their own: what is revoked at one would go on
@@ -130,11 +132,16 @@ class Service(Decisions):
         # A replay that is quicker than time has no age.
         late_ms = settings.late_ms if getattr(self.tracker, "speed", 1.0) == 1.0 else 0.0
         self.tracker_input = TrackerInput(
-            self.keeper, self.broadcaster, self.metrics, round(late_ms * 1e6)
+            self.keeper, self.broadcaster, self.metrics, round(late_ms * 1e6), self.tell_pauses
         )
         guesses = Guesses(settings.limits.guesses_per_minute)
         self.callers = Callers(
-            self.tokens, guesses, self.metrics, lambda: self.policy, self.database_lost
+            self.tokens,
+            guesses,
+            self.metrics,
+            lambda: self.policy,
+            self.database_lost,
+            self.access_requests,
         )
         self.peers = Peers(settings)
         self.rate_limiter = RateLimiter(
@@ -178,7 +185,8 @@ class Service(Decisions):
 
     def origins(self) -> Collection[str]:
         """Origins of all apps."""
-        return {origin for grant in self.policy.apps.values() for origin in grant.origins}
+        known = {origin for grant in self.policy.apps.values() for origin in grant.origins}
+        return known | self.access_requests.origins()
 
     # --- the wearer
     # ----------------------------------------------------------------------------------------------
@@ -206,16 +214,38 @@ class Service(Decisions):
     # --- the clock and the threads
     # ----------------------------------------------------------------------------------------------
 
+    def paused(self) -> dict[str, object]:
+        """What apps are told while no gaze comes."""
+        reason = self.tracker_input.paused
+        return {"type": "paused", "reason": reason, "t_ms": self.keeper.state.t_ms}
+
+    def tell_pauses(self) -> None:
+        """Tell apps with a grant whether gaze has stopped, or goes on; a tracker's clock that was
+        set is both.
+        """
+        tracker, resumed = self.tracker_input, {"type": "resumed", "t_ms": self.keeper.state.t_ms}
+        told = [self.paused()] if tracker.paused else [resumed]
+        told = [{**resumed, "type": "paused", "reason": "clock"}, *told] if tracker.jumped else told
+        tracker.jumped = False
+        for connection in tuple(self.broadcaster.connections):
+            if connection.app and self.state(connection.app) == "granted":
+                for message in told:
+                    connection.answer(message)
+        self.changed("tracker")
+
     async def watch(self) -> None:
         """Once a second: close what has expired, and show what is in use."""
         while True:
             await asyncio.sleep(1.0)
+            self.tracker_input.look()
             self.broadcaster.sweep(self.ledger.now_ns())
             self.hang_up_other_programs()
             self.peers.sweep(time.monotonic())
             self.keeper.end_expired()
             self.discard_denied()
             self.keeper.in_use()
+            if self.access_requests.sweep(time.time_ns()):
+                self.changed("asks")
             self.metrics.database_up.set(1 if self.database_up else 0)
 
     def _ask_ledger(self) -> None:
@@ -274,8 +304,7 @@ class Service(Decisions):
         """A new token for the tracker, in its file too; the last one stops working and its
         connection is closed.
         """
-        expires_ns = self.ledger.now_ns() + round(self.settings.token_days * 24 * HOUR_NS)
-        token = self.tokens.rotate("tracker", "tracker", expires_ns)
+        token = self.tokens.rotate("tracker", "tracker", self.token_end_ns())
         if (path := self.tracker_token_path) is not None:
             try:
                 write_whole(path, token + "\n")

@@ -34,7 +34,7 @@ def default_home() -> Path:
     return Path(os.environ.get("GAZEVEIL_HOME") or Path.home() / ".gazeveil")
 
 
-class Limits(BaseModel):
+class CallerLimits(BaseModel):
     """Bounds that keep one caller from starving the others; no honest one meets them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -130,8 +130,8 @@ class Settings(BaseSettings):
     `policy.toml` under the home folder.
     """
     tracker: str = Field("simulated", min_length=1)
-    """Where gaze comes from: `simulated`, `replay:PATH`, `pupil://host:port`, `neon://host:port`,
-    `lsl[:name]`, `websocket` or `openxr`.
+    """Where gaze comes from: `simulated`, `mouse`, `replay:PATH`, `pupil://host:port`,
+    `neon://host:port`, `lsl[:name]`, `websocket` or `openxr`.
     """
     rate_hz: float = Field(120.0, gt=0, le=10_000)
     """Nominal rate of the tracker. One that says its own rate (`lsl`, a replay) needs none; an LSL
@@ -142,8 +142,8 @@ class Settings(BaseSettings):
     takes all; a tracker that sends batches of more than 0.2 s needs more.
     """
     screen: str | None = Field(None, pattern=SCREEN)
-    """Screen of a `websocket` tracker, as `1280x720px,400x225mm,450mm`; without one, its degrees
-    are directions around the head.
+    """Screen of a `websocket` tracker or a mouse, as `1280x720px,400x225mm,450mm`; without one,
+    degrees of a tracker are directions around the head.
     """
     level: Literal["coarse", "fine"] = "coarse"
     """How fine places and times are that any app ever sees; one for the whole device."""
@@ -157,7 +157,7 @@ class Settings(BaseSettings):
     """HTTP requests in a minute of one token or session; those without a valid one share this by
     address.
     """
-    limits: Limits = Limits()
+    limits: CallerLimits = Field(default_factory=lambda: CallerLimits.model_validate({}))
     """Bounds on single messages and callers, a JSON object; only a slow machine needs others."""
     owner_token_file: Path | None = None
     """File with a token for programs that act for the owner, such as systemd's credential; nobody
@@ -272,8 +272,10 @@ def load_settings(**chosen: object) -> Settings:
     """
     try:
         named: dict[str, Any] = {n: value for n, value in chosen.items() if value is not None}
-        limits = {n: named.pop(n) for n in Limits.model_fields if n in named}
-        return Settings(**named, **({"limits": Limits(**limits)} if limits else {}))
+        limits = {n: named.pop(n) for n in CallerLimits.model_fields if n in named}
+        if limits:
+            named["limits"] = CallerLimits.model_validate(limits)
+        return Settings(**named)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "settings"
@@ -298,7 +300,7 @@ def table() -> str:
         meaning = " ".join((field.description or "").split())
         lines.append(f"| `{name}` | `GAZEVEIL_{name.upper()}` | {default} | {meaning} |")
     lines += ["", "| in `limits` | default | what it does |", "|---|---|---|"]
-    for name, field in Limits.model_fields.items():
+    for name, field in CallerLimits.model_fields.items():
         meaning = " ".join((field.description or "").split())
         lines.append(f"| `{name}` | `{field.default}` | {meaning} |")
     return "\n".join(lines) + "\n"

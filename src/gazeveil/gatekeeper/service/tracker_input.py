@@ -25,6 +25,9 @@ from gazeveil.gatekeeper.trackers.clock import TrackerClock, arrival_ns
 #: Blocks of the tracker that may wait; then no more are read.
 BLOCKS_AHEAD = 32
 
+#: Without a sample for so long the tracker is taken to be gone, in seconds.
+SILENT_S = 1.0
+
 #: Whoever runs the service is told of gaze that is so late, in ns.
 _LONG_LATE_NS = 1_000_000_000
 
@@ -35,12 +38,23 @@ class TrackerInput:
     """
 
     def __init__(
-        self, keeper: Gatekeeper, broadcaster: Broadcaster, metrics: Metrics, late_ns: int
+        self,
+        keeper: Gatekeeper,
+        broadcaster: Broadcaster,
+        metrics: Metrics,
+        late_ns: int,
+        on_pause: Callable[[], None] = lambda: None,
     ) -> None:
         self._keeper, self._broadcaster, self._metrics = keeper, broadcaster, metrics
         #: None where all gaze counts, however old.
         self._clock = TrackerClock(late_ns) if late_ns else None
         self._gap = False
+        self._on_pause = on_pause
+        #: Why no gaze comes; empty while it does.
+        self.paused = "tracker"
+        #: Whether the tracker's clock was set since that was told.
+        self.jumped = False
+        self._came_s = 0.0
         self.connected = False
         #: Whether a tracker holds the service's own channel.
         self.taken = False
@@ -72,7 +86,13 @@ class TrackerInput:
         elsewhere go together as the next, so that a busy machine pays for the change once.
         """
         if self._clock is not None and len(block):
+            jumps = self._clock.jumps
             block = self._clock.follow(block, arrival_ns())
+            self.jumped = self._clock.jumps > jumps
+        self._came_s = time.monotonic()
+        if len(block) and (self.paused or self.jumped):
+            self.paused = ""
+            self._on_pause()
         if (
             not self._switching
             and not self._blocks
@@ -87,6 +107,16 @@ class TrackerInput:
             self._pump = asyncio.create_task(self._work_off())
         if len(self._blocks) >= BLOCKS_AHEAD:
             await self.settled()
+
+    def look(self) -> None:
+        """Notice, once in a while, that no gaze comes."""
+        if not self.paused and time.monotonic() - self._came_s > SILENT_S:
+            self._pause()
+
+    def _pause(self) -> None:
+        if not self.paused:
+            self.paused = "tracker"
+            self._on_pause()
 
     async def settled(self) -> None:
         """Wait until all that was pushed has been worked off."""
@@ -153,6 +183,7 @@ class TrackerInput:
         """The tracker vanished."""
         await self.settled()
         self.connected = False
+        self._pause()
         if self._clock is not None:
             self._clock.forget()
         self._metrics.tracker_lost.inc()

@@ -1,7 +1,9 @@
 """Sources of gaze for the Gatekeeper and the relay, by a text: `open_tracker("simulated")`,
 `open_tracker("pupil://127.0.0.1:50020")`.
 
-What needs a package of an extra (ZeroMQ, msgpack, websockets, pylsl) imports it when it is opened.
+Trackers of laboratories lie in :mod:`gazeveil.relay.trackers`, which the service does not know;
+they are found by name. What needs a package of an extra (ZeroMQ, msgpack, websockets, pylsl)
+imports it when it is opened.
 """
 
 from __future__ import annotations
@@ -24,23 +26,49 @@ __all__ = ["Block", "Tracker", "forms", "open_tracker"]
 #: Word before the colon -> (module, class, packages of the extra `service` that it needs, how it is
 #: written).
 _SOURCES: dict[str, tuple[str, str, str, str]] = {
-    "simulated": ("simulated", "SimulatedTracker", "", "simulated"),
-    "replay": ("replay", "ReplayTracker", "", "replay:PATH"),
-    "pupil": ("pupil", "PupilTracker", "zmq msgpack", "pupil://host:port"),
-    "neon": ("neon", "NeonTracker", "", "neon://host:port"),
-    "invisible": ("neon", "InvisibleTracker", "", "invisible://host:port"),
-    "lsl": ("lsl.tracker", "LSLTracker", "", "lsl or lsl:NAME"),
-    "websocket": ("websocket", "ListeningTracker", "websockets", "websocket://host:port"),
-    "ws": ("websocket", "ConnectingTracker", "websockets", "ws://host:port/path"),
-    "wss": ("websocket", "SecureConnectingTracker", "websockets", "wss://host:port/path"),
-    "openxr": ("openxr", "open_poses", "websockets", "openxr://host:port or openxr:-"),
-    "openxr+tcp": ("openxr", "LinesTracker", "websockets", "openxr+tcp://host:port"),
+    "simulated": ("gatekeeper.trackers.simulated", "SimulatedTracker", "", "simulated"),
+    "mouse": ("gatekeeper.trackers.mouse", "MouseTracker", "", "mouse"),
+    "replay": ("gatekeeper.trackers.replay", "ReplayTracker", "", "replay:PATH"),
+    "pupil": ("relay.trackers.pupil", "PupilTracker", "zmq msgpack", "pupil://host:port"),
+    "neon": ("relay.trackers.neon", "NeonTracker", "", "neon://host:port"),
+    "invisible": ("relay.trackers.neon", "InvisibleTracker", "", "invisible://host:port"),
+    "lsl": ("relay.trackers.lsl.tracker", "LSLTracker", "", "lsl or lsl:NAME"),
+    "websocket": (
+        "gatekeeper.trackers.websocket",
+        "ListeningTracker",
+        "websockets",
+        "websocket://host:port",
+    ),
+    "ws": (
+        "gatekeeper.trackers.websocket",
+        "ConnectingTracker",
+        "websockets",
+        "ws://host:port/path",
+    ),
+    "wss": (
+        "gatekeeper.trackers.websocket",
+        "SecureConnectingTracker",
+        "websockets",
+        "wss://host:port/path",
+    ),
+    "openxr": (
+        "gatekeeper.trackers.openxr",
+        "open_poses",
+        "websockets",
+        "openxr://host:port or openxr:-",
+    ),
+    "openxr+tcp": (
+        "gatekeeper.trackers.openxr",
+        "LinesTracker",
+        "websockets",
+        "openxr+tcp://host:port",
+    ),
 }
 
 
 REGISTRY: Registry[Callable[..., Tracker]] = Registry(
     "tracker",
-    "gazeveil.gatekeeper.trackers",
+    "gazeveil",
     {word: (module, attribute) for word, (module, attribute, *_) in _SOURCES.items()},
     is_class_of(Tracker),
     "a class derived from gazeveil.gatekeeper.trackers.Tracker",

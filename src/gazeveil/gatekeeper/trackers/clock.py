@@ -60,6 +60,8 @@ class TrackerClock:
 
     def __init__(self, late_ns: int) -> None:
         self.late_ns = late_ns
+        #: How often the tracker's clock was set.
+        self.jumps = 0
         self.forget()
 
     def forget(self) -> None:
@@ -85,6 +87,7 @@ class TrackerClock:
                 shift_ns = present_ns - int(t_ns[-1])
                 t_ns[begin:] += shift_ns
                 self._shift_ns += shift_ns
+                self.jumps += 1
                 t_ns = np.minimum(t_ns, present_ns)
         self._last = int(t_ns[-1])
         self._arrived(now_ns - int(t_ns[-1]), now_ns)

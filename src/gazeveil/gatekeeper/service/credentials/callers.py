@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gazeveil.gatekeeper.errors import LedgerError, Refused
 from gazeveil.gatekeeper.policy.identity import LocalPeer
 from gazeveil.gatekeeper.policy.policy import Policy
+from gazeveil.gatekeeper.service.access_requests import AccessRequests, name_of_origin
 from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from gazeveil.gatekeeper.service.http.limits import Guesses
 from gazeveil.gatekeeper.service.metrics_page import Metrics
@@ -24,6 +25,8 @@ class Caller:
     credential: str = ""
     #: Whether both halves of the owner's session came; always for tokens.
     whole: bool = True
+    #: Whether it has asked and is not granted anything under this token or user yet.
+    newcomer: bool = False
 
 
 class Callers:
@@ -38,9 +41,10 @@ class Callers:
         metrics: Metrics,
         policy: Callable[[], Policy],
         database_lost: Callable[[], Refused],
+        asked: AccessRequests,
     ) -> None:
         self._tokens, self._guesses, self._metrics = tokens, guesses, metrics
-        self._policy, self._database_lost = policy, database_lost
+        self._policy, self._database_lost, self._asked = policy, database_lost, asked
 
     def of_token(self, token: str, address: str, origin: str | None = None) -> Caller:
         """Who a token belongs to; wrong, stale and forged ones are all the same answer. `origin` is
@@ -52,6 +56,9 @@ class Callers:
         if not token:
             raise unknown
         now_ns = self._tokens.now_ns()
+        newcomer = self._asked.newcomers.holder(token, now_ns)
+        if newcomer is not None:
+            return Caller(newcomer.app, "app", None, newcomer.token_id, newcomer=True)
         known = self._tokens.live.holder(token, now_ns)
         if known is not None and known.role == "owner":
             # The owner must be able to take away while the database does not answer.
@@ -89,15 +96,19 @@ class Callers:
         as for :meth:`of_token`.
         """
         app = self.local_app(local) if local is not None and not token else None
+        asked = self._asked.of_program(local) if local is not None and not token else None
         if app is not None:
             caller = Caller(app, "app", None)
+        elif asked is not None:
+            caller = Caller(asked.app, "app", None, newcomer=True)
         else:
             caller = self.of_token(token, address, origin)
         if caller.role != "app":
             raise Refused(403, "role", "This needs the token of an app.")
         if origin is not None:
             grant = self._policy().apps.get(caller.app)
-            if grant is None or origin not in grant.origins:
+            own = name_of_origin(origin) == caller.app if caller.newcomer else False
+            if not own and (grant is None or origin not in grant.origins):
                 raise Refused(
                     403,
                     "origin",

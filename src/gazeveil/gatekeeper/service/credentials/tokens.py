@@ -94,7 +94,7 @@ class Tokens:
         self.live.add(TokenHolder(app, role, expires_ns, text.id), text.hash, now)
         return str(text)
 
-    def adopt(self, app: str, role: str, token: str) -> bool:
+    def adopt(self, app: str, role: str, token: str, expires_ns: int | None = None) -> bool:
         """Take a token that was made elsewhere, in the place of all others the app had in that
         role.
 
@@ -123,13 +123,13 @@ class Tokens:
                 others = _ending(now, app=name, role=role).where(TOKENS.c.id != text.id)
                 connection.execute(others)
             if there is None:
-                connection.execute(_inserting(text, name, now, None))
+                connection.execute(_inserting(text, name, now, expires_ns))
             return right
 
         taken = self._database.write(work)
         if taken:
             self.live.drop(name, role)
-            self.live.add(TokenHolder(name, role, None, text.id), text.hash, now)
+            self.live.add(TokenHolder(name, role, expires_ns, text.id), text.hash, now)
         return taken
 
     def check(self, token: str, now_ns: int) -> TokenHolder | None:

@@ -14,6 +14,8 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from gazeveil.gatekeeper.core.app import App
+from gazeveil.gatekeeper.errors import Refused
+from gazeveil.gatekeeper.policy.identity import LocalIdentity, user_app
 from gazeveil.gatekeeper.service.credentials.callers import Caller
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
 from gazeveil.gatekeeper.service.http.schemas.app import (
@@ -81,17 +83,33 @@ def service_of(request: Request) -> Service:
 def app_caller(request: Request, credentials: Credentials) -> Caller:
     """The app that asks."""
     token = credentials.credentials if credentials is not None else ""
-    service = service_of(request)
-    origin = (
-        None
-        if same_origin(request.headers, request.url.scheme, service.settings.public_origin)
-        else request.headers.get("origin")
-    )
-    return service.callers.of_app(token, address(request.scope), origin, local_of(request.scope))
+    service, where = service_of(request), address(request.scope)
+    return service.callers.of_app(token, where, origin_of(request), local_of(request.scope))
+
+
+def origin_of(request: Request) -> str | None:
+    """The origin of the page that asks, where it is not the service's own."""
+    public = service_of(request).settings.public_origin
+    own = same_origin(request.headers, request.url.scheme, public)
+    return None if own else request.headers.get("origin")
+
+
+def asking(
+    request: Request, credentials: Credentials
+) -> tuple[str, str | None, LocalIdentity | None]:
+    """The app that asks, and the origin or the user of one that brings no token."""
+    service, origin, local = service_of(request), origin_of(request), local_of(request.scope)
+    if credentials is None and origin is not None:
+        return service.origin_app(origin), origin, None
+    if credentials is None and local is not None and service.callers.local_app(local) is None:
+        return user_app(local.uid), None, LocalIdentity(uid=local.uid)
+    return app_caller(request, credentials).app, None, None
 
 
 def app_view(request: Request, caller: Annotated[Caller, Depends(app_caller)]) -> App:
     """The core's view of the app that asks."""
+    if caller.newcomer:
+        raise Refused(403, "no-grant", "The wearer has not answered yet. Wait, or ask again.")
     return service_of(request).keeper.app(caller.app)
 
 
@@ -120,6 +138,7 @@ def window_of(
 
 Window = Annotated[dict[str, Any], Depends(window_of)]
 Me = Annotated[Caller, Depends(app_caller)]
+Asker = Annotated[tuple[str, str | None, LocalIdentity | None], Depends(asking)]
 CallingApp = Annotated[App, Depends(app_view)]
 
 
@@ -127,26 +146,33 @@ CallingApp = Annotated[App, Depends(app_view)]
 def me(request: Request, caller: Me) -> dict[str, Any]:
     """What the app may do now and what of its budget is left; works without a grant."""
     service = service_of(request)
-    budgets = service.budgets(caller.app)
+    budgets = [] if caller.newcomer else service.budgets(caller.app)
+    grant = None if caller.newcomer else service.grant_figures(caller.app)
     return {
         "app": caller.app,
         "consent": service.policy.consent,
-        "state": service.state(caller.app),
-        "grant": service.grant_figures(caller.app),
+        "state": "none" if caller.newcomer else service.state(caller.app),
+        "grant": grant,
+        "want": None if grant is None else grant["preset"],
+        "left_s": service.left_s(caller.app, budgets),
+        "answer": service.access_requests.answer(caller.app),
         "budgets": budgets,
         "asked": service.access_requests.of(caller.app) is not None,
         "blocked": service.access_requests.blocked(caller.app),
+        "tracker": service.tracker_here(),
         **service.public(),
     }
 
 
-@router.post("/ask", response_model=AccessRequestedAnswer, status_code=202)
-def ask(request: Request, caller: Me, wish: AccessRequestBody) -> dict[str, bool]:
-    """Ask the owner for a preset, or for scopes; works without a grant. One ask of an app waits at
-    a time.
+@router.post("/ask", response_model=AccessRequestedAnswer, response_model_exclude_none=True)
+def ask(request: Request, asker: Asker, wish: AccessRequestBody) -> dict[str, str]:
+    """Ask the wearer for a preset; works without a grant. One question of an app waits at a time.
+
+    A page of another origin, or a program over the Unix socket, needs no token for its first
+    question. The token that the page is given works once the wearer has said yes.
     """
-    service_of(request).ask(caller.app, wish.preset, wish.purpose, wish.scopes)
-    return {"asked": True}
+    app, origin, identity = asker
+    return service_of(request).ask(app, wish.want, origin, identity)
 
 
 @router.get("/areas", response_model=AreasAnswer)

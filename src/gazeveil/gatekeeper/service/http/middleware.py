@@ -117,7 +117,7 @@ class RequestMiddleware:
             out.setdefault("cache-control", "no-store")
         if path.startswith("/v1"):
             out.add_vary_header("Origin")
-            if cross is not None and cross in self.origins():
+            if cross is not None and (path == "/v1/ask" or cross in self.origins()):
                 out["access-control-allow-origin"] = cross
         elif path in ("/client.js", "/openapi.json") or path.startswith("/lib/"):
             # Public code and text: any page may import the client, and what it imports.
@@ -137,7 +137,8 @@ class RequestMiddleware:
         return None
 
     def _preflight(self, scope: Scope, origin: str) -> Response:
-        if not scope["path"].startswith("/v1") or origin not in self.origins():
+        known = scope["path"] == "/v1/ask" or origin in self.origins()
+        if not scope["path"].startswith("/v1") or not known:
             return problem(
                 403,
                 "origin",

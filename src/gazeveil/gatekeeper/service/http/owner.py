@@ -15,12 +15,10 @@ from starlette.concurrency import run_in_threadpool
 
 from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.errors import Denied, LedgerError, Refused
-from gazeveil.gatekeeper.policy.grant import Grant
-from gazeveil.gatekeeper.policy.grant_duration import tonight_ns
-from gazeveil.gatekeeper.policy.presets import PRESETS
+from gazeveil.gatekeeper.policy.grant import OLD_LASTS, Grant
+from gazeveil.gatekeeper.policy.presets import OLD_NAMES, PRESETS
 from gazeveil.gatekeeper.policy.rules import rule_text
 from gazeveil.gatekeeper.policy.text import grant_of
-from gazeveil.gatekeeper.service.access_requests import PURPOSES
 from gazeveil.gatekeeper.service.certificate import certificate, certificate_text
 from gazeveil.gatekeeper.service.decisions import unknown_name
 from gazeveil.gatekeeper.service.http.api import PROBLEMS, service_of
@@ -46,7 +44,7 @@ from gazeveil.gatekeeper.service.http.schemas.owner import (
     TakenAnswer,
     TokenAnswer,
 )
-from gazeveil.gatekeeper.service.service import HOUR_NS, Service
+from gazeveil.gatekeeper.service.service import Service
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["owner"])
 
@@ -66,7 +64,8 @@ async def apps(request: Request, owner: Owner) -> dict[str, Any]:
 def _device(service: Service) -> dict[str, Any]:
     with_token = service.tokens.live.apps(service.ledger.now_ns())
     asking = (ask.app for ask in service.access_requests.waiting())
-    names = sorted({*service.policy.apps, *with_token, *asking})
+    blocked = service.access_requests.blocked_apps()
+    names = sorted({*service.policy.apps, *with_token, *asking, *blocked})
     calls = service.keeper.calls()
     return {
         "device": service.settings.device,
@@ -81,6 +80,8 @@ def _device(service: Service) -> dict[str, Any]:
         "presets": [
             {
                 "name": p.name,
+                "sentence": p.sentence,
+                "recognise": p.recognise,
                 "means": p.means,
                 "platform": p.platform,
                 "scopes": sorted(p.scopes),
@@ -88,7 +89,6 @@ def _device(service: Service) -> dict[str, Any]:
             }
             for p in PRESETS.values()
         ],
-        "purposes": [{"code": code, "means": means} for code, means in PURPOSES.items()],
         "apps": [_app(service, name, name in with_token, calls.get(name, 0)) for name in names],
         "ledger": service.database_up,
         # That a database answers says nothing of what was written while it did not.
@@ -123,21 +123,22 @@ def add_app(request: Request, taken: TakenBefore, owner: Owner, body: AppBody) -
     something.
     """
     service = service_of(request)
+    if body.name.partition(".")[0] in ("http", "https", "uid", "user"):
+        reason = "Names of this kind belong to pages and users, which need no token."
+        raise Refused(422, "taken", reason)
     if _has_token(service, body.name):
         reason = "There is an app of this name already. Rotate its token, or choose another name."
         raise Refused(403, "taken", reason)
     service.add_app(body.name, tuple(body.origins), taken)
-    token = service.tokens.issue(body.name, "app", _token_end_ns(service))
+    token = service.tokens.issue(body.name, "app", service.token_end_ns())
     service.changed("apps")
     return {"app": body.name, "token": token}
 
 
-def _token_end_ns(service: Service) -> int:
-    return service.ledger.now_ns() + round(service.settings.token_days * 24 * HOUR_NS)
-
-
 def _known(service: Service, app: str) -> None:
-    if app not in service.policy.apps and not _has_token(service, app):
+    asked = service.access_requests
+    named = app in service.policy.apps or asked.of(app) is not None or asked.blocked(app)
+    if not named and not _has_token(service, app):
         raise Refused(404, "unknown", "There is no such app. GET /v1/apps lists those there are.")
 
 
@@ -180,27 +181,20 @@ def grant(
             ]
             chosen = grant_of(table)
         else:
-            preset = PRESETS.get(str(body.preset))
+            preset = PRESETS.get(OLD_NAMES.get(str(body.preset), str(body.preset)))
             if preset is None:
                 raise unknown_name("preset", PRESETS)
             changes = {"budgets": body.budgets, "per": body.per, "expires_ns": body.expires_ns}
             chosen = preset.grant(**{n: value for n, value in changes.items() if value is not None})
         kept = replace(chosen, origins=before.origins, identity=before.identity, revoked=False)
-        service.set_grant(app, _lasting(kept, body.lasts, service.ledger.now_ns()), taken)
+        lasts = OLD_LASTS.get(body.lasts, body.lasts)
+        answered = waiting if body.ask is not None else None
+        service.set_grant(app, replace(kept, lasts=lasts), taken, answered)
     except GazeveilError as error:
         if isinstance(error, Refused | Denied | LedgerError):
             raise
         raise Refused(422, "grant", str(error)) from None
     return _app(service, app, _has_token(service, app), 0)
-
-
-def _lasting(grant: Grant, lasts: str, now_ns: int) -> Grant:
-    """A grant that lasts so long."""
-    expires_ns = grant.expires_ns
-    if lasts == "tonight":
-        midnight_ns = tonight_ns(now_ns)
-        expires_ns = midnight_ns if expires_ns is None else min(midnight_ns, expires_ns)
-    return replace(grant, lasts=lasts, expires_ns=expires_ns)
 
 
 @router.post("/apps/{app}/revoke", response_model=RevokedAnswer)
@@ -242,7 +236,7 @@ def rotate_token(
     """A new token; the old one stops working and its connections are closed."""
     service = service_of(request)
     _known(service, app)
-    token = service.rotate_token(app, _token_end_ns(service), taken)
+    token = service.rotate_token(app, service.token_end_ns(), taken)
     service.changed("apps")
     reason = "The app's token was replaced. Connect with the new one."
     service.broadcaster.hang_up(service.broadcaster.of(app), "token", reason, 4001)

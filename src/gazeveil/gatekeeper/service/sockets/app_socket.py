@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -16,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket
 
 from gazeveil.errors import GazeveilError
+from gazeveil.gatekeeper.core.area_metrics import AreaMetrics
 from gazeveil.gatekeeper.core.events.listeners import SaccadeStart
 from gazeveil.gatekeeper.core.events.log import PublicEvent
 from gazeveil.gatekeeper.core.targets import Target
@@ -38,6 +41,7 @@ from gazeveil.gatekeeper.service.sockets.first_message import (
 )
 from gazeveil.gatekeeper.service.sockets.local_socket import local_of
 from gazeveil.gatekeeper.service.sockets.open_connection import carry, connect
+from gazeveil.gatekeeper.trackers.mouse import MouseTracker
 
 
 class AppSession:
@@ -54,6 +58,7 @@ class AppSession:
         if not caller.credential:
             self.connection.local = local_of(websocket.scope)
         self.bad = 0
+        self.is_mouse = isinstance(service.tracker, MouseTracker)
 
     async def listen(self) -> None:
         """Read commands until the app leaves or asks for too much."""
@@ -74,6 +79,8 @@ class AppSession:
                 self.connection.hang_up(1000, "idle")
                 return
             heard = time.monotonic()
+            if self.is_mouse and await self._point(text):
+                continue
             # Counted for all its connections, or an app with a hundred of them has a hundred
             # times as much.
             if not self.service.commands.take(self.caller.app):
@@ -115,8 +122,40 @@ class AppSession:
             await self._unsubscribe(command.id)
         elif isinstance(command, wire.Subscribe):
             await self._subscribe(command)
+        elif isinstance(command, wire.Move):
+            await run_in_threadpool(self._move, command)
+        elif isinstance(command, wire.Mouse):
+            self._error("message", "The tracker of this service is no mouse.")
         else:
             self._error("message", "The connection has said hello already.")
+
+    async def _point(self, text: str | bytes) -> bool:
+        """Take where the pointer is, as the tracker's gaze, or a click, as the wearer's gesture;
+        whether a message was about that. Pointers come often, and count as no commands.
+        """
+        tracker, settings = self.service.tracker, self.service.settings.limits
+        assert isinstance(tracker, MouseTracker)
+        try:
+            command = wire.read_command(text, settings.message_bytes, settings.json_depth)
+        except wire.BadMessageError:
+            return False
+        if not isinstance(command, wire.Mouse):
+            return False
+        if command.confirm:
+            await self.service.tracker_input.confirm()
+        else:
+            tracker.point(command.x_deg, command.y_deg)
+        return True
+
+    def _move(self, command: wire.Move) -> None:
+        channel = self.connection.channels.get(command.id)
+        app = self.service.keeper.app(self.caller.app, self.origin)
+        try:
+            if channel is None or channel.opened is None:
+                raise Denied("unknown", f"There is no subscription {command.id}.")
+            app.move(channel.opened, _targets(command.targets))
+        except Denied as denied:
+            self._refuse(command.id, denied.code, denied.reason)
 
     async def _unsubscribe(self, number: int) -> None:
         channel = self.connection.channels.get(number)
@@ -144,13 +183,13 @@ class AppSession:
         if sum(len(one.channels) for one in theirs) >= most:
             reason = f"An app may hold {most} subscriptions. End one first."
             return self._refuse(wish.id, "rate", reason)
-        if wish.what == "samples" and not wish.mechanism:
-            reason = (
-                "Samples are given only through a mechanism. Name one that is granted, as GET"
-                " /v1/me lists them."
-            )
-            return self._refuse(wish.id, "mechanism", reason)
+        selects = any(channel.what == "select" for channel in connection.channels.values())
+        if wish.what == "select" and selects:
+            reason = "A connection may have one selection open. Wait for its choice, or end it."
+            return self._refuse(wish.id, "rate", reason)
         mechanism = wish.mechanism if wish.what == "samples" else None
+        if wish.what == "samples" and not mechanism:
+            mechanism = self.service.mechanism_for(self.caller.app)
         binary = wish.encoding == "binary"
         channel = Channel(connection, wish.id, wish.what, mechanism, binary, wish.batch)
         connection.channels[wish.id] = channel
@@ -161,7 +200,7 @@ class AppSession:
             return self._refuse(wish.id, *_why_refused(error))
         message: dict[str, object] = {"type": "subscribed", "id": wish.id, "what": wish.what}
         if guarantee is not None:
-            message["guarantee"] = guarantee
+            message |= {"guarantee": guarantee, "mechanism": mechanism}
         connection.announce(channel, message)
         return None
 
@@ -174,20 +213,21 @@ class AppSession:
         app = self.service.keeper.app(self.caller.app, self.origin)
         guarantee = None
         if wish.what == "samples":
-            assert wish.mechanism is not None
-            stream = app.open_private_stream(wish.mechanism, channel.samples)
+            stream = app.open_private_stream(channel.mechanism or "", channel.samples)
             guarantee = channel.guarantee = self.service.guarantee(stream.guarantee)
             opened: Any = stream
         elif wish.what == "tile":
             opened = app.on_tile(partial(_tile, channel))
         elif wish.what == "select":
-            targets = [
-                Target(t.name, t.x_deg, t.y_deg, t.width_deg, t.height_deg) for t in wish.targets
-            ]
+            targets = _targets(wish.targets)
             opened = app.select(targets, channel.chosen, by=wish.by, dwell_ms=wish.dwell_ms)
+        elif wish.what == "areas":
+            opened = app.observe(_targets(wish.targets), partial(_metrics, channel))
+        elif wish.what == "region":
+            opened = app.on_region(partial(_region, channel))
         else:
             opened = app.add_event_listener(wish.what, partial(_event, channel), mode=wish.mode)
-        channel.close = opened.close
+        channel.close, channel.opened = opened.close, opened
         if channel.ended:
             # The connection broke meanwhile: nobody else knows of what was opened, which would go
             # on, and be paid for.
@@ -204,6 +244,18 @@ def _why_refused(error: GazeveilError) -> tuple[str, str]:
         reason = "The ledger cannot be written now, so nothing is given. Try again later."
         return "ledger", reason
     return "parameter", str(error)
+
+
+def _targets(messages: Sequence[wire.TargetMessage]) -> list[Target]:
+    return [Target(t.name, t.x_deg, t.y_deg, t.width_deg, t.height_deg) for t in messages]
+
+
+def _metrics(channel: Channel, name: str, metrics: AreaMetrics) -> None:
+    channel.message({"kind": "area", "name": name, **asdict(metrics)})
+
+
+def _region(channel: Channel, region: str, t_ms: int) -> None:
+    channel.message({"kind": "region", "region": region, "t_ms": t_ms})
 
 
 def _tile(channel: Channel, tile: int | None, t_ms: int) -> None:
@@ -235,7 +287,16 @@ async def stream(websocket: WebSocket) -> None:
             return
         service.peers.accept(websocket.scope)
         session = AppSession(service, caller, websocket, token, origin)
-        session.connection.answer({"type": "welcome", "app": caller.app, **service.public()})
+        session.connection.answer(
+            {
+                "type": "welcome",
+                "app": caller.app,
+                "tracker": service.tracker_here(),
+                **service.public(),
+            }
+        )
+        if service.tracker_input.paused and service.state(caller.app) == "granted":
+            session.connection.answer(service.paused())
         service.keeper.connected(caller.app)
         try:
             await carry(session.connection, "app", service, session.listen)
@@ -271,6 +332,8 @@ async def _caller(service: Service, websocket: WebSocket) -> tuple[Caller, str, 
         origin,
         local_of(websocket.scope),
     )
+    if caller.newcomer:
+        raise Refused(403, "no-grant", "The wearer has not answered yet. Wait, or ask again.")
     most = settings.limits.connections_per_app
     if len(service.broadcaster.of(caller.app)) >= most:
         raise Refused(503, "busy", f"An app may have {most} connections. Close one first.")

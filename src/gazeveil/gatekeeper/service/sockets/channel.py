@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gatekeeper.service.sockets import wire
 from gazeveil.gatekeeper.service.sockets.encoded_samples import EncodedSamples, SampleEncoder
+from gazeveil.gatekeeper.streams.subscription import Subscription
 
 
 @dataclass(eq=False, slots=True)
@@ -55,8 +56,8 @@ class Channel:
     id : int
         The app's number for it.
     what : str
-        `fixation`, `saccade`, `pursuit`, `tile`, `samples`, `select`, or `raw` for the owner's own
-        view.
+        `fixation`, `saccade`, `pursuit`, `tile`, `region`, `areas`, `samples`, `select`, or `raw`
+        for the owner's own view.
     mechanism : str or None
         Of a stream of samples.
     binary : bool
@@ -77,6 +78,7 @@ class Channel:
     announced: bool = False
     ended: bool = False
     close: Callable[[], None] | None = None
+    opened: Subscription | None = None
     guarantee: dict[str, object] | None = None
     choice: dict[str, object] | None = None
     ended_with: tuple[str, str] | None = None

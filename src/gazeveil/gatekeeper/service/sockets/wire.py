@@ -61,7 +61,7 @@ class Subscribe(msgspec.Struct, tag="subscribe", forbid_unknown_fields=True):
     """
 
     id: Id
-    what: Literal["fixation", "saccade", "pursuit", "tile", "samples", "select"]
+    what: Literal["fixation", "saccade", "pursuit", "tile", "samples", "select", "areas", "region"]
     mode: Literal["end", "start-stop", "start"] = "end"
     mechanism: Word | None = None
     encoding: Literal["json", "binary"] = "json"
@@ -69,6 +69,21 @@ class Subscribe(msgspec.Struct, tag="subscribe", forbid_unknown_fields=True):
     targets: Annotated[list[TargetMessage], msgspec.Meta(max_length=MOST_TARGETS)] = []
     by: Literal["confirm", "dwell"] = "confirm"
     dwell_ms: int = DWELL_MS
+
+
+class Move(msgspec.Struct, tag="move", forbid_unknown_fields=True):
+    """Targets of a selection, or areas, at new places."""
+
+    id: Id
+    targets: Annotated[list[TargetMessage], msgspec.Meta(max_length=MOST_TARGETS)]
+
+
+class Mouse(msgspec.Struct, tag="mouse", forbid_unknown_fields=True):
+    """Where the pointer is, for a service whose tracker is the mouse; null where it has left."""
+
+    x_deg: float | None = None
+    y_deg: float | None = None
+    confirm: bool = False
 
 
 class Unsubscribe(msgspec.Struct, tag="unsubscribe", forbid_unknown_fields=True):
@@ -81,7 +96,7 @@ class Ping(msgspec.Struct, tag="ping", forbid_unknown_fields=True):
     """Asks for a pong."""
 
 
-Command = Hello | Subscribe | Unsubscribe | Ping
+Command = Hello | Subscribe | Move | Unsubscribe | Mouse | Ping
 
 _COMMANDS: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
 _ENCODER = msgspec.json.Encoder()
@@ -106,7 +121,7 @@ def read_command(text: str | bytes, most_bytes: int, most_depth: int) -> Command
         # The decoder's own sentence may quote the message, so it goes no further.
         raise BadMessageError(
             "This is not a message of this protocol. Send one JSON object of type hello, subscribe,"
-            " unsubscribe or ping with the fields that the manual names."
+            " move, unsubscribe or ping with the fields that the manual names."
         ) from None
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gazeveil.gatekeeper.service.http.schemas.device import LevelAnswer, SpaceAnswer
-from gazeveil.gatekeeper.service.http.schemas.fields import Answer, Body, Finite, Scopes, State
+from gazeveil.gatekeeper.service.http.schemas.device import LevelAnswer, SpaceAnswer, TrackerHere
+from gazeveil.gatekeeper.service.http.schemas.fields import Answer, Body, Finite, State
 from gazeveil.gatekeeper.service.http.schemas.grants import BudgetAnswer, GrantAnswer
 
 
@@ -105,27 +105,18 @@ class TileAnswer(Answer):
 
 
 class AccessRequestBody(Body):
-    """What an app would like to be granted: a preset or scopes, and a purpose, all by names of
-    closed lists.
-    """
+    """What an app would like to be granted: `choose`, `count`, `follow` or `study`."""
 
-    preset: (
-        Annotated[str, Field(max_length=64, description="A name of `presets` in `/v1/apps`.")]
-        | None
-    ) = None
-    purpose: Annotated[
-        str,
-        Field(
-            max_length=32, description="A code of `purposes` in `/v1/apps`, for example `choose`."
-        ),
-    ]
-    scopes: Scopes = Field(default_factory=list)
+    want: Annotated[str, Field(max_length=64)]
 
 
 class AccessRequestedAnswer(Answer):
-    """The owner will see it."""
+    """How the question stands, and the token of a page that brought none; it is worth nothing until
+    its question is granted.
+    """
 
-    asked: bool
+    state: Literal["waiting", "granted"]
+    token: str | None = None
 
 
 class MeAnswer(Answer):
@@ -142,3 +133,7 @@ class MeAnswer(Answer):
     charged_r_deg: str
     asked: bool
     blocked: bool
+    want: str | None = Field(description="The preset that is granted.")
+    left_s: int | None = Field(description="Seconds until the grant or its budget ends.")
+    answer: Literal["waiting", "granted", "refused", "dismissed"] | None
+    tracker: TrackerHere

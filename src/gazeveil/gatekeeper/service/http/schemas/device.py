@@ -25,6 +25,16 @@ class SpaceAnswer(Answer):
     kind: Literal["sphere", "screen"]
     width_deg: float
     height_deg: float
+    width_mm: float | None = None
+    height_mm: float | None = None
+    distance_mm: float | None = None
+
+
+class TrackerHere(Answer):
+    """Whether gaze comes, and whether it is a mouse's."""
+
+    connected: bool
+    mouse: bool
 
 
 class TrackerAnswer(Answer):

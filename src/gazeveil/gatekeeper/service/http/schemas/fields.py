@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 #: How long a grant lasts, as :data:`gazeveil.gatekeeper.policy.policy.LASTS`.
-Lasts = Literal["once", "in-use", "tonight", "for-good"]
+Lasts = Literal["visit", "until-stopped", "once", "in-use", "tonight", "for-good"]
 
 #: What a grant is worth now.
 State = Literal["none", "granted", "spent", "revoked", "expired"]

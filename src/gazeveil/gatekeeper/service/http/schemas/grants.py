@@ -50,7 +50,7 @@ class GiveBody(Body):
     per: Period | None = None
     expires_ns: TimeNs | None = None
     grant: GrantBody | None = None
-    lasts: Lasts = "once"
+    lasts: Lasts = "visit"
     ask: (
         Annotated[
             int,

@@ -68,9 +68,7 @@ class AccessRequestAnswer(Answer):
 
     id: int
     app: str
-    preset: str | None
-    purpose: str
-    scopes: list[str]
+    want: str
     t_ns: int
 
 
@@ -97,17 +95,12 @@ class PresetAnswer(Answer):
     """A ready grant and what it means."""
 
     name: str
+    sentence: str = Field(description="What the wearer reads, in at most 15 words.")
+    recognise: bool = Field(description="Whether a person could be recognised by it.")
     means: str
     platform: str
     scopes: list[str]
     mechanisms: list[str]
-
-
-class PurposeAnswer(Answer):
-    """What an app may say it wants gaze for."""
-
-    code: str
-    means: str
 
 
 class StreamAnswer(Answer):
@@ -158,7 +151,6 @@ class DeviceAnswer(Answer):
     charged_r_deg: str
     tracker: TrackerAnswer
     presets: list[PresetAnswer]
-    purposes: list[PurposeAnswer]
     apps: list[AppAnswer]
     ledger: bool = Field(
         description=(

@@ -23,8 +23,8 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import DataError
-from gazeveil.gatekeeper.trackers.lsl.description import StreamChannel
 from gazeveil.gatekeeper.trackers.picture import ImagePlane
+from gazeveil.relay.trackers.lsl.description import StreamChannel
 
 #: Units by the name that the option `unit` has.
 UNITS = ("fraction", "fraction-up", "px", "deg")

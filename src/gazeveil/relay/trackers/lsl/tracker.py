@@ -1,7 +1,7 @@
 """A gaze stream of the Lab Streaming Layer.
 
 A stream of type `Gaze` is taken, or the one you name. Which channels hold gaze is told in
-:mod:`gazeveil.gatekeeper.trackers.lsl.columns`; all others (pupil diameters, eye centres, 3-d
+:mod:`gazeveil.relay.trackers.lsl.columns`; all others (pupil diameters, eye centres, 3-d
 points) are never looked at. The rate is the one that the stream declares, and is held against the
 times of its samples. Times are put on this machine's LSL clock, which is the one that a relayed
 stream is on.
@@ -21,14 +21,14 @@ from gazeveil import checks
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers.address import screen_of
-from gazeveil.gatekeeper.trackers.lsl.columns import UNITS, ColumnNames, GazeColumns, find_columns
-from gazeveil.gatekeeper.trackers.lsl.description import StreamDescription, describe
-from gazeveil.gatekeeper.trackers.lsl.library import load_pylsl
-from gazeveil.gatekeeper.trackers.lsl.pulling import WAIT_S, Puller
 from gazeveil.gatekeeper.trackers.picture import MIN_CONFIDENCE, ImagePlane, picture_for
-from gazeveil.gatekeeper.trackers.rate import RateWatch
 from gazeveil.gatekeeper.trackers.tracker import LOG, ReconnectingTracker
 from gazeveil.io.vendors.pupil_cloud import INVISIBLE, NEON
+from gazeveil.relay.trackers.lsl.columns import UNITS, ColumnNames, GazeColumns, find_columns
+from gazeveil.relay.trackers.lsl.description import StreamDescription, describe
+from gazeveil.relay.trackers.lsl.library import load_pylsl
+from gazeveil.relay.trackers.lsl.pulling import WAIT_S, Puller
+from gazeveil.relay.trackers.rate import RateWatch
 
 #: How the source ids of our own relays begin.
 SOURCE = "gazeveil-relay"

@@ -20,9 +20,9 @@ from gazeveil.errors import MissingExtraError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers.address import host_and_port
 from gazeveil.gatekeeper.trackers.picture import ImagePlane, picture_for
-from gazeveil.gatekeeper.trackers.rate import RateWatch
 from gazeveil.gatekeeper.trackers.tracker import LOG, ReconnectingTracker
 from gazeveil.io.vendors.pupil_cloud import INVISIBLE, NEON, Camera
+from gazeveil.relay.trackers.rate import RateWatch
 
 #: Port of the Companion app.
 PORT = 8080

@@ -25,8 +25,8 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, block
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, screen_of
 from gazeveil.gatekeeper.trackers.picture import MIN_CONFIDENCE, ImagePlane, picture_for
-from gazeveil.gatekeeper.trackers.pupil_format import PupilSample, decode, decode_surface
 from gazeveil.gatekeeper.trackers.tracker import LOG, ReconnectingTracker
+from gazeveil.relay.trackers.pupil_format import PupilSample, decode, decode_surface
 
 #: Port of Pupil Remote.
 PORT = 50020

@@ -12,9 +12,9 @@ from urllib.parse import parse_qsl
 
 from gazeveil import checks
 from gazeveil.errors import MissingExtraError
-from gazeveil.gatekeeper.relay.protector import Protector
-from gazeveil.gatekeeper.relay.sink import Sink
 from gazeveil.gatekeeper.trackers.tracker import Tracker
+from gazeveil.relay.protector import Protector
+from gazeveil.relay.sink import Sink
 
 __all__ = ["Protector", "Sink", "open_sink", "relay", "sinks"]
 
@@ -48,7 +48,7 @@ def open_sink(text: str) -> Sink:
     place, _, query = rest.partition("?")
     module, name, packages, _ = _SINKS[word]
     try:
-        cls = getattr(import_module(f"gazeveil.gatekeeper.relay.{module}"), name)
+        cls = getattr(import_module(f"gazeveil.relay.{module}"), name)
     except ImportError as error:
         if error.name and error.name.partition(".")[0] in packages.split():
             raise MissingExtraError(error.name.partition(".")[0], "service") from None

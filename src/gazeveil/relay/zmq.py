@@ -27,14 +27,14 @@ import zmq.asyncio
 from gazeveil import checks
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import Block
-from gazeveil.gatekeeper.relay.sink import OPEN, Sink
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, is_local
 from gazeveil.gatekeeper.trackers.picture import ImagePlane, picture_of
-from gazeveil.gatekeeper.trackers.pupil import PORT, PupilTracker, checked_surface
-from gazeveil.gatekeeper.trackers.pupil_format import encode, encode_surface
 from gazeveil.gatekeeper.trackers.tracker import Tracker
 from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.relay.sink import OPEN, Sink
+from gazeveil.relay.trackers.pupil import PORT, PupilTracker, checked_surface
+from gazeveil.relay.trackers.pupil_format import encode, encode_surface
 
 _MOST_QUESTION_BYTES = 1 << 16
 

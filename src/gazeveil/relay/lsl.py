@@ -4,7 +4,7 @@ in does, with the same channels, rate, number format, units, types and manufactu
 Places are protected and stand in the columns of every eye, the confidence is 1 or 0, and every
 other channel (pupil diameters, eye centres, 3-d points) is NaN, so that clients find the columns
 they expect. Lost samples are NaN. `pylsl` and liblsl are optional
-(:mod:`gazeveil.gatekeeper.trackers.lsl`).
+(:mod:`gazeveil.relay.trackers.lsl`).
 
 LSL shows every stream to everybody on the network: the raw stream must stay on a network of its own
 (the KnownPeers and SessionID settings of LSL), or clients find it beside the protected one.
@@ -17,18 +17,18 @@ from typing import Any
 
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block
-from gazeveil.gatekeeper.relay.sink import Sink
-from gazeveil.gatekeeper.trackers.lsl.columns import GazeColumns, find_columns
-from gazeveil.gatekeeper.trackers.lsl.description import (
+from gazeveil.gatekeeper.trackers.picture import ImagePlane, picture_of
+from gazeveil.gatekeeper.trackers.tracker import Tracker
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.relay.sink import Sink
+from gazeveil.relay.trackers.lsl.columns import GazeColumns, find_columns
+from gazeveil.relay.trackers.lsl.description import (
     StreamChannel,
     StreamDescription,
     write_description,
 )
-from gazeveil.gatekeeper.trackers.lsl.library import load_pylsl
-from gazeveil.gatekeeper.trackers.lsl.tracker import SOURCE, LSLTracker
-from gazeveil.gatekeeper.trackers.picture import ImagePlane, picture_of
-from gazeveil.gatekeeper.trackers.tracker import Tracker
-from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.relay.trackers.lsl.library import load_pylsl
+from gazeveil.relay.trackers.lsl.tracker import SOURCE, LSLTracker
 
 #: What a stream of gaze that came over another protocol says of itself.
 PLAIN = StreamDescription(

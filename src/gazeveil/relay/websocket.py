@@ -23,10 +23,10 @@ from websockets.typing import Origin
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import Block, message_of, pack, parse_json, space_figures
 from gazeveil.gatekeeper.newcomers import Newcomers
-from gazeveil.gatekeeper.relay.sink import Sink
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, is_local
 from gazeveil.gatekeeper.trackers.tracker import QUIET, Tracker
 from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.relay.sink import Sink
 
 PORT = 8770
 
