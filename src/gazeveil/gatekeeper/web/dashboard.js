@@ -13,9 +13,9 @@ import { ask as askFirst } from "./dash/question.js";
 import { AuditTable, Certificate } from "./dash/records.js";
 import { SessionList, stopWhenLocked } from "./dash/sessions.js";
 import { Switch } from "./dash/switch.js";
-import { openAdd, showToken, startDemos } from "./dash/tokens.js";
+import { openAdd, showToken } from "./dash/tokens.js";
 import { UseBar } from "./dash/use.js";
-import { appName, presetTitle, sentence } from "./dash/words.js";
+import { appName, learnPages, plainName, sentence, wantTitle } from "./dash/words.js";
 
 const EVERY_MS = 2000;
 /** While nobody answers the page looks more often, so that it says soon that the service is back. */
@@ -62,35 +62,53 @@ function within(call) {
 
 const cardButton = (/** @type {string} */ app, name = "grant") => document.querySelector(`.app[data-app="${CSS.escape(app)}"] [data-name="${name}"]`);
 
-function decide(app, ask, given) {
+const SWAPPED = "What the app asks has changed since you read it. Nothing was allowed. Read it again.";
+
+const allowed = (/** @type {string} */ app) => `${plainName(app)} is allowed.${device.consent ? "" : " It starts when sharing is on."}`;
+
+/** The card of the question is gone: the keyboard goes on at the next one, or at the app's own card. */
+const goOn = (/** @type {string} */ app) => (document.querySelector("#asks-list .primary") ?? cardButton(app) ?? byId("add")).focus();
+
+/** The wearer's yes. It carries the number of the question that was read: where the app asks for something else by now, nothing is granted. */
+async function allow(ask, lasts) {
+  try {
+    await change(() => grant(ask.app, { preset: ask.want, lasts, ask: ask.id }), allowed(ask.app));
+  } catch (error) {
+    if (error.code !== "changed") throw error;
+    say(SWAPPED);
+    await refresh();
+  }
+  goOn(ask.app);
+}
+
+function decide(app, given) {
   openGrant({
-    app, presets: device.presets, ask, grant: given,
-    onGrant: async (body) => change(() => grant(app, body), device.consent ? `Granted to ${app}.` : `Granted to ${app}. It starts when sharing is on.`),
-    // The card of the ask is gone: the keyboard goes on at the next ask, or at the app's own card.
-    onDone: () => refresh().then(() => (document.querySelector('#asks-list [data-name="grant"]') ?? cardButton(app) ?? byId("add")).focus()),
+    app, presets: device.presets, grant: given,
+    onGrant: async (body) => change(() => grant(app, body), allowed(app)),
+    onDone: () => refresh().then(() => goOn(app)),
   });
 }
 
 function stop(app) {
-  quietly(change(() => revoke(app), `${app} gets nothing from now on.`));
+  quietly(change(() => revoke(app), `${plainName(app)} gets nothing from now on.`));
 }
 
 const actions = {
-  onGrant: (app) => decide(app.app, null, app.state === "granted" || app.state === "spent" ? app.grant : null),
+  onGrant: (app) => decide(app.app, app.state === "granted" || app.state === "spent" ? app.grant : null),
   onRevoke: (app) => stop(app.app),
   onToken: (app) => quietly(newToken(app.app).then((made) => { showToken(made.app, made.token); return refresh(); })),
-  onUnblock: (app) => quietly(change(() => unblock(app.app), `${app.app} can ask again.`)),
+  onUnblock: (app) => quietly(change(() => unblock(app.app), `${plainName(app.app)} can ask again.`)),
   onDelete: (app) => askFirst({
     title: ["Delete ", appName(app.app), "?"], yes: "Delete",
-    text: "Its token, its grant and its asks go, and it gets nothing from now on. What it has used up stays counted. An app that is added under this name later starts with nothing.",
+    text: "It gets nothing from now on, and is forgotten. What it has used up stays counted.",
     onYes: () => deleteApp(app.app),
     onDone: () => deleted(app.app),
   }),
 };
 
 const askActions = {
-  onGrant: (ask) => decide(ask.app, ask, null),
-  onDismiss: (ask) => quietly(dismissed(ask)),
+  onGrant: (ask, lasts) => quietly(allow(ask, lasts)),
+  onRefuse: (ask) => quietly(refused(ask)),
 };
 
 /** The card is gone, and with it the button that opened the question: the keyboard goes on at the card in its place. */
@@ -102,30 +120,32 @@ async function deleted(app) {
   if (document.activeElement === document.body) (next ? cardButton(next.app, "delete") : byId("add"))?.focus();
 }
 
-/** After the third dismissal the service blocks the app's asks; the page says so at once. */
-async function dismissed(ask) {
+/** After the third no the service blocks the app's questions; the page says so at once. */
+async function refused(ask) {
   await dismiss(ask.id);
   await refresh();
   const blocked = device.apps.find((/** @type {any} */ app) => app.app === ask.app)?.blocked;
-  say(blocked ? `Dismissed for the third time. ${ask.app} can ask no more until you unblock it.` : `Dismissed what ${ask.app} asks.`);
+  say(blocked ? `You said no three times. ${plainName(ask.app)} can ask no more until you unblock it.` : `You said no to ${plainName(ask.app)}.`);
 }
 
 function showAsks(asks) {
   const presets = new Map(device.presets.map((preset) => [preset.name, preset]));
-  const purposes = new Map((device.purposes ?? []).map((purpose) => [purpose.code, purpose]));
-  renew(byId("asks-list"), asks, (ask) => String(ask.id), (ask) => askCard(ask, { preset: presets.get(ask.preset), purpose: purposes.get(ask.purpose) }, askActions), () => cardButton(device.apps[0]?.app ?? "") ?? byId("add"));
+  renew(byId("asks-list"), asks, (ask) => String(ask.id), (ask) => askCard(ask, presets.get(ask.want), askActions), () => cardButton(device.apps[0]?.app ?? "") ?? byId("add"));
   byId("asks").hidden = asks.length === 0;
   for (const ask of asks) {
     if (announced.has(String(ask.id))) continue;
     announced.add(String(ask.id));
-    say(`${ask.app} asks for ${ask.preset ? presetTitle(ask.preset).toLowerCase() : "a grant"}.`);
+    say(`${plainName(ask.app)} asks: ${wantTitle(ask.want).toLowerCase()}.`);
   }
 }
+
+const GONE = "The tracker is gone. Apps get nothing until it is back.";
+const isGone = () => device.tracker?.connected === false;
 
 function showHead() {
   const { name, resolution_deg, tick_ms } = device.level;
   const seen = device.tracker ? `${device.tracker.name}${device.tracker.connected ? "" : " (not connected)"}, ` : "";
-  const trouble = device.tracker?.trouble ?? "";
+  const trouble = device.tracker?.trouble || (isGone() ? GONE : "");
   // The sentence is set only when it changes: a screen reader would say it again at every look.
   if (byId("tracker-trouble").textContent !== trouble) byId("tracker-trouble").textContent = trouble;
   byId("tracker-trouble").hidden = trouble === "";
@@ -137,17 +157,19 @@ function showHead() {
 }
 
 function showApps() {
+  const presets = new Map(device.presets.map((preset) => [preset.name, preset]));
   const cards = device.apps.map((app) => ({
-    ...app, known, calls_last_minute: 0, streams: known ? (app.streams ?? []).map(({ what, mechanism }) => ({ what, mechanism })) : [], in_use: [], consent: device.consent, budgets: last.budgets.filter((budget) => budget.app === app.app),
+    ...app, known, calls_last_minute: 0, streams: known ? (app.streams ?? []).map(({ what, mechanism }) => ({ what, mechanism })) : [], in_use: [], consent: device.consent, preset: presets.get(app.grant?.preset), budgets: last.budgets.filter((budget) => budget.app === app.app),
   }));
   renew(byId("apps-list"), cards, (app) => app.app, (app) => appCard(app, actions), () => byId("add"));
   byId("apps-none").hidden = cards.length > 0;
-  useBar.show(known ? device.apps : [], last.asks.length);
-  const select = (/** @type {any} */ app) => app.grant?.scopes?.includes("select") && app.state === "granted";
+  useBar.show(known ? device.apps : [], last.asks.length, isGone());
+  const select = (/** @type {any} */ app) => (app.grant?.preset === "choose" || app.grant?.scopes?.includes("select")) && app.state === "granted";
   byId("confirm").hidden = !known || !device.apps.some(select);
 }
 
 function showAll() {
+  learnPages(device.apps);
   showHead();
   showAsks(last.asks);
   showApps();
@@ -226,7 +248,6 @@ function watch() {
 
 byId("locked-again").addEventListener("click", refresh);
 byId("add").addEventListener("click", () => openAdd((name, token) => { showToken(name, token); refresh(); }));
-byId("demo").addEventListener("click", () => quietly(startDemos(device.apps.map((/** @type {any} */ app) => app.app)).then(refresh)));
 byId("confirm").addEventListener("click", () => quietly(confirmGesture().then(() => say("Confirmed."))));
 document.addEventListener("visibilitychange", () => { if (!document.hidden && device) refresh(); });
 refresh().then(watch);

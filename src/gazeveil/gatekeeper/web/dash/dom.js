@@ -46,7 +46,6 @@ export function renew(list, items, keyOf, make, onLost) {
     const made = make(item);
     made.dataset.key = key;
     made.dataset.state = state;
-    if (child) keepOpen(child, made);
     return made;
   });
   if (wanted.length === before.length && wanted.every((node, i) => node === before[i])) return;
@@ -67,12 +66,6 @@ const named = (within, name) => /** @type {HTMLElement[]} */ ([...within.querySe
 function handOn(children, place, name, otherwise) {
   const next = children[place];
   (next ? named(next, name) ?? next.querySelector("button") : otherwise())?.focus();
-}
-
-/** What was unfolded stays so. */
-function keepOpen(before, made) {
-  const parts = made.querySelectorAll("details");
-  before.querySelectorAll("details").forEach((part, i) => { if (part.open && parts[i]) parts[i].open = true; });
 }
 
 /** Says a change, on the page and to a screen reader, beside what was said just before: the answer to a press and the news of an app can come together. @param {string} text */

@@ -5,7 +5,7 @@
 import { clock } from "./amounts.js";
 import { byId, copy, el, say } from "./dom.js";
 import { owner } from "./owner.js";
-import { appName, kindWords, lastsTitle, presetTitle, scopeWords, sentence } from "./words.js";
+import { appName, kindWords, lastsTitle, scopeWords, sentence, wantTitle } from "./words.js";
 
 const MOST_ROWS = 300;
 
@@ -17,7 +17,7 @@ function plain(name, value) {
   if (Array.isArray(value)) return value.map((one) => plain(name, one)).join(", ");
   if (typeof value === "boolean") return name === "consent" || name === "on" ? (value ? "on" : "off") : value ? "yes" : "no";
   if (value && typeof value === "object") return Object.entries(value).map(([key, one]) => `${key} ${plain(key, one)}`).join(", ");
-  if (name === "preset") return presetTitle(String(value));
+  if (name === "preset") return wantTitle(String(value));
   if (name === "lasts") return lastsTitle(String(value)).toLowerCase();
   if (name === "scopes") return String(value).split(/[\s,]+/).map(scopeWords).join(", ");
   if (name === "what") return String(value).replaceAll("_", " ");

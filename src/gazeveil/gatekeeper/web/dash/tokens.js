@@ -1,13 +1,10 @@
 /**
- * Tokens are shown once, here; the service keeps only their hash. Demo apps get theirs in the fragment of a link, which no server sees.
+ * Tokens for apps that are no web pages. They are shown once, here; the service keeps only their hash.
  * @module
  */
-import { addApp, newToken } from "./owner.js";
+import { addApp } from "./owner.js";
 import { byId, copy, el } from "./dom.js";
 import { appName, sentence } from "./words.js";
-
-/** The demo apps and the names they are registered under, least first. */
-export const DEMOS = /** @type {const} */ ({ select: "quiet-room", analytics: "gallery-analytics", walking: "walking-on", guidance: "led-gallery", button: "gaze-button", foveated: "foveated-gallery" });
 
 const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 const NAME_WORDS = "A name has up to 64 letters, digits, dots, dashes and underscores, and begins with a letter or digit.";
@@ -65,26 +62,4 @@ export function openAdd(onAdded) {
   });
   dialog.replaceChildren(form);
   dialog.showModal();
-}
-
-/**
- * Registers the demo apps (or gives them new tokens) and offers the link that opens them.
- * @param {string[]} known names that are registered
- */
-export async function startDemos(known) {
-  const fragment = new URLSearchParams();
-  for (const [part, name] of Object.entries(DEMOS)) {
-    const made = known.includes(name) ? await newToken(name) : await addApp(name, []);
-    fragment.set(part, made.token);
-  }
-  const dialog = byId("token-dialog");
-  dialog.replaceChildren(el("form", { method: "dialog" },
-    el("h2", { id: "token-title" }, "Six demo apps are registered"),
-    el("div", { class: "dialog-body" }, el("p", {}, "They hold a token and no grant: each will ask, and you decide here. Their tokens travel in the part of the link after #, which browsers send to no server.")),
-    el("div", { class: "buttons" },
-      el("button", { type: "submit" }, "Close"),
-      el("a", { class: "button primary", href: `/demo/#${fragment}`, target: "_blank", rel: "noopener", onclick: () => dialog.close() }, "Open the demo"))));
-  dialog.addEventListener("close", () => dialog.replaceChildren(), { once: true });
-  dialog.showModal();
-  dialog.querySelector("a").focus();
 }

@@ -5,47 +5,45 @@
  */
 import { el } from "./dom.js";
 
-/** Presets in order of how little they give; one that is not listed comes last. */
-const PRESET_TITLES = /** @type {Record<string, string>} */ ({
-  select: "Choices only", "aoi-analytics": "Looks at areas", avatar: "Eyes of an avatar", research: "Research study",
+/** What an app may be allowed, least first, with a title. */
+const WANTS = /** @type {Record<string, string>} */ ({
+  choose: "Choose by looking", count: "Count looks", follow: "Move an avatar's eyes", study: "Take part in a study",
 });
 
 const SCOPE_WORDS = /** @type {Record<string, string>} */ ({
-  select: "which thing you chose", areas: "registers areas", fixations: "fixations in its areas", saccades: "saccades into its areas", events: "movements as they end", tile: "the tile looked at", counter: "noisy counts", samples: "protected samples",
+  select: "which thing you chose", areas: "looks at its areas", fixations: "fixations in its areas", saccades: "saccades into its areas", events: "movements as they end", tile: "where your eyes go", samples: "protected samples",
 });
-
-/** All scopes, in order of how little they give. */
-export const SCOPES = Object.keys(SCOPE_WORDS);
 
 /** How long a grant lasts, least first: code, name, what it means. */
 export const LASTS = /** @type {[string, string, string][]} */ ([
-  ["once", "Once", "Ends when the app closes its connection, or ten minutes after its first question."],
-  ["in-use", "While in use", "Ends after five minutes without use, and when the device restarts."],
-  ["tonight", "Until tonight", "Ends at midnight."],
-  ["for-good", "For good", "Ends when you take it back."],
+  ["visit", "This visit", "Ends two minutes after you leave it."],
+  ["until-stopped", "Until I stop it", "Ends when you press Stop."],
 ]);
 
 const STATES = /** @type {Record<string, [string, string]>} */ ({
-  granted: ["Granted", "good"], spent: ["Spent", "warn"], revoked: ["Revoked", "bad"], expired: ["Expired", "warn"], none: ["No grant", ""],
+  granted: ["Allowed", "good"], spent: ["Used up", "warn"], revoked: ["Stopped", "bad"], expired: ["Ended", "warn"], none: ["Not allowed", ""],
 });
 
 const KINDS = /** @type {Record<string, string>} */ ({
-  answer: "answered", denied: "refused", grant: "granted", revoke: "taken back", consent: "sharing", policy: "policy changed", drop: "app deleted", wearer: "wearer changed", dismiss: "ask dismissed", ask: "asked", ended: "ended", opened: "opened",
+  answer: "answered", denied: "refused", grant: "granted", revoke: "taken back", consent: "sharing", policy: "policy changed", drop: "app deleted", wearer: "wearer changed", dismiss: "question refused", ask: "asked", ended: "ended", opened: "opened",
 });
 
 const IN_USE = /** @type {Record<string, string>} */ ({
   select: "your next choice", samples: "protected samples", fixation: "fixations", saccade: "saccades", pursuit: "pursuits", tile: "the tile you look at", events: "movements", areas: "numbers of its areas", metrics: "numbers of its areas", fixations: "fixations in its areas", saccades: "saccades into its areas", counter: "noisy counts",
 });
 
-/** @param {string} name @returns {string} */
-export const presetTitle = (name) => PRESET_TITLES[name] ?? name;
+/** @param {string} want @returns {string} */
+export const wantTitle = (want) => WANTS[want] ?? want;
 
 /** @param {any[]} presets @returns {any[]} least first */
 export function leastFirst(presets) {
-  const order = Object.keys(PRESET_TITLES);
+  const order = Object.keys(WANTS);
   const place = (/** @type {any} */ preset) => (order.includes(preset.name) ? order.indexOf(preset.name) : order.length);
   return [...presets].sort((a, b) => place(a) - place(b));
 }
+
+/** What the wearer is told of a preset. @param {any} preset with its `sentence`, and whether a person could be recognised by it @returns {string} */
+export const meaning = ({ sentence: told, recognise }) => `${told}${recognise ? " It could recognise you by it." : ""}`;
 
 /** @param {string} scope */
 export const scopeWords = (scope) => SCOPE_WORDS[scope] ?? scope;
@@ -65,8 +63,20 @@ export const kindWords = (kind) => KINDS[kind] ?? kind.replaceAll("-", " ");
 /** A rule of the policy for people: "kaleido:epsilon<=1,w>=60" is "kaleido with epsilon ≤ 1, w ≥ 60". @param {string} rule */
 export const ruleWords = (rule) => rule.replace(":", " with ").replaceAll(",", ", ").replaceAll(/\s*<=\s*/g, "\u00a0≤\u00a0").replaceAll(/\s*>=\s*/g, "\u00a0≥\u00a0").replaceAll(/(\w)=(?=\w)/g, "$1\u00a0=\u00a0");
 
-/** The name an app gave itself or was given: shown as that, never as words of the page. @param {string} name @returns {HTMLElement} */
-export const appName = (name) => el("q", { class: "app-name" }, name);
+/** Web pages by the names the service has for them. @type {Map<string, string>} */
+const pages = new Map();
+
+/** Learns which apps are web pages: those are named by their origin. @param {any[]} apps entries of /v1/apps */
+export function learnPages(apps) {
+  pages.clear();
+  for (const { app, origins = [] } of apps) if (origins.length === 1 && /^https?\./.test(app)) pages.set(app, origins[0].replace(/^https:\/\//, ""));
+}
+
+/** How an app is called: a web page by its address, a program by its name. @param {string} app @returns {string} */
+export const plainName = (app) => pages.get(app) ?? app;
+
+/** The name an app gave itself or was given: shown as that, never as words of the page. @param {string} app @returns {HTMLElement} */
+export const appName = (app) => el("q", { class: "app-name" }, plainName(app));
 
 const BY_CODE = /** @type {Record<string, string>} */ ({
   value: "The device does not take this entry. Look at what was typed, then try again.",

@@ -1,256 +1,255 @@
 /**
- * What an app may ask about gaze. Places are degrees of the device's space, x to the right and y downwards; times are milliseconds
- * since the session began, in steps of the level's tick. Raw gaze, pupil, velocity and confidence do not exist here.
+ * The six calls of an app: ask, choose, observe, on, follow, left.
  * @module
  */
 import { GazeError } from "./errors.js";
 import { Caller } from "./http.js";
+import { trackMouse } from "./mouse.js";
+import { ScreenScale, Things, Viewport } from "./places.js";
+import { PaperCalls } from "./s001.js";
 import { SampleStream } from "./samples.js";
 import { StreamSocket } from "./socket.js";
 
 /**
- * @typedef {{x_deg: number, y_deg: number, width_deg: number, height_deg: number}} Rect
- * @typedef {Rect & {id: number|string, name: string}} Area a registered rectangle, snapped outwards to the public grid
- * @typedef {{number: number, kind: string, x_deg: number, y_deg: number, t_ms: number, duration_ms: number}} PublicEvent
- * @typedef {{fixations: number, visits: number, dwell_ms: number, order: number|null, first_fixation_ms: number|null, first_saccade_ms: number|null}} AreaMetrics
- * @typedef {Rect & {name: string}} Target something the app draws and the wearer may choose
- * @typedef {{since_ms?: number, until_ms?: number, after?: number, limit?: number}} Range
+ * @typedef {import("./places.js").Thing} Thing
+ * @typedef {"choose"|"count"|"follow"|"study"} Want
+ * @typedef {"granted"|"refused"|"dismissed"} Answer
+ * @typedef {"at-you"|"left"|"right"|"up"|"down"|"closed"} Region
  */
 
-const MOVEMENTS = ["fixation", "saccade", "pursuit", "tile"];
-const LOCAL = ["ended", "statechange"];
+/** How often the page looks whether the wearer has answered, in milliseconds. */
+const ASK_EVERY_MS = 500;
 
-const rectKey = (/** @type {Rect} */ r) => [r.x_deg, r.y_deg, r.width_deg, r.height_deg].join(",");
+/** What `on` hears, and what it asks the Gatekeeper for; null is heard by every page that is connected. */
+const KINDS = /** @type {Record<string, object|null>} */ ({
+  fixation: { what: "fixation" }, "saccade-start": { what: "saccade", mode: "start" }, region: { what: "region" }, paused: null, resumed: null, ended: null,
+});
 
-const query = (/** @type {object} */ range) => {
-  const pairs = Object.entries(range).filter(([, value]) => value !== undefined && value !== null);
-  return pairs.length ? `?${new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]))}` : "";
-};
-
-export class Gaze {
-  #caller;
-  #socket;
-  /** @type {Map<string, Promise<Area>>} */
-  #rects = new Map();
-  /** @type {{kind: string, callback: Function, mode: string, id: number|null}[]} */
-  #listeners = [];
+export class Gaze extends PaperCalls {
+  /** @type {{kind: string, callback: (event: any) => void}[]} */
+  #heard = [];
+  /** @type {ScreenScale|null} */
+  #scale = null;
+  /** @type {AbortController|null} */
+  #mouse = null;
+  /** The device stands still: no gaze comes. @type {any} */
+  #paused = null;
 
   /**
-   * Use {@link connect} instead.
-   * @param {string} url
-   * @param {{token: string, signal?: AbortSignal}} options
+   * @param {string} url address of the Gatekeeper
+   * @param {{token?: string, signal?: AbortSignal}} [options]
    */
-  constructor(url, { token, signal }) {
-    this.#caller = new Caller(url, token, signal);
-    this.#socket = new StreamSocket(this.#caller.base, token, (state, error) => this.#dispatch("statechange", { type: "statechange", state, error }));
+  constructor(url, { token, signal } = {}) {
+    const caller = new Caller(url, token, signal);
+    const socket = new StreamSocket(caller.base, () => caller.token, (state, error) => this.dispatch("statechange", { type: "statechange", state, error }), (message) => this.#news(message));
+    super(caller, socket);
     signal?.addEventListener("abort", () => this.close(), { once: true });
   }
 
-  /** What the Gatekeeper says about this app: its grant, its budgets, the public level. @returns {Promise<any>} */
+  /** What the Gatekeeper says about this app: its grant, the public level, the space. @returns {Promise<any>} */
   me() {
-    return this.#caller.call("GET", "/v1/me");
+    return this.caller.call("GET", "/v1/me");
   }
 
   /**
-   * Asks the owner for a grant; the owner decides on the dashboard. All of it comes from closed lists: a preset or scopes, and the code
-   * of a purpose. Rejects with code "waiting" while an earlier ask of the app waits, "blocked" where the owner dismissed three.
-   * @param {{preset?: string, scopes?: string[], purpose: string}} request
-   * @returns {Promise<any>}
+   * Opens the wearer's question, and waits for the answer. Where the wearer has said yes before, there is no question.
+   * @param {Want} want
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {Promise<Answer>} "refused" also where the wearer wants no more questions of this app, "dismissed" where nobody answered
    */
-  ask(request) {
-    return this.#caller.call("POST", "/v1/ask", request);
-  }
-
-  /**
-   * Waits until the owner has granted something and consent is on.
-   * @param {{signal?: AbortSignal, every_ms?: number}} [options]
-   * @returns {Promise<any>} as {@link me}
-   */
-  async granted({ signal, every_ms = 1000 } = {}) {
-    for (;;) {
+  async ask(want, { signal } = {}) {
+    let { answer, state } = { answer: null, state: "waiting" };
+    try {
+      ({ state } = await this.#question(want));
+    } catch (error) {
+      if (error.code === "blocked") return "refused";
+      throw error;
+    }
+    while (state === "waiting") {
+      await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS));
       signal?.throwIfAborted();
-      const me = await this.me();
-      if (me.state === "granted" && me.consent) return me;
-      await new Promise((resolve) => {
-        const timer = setTimeout(resolve, every_ms);
-        signal?.addEventListener("abort", () => { clearTimeout(timer); resolve(null); }, { once: true });
-      });
+      ({ answer } = await this.me());
+      state = answer ?? "dismissed";
     }
+    return /** @type {Answer} */ (state);
   }
 
-  /**
-   * @param {string} name
-   * @param {Rect} rect
-   * @returns {Promise<Area>} the rectangle as the Gatekeeper uses it
-   */
-  registerArea(name, rect) {
-    const { x_deg, y_deg, width_deg, height_deg } = rect;
-    return this.#caller.call("POST", "/v1/areas", { name, x_deg, y_deg, width_deg, height_deg });
-  }
-
-  /** @returns {Promise<Area[]>} */
-  async areas() {
-    return (await this.#caller.call("GET", "/v1/areas")).areas;
-  }
-
-  /** @param {Area} area */
-  async removeArea(area) {
-    await this.#caller.call("DELETE", `/v1/areas/${encodeURIComponent(area.id)}`);
-    for (const [key, registered] of this.#rects) if ((await registered).id === area.id) this.#rects.delete(key);
-  }
-
-  /**
-   * Fixations in an area. A bare rectangle is registered once, the first time it is used.
-   * @param {Rect|Area} area
-   * @param {Range} [range]
-   * @returns {Promise<PublicEvent[]>}
-   */
-  async getFixations(area, range = {}) {
-    return (await this.#about(area, `fixations${query(range)}`)).fixations;
-  }
-
-  /**
-   * Saccades that landed in an area: cell and tick of the landing alone.
-   * @param {Rect|Area} area
-   * @param {Range} [range]
-   * @returns {Promise<PublicEvent[]>}
-   */
-  async getSaccades(area, range = {}) {
-    return (await this.#about(area, `saccades${query(range)}`)).saccades;
-  }
-
-  /**
-   * @param {PublicEvent|number} fixation one that the app was shown, or its number
-   * @returns {Promise<number>} milliseconds
-   */
-  async getDwellTime(fixation) {
-    const number = typeof fixation === "number" ? fixation : fixation.number;
-    return (await this.#caller.call("GET", `/v1/fixations/${encodeURIComponent(number)}/dwell`)).duration_ms;
-  }
-
-  /** @param {Rect|Area} area @returns {Promise<AreaMetrics>} */
-  metrics(area) {
-    return this.#about(area, "metrics");
-  }
-
-  /** A differentially private count of fixations. @param {Rect|Area} area @returns {Promise<{fixations: number, epsilon: string, guarantee: any}>} */
-  counter(area) {
-    return this.#about(area, "counter");
-  }
-
-  /** @returns {Promise<number|null>} the tile now looked at, counted row by row; null while gaze is lost */
-  async currentTile() {
-    return (await this.#caller.call("GET", "/v1/tile")).tile;
-  }
-
-  /**
-   * Calls back on movements of the eyes ("fixation", "saccade", "pursuit"), on a change of tile ("tile"), when a subscription has ended
-   * ("ended": code, reason) and on the state of the connection ("statechange").
-   * @param {string} kind
-   * @param {(event: any) => void} callback
-   * @param {{mode?: "end"|"start-stop"|"start", once?: boolean, signal?: AbortSignal}} [options] "start-stop" and "start" are for saccades: the start carries its time alone, and "start" leaves out where they land
-   * @returns {Promise<any>} resolves when the Gatekeeper has accepted it, rejects with a GazeError when it has not
-   */
-  addEventListener(kind, callback, { mode = "end", once = false, signal } = {}) {
-    if (!MOVEMENTS.includes(kind) && !LOCAL.includes(kind)) {
-      return Promise.reject(new GazeError("unknown", `An event is one of ${[...MOVEMENTS, ...LOCAL].join(", ")}. Got ${kind} instead.`));
+  /** @param {Want} want @returns {Promise<{state: string, token?: string}>} */
+  async #question(want) {
+    let given;
+    try {
+      given = await this.caller.call("POST", "/v1/ask", { want });
+    } catch (error) {
+      // A pass that has ended is no reason not to ask: the page is still its origin.
+      if (error.code !== "token" || !this.caller.token) throw error;
+      this.caller.keep("");
+      given = await this.caller.call("POST", "/v1/ask", { want });
     }
-    if (signal?.aborted) return Promise.resolve(null);
-    if (this.#listeners.some((l) => l.kind === kind && l.callback === callback && l.mode === mode)) return Promise.resolve(null);
-    const listener = { kind, callback, mode, id: /** @type {number|null} */ (null) };
-    this.#listeners.push(listener);
-    signal?.addEventListener("abort", () => this.#forget(listener), { once: true });
-    if (LOCAL.includes(kind)) return Promise.resolve(null);
-    return new Promise((resolve, reject) => {
-      listener.id = this.#socket.subscribe({
-        request: kind === "tile" ? { what: kind } : { what: kind, mode },
-        onOpen: (answer) => resolve(answer.guarantee ?? null),
-        onMessage: (message) => {
-          if (once) this.#forget(listener);
-          callback(message);
-        },
-        onEnd: (error) => {
-          this.#listeners = this.#listeners.filter((l) => l !== listener);
-          reject(error);
-          this.#dispatch("ended", { type: "ended", kind, mode, code: error.code, reason: error.reason });
-        },
-      });
-    });
+    if (given.token) this.caller.keep(given.token);
+    return given;
   }
 
   /**
-   * @param {string} kind
-   * @param {Function} callback the one given to addEventListener
-   * @param {{mode?: string}} [options]
-   */
-  removeEventListener(kind, callback, { mode } = {}) {
-    for (const listener of [...this.#listeners]) {
-      if (listener.kind === kind && listener.callback === callback && (mode === undefined || listener.mode === mode)) this.#forget(listener);
-    }
-  }
-
-  /**
-   * Waits until the wearer has chosen one of the targets. Nothing is told before the choice, whether the wearer looks at them or not.
-   * An app has one selection open at a time.
-   * @param {Target[]} targets 1 to 32 rectangles with names; their edges are moved outwards to the public grid
+   * Waits until the wearer has chosen one of the things. Nothing is told before, wherever the wearer looks.
+   * @template {Thing} T
+   * @param {Iterable<T>|T} things elements, which are followed as they move, or rectangles in pixels or degrees
    * @param {{by?: "confirm"|"dwell", dwell_ms?: number, signal?: AbortSignal}} [options] by the device's own gesture, or by resting the eyes on it
-   * @returns {Promise<string>} the name of the target; rejects with a GazeError where it is refused or ended before a choice
+   * @returns {Promise<T>} rejects with a GazeError where it is refused or ended before a choice
    */
-  async select(targets, { by = "confirm", dwell_ms = 800, signal } = {}) {
+  async choose(things, { by = "confirm", dwell_ms = 800, signal } = {}) {
     signal?.throwIfAborted();
     const settled = new AbortController();
     try {
       return await new Promise((resolve, reject) => {
-        const id = this.#socket.subscribe({
-          request: { what: "select", targets: targets.map(({ name, x_deg, y_deg, width_deg, height_deg }) => ({ name, x_deg, y_deg, width_deg, height_deg })), by, dwell_ms },
-          onOpen: () => {},
-          onMessage: (message) => resolve(message.target),
+        this.#place(things, { what: "select", by, dwell_ms }, {
+          onMessage: (message, named) => resolve(named.thing(message.target)),
           onEnd: reject, // After the choice this changes nothing any more.
-        });
-        signal?.addEventListener("abort", () => { this.#socket.unsubscribe(id); reject(signal.reason); }, { once: true, signal: settled.signal });
+        }, settled.signal).catch(reject);
+        signal?.addEventListener("abort", () => reject(signal.reason), { once: true, signal: settled.signal });
       });
     } finally {
-      settled.abort(); // A signal that lives longer than the selection must not keep it.
+      settled.abort(); // Ends the subscription, and a signal that lives longer must not keep it.
     }
   }
 
   /**
-   * Protected samples through a mechanism the owner allows, e.g. "kaleido:epsilon=1,w=60,r_deg=3".
-   * @param {{mechanism: string, encoding?: "binary"|"json", batch?: number, most_waiting?: number, signal?: AbortSignal}} options
-   * @returns {SampleStream}
+   * Calls back with the numbers of each thing, at once and after each change: fixations, visits, dwell_ms, order, first_fixation_ms, first_saccade_ms.
+   * @template {Thing} T
+   * @param {Iterable<T>|T} things at most 16
+   * @param {(seen: import("./s001.js").AreaMetrics & {thing: T}) => void} callback
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {Promise<{close: () => void}>} resolves when the Gatekeeper has accepted it
    */
-  samples(options) {
-    return new SampleStream(this.#socket, options);
+  async observe(things, callback, { signal } = {}) {
+    signal?.throwIfAborted();
+    const ending = new AbortController();
+    signal?.addEventListener("abort", () => ending.abort(), { once: true, signal: ending.signal });
+    await new Promise((resolve, reject) => {
+      this.#place(things, { what: "areas" }, {
+        onOpen: resolve,
+        onMessage: (message, named) => {
+          const { fixations, visits, dwell_ms, order, first_fixation_ms, first_saccade_ms } = message;
+          callback({ thing: named.thing(message.name), fixations, visits, dwell_ms, order, first_fixation_ms, first_saccade_ms });
+        },
+        onEnd: (error) => { ending.abort(); reject(error); this.#ended("areas", error); },
+      }, ending.signal).catch(reject);
+    });
+    return { close: () => ending.abort() };
+  }
+
+  /**
+   * Calls back on a movement ("fixation", "saccade-start"), on where an avatar's eyes go ("region"), when gaze stops and comes back ("paused",
+   * "resumed"), and when something the app had has ended ("ended": code, reason).
+   * @param {"fixation"|"saccade-start"|"region"|"paused"|"resumed"|"ended"} kind
+   * @param {(event: any) => void} callback
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {Promise<{close: () => void}>} resolves when the Gatekeeper has accepted it
+   */
+  async on(kind, callback, { signal } = {}) {
+    if (!(kind in KINDS)) throw new GazeError("unknown", `An event is one of ${Object.keys(KINDS).join(", ")}. Got ${kind} instead.`);
+    signal?.throwIfAborted();
+    const request = KINDS[kind];
+    if (!request) return this.#hear(kind, callback, signal);
+    let id = 0;
+    await new Promise((resolve, reject) => {
+      id = this.socket.subscribe({ request, onOpen: resolve, onMessage: callback, onEnd: (error) => { reject(error); this.#ended(kind, error); } });
+    });
+    const close = () => this.socket.unsubscribe(id);
+    signal?.addEventListener("abort", close, { once: true });
+    return { close };
+  }
+
+  /** @param {string} kind @param {(event: any) => void} callback @param {AbortSignal} [signal] */
+  #hear(kind, callback, signal) {
+    const one = { kind, callback };
+    this.#heard.push(one);
+    const close = () => { this.#heard = this.#heard.filter((other) => other !== one); };
+    signal?.addEventListener("abort", close, { once: true });
+    if (kind !== "ended") this.socket.stay();
+    if (kind === "paused" && this.#paused) callback(this.#paused);
+    return { close };
+  }
+
+  /**
+   * Follows the eyes: for an avatar where they go, `{region, t_ms}`; in a study protected samples, `{t_ms, x_deg, y_deg, valid}`. The device
+   * picks what protects them.
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {AsyncGenerator<any, void, void>} leaving the loop ends it
+   */
+  async *follow({ signal } = {}) {
+    const { want } = await this.me();
+    const request = want === "follow" ? { what: "region" } : { what: "samples", encoding: "binary" };
+    yield* new SampleStream(this.socket, { request, signal });
+  }
+
+  /** Seconds until the grant ends or is used up; Infinity where it holds until the wearer stops it, 0 without one. @returns {Promise<number>} */
+  async left() {
+    const { want, left_s } = await this.me();
+    return want ? left_s ?? Infinity : 0;
   }
 
   /** Ends every subscription. */
   close() {
-    this.#socket.close();
+    this.#mouse?.abort();
+    this.socket.close();
   }
 
-  async #about(area, what) {
-    const { id } = /** @type {Area} */ (area).id !== undefined ? /** @type {Area} */ (area) : await this.#registered(area);
-    return this.#caller.call("GET", `/v1/areas/${encodeURIComponent(id)}/${what}`);
+  /**
+   * A subscription about things, which are followed as long as it is open.
+   * @param {any} things
+   * @param {object} request
+   * @param {{onOpen?: (answer: any) => void, onMessage: (message: any, named: Things) => void, onEnd: (error: GazeError) => void}} told
+   * @param {AbortSignal} signal
+   */
+  async #place(things, request, { onOpen = () => {}, onMessage, onEnd }, signal) {
+    const scale = await this.#scaleOf();
+    if (signal.aborted) return;
+    const named = new Things(things, () => scale ?? this.#noScale());
+    const id = this.socket.subscribe({
+      request, renew: () => ({ targets: named.targets() }), onOpen, onMessage: (message) => onMessage(message, named), onEnd,
+    });
+    signal.addEventListener("abort", () => this.socket.unsubscribe(id), { once: true });
+    named.follow((targets) => this.socket.send({ type: "move", id, targets }), signal);
   }
 
-  /** @param {Rect} rect @returns {Promise<Area>} */
-  #registered(rect) {
-    const key = rectKey(rect);
-    let area = this.#rects.get(key);
-    if (!area) {
-      area = this.registerArea(key, rect);
-      this.#rects.set(key, area);
-      area.catch(() => this.#rects.delete(key));
+  /** Pixels and degrees of this device; null where a page has no place in its space. */
+  async #scaleOf() {
+    if (!this.#scale && typeof window !== "undefined") this.#scaled((await this.me()).space);
+    return this.#scale;
+  }
+
+  /** @param {import("./places.js").Space} space */
+  #scaled(space) {
+    if (this.#scale || space.kind !== "screen" || typeof window === "undefined") return;
+    const viewport = new Viewport();
+    this.#scale = new ScreenScale(space, window.screen, () => viewport.place);
+  }
+
+  /** @returns {never} */
+  #noScale() {
+    throw new GazeError("space", "The device's degrees are directions around the head, and a page cannot know where it hangs there. Name places in degrees: x_deg, y_deg, width_deg, height_deg.");
+  }
+
+  /** @param {any} message a welcome, or news of the device */
+  #news(message) {
+    if (message.type !== "welcome") {
+      this.#paused = message.type === "paused" ? message : null;
+      for (const { kind, callback } of [...this.#heard]) if (kind === message.type) callback(message);
+      return;
     }
-    return area;
+    this.#paused = null;
+    this.#scaled(message.space);
+    this.#mouse?.abort();
+    if (!message.tracker?.mouse || !this.#scale) return;
+    const scale = this.#scale;
+    this.#mouse = new AbortController();
+    trackMouse((one) => this.socket.send(one), () => scale, this.#mouse.signal);
   }
 
-  #forget(listener) {
-    this.#listeners = this.#listeners.filter((l) => l !== listener);
-    if (listener.id !== null) this.#socket.unsubscribe(listener.id);
-  }
-
-  #dispatch(kind, event) {
-    for (const listener of [...this.#listeners]) if (listener.kind === kind) listener.callback(event);
+  /** @param {string} kind @param {GazeError} error */
+  #ended(kind, error) {
+    const event = { type: "ended", kind, code: error.code, reason: error.reason };
+    for (const { kind: heard, callback } of [...this.#heard]) if (heard === "ended") callback(event);
+    this.dispatch("ended", event);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * A private stream as an async iterator: `for await (const batch of gaze.samples({mechanism}))`.
+ * A private stream as an async iterator: `for await (const batch of gaze.follow())`.
  *
  * Batches that the app has not taken yet wait in a bounded queue; when it is full the oldest goes and `lost` counts it, so that an app
  * that is slow reads fresh gaze and never grows memory. Leaving the loop ends the subscription. When the Gatekeeper refuses or ends the
@@ -18,10 +18,11 @@ export class SampleStream {
 
   /**
    * @param {import("./socket.js").StreamSocket} socket
-   * @param {{mechanism: string, encoding?: "binary"|"json", batch?: number, most_waiting?: number, signal?: AbortSignal}} options
+   * @param {{request: object, most_waiting?: number, signal?: AbortSignal}} options the fields of the subscription
    */
-  constructor(socket, { mechanism, encoding = "binary", batch = 12, most_waiting = 64, signal }) {
-    this.mechanism = mechanism;
+  constructor(socket, { request, most_waiting = 64, signal }) {
+    /** The mechanism that protects the samples; null until the stream is open. @type {string|null} */
+    this.mechanism = null;
     /** Batches thrown away here because the app did not take them in time. */
     this.lost = 0;
     /** What the mechanism promises; null until the stream is open. @type {any} */
@@ -33,8 +34,8 @@ export class SampleStream {
     this.opened.catch(() => {}); // Who iterates gets the same error from the loop.
     signal?.throwIfAborted();
     this.#id = socket.subscribe({
-      request: { what: "samples", mechanism, encoding, batch },
-      onOpen: (answer) => { this.guarantee = answer.guarantee ?? null; opened(this.guarantee); },
+      request,
+      onOpen: (answer) => { this.mechanism = answer.mechanism ?? null; this.guarantee = answer.guarantee ?? null; opened(this.guarantee); },
       onMessage: (value) => this.#put(value, most_waiting),
       onEnd: (error) => { refused(error); this.#end(error); },
     });

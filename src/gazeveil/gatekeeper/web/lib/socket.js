@@ -14,6 +14,7 @@ import { batchFromBinary, batchFromJson } from "./wire.js";
  * @property {(message: any) => void} onMessage an event, a tile, or a Batch
  * @property {(answer: any) => void} onOpen the "subscribed" answer
  * @property {(error: GazeError) => void} onEnd refused or ended, called once
+ * @property {(() => object)} [renew] fields that have changed since, for a subscription that is asked for anew
  */
 
 const FIRST_WAIT_MS = 250;
@@ -24,15 +25,19 @@ const FINAL = [1008, 4001, 4003];
 export class StreamSocket {
   /**
    * @param {URL} base address of the Gatekeeper
-   * @param {string} token
+   * @param {() => string} token
    * @param {(state: "connecting"|"open"|"waiting"|"closed", detail?: GazeError) => void} onState
+   * @param {(message: any) => void} onNews the welcome, and what belongs to no subscription: paused, resumed
    */
-  constructor(base, token, onState) {
+  constructor(base, token, onState, onNews) {
     const address = new URL("/v1/stream", base);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
     this.address = address;
     this.token = token;
     this.onState = onState;
+    this.onNews = onNews;
+    /** Whether the connection is wanted without a subscription too. */
+    this.stays = false;
     /** @type {Map<number, Wanted>} */
     this.wanted = new Map();
     /** @type {WebSocket|null} */
@@ -53,9 +58,20 @@ export class StreamSocket {
     const id = this.nextId;
     this.nextId = (this.nextId % 65535) + 1;
     this.wanted.set(id, wanted);
-    if (this.welcome) this.#send({ type: "subscribe", id, ...wanted.request });
-    else if (!this.socket && !this.timer) this.#open();
+    if (this.welcome) this.#ask(id, wanted);
+    else this.#need();
     return id;
+  }
+
+  /** Keeps the connection open also without a subscription. */
+  stay() {
+    this.stays = true;
+    this.#need();
+  }
+
+  /** Sends a message where the connection is open; nobody waits for it. @param {object} message */
+  send(message) {
+    if (this.welcome) this.#send(message);
   }
 
   /** @param {number} id */
@@ -69,6 +85,15 @@ export class StreamSocket {
     this.#finish(new GazeError("closed", "The app closed the connection."));
   }
 
+  #need() {
+    if (!this.closed && !this.socket && !this.timer) this.#open();
+  }
+
+  /** @param {number} id @param {Wanted} wanted */
+  #ask(id, wanted) {
+    this.#send({ type: "subscribe", id, ...wanted.request, ...wanted.renew?.() });
+  }
+
   #open() {
     this.timer = 0;
     this.onState("connecting");
@@ -77,7 +102,7 @@ export class StreamSocket {
     this.socket = socket;
     /** @type {GazeError|null} */
     let refusal = null;
-    socket.onopen = () => socket.send(JSON.stringify({ type: "hello", token: this.token }));
+    socket.onopen = () => socket.send(JSON.stringify({ type: "hello", token: this.token() }));
     socket.onmessage = (event) => {
       if (typeof event.data !== "string") {
         const batch = batchFromBinary(event.data);
@@ -103,11 +128,13 @@ export class StreamSocket {
     this.welcome = message;
     this.failures = 0;
     this.onState("open");
-    for (const [id, wanted] of this.wanted) this.#send({ type: "subscribe", id, ...wanted.request });
+    this.onNews(message);
+    for (const [id, wanted] of this.wanted) this.#ask(id, wanted);
   }
 
   /** @param {any} message */
   #deliver(message) {
+    if (message.type === "paused" || message.type === "resumed") this.onNews(message);
     const wanted = this.wanted.get(message.id);
     if (!wanted) return;
     // A service that stops says so and closes the socket: what was wanted is asked for again when it is back.
@@ -121,7 +148,7 @@ export class StreamSocket {
   }
 
   #later() {
-    if (this.closed || this.wanted.size === 0) return;
+    if (this.closed || (this.wanted.size === 0 && !this.stays)) return;
     const wait = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.failures) * (0.75 + Math.random() / 2);
     this.failures += 1;
     this.onState("waiting");
