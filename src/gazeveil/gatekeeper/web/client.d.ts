@@ -23,7 +23,7 @@ export interface AreaMetrics {
 export interface PublicEvent { number: number; kind: string; x_deg: number; y_deg: number; t_ms: number; duration_ms: number }
 export interface RegionEvent { region: Region; t_ms: number }
 export interface StartEvent { t_ms: number }
-export interface PausedEvent { reason?: "tracker" | "clock"; t_ms: number }
+export interface PausedEvent { reason?: "tracker" | "clock" | "network"; t_ms?: number }
 export interface EndedEvent { kind: string; code: string; reason: string }
 export interface Batch { sequence: number; dropped: number; t_ms: Float64Array; x_deg: Float32Array; y_deg: Float32Array; valid: Uint8Array }
 export interface Area extends Rect { id: number | string; name: string }

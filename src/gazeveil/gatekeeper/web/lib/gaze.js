@@ -41,7 +41,7 @@ export class Gaze extends PaperCalls {
    */
   constructor(url, { token, signal } = {}) {
     const caller = new Caller(url, token, signal);
-    const socket = new StreamSocket(caller.base, () => caller.token, (state, error) => this.dispatch("statechange", { type: "statechange", state, error }), (message) => this.#news(message));
+    const socket = new StreamSocket(caller.base, () => caller.token, (state, error) => this.#state(state, error), (message) => this.#news(message));
     super(caller, socket);
     signal?.addEventListener("abort", () => this.close(), { once: true });
   }
@@ -86,6 +86,7 @@ export class Gaze extends PaperCalls {
       given = await this.caller.call("POST", "/v1/ask", { want });
     }
     if (given.token) this.caller.keep(given.token);
+    this.socket.wake();
     return given;
   }
 
@@ -230,6 +231,12 @@ export class Gaze extends PaperCalls {
     throw new GazeError("space", "The device's degrees are directions around the head, and a page cannot know where it hangs there. Name places in degrees: x_deg, y_deg, width_deg, height_deg.");
   }
 
+  /** @param {string} state of the connection @param {GazeError} [error] */
+  #state(state, error) {
+    if (state === "waiting" && !this.#paused) this.#news({ type: "paused", reason: "network" });
+    this.dispatch("statechange", { type: "statechange", state, error });
+  }
+
   /** @param {any} message a welcome, or news of the device */
   #news(message) {
     if (message.type !== "welcome") {
@@ -237,7 +244,7 @@ export class Gaze extends PaperCalls {
       for (const { kind, callback } of [...this.#heard]) if (kind === message.type) callback(message);
       return;
     }
-    this.#paused = null;
+    if (this.#paused) this.#news({ type: "resumed" });
     this.#scaled(message.space);
     this.#mouse?.abort();
     if (!message.tracker?.mouse || !this.#scale) return;

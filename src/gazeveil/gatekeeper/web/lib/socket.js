@@ -63,10 +63,15 @@ export class StreamSocket {
     return id;
   }
 
-  /** Keeps the connection open also without a subscription. */
+  /** Keeps the connection open also without a subscription, from when the app has a pass. */
   stay() {
     this.stays = true;
-    this.#need();
+    this.wake();
+  }
+
+  /** The app has a pass now. */
+  wake() {
+    if (this.stays && this.token()) this.#need();
   }
 
   /** Sends a message where the connection is open; nobody waits for it. @param {object} message */
@@ -118,7 +123,7 @@ export class StreamSocket {
       if (this.socket !== socket) return;
       this.socket = null;
       this.welcome = null;
-      if (FINAL.includes(event.code)) this.#finish(refusal ?? new GazeError("token", event.reason || "The Gatekeeper did not accept the token. Ask the owner for a new one."));
+      if (FINAL.includes(event.code)) this.#fail(refusal ?? new GazeError("token", event.reason || "The Gatekeeper did not accept the token. Ask the owner for a new one."));
       else this.#later();
     };
   }
@@ -164,6 +169,11 @@ export class StreamSocket {
     this.socket = null;
     this.welcome = null;
     socket?.close(1000);
+    this.#fail(error);
+  }
+
+  /** Ends every subscription; an app that may come after all, because it has asked, begins anew. @param {GazeError} error */
+  #fail(error) {
     const ending = [...this.wanted.values()];
     this.wanted.clear();
     for (const wanted of ending) wanted.onEnd(error);
