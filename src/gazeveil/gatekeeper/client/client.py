@@ -1,81 +1,96 @@
-"""The Gatekeeper's client for apps in Python: the calls of :class:`gazeveil.gatekeeper.App`, over
-HTTP and WebSocket.
+"""The Gatekeeper's client for apps in Python: six calls, over HTTP and WebSocket.
 
 ::
 
-    from gazeveil.gatekeeper.client.client import connect
+    from gazeveil.gatekeeper.client import Target, connect
 
-    with connect("http://127.0.0.1:8765", token) as gaze:
-        gaze.ask(preset="aoi-analytics", purpose="count-looks")
-        gaze.wait_for_grant()
-        poster = gaze.register_area("poster", 150, 70, 40, 30)
-        print(gaze.metrics(poster))
+    with connect(token="gv_app_...") as gaze:
+        if gaze.ask("choose") == "granted":
+            lamp, radio = Target("lamp", -15, -5, 10, 10), Target("radio", 5, -5, 10, 10)
+            print(gaze.choose([lamp, radio], by="dwell").name)
 
-What is refused raises :class:`gazeveil.gatekeeper.errors.Denied` with a code and a reason, as it
-does in the process of the Gatekeeper; the code is `token` where the token is not accepted, and
-`network` where nobody answers.
+A program that comes over the service's Unix socket needs no token: its user is its name. What is
+refused raises :class:`gazeveil.gatekeeper.errors.Denied` with a code and a reason, as it does in
+the process of the Gatekeeper; the code is `token` where the token is not accepted, and `network`
+where no service answers.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple
-from fractions import Fraction
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 from urllib.parse import quote
 
 from gazeveil.errors import MissingExtraError
-from gazeveil.gatekeeper.client.answers import CountAnswer, Rect, area_of, event_of
+from gazeveil.gatekeeper.client.calls import call, default_url
 from gazeveil.gatekeeper.core.area_metrics import AreaMetrics
 from gazeveil.gatekeeper.core.areas import RegisteredArea
 from gazeveil.gatekeeper.core.events.log import PublicEvent
-from gazeveil.gatekeeper.core.selection import DWELL_MS
 from gazeveil.gatekeeper.core.targets import Target
 from gazeveil.gatekeeper.errors import Denied
 
 try:
-    import httpx
-
     from gazeveil.gatekeeper.client.stream import Batch, Message, WireProtocol, listen, listen_async
 except ImportError as error:  # the core needs none of this
-    raise MissingExtraError(error.name or "httpx", "service") from error
+    raise MissingExtraError(error.name or "websockets", "service") from error
 
-__all__ = ["Batch", "CountAnswer", "Gaze", "Rect", "Target", "connect"]
+__all__ = ["Batch", "Gaze", "Rect", "Target", "connect"]
 
-Encoding = Literal["binary", "json"]
-Mode = Literal["end", "start-stop", "start"]
+Want = Literal["choose", "count", "follow", "study"]
+Answer = Literal["granted", "refused", "dismissed"]
 By = Literal["confirm", "dwell"]
+Mode = Literal["end", "start-stop", "start"]
+Kind = Literal[
+    "fixation", "saccade", "pursuit", "saccade-start", "region", "tile", "paused", "resumed"
+]
+
+#: How long the eyes must rest on a target that is chosen by dwell, in milliseconds.
+DWELL_MS = 800
+
+#: Samples in one message.
+BATCH = 6
 
 
-def connect(url: str, token: str, timeout_s: float = 10.0) -> Gaze:
-    """Connect an app; returns when the token is accepted, whether or not anything is granted yet.
+@dataclass(frozen=True)
+class Rect:
+    """A rectangle in degrees of the device's space, x to the right and y down, by its left upper
+    corner.
+    """
+
+    x_deg: float
+    y_deg: float
+    width_deg: float
+    height_deg: float
+
+
+def connect(url: str | None = None, token: str = "", timeout_s: float = 10.0) -> Gaze:
+    """Connect an app.
 
     Parameters
     ----------
-    url : str
-        Address of the Gatekeeper, as `http://127.0.0.1:8765`.
+    url : str, optional
+        Address of the Gatekeeper, as `http://127.0.0.1:8765` or `unix:/run/gazeveil/gaze.sock`;
+        without one, the Unix socket that `GAZEVEIL_UNIX_SOCKET` names, or the usual port.
     token : str
-        The app's token.
+        The app's token; a program on the Unix socket needs none.
     timeout_s : float
         Seconds that an answer may take.
 
     Raises
     ------
     Denied
-        With code `token` where the token is not accepted, `network` where nobody answers.
+        With code `token` where the token is not accepted, `network` where no service answers.
     """
-    gaze = Gaze(url, token, timeout_s)
-    try:
+    gaze = Gaze(url or default_url(), token, timeout_s)
+    if token:
         gaze.me()
-    except Denied:
-        gaze.close()
-        raise
     return gaze
 
 
 class Gaze:
-    """What an app may ask about gaze.
+    """The calls of an app.
 
     Parameters
     ----------
@@ -83,155 +98,62 @@ class Gaze:
         As :func:`connect` takes them.
     """
 
-    def __init__(self, url: str, token: str, timeout_s: float = 10.0) -> None:
+    def __init__(self, url: str, token: str = "", timeout_s: float = 10.0) -> None:
         self.url, self.timeout_s = url, timeout_s
         self._token = token
-        self._http = httpx.Client(
-            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=timeout_s
-        )
         self._rects: dict[Rect, RegisteredArea] = {}
 
     def __enter__(self) -> Gaze:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections for questions; iterators end when they are left."""
-        self._http.close()
+        """Leave nothing open: iterators end when they are left."""
 
     def __repr__(self) -> str:
         return f"Gaze({self.url!r})"  # never the token
 
-    # Grants.
+    # The six calls.
 
-    def me(self) -> dict[str, Any]:
-        """What the app may do now: its grant, its budgets, the public level."""
-        return self._call("GET", "/v1/me")
-
-    def ask(
-        self, preset: str | None = None, purpose: str = "choose", scopes: tuple[str, ...] = ()
-    ) -> None:
-        """Ask the owner for a preset, or for scopes; the owner decides on their page.
+    def ask(self, want: Want, timeout_s: float | None = None, every_s: float = 0.5) -> Answer:
+        """Open the wearer's question and wait for the answer; where the answer was yes before,
+        there is no question.
 
         Parameters
         ----------
-        preset : str, optional
-            A name of a preset.
-        purpose : str
-            What for: `choose`, `hands-free`, `sharp-view`, `avatar`, `game`, `reading`,
-            `count-looks` or `study`. The owner reads its sentence.
-        scopes : tuple of str
-            Single scopes instead of a preset, or besides it.
+        want : str
+            `choose`, `count`, `follow` or `study`.
+        timeout_s : float, optional
+            Seconds to wait; the answer is `dismissed` then.
+        every_s : float
+            Seconds between looks.
 
-        Raises
-        ------
-        Denied
-            With code `waiting` while an ask of the app waits, and `blocked` after the owner has
-            dismissed three.
-        """
-        wish = {"preset": preset, "purpose": purpose, "scopes": list(scopes)}
-        self._call("POST", "/v1/ask", wish)
-
-    def wait_for_grant(
-        self, timeout_s: float | None = None, every_s: float = 1.0
-    ) -> dict[str, Any]:
-        """Wait until something is granted and consent is on; returns what :meth:`me` does.
-
-        Raises
-        ------
-        Denied
-            With code `no-grant` or `no-consent` where the time has passed.
+        Returns
+        -------
+        str
+            `granted`, `refused` or `dismissed`.
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        while True:
-            me = self.me()
-            granted = me["state"] == "granted"
-            if granted and me["consent"]:
-                return me
+        try:
+            answer = self._call("POST", "/v1/ask", {"want": want})["state"]
+        except Denied as denied:
+            if denied.code != "blocked":
+                raise
+            return "refused"
+        while answer == "waiting":
             if until is not None and time.monotonic() >= until:
-                if granted:
-                    raise Denied("no-consent", "The wearer has not switched sharing on in time.")
-                raise Denied("no-grant", "The owner has not granted anything in time.")
+                return "dismissed"
             time.sleep(every_s)
+            answer = self.me()["answer"] or "dismissed"
+        return _ANSWERS[answer]
 
-    # Areas.
-
-    def register_area(
-        self, name: str, x_deg: float, y_deg: float, width_deg: float, height_deg: float
-    ) -> RegisteredArea:
-        """Register a rectangle; it comes back with its edges moved outward to the public grid."""
-        sides = asdict(Rect(x_deg, y_deg, width_deg, height_deg))
-        return area_of(self._call("POST", "/v1/areas", {"name": name, **sides}))
-
-    def areas(self) -> tuple[RegisteredArea, ...]:
-        """All areas of the app."""
-        return tuple(map(area_of, self._call("GET", "/v1/areas")["areas"]))
-
-    def remove_area(self, area: RegisteredArea) -> None:
-        """Remove an area."""
-        self._call("DELETE", f"/v1/areas/{quote(str(area.id), safe='')}")
-        self._rects = {rect: known for rect, known in self._rects.items() if known.id != area.id}
-
-    def get_fixations(
-        self,
-        area: RegisteredArea | Rect,
-        since_ms: int | None = None,
-        until_ms: int | None = None,
-        after: int | None = None,
-        limit: int = 1000,
-    ) -> tuple[PublicEvent, ...]:
-        """Fixations in an area; a bare :class:`Rect` is registered the first time it is used."""
-        return self._events(
-            area, "fixations", since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
-        )
-
-    def get_saccades(
-        self,
-        area: RegisteredArea | Rect,
-        since_ms: int | None = None,
-        until_ms: int | None = None,
-        after: int | None = None,
-        limit: int = 1000,
-    ) -> tuple[PublicEvent, ...]:
-        """Saccades that landed in an area: cell and tick of the landing."""
-        return self._events(
-            area, "saccades", since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
-        )
-
-    def get_dwell_time(self, fixation: PublicEvent | int) -> int:
-        """Milliseconds of a fixation that the app was shown."""
-        number = fixation if isinstance(fixation, int) else fixation.number
-        return int(self._call("GET", f"/v1/fixations/{number}/dwell")["duration_ms"])
-
-    def metrics(self, area: RegisteredArea | Rect) -> AreaMetrics:
-        """Count, visits, dwell, order and times to the first fixation and saccade."""
-        return AreaMetrics(**self._call("GET", self._path(area, "metrics")))
-
-    def counter(self, area: RegisteredArea | Rect) -> CountAnswer:
-        """A differentially private count of fixations."""
-        answer = self._call("GET", self._path(area, "counter"))
-        return CountAnswer(
-            int(answer["fixations"]), Fraction(answer["epsilon"]), answer["guarantee"]
-        )
-
-    def current_tile(self) -> int | None:
-        """The tile that is looked at, counted row by row; None while gaze is lost."""
-        tile = self._call("GET", "/v1/tile")["tile"]
-        return None if tile is None else int(tile)
-
-    # Selection.
-
-    def select(
+    def choose(
         self,
         targets: Sequence[Target],
         by: By = "confirm",
         dwell_ms: int = DWELL_MS,
         patience: int | None = None,
-    ) -> str:
-        """Wait until the wearer has chosen one of the targets; gives its name. Nothing is told
-        before.
+    ) -> Target:
+        """Wait until the wearer has chosen one of the targets. Nothing is told before.
 
         Parameters
         ----------
@@ -250,92 +172,157 @@ class Gaze:
         Denied
             Where it is refused, or ended before a choice was made.
         """
-        for received in self._listen(patience, **_selection(targets, by, dwell_ms)):
-            if not isinstance(received, Batch):
-                return str(received["target"])
+        for message in self._events(patience, **_selection(targets, by, dwell_ms)):
+            return _named(targets, message["target"])
         raise Denied("network", "The connection ended before a choice was made.")
 
-    async def select_async(
+    async def choose_async(
         self,
         targets: Sequence[Target],
         by: By = "confirm",
         dwell_ms: int = DWELL_MS,
         patience: int | None = None,
-    ) -> str:
-        """As :meth:`select`, in an event loop; cancel it to stop waiting."""
-        async for received in self._listen_async(patience, **_selection(targets, by, dwell_ms)):
-            if not isinstance(received, Batch):
-                return str(received["target"])
+    ) -> Target:
+        """As :meth:`choose`, in an event loop; cancel it to stop waiting."""
+        async for message in self._events_async(patience, **_selection(targets, by, dwell_ms)):
+            return _named(targets, message["target"])
         raise Denied("network", "The connection ended before a choice was made.")
 
-    # Streams.
+    def observe(
+        self, targets: Sequence[Target], patience: int | None = None
+    ) -> Iterator[tuple[Target, AreaMetrics]]:
+        """Each target's numbers, at once and after each change; targets as in :meth:`choose`, at
+        most 16.
+        """
+        for message in self._events(patience, what="areas", targets=_places(targets)):
+            yield _named(targets, message["name"]), _metrics(message)
 
-    def events(
-        self, kind: str, mode: Mode = "end", patience: int | None = None
-    ) -> Iterator[Message]:
-        """Movements (`fixation`, `saccade`, `pursuit`) or changes of `tile` as they come; ends by
-        :class:`Denied` with the reason.
+    async def observe_async(
+        self, targets: Sequence[Target], patience: int | None = None
+    ) -> AsyncIterator[tuple[Target, AreaMetrics]]:
+        """As :meth:`observe`, in an event loop."""
+        wish = {"what": "areas", "targets": _places(targets)}
+        async for message in self._events_async(patience, **wish):
+            yield _named(targets, message["name"]), _metrics(message)
+
+    def on(self, kind: Kind, mode: Mode = "end", patience: int | None = None) -> Iterator[Message]:
+        """Messages as they come; ends by :class:`Denied` with the reason.
 
         Parameters
         ----------
         kind : str
-            What to be told of.
+            Movements (`fixation`, `saccade`, `pursuit`, `saccade-start`), an avatar's `region`,
+            or `paused` and `resumed`, when gaze stops and comes back.
         mode : str
-            `start-stop` also tells the start of a saccade, by its time alone; `start` tells
+            Of `saccade`: `start-stop` also tells the start, by its time alone; `start` tells
             nothing else.
         patience : int, optional
             Failed connections in a row after which it gives up.
         """
-        for received in self._listen(patience, what=kind, mode=mode):
-            if not isinstance(received, Batch):
-                yield received
+        for message in self._events(patience, **_wish(kind, mode)):
+            if kind not in _NEWS or message["type"] == kind:
+                yield message
 
-    async def events_async(
-        self, kind: str, mode: Mode = "end", patience: int | None = None
+    async def on_async(
+        self, kind: Kind, mode: Mode = "end", patience: int | None = None
     ) -> AsyncIterator[Message]:
-        """As :meth:`events`, in an event loop."""
-        async for received in self._listen_async(patience, what=kind, mode=mode):
-            if not isinstance(received, Batch):
-                yield received
+        """As :meth:`on`, in an event loop."""
+        async for message in self._events_async(patience, **_wish(kind, mode)):
+            if kind not in _NEWS or message["type"] == kind:
+                yield message
 
-    def samples(
-        self,
-        mechanism: str,
-        encoding: Encoding = "binary",
-        batch: int = 12,
-        patience: int | None = None,
-    ) -> Iterator[Batch]:
-        """Protected samples through a mechanism the owner allows; ends by :class:`Denied` with the
-        reason, as when a budget is used up.
+    def follow(
+        self, mechanism: str | None = None, batch: int = BATCH, patience: int | None = None
+    ) -> Iterator[Batch | Message]:
+        """Where the eyes go: an avatar's regions, or in a study protected samples.
 
         Parameters
         ----------
-        mechanism : str
-            As on the command line: `kaleido-uniform:epsilon=1,w=60,r_deg=5`.
-        encoding : str
-            `binary` is compact, `json` readable.
+        mechanism : str, optional
+            For samples, as on the command line (`gaussian:sigma_deg=2`); without one the device
+            picks what protects them.
         batch : int
             Samples in one message.
         patience : int, optional
             Failed connections in a row after which it gives up.
         """
-        for received in self._listen(patience, **_samples(mechanism, encoding, batch)):
-            if isinstance(received, Batch):
-                yield received
+        yield from self._listen(patience, **self._following(mechanism, batch))
 
-    async def samples_async(
-        self,
-        mechanism: str,
-        encoding: Encoding = "binary",
-        batch: int = 12,
-        patience: int | None = None,
-    ) -> AsyncIterator[Batch]:
-        """As :meth:`samples`, in an event loop."""
-        async for received in self._listen_async(patience, **_samples(mechanism, encoding, batch)):
-            if isinstance(received, Batch):
-                yield received
+    async def follow_async(
+        self, mechanism: str | None = None, batch: int = BATCH, patience: int | None = None
+    ) -> AsyncIterator[Batch | Message]:
+        """As :meth:`follow`, in an event loop."""
+        async for received in self._listen_async(patience, **self._following(mechanism, batch)):
+            yield received
+
+    def left(self) -> float:
+        """Seconds until the grant ends or is used up; infinite where only the wearer ends it, 0
+        without a grant.
+        """
+        me = self.me()
+        if me["want"] is None:
+            return 0.0
+        return float("inf") if me["left_s"] is None else float(me["left_s"])
+
+    def me(self) -> dict[str, Any]:
+        """What the app may do now: its grant, the public level, the space."""
+        return self._call("GET", "/v1/me")
+
+    # The names of David-John et al. (2021).
+
+    def register_area(
+        self, name: str, x_deg: float, y_deg: float, width_deg: float, height_deg: float
+    ) -> RegisteredArea:
+        """Register a rectangle; it comes back with its edges moved outward to the public grid."""
+        sides = asdict(Rect(x_deg, y_deg, width_deg, height_deg))
+        return _area(self._call("POST", "/v1/areas", {"name": name, **sides}))
+
+    def areas(self) -> tuple[RegisteredArea, ...]:
+        """All areas of the app."""
+        return tuple(map(_area, self._call("GET", "/v1/areas")["areas"]))
+
+    def remove_area(self, area: RegisteredArea) -> None:
+        """Remove an area."""
+        self._call("DELETE", f"/v1/areas/{quote(str(area.id), safe='')}")
+        self._rects = {rect: known for rect, known in self._rects.items() if known.id != area.id}
+
+    def get_fixations(self, area: RegisteredArea | Rect, **limits: int) -> tuple[PublicEvent, ...]:
+        """Fixations in an area; a bare :class:`Rect` is registered the first time it is used.
+
+        Parameters
+        ----------
+        area : RegisteredArea or Rect
+            Where.
+        **limits : int
+            `since_ms`, `until_ms`, `after` (the number of an event), `limit`.
+        """
+        return self._seen(area, "fixations", limits)
+
+    def get_saccades(self, area: RegisteredArea | Rect, **limits: int) -> tuple[PublicEvent, ...]:
+        """Saccades that landed in an area; parameters as for :meth:`get_fixations`."""
+        return self._seen(area, "saccades", limits)
+
+    def get_dwell_time(self, fixation: PublicEvent | int) -> int:
+        """Milliseconds of a fixation that the app was shown."""
+        number = fixation if isinstance(fixation, int) else fixation.number
+        return int(self._call("GET", f"/v1/fixations/{number}/dwell")["duration_ms"])
+
+    def metrics(self, area: RegisteredArea | Rect) -> AreaMetrics:
+        """Count, visits, dwell, order and times to the first fixation and saccade."""
+        return _metrics(self._call("GET", self._path(area, "metrics")))
+
+    def current_tile(self) -> int | None:
+        """The tile that is looked at, counted row by row; None while gaze is lost."""
+        tile = self._call("GET", "/v1/tile")["tile"]
+        return None if tile is None else int(tile)
 
     # Carrying.
+
+    def _following(self, mechanism: str | None, batch: int) -> dict[str, object]:
+        if mechanism is None and self.me()["want"] == "follow":
+            return {"what": "region"}
+        named = {} if mechanism is None else {"mechanism": mechanism}
+        return {"what": "samples", **named, "encoding": "binary", "batch": batch}
 
     def _listen(self, patience: int | None, **wish: object) -> Iterator[Batch | Message]:
         return listen(self.url, WireProtocol(self._token, wish, patience), self.timeout_s)
@@ -343,51 +330,73 @@ class Gaze:
     def _listen_async(self, patience: int | None, **wish: object) -> AsyncIterator[Batch | Message]:
         return listen_async(self.url, WireProtocol(self._token, wish, patience), self.timeout_s)
 
+    def _events(self, patience: int | None, **wish: object) -> Iterator[Message]:
+        for received in self._listen(patience, **wish):
+            if not isinstance(received, Batch):
+                yield received
+
+    async def _events_async(self, patience: int | None, **wish: object) -> AsyncIterator[Message]:
+        async for received in self._listen_async(patience, **wish):
+            if not isinstance(received, Batch):
+                yield received
+
     def _path(self, area: RegisteredArea | Rect, resource: str) -> str:
         if isinstance(area, Rect):
             if area not in self._rects:
-                name = f"{area.x_deg:g},{area.y_deg:g},{area.width_deg:g},{area.height_deg:g}"
-                self._rects[area] = self.register_area(name, *astuple(area))
+                sides = asdict(area)
+                name = ",".join(f"{side:g}" for side in sides.values())
+                self._rects[area] = self.register_area(name, **sides)
             area = self._rects[area]
         return f"/v1/areas/{quote(str(area.id), safe='')}/{resource}"
 
-    def _events(
-        self, area: RegisteredArea | Rect, resource: str, **limits: int | None
+    def _seen(
+        self, area: RegisteredArea | Rect, resource: str, limits: dict[str, int]
     ) -> tuple[PublicEvent, ...]:
-        parameters = {name: value for name, value in limits.items() if value is not None}
-        answer = self._call("GET", self._path(area, resource), parameters=parameters)
-        return tuple(map(event_of, answer[resource]))
+        answer = self._call("GET", self._path(area, resource), parameters=limits)
+        names = [field.name for field in fields(PublicEvent)]
+        return tuple(PublicEvent(**{name: one[name] for name in names}) for one in answer[resource])
 
     def _call(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        parameters: Mapping[str, int] | None = None,
+        self, method: str, path: str, body: object = None, parameters: dict[str, int] | None = None
     ) -> dict[str, Any]:
-        try:
-            answer = self._http.request(method, path, json=body, params=parameters)
-        except httpx.HTTPError:
-            raise Denied(
-                "network",
-                f"The Gatekeeper at {self.url} does not answer. Check that it runs and try again.",
-            ) from None
-        try:
-            value = answer.json() if answer.content else {}
-        except ValueError:
-            value = {}
-        if answer.is_success:
-            return dict(value)
-        problem = value.get("error", {}) if isinstance(value, dict) else {}
-        code = "token" if answer.status_code == 401 else str(problem.get("code", "unknown"))
-        unknown = f"The Gatekeeper answered with status {answer.status_code}."
-        raise Denied(code, str(problem.get("reason", unknown)))
+        return call(self.url, self._token, self.timeout_s, method, path, body, parameters)
 
 
-def _samples(mechanism: str, encoding: Encoding, batch: int) -> dict[str, object]:
-    return {"what": "samples", "mechanism": mechanism, "encoding": encoding, "batch": batch}
+_ANSWERS: dict[object, Answer] = {
+    "granted": "granted",
+    "refused": "refused",
+    "dismissed": "dismissed",
+}
+
+#: Kinds that belong to no subscription.
+_NEWS = ("paused", "resumed")
+
+
+def _wish(kind: Kind, mode: Mode) -> dict[str, object]:
+    if kind in _NEWS:
+        return {}
+    if kind == "saccade-start":
+        return {"what": "saccade", "mode": "start"}
+    return {"what": kind, "mode": mode}
+
+
+def _places(targets: Sequence[Target]) -> list[dict[str, object]]:
+    return [asdict(target) for target in targets]
 
 
 def _selection(targets: Sequence[Target], by: By, dwell_ms: int) -> dict[str, object]:
-    places = [asdict(target) for target in targets]
-    return {"what": "select", "targets": places, "by": by, "dwell_ms": dwell_ms}
+    return {"what": "select", "targets": _places(targets), "by": by, "dwell_ms": dwell_ms}
+
+
+def _named(targets: Sequence[Target], name: object) -> Target:
+    return next(target for target in targets if target.name == name)
+
+
+def _metrics(answer: Message) -> AreaMetrics:
+    values: dict[str, Any] = {field.name: answer[field.name] for field in fields(AreaMetrics)}
+    return AreaMetrics(**values)
+
+
+def _area(answer: Message) -> RegisteredArea:
+    values: dict[str, Any] = {field.name: answer[field.name] for field in fields(RegisteredArea)}
+    return RegisteredArea(**values)

@@ -14,16 +14,22 @@ import json
 import random
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
+from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.asyncio.client import connect as connect_async
 from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.sync.client import ClientConnection as SyncConnection
 from websockets.sync.client import connect as connect_sync
+from websockets.sync.client import unix_connect as unix_connect_sync
 
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gatekeeper.blocks import unpack
+from gazeveil.gatekeeper.client.calls import unix_path
 from gazeveil.gatekeeper.errors import Denied
 
 FIRST_WAIT_S = 0.25
@@ -85,7 +91,8 @@ def stream_address(url: str) -> str:
 
 class WireProtocol:
     """What is said on one connection after the other: hello with the token, subscribe with the
-    fields of `wish`, then listen. It gives up after `patience` failures in a row; None never does.
+    fields of `wish`, where it has any, then listen. It gives up after `patience` failures in a
+    row; None never does.
     """
 
     def __init__(self, token: str, wish: Message, patience: int | None = None) -> None:
@@ -95,14 +102,14 @@ class WireProtocol:
         self._said: tuple[str, str] | None = None
 
     @property
-    def opening(self) -> tuple[str, str]:
+    def opening(self) -> tuple[str, ...]:
         """The messages a connection begins with; the first one is answered before the second is
         sent.
         """
         self._said = None
-        hello = {"type": "hello", "token": self.token}
+        hello = {"type": "hello", **({"token": self.token} if self.token else {})}
         subscribe = {"type": "subscribe", "id": SUBSCRIPTION, **self.wish}
-        return json.dumps(hello), json.dumps(subscribe)
+        return (json.dumps(hello), *([json.dumps(subscribe)] if self.wish else []))
 
     def heard(self, data: str | bytes) -> Batch | Message | None:
         """What a message brings to the app; None where it is none of its business.
@@ -122,6 +129,8 @@ class WireProtocol:
         kind = message.get("type")
         if kind == "error":
             self._said = (str(message.get("code")), str(message.get("reason")))
+        elif kind == "welcome" and not self.wish:
+            self.failures = 0
         elif kind == "subscribed":
             self.failures = 0
             self.guarantee = message.get("guarantee")
@@ -129,7 +138,7 @@ class WireProtocol:
             raise Denied(str(message.get("code")), str(message.get("reason")))
         elif kind == "samples":
             return _batch(message)
-        elif kind in ("event", "saccade-start", "tile"):
+        elif kind in (("event", "saccade-start", "tile") if self.wish else ("paused", "resumed")):
             return {name: value for name, value in message.items() if name != "id"}
         return None
 
@@ -164,18 +173,45 @@ def _batch(message: Mapping[str, list[object]]) -> Batch:
     return Batch(sequence, dropped, t_ns, x_deg, y_deg, np.array(message["valid"], dtype=np.bool_))
 
 
+#: Largest message that is taken.
+MOST_BYTES = 2**24
+
+
+def _open(url: str, timeout_s: float) -> SyncConnection:
+    options: dict[str, Any] = {
+        "open_timeout": timeout_s,
+        "close_timeout": 1.0,
+        "max_size": MOST_BYTES,
+    }
+    path = unix_path(url)
+    if path is not None:
+        return unix_connect_sync(path, uri="ws://localhost/v1/stream", **options)
+    return connect_sync(stream_address(url), **options)
+
+
+def _open_async(url: str, timeout_s: float) -> AbstractAsyncContextManager[ClientConnection]:
+    options: dict[str, Any] = {
+        "open_timeout": timeout_s,
+        "close_timeout": 1.0,
+        "max_size": MOST_BYTES,
+    }
+    path = unix_path(url)
+    if path is not None:
+        return unix_connect(path, uri="ws://localhost/v1/stream", **options)
+    return connect_async(stream_address(url), **options)
+
+
 def listen(url: str, talk: WireProtocol, timeout_s: float) -> Iterator[Batch | Message]:
     """What a subscription brings, in a program without an event loop; leaving the loop ends it."""
     while True:
         try:
-            with connect_sync(
-                stream_address(url), open_timeout=timeout_s, close_timeout=1.0, max_size=2**24
-            ) as socket:
-                hello, subscribe = talk.opening
+            with _open(url, timeout_s) as socket:
+                hello, *wishes = talk.opening
                 socket.send(hello)
                 # A refusal is read before anything else is said, or its reason would be lost.
                 talk.heard(socket.recv())
-                socket.send(subscribe)
+                for wish in wishes:
+                    socket.send(wish)
                 while True:
                     received = talk.heard(socket.recv())
                     if received is not None:
@@ -190,13 +226,12 @@ async def listen_async(
     """What a subscription brings, in an event loop; leaving the loop ends it."""
     while True:
         try:
-            async with connect_async(
-                stream_address(url), open_timeout=timeout_s, close_timeout=1.0, max_size=2**24
-            ) as socket:
-                hello, subscribe = talk.opening
+            async with _open_async(url, timeout_s) as socket:
+                hello, *wishes = talk.opening
                 await socket.send(hello)
                 talk.heard(await socket.recv())
-                await socket.send(subscribe)
+                for wish in wishes:
+                    await socket.send(wish)
                 while True:
                     received = talk.heard(await socket.recv())
                     if received is not None:
