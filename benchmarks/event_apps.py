@@ -1,11 +1,11 @@
 """What redirected walking and gaze guidance can do with the Gatekeeper's events, against samples.
 
     python benchmarks/event_apps.py [--clips 3] [--json FILE]
-    [--page docs/howto/gatekeeper/moves.md]
+    [--page docs/results/event_apps.md]
 
 Gaze of gazecom (under GAZEVEIL_DATA; hand-labelled saccades, 250 Hz) is replayed sample by sample
 into the Gatekeeper of each level, and notices are taken at the time of the sample that brings them.
-The rules are those of the demo apps (`web/demo/redirect.js`, `cue.js`): the scene is turned after a
+Two rules of such apps: the scene is turned after a
 notice for what is left of a flight of 45 ms; the spot is steady from a notice on. Beside it stand
 the same detector without ticks, as an app with raw samples has it, and the hand labels themselves.
 Intervals are Student's, over people.
@@ -33,9 +33,9 @@ from gazeveil.gaze.recording import Recording
 sys.path.insert(0, str(Path(__file__).parent))
 from lines import Lines, markdown, put_into
 
-#: As in `web/demo/redirect.js`.
+#: How fast the scene is turned (Sun et al. 2018), how long a flight lasts, and when it is found.
 TURN_DEG_S, FLIGHT_MS, FOUND_MS = 12.6, 45.0, 8.0
-#: As in `web/demo/cue.js`.
+#: How long a spot waits.
 PATIENCE_MS = 1000.0
 #: From where on a saccade may lead to something at the edge of the view.
 FAR_DEG = 5.0

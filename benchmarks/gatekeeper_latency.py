@@ -1,7 +1,7 @@
 """What protection adds to the delay of a stream, per mechanism at 60, 90, 120 and 250 Hz; and
 foveated rendering in its own terms.
 
-    python benchmarks/gatekeeper_latency.py [--json FILE] [--page docs/howto/gatekeeper/latency.md]
+    python benchmarks/gatekeeper_latency.py [--json FILE] [--page docs/results/gatekeeper_latency.md]
     [--scenes 12]
 
 *Delay of the method.* Two runs have the same noise; in one of them the gaze steps by 10 degrees, at
@@ -238,7 +238,7 @@ def page(rows: list[dict[str, object]], said: str) -> str:
         "",
         (
             "Written by `python benchmarks/gatekeeper_latency.py --page"
-            " docs/howto/gatekeeper/latency.md`; do not edit."
+            " docs/results/gatekeeper_latency.md`; do not edit."
         ),
         "",
         "## Delay of the method",

@@ -14,7 +14,7 @@ DOCS = ROOT / "docs" / "howto" / "gatekeeper"
 
 
 def test_the_ten_lines_of_embedding_print_what_the_page_says() -> None:
-    page = (DOCS / "embed.md").read_text(encoding="utf-8")
+    page = (DOCS / "running.md").read_text(encoding="utf-8")
     code = re.search(r"```python\n(.*?)```", page, re.DOTALL)
     said = re.search(r"```text\n(.*?)```", page, re.DOTALL)
     assert code is not None
@@ -22,7 +22,7 @@ def test_the_ten_lines_of_embedding_print_what_the_page_says() -> None:
     assert len([line for line in code[1].splitlines() if line.strip()]) <= 10
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(code[1], "embed.md", "exec"), {})
+        exec(compile(code[1], "running.md", "exec"), {})
     assert out.getvalue() == said[1]
 
 

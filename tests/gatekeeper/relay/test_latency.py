@@ -71,8 +71,8 @@ def test_frames_are_inside_where_gaze_stands_and_outside_where_it_jumps_further_
 
 
 def test_the_page_in_the_manual_has_every_mechanism_of_the_benchmark(latency: ModuleType) -> None:
-    page = (ROOT / "docs" / "howto" / "gatekeeper" / "latency.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "results" / "gatekeeper_latency.md").read_text(encoding="utf-8")
     for text in latency.texts():
         assert f"`{latency.shown(text)}`" in page, (
-            "run python benchmarks/gatekeeper_latency.py --page docs/howto/gatekeeper/latency.md"
+            "run python benchmarks/gatekeeper_latency.py --page docs/results/gatekeeper_latency.md"
         )

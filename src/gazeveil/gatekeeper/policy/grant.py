@@ -42,7 +42,7 @@ ACTIONS = (*SCOPES, "stream")
 CURRENCIES = ("epsilon", "rho", "samples")
 
 #: Limits of a device for a day that are in force where the policy names no others;
-#: docs/howto/gatekeeper/policy.md says what they are in hours of use.
+#: docs/howto/gatekeeper/running.md says what they are in hours of use.
 DEVICE_LIMITS: Mapping[str, Fraction] = MappingProxyType(
     {"epsilon": Fraction(100_000), "rho": Fraction(100_000), "samples": Fraction(864_000)}
 )

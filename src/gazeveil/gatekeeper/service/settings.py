@@ -1,7 +1,7 @@
 """Every setting of the service, with its default; read from the environment (`GAZEVEIL_...`) and
 overruled by the command line.
 
-`docs/howto/gatekeeper/settings.md` lists all of them; a test compares the two. Limits are set so
+`docs/howto/gatekeeper/running.md` lists all of them; a test compares the two. Limits are set so
 that one hostile app can neither fill the memory nor starve the others, and so that a honest one at
 1000 samples a second meets none of them.
 """
