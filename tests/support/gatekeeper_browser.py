@@ -37,8 +37,8 @@ REFUSAL = re.compile(r"status of (401|403|404|409|422|429) ")
 
 #: Runs in the page: an app that connects with client.js.
 CONNECT = (
-    "const { connect } = await import('/client.js'); const gaze = await connect(location.origin, {"
-    " token });"
+    "const { connect } = await import('/client.js'); const gaze = connect(location.origin, { token"
+    " });"
 )
 
 
@@ -159,16 +159,7 @@ class Desk:
     def blank(self) -> Page:
         """A page of the device's own origin on which an app's code can run."""
         page = self.watch(self.context(owner=False).new_page())
-        page.goto(f"{self.process.address}/demo/")
-        return page
-
-    def demo(self, owner: Page) -> Page:
-        """The demo, opened as the owner opens it."""
-        owner.click("#demo")
-        with owner.context.expect_page() as opened:
-            owner.click("text=Open the demo")
-        page = self.watch(opened.value)
-        page.wait_for_selector(".panel")
+        page.goto(f"{self.process.address}/health")
         return page
 
     def clear(self) -> None:
@@ -195,8 +186,3 @@ def desk(browser: Browser, process: Process, signed_in: dict[str, Any]) -> Itera
     yield made
     made.close()
     assert made.mistakes == []
-
-
-def panel(page: Page, title: str) -> Any:
-    """A demo app on the demo page."""
-    return page.locator(f'.panel[aria-label="{title}"]')

@@ -51,9 +51,9 @@ def tab_to(page: Page, name: str, key: str = "Tab") -> None:
     raise AssertionError(f"{name} cannot be reached with {key}")
 
 
-def asks(desk: Desk, name: str, preset: str = "avatar", purpose: str = "avatar") -> None:
+def asks(desk: Desk, name: str) -> None:
     with desk.as_app(desk.app(name)) as app:
-        assert app.post("/v1/ask", json={"preset": preset, "purpose": purpose}).status_code == 202
+        assert app.post("/v1/ask", json={"want": "follow"}).json()["state"] == "waiting"
 
 
 def test_from_opening_the_page_to_a_grant_off_and_a_deletion(desk: Desk) -> None:
@@ -68,37 +68,39 @@ def test_from_opening_the_page_to_a_grant_off_and_a_deletion(desk: Desk) -> None
     tab_to(page, "Sharing")
     page.keyboard.press("Space")
     expect(page.locator("#consent")).to_have_attribute("aria-checked", "true")
-    # The ask: Enter opens it, Escape leaves it without a decision, the focus is back on its button.
-    tab_to(page, "Decide on keys")
+    # The question: two ways to say yes, and no.
+    tab_to(page, "Yes, this visit: keys")
+    tab_to(page, "Yes, until I stop it: keys")
+    page.keyboard.press("Enter")
+    card = page.locator('.app[data-app="keys"]')
+    expect(card).to_contain_text("Allowed")
+    expect(page.locator("#said")).to_contain_text("keys is allowed.")
+    given = desk.known("keys")["grant"]
+    assert (given["preset"], given["lasts"]) == ("follow", "until-stopped")
+    # The question is gone: the keyboard goes on at the app. Escape leaves the dialog without a
+    # decision, the focus is back on its button.
+    expect(page.get_by_role("button", name="Change keys")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#grant-dialog input[name=preset]:checked")).to_be_focused()
     page.keyboard.press("ArrowDown")
-    expect(page.locator("#grant-dialog input[name=preset]:checked")).to_have_value("research")
+    expect(page.locator("#grant-dialog input[name=preset]:checked")).to_have_value("study")
     page.keyboard.press("Escape")
     expect(page.locator("#grant-dialog")).to_be_hidden()
-    assert focused(page) == "Decide on keys"
-    assert desk.api.get("/v1/asks").json()["asks"], "leaving the dialog decides nothing"
-    page.keyboard.press("Enter")
-    expect(page.locator("#grant-dialog input[name=preset]:checked")).to_have_value("avatar")
+    assert focused(page) == "Change keys"
     # How long, with the arrows.
-    tab_to(page, "Once")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
-    assert focused(page) == "Until tonight"
-    tab_to(page, "Grant")
     page.keyboard.press("Enter")
-    card = page.locator('.app[data-app="keys"]')
-    expect(card).to_contain_text("Granted")
-    expect(page.locator("#said")).to_contain_text("Granted to keys.")
-    given = desk.known("keys")["grant"]
-    assert (given["preset"], given["lasts"]) == ("avatar", "tonight")
-    # The ask is gone: the keyboard goes on at the app.
+    tab_to(page, "This visit")
+    page.keyboard.press("ArrowDown")
+    assert focused(page) == "Until I stop it"
+    tab_to(page, "Allow")
+    page.keyboard.press("Enter")
+    expect(page.locator("#grant-dialog")).to_be_hidden()
     expect(page.get_by_role("button", name="Change keys")).to_be_focused()
-    tab_to(page, "Revoke keys")
+    tab_to(page, "Stop keys")
     page.keyboard.press("Enter")
-    expect(card).to_contain_text("Revoked")
+    expect(card).to_contain_text("Stopped")
     expect(
-        page.get_by_role("button", name="Grant keys")
+        page.get_by_role("button", name="Allow keys")
     ).to_be_focused()  # the focus stays in the card that was renewed
     # Off, backwards.
     tab_to(page, "Sharing", "Shift+Tab")
@@ -128,17 +130,17 @@ def test_the_focus_goes_to_the_neighbour_of_a_card_that_vanishes(desk: Desk) -> 
         asks(desk, name)
     page = desk.owner(reduced_motion="reduce")  # a page that glides is not where it will be
     expect(page.locator(".ask")).to_have_count(3)
-    tab_to(page, "Dismiss what beta asks")
+    tab_to(page, "No: beta")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name="Dismiss what gamma asks")).to_be_focused()
+    expect(page.get_by_role("button", name="No: gamma")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name="Dismiss what alpha asks")).to_be_focused()
+    expect(page.get_by_role("button", name="No: alpha")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#asks")).to_be_hidden()
-    expect(page.get_by_role("button", name="Grant alpha")).to_be_focused()
+    expect(page.get_by_role("button", name="Allow alpha")).to_be_focused()
     # Somebody else deletes the app whose card has the focus.
     desk.api.delete("/v1/apps/alpha")
-    expect(page.get_by_role("button", name="Grant beta")).to_be_focused()
+    expect(page.get_by_role("button", name="Allow beta")).to_be_focused()
 
 
 def test_a_token_is_made_and_read_by_keyboard(desk: Desk) -> None:

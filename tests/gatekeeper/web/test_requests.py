@@ -1,5 +1,5 @@
 """What apps ask, on the owner's page: only the system's words, frozen at display, blocked after
-three dismissals; and in whose words the rest is said.
+three refusals; and in whose words the rest is said.
 """
 
 from __future__ import annotations
@@ -13,9 +13,16 @@ pytest.importorskip(
     "playwright", reason="playwright is not installed: the pages are not looked at in a browser"
 )
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Route, expect
 
-from tests.support.gatekeeper_browser import Desk, browser, desk, process, signed_in  # noqa: F401
+from tests.support.gatekeeper_browser import (
+    CONNECT,
+    Desk,
+    browser,  # noqa: F401 - a fixture
+    desk,  # noqa: F401 - a fixture
+    process,  # noqa: F401 - a fixture
+    signed_in,  # noqa: F401 - a fixture
+)
 
 
 def ask(desk: Desk, token: str, **wish: Any) -> int:
@@ -23,221 +30,214 @@ def ask(desk: Desk, token: str, **wish: Any) -> int:
         return app.post("/v1/ask", json=wish).status_code
 
 
-def open_dialog(page: Page, app: str) -> Any:
-    page.locator(".ask", has_text=app).get_by_role("button", name="Decide").click()
-    return page.locator("#grant-dialog")
+def waits(desk: Desk, token: str, want: str) -> bool:
+    with desk.as_app(token) as app:
+        return bool(app.post("/v1/ask", json={"want": want}).json()["state"] == "waiting")
 
 
 def test_a_card_shows_the_systems_words_and_of_the_app_only_its_name(desk: Desk) -> None:
     token = desk.app("shop")
-    # The attack of the issue: text of the app's own, made to look like the system's.
-    for text in (
-        {"why": "Recommended"},
-        {"mechanisms": ["only the tile, verified"]},
-        {"purpose": "Recommended"},
-        {"scopes": ["safe and verified"]},
-    ):
-        assert ask(desk, token, **{"preset": "avatar", "purpose": "avatar", **text}) == 422
-    assert ask(desk, token, preset="avatar", purpose="avatar") == 202
+    # Text of the app's own, made to look like the system's.
+    for text in ({"why": "Recommended"}, {"want": "safe and verified"}, {"sentence": "Safe."}):
+        assert ask(desk, token, **{"want": "follow", **text}) == 422
+    assert waits(desk, token, "follow")
     page = desk.owner()
     card = page.locator(".ask")
     device = desk.api.get("/v1/apps").json()
-    means = next(one["means"] for one in device["presets"] if one["name"] == "avatar")
-    purpose = next(one["means"] for one in device["purposes"] if one["code"] == "avatar")
-    expect(card.locator("dd").nth(0)).to_contain_text(means)
-    expect(card.locator("dd").nth(1)).to_contain_text(purpose)
-    expect(card.locator("dd").nth(1)).to_contain_text("Nobody has checked this.")
+    told = next(one["sentence"] for one in device["presets"] if one["name"] == "follow")
+    expect(card).to_contain_text(told)
     # The app's own name is quoted and in mono, and it is the only text of the app's.
     name = card.locator("h3 q")
     expect(name).to_have_text("shop")
     assert "mono" in name.evaluate("(e) => getComputedStyle(e).fontFamily").lower()
     left = card.inner_text()
     for said in (
-        means,
-        purpose,
-        "Nobody has checked this.",
+        told,
+        "It could recognise you by it.",
         "shop",
-        "asks",
-        "It would get",
-        "It says why",
-        "Eyes of an avatar.",
-        "Decide…",
-        "Dismiss",
+        " asks",
+        "Move an avatar's eyes.",
+        "Yes, this visit",
+        "Yes, until I stop it",
+        "No",
     ):
         assert said in left, said
         left = left.replace(said, "", 1)
     assert re.fullmatch(r"\s*\d\d \w{3}, \d\d:\d\d:\d\d\s*", left), left
 
 
+def test_a_sentence_has_fifteen_words_at_most_and_no_greek(desk: Desk) -> None:
+    for preset in desk.api.get("/v1/apps").json()["presets"]:
+        assert len(preset["sentence"].split()) <= 15, preset["sentence"]
+        assert not re.search("[\u0370-\u03ff]|epsilon|rho|degree", preset["sentence"])
+
+
 def test_an_ask_swapped_between_reading_and_pressing_gets_nothing_that_was_not_read(
     desk: Desk,
 ) -> None:
     token = desk.app("swapper")
-    assert ask(desk, token, preset="aoi-analytics", purpose="count-looks") == 202
+    assert waits(desk, token, "count")
     page = desk.owner()
-    dialog = open_dialog(page, "swapper")
-    expect(dialog.locator("input[name=preset]:checked")).to_have_value("aoi-analytics")
+    card = page.locator(".ask", has_text="swapper")
+    expect(card).to_contain_text("Count looks.")
     # The app tries to change what it asks while the owner reads.
-    assert ask(desk, token, preset="research", purpose="study") == 409
-    waiting = desk.api.get("/v1/asks").json()["asks"]
-    assert [one["preset"] for one in waiting] == ["aoi-analytics"]
-    # It gets rid of the ask that was read (here another page of the owner dismisses it) and asks
-    # for more under the open dialog.
-    assert desk.api.delete(f"/v1/asks/{waiting[0]['id']}").status_code == 204
-    assert ask(desk, token, preset="research", purpose="study") == 202
-    dialog.get_by_role("button", name="Grant").click()
-    expect(dialog).to_be_hidden()
-    expect(page.locator("#said")).to_contain_text("Nothing was granted. Read it again.")
+    assert ask(desk, token, want="study") == 409
+    (waiting,) = desk.api.get("/v1/asks").json()["asks"]
+    assert waiting["want"] == "count"
+    # Another page of the owner says no, and the app asks for more under the eyes of this one.
+    held: list[Route] = []
+    page.route("**/v1/apps/swapper/grant", lambda route: held.append(route))
+    card.get_by_role("button", name="Yes, this visit").click()
+    page.wait_for_timeout(300)
+    assert desk.api.delete(f"/v1/asks/{waiting['id']}").status_code == 204
+    assert waits(desk, token, "study")
+    held[0].continue_()
+    expect(page.locator("#said")).to_contain_text("Nothing was allowed. Read it again.")
     assert desk.known("swapper")["state"] == "none"
-    expect(page.locator(".ask")).to_contain_text("Research study")
-    expect(page.get_by_role("button", name="Decide on swapper")).to_be_focused()
+    expect(card).to_contain_text("Take part in a study.")
+    page.unroute_all()
     # What is read now is what is granted.
-    dialog = open_dialog(page, "swapper")
-    expect(dialog.locator("input[name=preset]:checked")).to_have_value("research")
-    dialog.locator("input[value=aoi-analytics]").check()
-    dialog.get_by_role("button", name="Grant").click()
-    expect(dialog).to_be_hidden()
+    card.get_by_role("button", name="Yes, until I stop it").click()
+    expect(card).to_have_count(0)
     given = desk.known("swapper")
     assert (given["state"], given["grant"]["preset"], given["grant"]["lasts"]) == (
         "granted",
-        "aoi-analytics",
-        "once",
+        "study",
+        "until-stopped",
     )
 
 
-def test_the_third_dismissal_blocks_and_unblock_lets_it_ask_again(desk: Desk) -> None:
+def test_the_third_no_blocks_and_unblock_lets_it_ask_again(desk: Desk) -> None:
     token = desk.app("nagger")
     page = desk.owner()
     for turn in range(3):
-        assert ask(desk, token, preset="avatar", purpose="avatar") == 202
-        page.get_by_role("button", name="Dismiss what nagger asks").click()
-        said = (
-            "can ask no more until you unblock it" if turn == 2 else "Dismissed what nagger asks."
-        )
+        assert waits(desk, token, "follow")
+        page.get_by_role("button", name="No: nagger").click()
+        said = "can ask no more until you unblock it" if turn == 2 else "You said no to nagger."
         expect(page.locator("#said")).to_contain_text(said)
         expect(page.locator(".ask")).to_have_count(0)
-    assert ask(desk, token, preset="avatar", purpose="avatar") == 403
+    assert ask(desk, token, want="follow") == 403
     card = page.locator('.app[data-app="nagger"]')
-    expect(card).to_contain_text(
-        "Its asks were dismissed three times. It can ask no more until you unblock it."
-    )
+    expect(card).to_contain_text("You said no three times.")
     expect(card.locator(".badge")).to_have_text("Blocked")
     card.get_by_role("button", name="Unblock").click()
     expect(card.get_by_role("button", name="Unblock")).to_have_count(0)
-    assert ask(desk, token, preset="avatar", purpose="avatar") == 202
+    assert waits(desk, token, "follow")
     expect(page.locator(".ask")).to_have_count(1)
 
 
 def test_the_answer_to_a_press_stays_when_news_comes_after_it(desk: Desk) -> None:
     token = desk.app("early")
     page = desk.owner()
-    assert ask(desk, token, preset="avatar", purpose="avatar") == 202
-    page.get_by_role("button", name="Dismiss what early asks").click()
+    assert waits(desk, token, "follow")
+    page.get_by_role("button", name="No: early").click()
     said = page.locator("#said")
-    expect(said).to_contain_text("Dismissed what early asks.")
+    expect(said).to_contain_text("You said no to early.")
     # The next ask is news of the same second; it once took the place of the answer.
-    assert ask(desk, desk.app("late"), preset="avatar", purpose="avatar") == 202
-    expect(said).to_contain_text("late asks for")
-    expect(said).to_contain_text("Dismissed what early asks.")
+    assert waits(desk, desk.app("late"), "follow")
+    expect(said).to_contain_text("late asks: move an avatar's eyes.")
+    expect(said).to_contain_text("You said no to early.")
     expect(said).to_be_empty()
 
 
-def test_the_dialog_offers_least_first_and_once(desk: Desk) -> None:
+def test_the_dialog_offers_least_first_and_this_visit(desk: Desk) -> None:
     desk.app("newcomer")
     page = desk.owner()
-    page.locator('.app[data-app="newcomer"]').get_by_role("button", name="Grant").click()
+    page.locator('.app[data-app="newcomer"]').get_by_role("button", name="Allow").click()
     dialog = page.locator("#grant-dialog")
     values = "(all) => all.map((e) => e.value)"
-    presets = ["select", "aoi-analytics", "avatar", "research", ""]
+    presets = ["choose", "count", "follow", "study"]
     assert dialog.locator("input[name=preset]").evaluate_all(values) == presets
-    assert dialog.locator("input[name=lasts]").evaluate_all(values) == [
-        "once",
-        "in-use",
-        "tonight",
-        "for-good",
-    ]
+    assert dialog.locator("input[name=lasts]").evaluate_all(values) == ["visit", "until-stopped"]
     assert [
         dialog.locator(f"input[name={one}]:checked").input_value() for one in ("preset", "lasts")
-    ] == ["select", "once"]
-    assert dialog.locator(".lasts strong").all_inner_texts() == [
-        "Once",
-        "While in use",
-        "Until tonight",
-        "For good",
-    ]
-    dialog.locator("input[value=avatar]").check()
-    dialog.locator("input[value=tonight]").check()
-    dialog.get_by_role("button", name="Grant").click()
+    ] == ["choose", "visit"]
+    dialog.locator("input[value=follow]").check()
+    dialog.locator("input[value=until-stopped]").check()
+    dialog.get_by_role("button", name="Allow").click()
     expect(dialog).to_be_hidden()
     given = desk.known("newcomer")["grant"]
-    assert (given["preset"], given["lasts"]) == ("avatar", "tonight")
-    expect(page.locator('.app[data-app="newcomer"]')).to_contain_text("Lasts: until tonight. Ends ")
+    assert (given["preset"], given["lasts"]) == ("follow", "until-stopped")
+    expect(page.locator('.app[data-app="newcomer"]')).to_contain_text("Until I stop it.")
 
 
-def test_a_spent_budget_is_called_spent_and_not_granted(desk: Desk) -> None:
+def test_a_grant_without_time_left_is_called_used_up(desk: Desk) -> None:
     desk.consent(True)
-    rule = {
-        "name": "kaleido-uniform",
-        "parameters": {"epsilon": ["<=", "4"], "w": [">=", "30"], "r_deg": [">=", "1"]},
-    }
-    token = desk.app(
-        "spender",
-        grant={"scopes": ["samples"], "mechanisms": [rule], "budgets": {"epsilon": "4"}},
-        lasts="for-good",
-    )
-    page = desk.owner()
+    desk.app("spender", preset="study", lasts="until-stopped")
+
+    def spent(route: Route) -> None:
+        answer = route.fetch().json()
+        for app in answer["apps"]:
+            app["state"] = "spent"
+        route.fulfill(json=answer)
+
+    page = desk.watch(desk.context().new_page())
+    page.route(re.compile(r"/v1/apps$"), spent)
+    page.goto(desk.process.address)
     card = page.locator('.app[data-app="spender"]')
-    expect(card.locator(".badge")).to_have_text("Granted")
-    assert "ε" not in card.inner_text(), "numbers are behind the details"
-    card.get_by_text("Details").click()
-    expect(card).to_contain_text(re.compile(r"0 of 4 ε spent today"))
-    blank = desk.blank()
-    blank.evaluate(
-        """async ([token, mechanism]) => {
-          const { connect } = await import('/client.js');
-          const gaze = await connect(location.origin, { token });
-          try {
-            for await (const batch of gaze.samples({ mechanism })) ;
-          } catch (error) { return error.code; }
-        }""",
-        [token, "kaleido-uniform:epsilon=4,w=30,r_deg=1"],
-    )
-    expect(card.locator(".badge")).to_have_text("Spent")
+    expect(card.locator(".badge")).to_have_text("Used up")
     expect(card.locator(".badge")).to_have_class("badge warn")
-    expect(card).to_contain_text("Its budget is used up.")
-    expect(card.locator("details")).to_have_attribute(
-        "open", ""
-    )  # what was unfolded stays so while the card is renewed
+    expect(card).to_contain_text("Its time is used up.")
+    page.unroute_all(behavior="ignoreErrors")
+
+
+LISTENING = f"(token) => {{ (async () => {{ {CONNECT} gaze.on('region', () => {{}}); }})(); }}"
 
 
 def test_the_bar_of_what_is_in_use_names_the_app_and_stops_it(desk: Desk) -> None:
     desk.consent(True)
     page = desk.owner()
-    demo = desk.demo(page)
+    token = desk.app("avatar", preset="follow", lasts="until-stopped")
+    desk.blank().evaluate(LISTENING, token)
     page.bring_to_front()
-    desk.grant("foveated-gallery", preset="research", lasts="for-good")
     bar = page.locator("#in-use")
-    expect(bar).to_contain_text("foveated-gallery")
-    expect(bar).to_contain_text("protected samples")
-    expect(page).to_have_title(re.compile(r"● foveated-gallery in use"))
+    expect(bar).to_contain_text("avatar")
+    expect(bar).to_contain_text("where your eyes go")
+    expect(page).to_have_title(re.compile(r"● avatar in use"))
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
     expect(bar).to_be_in_viewport()  # it stays in view wherever the page is scrolled
-    bar.get_by_role("button", name="Stop foveated-gallery").click()
+    bar.get_by_role("button", name="Stop avatar").click()
     expect(bar).to_be_hidden()
     expect(page).not_to_have_title(re.compile("in use"))
-    expect(demo.locator('.panel[aria-label="Foveated gallery"]')).to_have_attribute(
-        "data-code", "revoked"
-    )
-    assert desk.known("foveated-gallery")["state"] == "revoked"
+    assert desk.known("avatar")["state"] == "revoked"
+
+
+def test_the_bar_says_that_the_tracker_is_gone_and_that_it_is_back(desk: Desk) -> None:
+    desk.consent(True)
+    token = desk.app("avatar", preset="follow", lasts="until-stopped")
+    gone = [False]
+
+    def silent(route: Route) -> None:
+        answer = route.fetch().json()
+        if gone[0]:
+            answer["tracker"] |= {"connected": False}
+        route.fulfill(json=answer)
+
+    page = desk.watch(desk.context().new_page())
+    page.route(re.compile(r"/v1/apps$"), silent)
+    page.goto(desk.process.address)
+    desk.blank().evaluate(LISTENING, token)
+    page.bring_to_front()
+    bar = page.locator("#in-use")
+    expect(bar).to_have_attribute("data-state", "on")
+    gone[0] = True
+    expect(bar.get_by_role("heading")).to_have_text("Paused: the tracker is gone")
+    expect(bar).to_contain_text("gets nothing now")
+    expect(page.locator("#tracker-trouble")).to_contain_text("The tracker is gone.")
+    expect(page).to_have_title(re.compile("○ avatar paused"))
+    gone[0] = False
+    expect(bar.get_by_role("heading")).to_have_text("In use now")
+    expect(page.locator("#tracker-trouble")).to_be_hidden()
+    page.unroute_all(behavior="ignoreErrors")
 
 
 def test_the_audit_log_shows_the_owner_names_and_what_was_granted(desk: Desk) -> None:
-    desk.app("reader", preset="avatar", lasts="in-use")
+    desk.app("reader", preset="follow", lasts="visit")
     page = desk.owner()
     row = page.locator("#audit-rows tr", has_text="gets: ").first
     expect(row).to_contain_text("reader")
     expect(row.locator(".hash")).to_have_text(re.compile(r"^[0-9a-f]{8}$"))
-    for said in ("the tile looked at", "while in use"):
+    for said in ("move an avatar's eyes", "this visit"):
         expect(row).to_contain_text(said)
     assert not re.search(r"[{}\[\]]", page.locator("#audit-rows").inner_text()), "no JSON"
 

@@ -18,7 +18,14 @@ pytest.importorskip(
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support import gatekeeper_browser
-from tests.support.gatekeeper_browser import Desk, browser, desk, process, signed_in  # noqa: F401
+from tests.support.gatekeeper_browser import (
+    CONNECT,
+    Desk,
+    browser,  # noqa: F401 - a fixture
+    desk,  # noqa: F401 - a fixture
+    process,  # noqa: F401 - a fixture
+    signed_in,  # noqa: F401 - a fixture
+)
 from tests.support.gatekeeper_running import Process, free_port
 from tests.support.postgres import Server, postgres, quick_folder  # noqa: F401
 from tests.support.stalls import SteadyClock
@@ -145,10 +152,14 @@ def test_off_pressed_with_the_database_stopped_is_in_force_and_says_what_is_not_
         desk.consent(True)
         owner = desk.context().new_page()
         owner.goto(process.address)
-        demo = desk.demo(owner)
-        desk.grant("gaze-button", grant={"scopes": ["events"]}, lasts="for-good")
-        log = demo.locator('.panel[aria-label="Gaze button"] .log')
-        expect(log).to_contain_text("saccade ended")
+        token = desk.app("listener", preset="study", lasts="until-stopped")
+        app = desk.blank()
+        app.evaluate(
+            f"(token) => {{ self.heard = 0; (async () => {{ {CONNECT}"
+            " gaze.on('fixation', () => { self.heard += 1; }); })(); }",
+            token,
+        )
+        app.wait_for_function("self.heard > 0")
         owner.bring_to_front()
         postgres.stop("immediate")
         try:
@@ -158,9 +169,9 @@ def test_off_pressed_with_the_database_stopped_is_in_force_and_says_what_is_not_
                 assert clock() < SOON_S
             assert switch(owner) == ("off", "false", "Off")
             owner.wait_for_timeout(1000)  # what had left before may be shown so much later
-            before = log.inner_text()
+            before = app.evaluate("self.heard")
             owner.wait_for_timeout(1500)
-            assert log.inner_text() == before, "no event leaves after OFF"
+            assert app.evaluate("self.heard") == before, "no event leaves after OFF"
             expect(owner.locator("#consent-means")).to_have_text(UNWRITTEN)
         finally:
             postgres.start()

@@ -7,6 +7,8 @@ import { timeLeft } from "./budgets.js";
 import { el } from "./dom.js";
 import { LASTS, appName, lastsTitle, meaning, plainName, ruleWords, stateWords, wantTitle } from "./words.js";
 
+const yes = (/** @type {string} */ title) => `Yes, ${title[0].toLowerCase()}${title.slice(1)}`;
+
 /**
  * The wearer's question, in the system's words alone: the app's part of it is its name.
  * @param {any} ask
@@ -20,8 +22,8 @@ export function askCard(ask, preset, { onGrant, onRefuse }) {
     el("p", {}, el("strong", {}, `${wantTitle(ask.want)}. `), preset ? meaning(preset) : ""),
     el("div", { class: "row actions" },
       ...LASTS.map(([code, title], i) => el("button", {
-        type: "button", class: i === 0 ? "primary" : "", "data-name": code, "aria-label": `Yes, ${title.toLowerCase()}: ${name}`, onclick: () => onGrant(ask, code),
-      }, `Yes, ${title.toLowerCase().replace(" i ", " I ")}`)),
+        type: "button", class: i === 0 ? "primary" : "", "data-name": code, "aria-label": `${yes(title)}: ${name}`, onclick: () => onGrant(ask, code),
+      }, yes(title))),
       el("button", { type: "button", "data-name": "refuse", "aria-label": `No: ${name}`, onclick: () => onRefuse(ask) }, "No")));
 }
 
