@@ -15,7 +15,7 @@ import { SessionList, stopWhenLocked } from "./dash/sessions.js";
 import { Switch } from "./dash/switch.js";
 import { openAdd, showToken } from "./dash/tokens.js";
 import { UseBar } from "./dash/use.js";
-import { appName, learnPages, plainName, sentence, wantTitle } from "./dash/words.js";
+import { appName, plainName, sentence, wantTitle } from "./dash/words.js";
 
 const EVERY_MS = 2000;
 /** While nobody answers the page looks more often, so that it says soon that the service is back. */
@@ -169,7 +169,6 @@ function showApps() {
 }
 
 function showAll() {
-  learnPages(device.apps);
   showHead();
   showAsks(last.asks);
   showApps();

@@ -63,17 +63,14 @@ export const kindWords = (kind) => KINDS[kind] ?? kind.replaceAll("-", " ");
 /** A rule of the policy for people: "kaleido:epsilon<=1,w>=60" is "kaleido with epsilon ≤ 1, w ≥ 60". @param {string} rule */
 export const ruleWords = (rule) => rule.replace(":", " with ").replaceAll(",", ", ").replaceAll(/\s*<=\s*/g, "\u00a0≤\u00a0").replaceAll(/\s*>=\s*/g, "\u00a0≥\u00a0").replaceAll(/(\w)=(?=\w)/g, "$1\u00a0=\u00a0");
 
-/** Web pages by the names the service has for them. @type {Map<string, string>} */
-const pages = new Map();
-
-/** Learns which apps are web pages: those are named by their origin. @param {any[]} apps entries of /v1/apps */
-export function learnPages(apps) {
-  pages.clear();
-  for (const { app, origins = [] } of apps) if (origins.length === 1 && /^https?\./.test(app)) pages.set(app, origins[0].replace(/^https:\/\//, ""));
-}
+/** The name of an app that is a web page: scheme, host and port of its origin, joined by dots. An address of numbers has four of them. */
+const ORIGIN = /^(https?)\.((?:\d+\.){3}\d+|.*?[^.\d][^.]*)(?:\.(\d+))?$/;
 
 /** How an app is called: a web page by its address, a program by its name. @param {string} app @returns {string} */
-export const plainName = (app) => pages.get(app) ?? app;
+export function plainName(app) {
+  const [, scheme, host, port] = ORIGIN.exec(app) ?? [];
+  return scheme ? `${scheme === "https" ? "" : "http://"}${host}${port ? `:${port}` : ""}` : app;
+}
 
 /** The name an app gave itself or was given: shown as that, never as words of the page. @param {string} app @returns {HTMLElement} */
 export const appName = (app) => el("q", { class: "app-name" }, plainName(app));

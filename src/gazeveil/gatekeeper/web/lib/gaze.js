@@ -71,6 +71,7 @@ export class Gaze extends PaperCalls {
       ({ answer } = await this.me());
       state = answer ?? "dismissed";
     }
+    if (state === "granted") this.socket.wake();
     return /** @type {Answer} */ (state);
   }
 
@@ -86,7 +87,6 @@ export class Gaze extends PaperCalls {
       given = await this.caller.call("POST", "/v1/ask", { want });
     }
     if (given.token) this.caller.keep(given.token);
-    this.socket.wake();
     return given;
   }
 
