@@ -13,14 +13,22 @@ const EVERY_MS = 16;
  * @param {AbortSignal} signal ends it
  */
 export function trackMouse(send, scale, signal) {
-  let sent = 0;
-  const options = { signal, passive: true, capture: true };
-  window.addEventListener("pointermove", (event) => {
-    if (event.timeStamp - sent < EVERY_MS) return;
-    sent = event.timeStamp;
-    const [x_deg, y_deg] = scale().screenPoint(event.screenX, event.screenY);
+  /** The last place that was not sent yet. @type {[number|null, number|null]|null} */
+  let place = null;
+  let timer = 0;
+  const flush = () => {
+    timer = 0;
+    if (!place || signal.aborted) return;
+    const [x_deg, y_deg] = place;
+    place = null;
+    timer = setTimeout(flush, EVERY_MS);
     send({ type: "mouse", x_deg, y_deg });
-  }, options);
-  document.documentElement.addEventListener("pointerleave", () => send({ type: "mouse", x_deg: null, y_deg: null }), options);
-  window.addEventListener("click", () => send({ type: "mouse", confirm: true }), options);
+  };
+  const at = (/** @type {number|null} */ x_deg, /** @type {number|null} */ y_deg) => {
+    place = [x_deg, y_deg];
+    if (!timer) flush();
+  };
+  window.addEventListener("pointermove", (event) => at(...scale().screenPoint(event.screenX, event.screenY)), { signal, passive: true, capture: true });
+  document.documentElement.addEventListener("pointerleave", () => at(null, null), { signal, passive: true });
+  window.addEventListener("click", () => send({ type: "mouse", confirm: true }), { signal, passive: true, capture: true });
 }

@@ -148,6 +148,9 @@ export class StreamSocket {
     else if (message.type === "refused" || message.type === "ended") {
       this.wanted.delete(message.id);
       wanted.onEnd(errorFrom(message, 403));
+    } else if (message.kind === "choice") {
+      this.wanted.delete(message.id); // The choice is the end.
+      wanted.onMessage(message);
     } else if (message.type === "samples") wanted.onMessage(batchFromJson(message));
     else wanted.onMessage(message);
   }
