@@ -121,7 +121,7 @@ def test_it_asks_chooses_while_it_scrolls_is_loaded_again_and_goes_on(
     owner.bring_to_front()
     owner.locator("#in-use").get_by_role("button", name=f"Stop {shop}").click()
     expect(said).not_to_contain_text("You chose")
-    expect(said).to_contain_text("taken back")
+    expect(said).to_contain_text("was revoked")
 
 
 def test_the_first_page_of_the_manual_chooses(desk: Desk, shop: str) -> None:
@@ -173,7 +173,7 @@ def test_numbers_of_elements_are_pushed_and_time_is_told(desk: Desk, shop: str) 
         "(from) => import(from).then((client) => { self.gaze = client.default; })",
         f"{desk.process.address}/client.js",
     )
-    page.evaluate("self.answer = gaze.ask('count')")
+    page.evaluate("() => { self.answer = gaze.ask('count'); }")
     say_yes(owner, shop)
     page.bring_to_front()
     assert page.evaluate("self.answer") == "granted"

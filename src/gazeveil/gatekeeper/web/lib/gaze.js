@@ -58,7 +58,7 @@ export class Gaze extends PaperCalls {
    * @returns {Promise<Answer>} "refused" also where the wearer wants no more questions of this app, "dismissed" where nobody answered
    */
   async ask(want, { signal } = {}) {
-    let { answer, state } = { answer: null, state: "waiting" };
+    let state = "waiting";
     try {
       ({ state } = await this.#question(want));
     } catch (error) {
@@ -68,11 +68,21 @@ export class Gaze extends PaperCalls {
     while (state === "waiting") {
       await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS));
       signal?.throwIfAborted();
-      ({ answer } = await this.me());
-      state = answer ?? "dismissed";
+      state = await this.#answer();
     }
     if (state === "granted") this.socket.wake();
     return /** @type {Answer} */ (state);
+  }
+
+  /** How the wearer has answered so far. A pass that was never granted ends with its question. @returns {Promise<string>} */
+  async #answer() {
+    try {
+      return (await this.me()).answer ?? "dismissed";
+    } catch (error) {
+      if (error.code !== "token") throw error;
+      this.caller.keep("");
+      return "refused";
+    }
   }
 
   /** @param {Want} want @returns {Promise<{state: string, token?: string}>} */
