@@ -234,7 +234,7 @@ def test_the_bar_says_that_the_tracker_is_gone_and_that_it_is_back(desk: Desk) -
 def test_the_audit_log_shows_the_owner_names_and_what_was_granted(desk: Desk) -> None:
     desk.app("reader", preset="follow", lasts="visit")
     page = desk.owner()
-    row = page.locator("#audit-rows tr", has_text="gets: ").first
+    row = page.locator("#audit-rows tr", has_text="allowed: ").first
     expect(row).to_contain_text("reader")
     expect(row.locator(".hash")).to_have_text(re.compile(r"^[0-9a-f]{8}$"))
     for said in ("move an avatar's eyes", "this visit"):

@@ -5,7 +5,7 @@
 import { clock } from "./amounts.js";
 import { timeLeft } from "./budgets.js";
 import { el } from "./dom.js";
-import { LASTS, appName, lastsTitle, meaning, plainName, ruleWords, stateWords, wantTitle } from "./words.js";
+import { LASTS, appName, lastsTitle, meaning, plainName, stateWords, useWords, wantTitle } from "./words.js";
 
 const yes = (/** @type {string} */ title) => `Yes, ${title[0].toLowerCase()}${title.slice(1)}`;
 
@@ -58,7 +58,7 @@ export function appCard(app, { onGrant, onRevoke, onToken, onDelete, onUnblock }
     app.state === "spent" ? el("p", { class: "warn-text" }, "Its time is used up. It gets nothing more until tomorrow, or until you allow it again.") : null,
     active ? timeLeft(app.budgets) : null,
     active && grant ? el("p", { class: "quiet facts" }, ends(grant)) : null,
-    streams.length ? el("ul", { class: "tags", "aria-label": "Open now" }, ...streams.map((s) => el("li", { class: "open" }, s.mechanism ? `${s.what} through ${ruleWords(s.mechanism)}` : s.what))) : null,
+    streams.length ? el("ul", { class: "tags", "aria-label": "Open now" }, ...streams.map((s) => el("li", { class: "open" }, useWords(s.what)))) : null,
     el("div", { class: "row actions" }, el("span", {},
       button("grant", active ? "Change…" : "Allow…", active ? "Change" : "Allow", () => onGrant(app), active ? "" : "primary"),
       active ? button("revoke", "Stop", "Stop", () => onRevoke(app), "danger") : null,

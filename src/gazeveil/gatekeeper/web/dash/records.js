@@ -10,7 +10,7 @@ import { appName, kindWords, lastsTitle, scopeWords, sentence, wantTitle } from 
 const MOST_ROWS = 300;
 
 /** Codes of a row's detail, in words. */
-const FIELDS = /** @type {Record<string, string>} */ ({ what: "asked", code: "because", preset: "preset", scopes: "gets", mechanisms: "through", lasts: "lasts", mechanism: "through", apps: "apps", consent: "sharing", on: "sharing", wearer: "wearer", written: "written" });
+const FIELDS = /** @type {Record<string, string>} */ ({ what: "asked", code: "because", preset: "allowed", scopes: "gets", mechanisms: "through", lasts: "lasts", mechanism: "through", apps: "apps", consent: "sharing", on: "sharing", wearer: "wearer", written: "written" });
 
 /** @param {any} value text, a number, a yes or no, or a list of these */
 function plain(name, value) {
@@ -18,7 +18,7 @@ function plain(name, value) {
   if (typeof value === "boolean") return name === "consent" || name === "on" ? (value ? "on" : "off") : value ? "yes" : "no";
   if (value && typeof value === "object") return Object.entries(value).map(([key, one]) => `${key} ${plain(key, one)}`).join(", ");
   if (name === "preset") return wantTitle(String(value));
-  if (name === "lasts") return lastsTitle(String(value)).toLowerCase();
+  if (name === "lasts") return lastsTitle(String(value)).replace(/^./, (first) => first.toLowerCase());
   if (name === "scopes") return String(value).split(/[\s,]+/).map(scopeWords).join(", ");
   if (name === "what") return String(value).replaceAll("_", " ");
   return String(value);
@@ -29,7 +29,9 @@ const isKnown = (kind, name, value) => (name === "code" && value === "allowed") 
 
 /** @param {string} kind @param {any} detail a flat object of words and whole numbers */
 function words(kind, detail) {
-  return Object.entries(detail ?? {}).filter(([name, value]) => !isKnown(kind, name, value) && value !== null && value !== "" && !(Array.isArray(value) && !value.length)).map(([name, value]) => `${FIELDS[name] ?? name.replaceAll("_", " ")}: ${plain(name, value)}`).join("; ");
+  // What a preset consists of is for the exported log.
+  const { scopes, mechanisms, ...told } = detail ?? {};
+  return Object.entries(told.preset ? told : detail ?? {}).filter(([name, value]) => !isKnown(kind, name, value) && value !== null && value !== "" && !(Array.isArray(value) && !value.length)).map(([name, value]) => `${FIELDS[name] ?? name.replaceAll("_", " ")}: ${plain(name, value)}`).join("; ");
 }
 
 /** The app's name where the device knows it, its hash beside it: the log itself holds the hash alone. */

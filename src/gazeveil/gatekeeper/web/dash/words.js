@@ -29,7 +29,7 @@ const KINDS = /** @type {Record<string, string>} */ ({
 });
 
 const IN_USE = /** @type {Record<string, string>} */ ({
-  select: "your next choice", samples: "protected samples", fixation: "fixations", saccade: "saccades", pursuit: "pursuits", tile: "the tile you look at", events: "movements", areas: "numbers of its areas", metrics: "numbers of its areas", fixations: "fixations in its areas", saccades: "saccades into its areas", counter: "noisy counts",
+  select: "your next choice", samples: "protected samples", fixation: "fixations", saccade: "saccades", pursuit: "pursuits", tile: "where your eyes go", region: "where your eyes go", events: "movements", areas: "numbers of its areas", metrics: "numbers of its areas", fixations: "fixations in its areas", saccades: "saccades into its areas"
 });
 
 /** @param {string} want @returns {string} */
@@ -59,9 +59,6 @@ export const stateWords = (state) => STATES[state] ?? [state, ""];
 
 /** @param {string} kind of an audit row */
 export const kindWords = (kind) => KINDS[kind] ?? kind.replaceAll("-", " ");
-
-/** A rule of the policy for people: "kaleido:epsilon<=1,w>=60" is "kaleido with epsilon ≤ 1, w ≥ 60". @param {string} rule */
-export const ruleWords = (rule) => rule.replace(":", " with ").replaceAll(",", ", ").replaceAll(/\s*<=\s*/g, "\u00a0≤\u00a0").replaceAll(/\s*>=\s*/g, "\u00a0≥\u00a0").replaceAll(/(\w)=(?=\w)/g, "$1\u00a0=\u00a0");
 
 /** The name of an app that is a web page: scheme, host and port of its origin, joined by dots. An address of numbers has four of them. */
 const ORIGIN = /^(https?)\.((?:\d+\.){3}\d+|.*?[^.\d][^.]*)(?:\.(\d+))?$/;
