@@ -19,7 +19,7 @@ from gazeveil.events.agreement import pool
 from gazeveil.events.auto.network import Network
 from gazeveil.events.online.detector import Edge, gather
 from gazeveil.gatekeeper import PublicEvent, SaccadeStart
-from gazeveil.gatekeeper.client.client import connect
+from gazeveil.gatekeeper.client import connect
 from gazeveil.gaze.geometry import Screen
 from tests.support.gatekeeper_running import Running, running
 from tests.support.recordings import real_cohort
@@ -270,7 +270,7 @@ def test_the_service_and_its_client_tell_pursuits(here: Running) -> None:
         thread = threading.Thread(target=swing)
         thread.start()
         try:
-            first = next(iter(gaze.events("pursuit")))
+            first = next(iter(gaze.on("pursuit")))
         finally:
             stop.set()
             thread.join()

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from websockets.asyncio.client import connect as connect_async
 
-from gazeveil.gatekeeper.client.client import Target, connect
+from gazeveil.gatekeeper.client import Target, connect
 from gazeveil.gatekeeper.core.selection import MOST_OPEN
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.service.sockets.channel import Channel
@@ -382,7 +382,7 @@ def later(call: Any) -> queue.Queue[str]:
 def test_the_python_client_waits_for_the_choice(here: Running, tracker: TrackerTalk) -> None:
     token, name = selecting(here), here.last
     with connect(here.address, token) as gaze:
-        found = later(lambda: gaze.select(PYTHON_TARGETS))
+        found = later(lambda: gaze.choose(PYTHON_TARGETS).name)
         until(lambda: waiting(here, name))
         look(here, tracker, ON_LAMP)
         assert found.empty()
@@ -390,15 +390,15 @@ def test_the_python_client_waits_for_the_choice(here: Running, tracker: TrackerT
         assert found.get(timeout=60) == "lamp"
         until(lambda: not waiting(here, name))
         found = later(
-            lambda: asyncio.run(gaze.select_async(PYTHON_TARGETS, by="dwell", dwell_ms=500))
+            lambda: asyncio.run(gaze.choose_async(PYTHON_TARGETS, by="dwell", dwell_ms=500)).name
         )
         until(lambda: waiting(here, name))
         look(here, tracker, NOWHERE, 1.5)  # the pause after a choice
         look(here, tracker, ON_LAMP)
         assert found.get(timeout=60) == "lamp"
         until(lambda: not waiting(here, name))
-        assert later(lambda: gaze.select([])).get(timeout=60) == "parameter"
-        found = later(lambda: gaze.select(PYTHON_TARGETS))
+        assert later(lambda: gaze.choose([])).get(timeout=60) == "parameter"
+        found = later(lambda: gaze.choose(PYTHON_TARGETS).name)
         until(lambda: waiting(here, name))
         here.owner.post(f"/v1/apps/{name}/revoke", json={})
         assert found.get(timeout=60) == "revoked"
@@ -412,17 +412,17 @@ def test_the_browser_client_waits_for_the_choice(here: Running, tracker: Tracker
     token, name = selecting(here), here.last
     begin = """([token, targets]) => { globalThis.result = (async () => {
         const { connect } = await import('/client.js');
-        globalThis.gaze = await connect(location.origin, { token });
-        const first = await gaze.select(targets);
-        const second = await gaze.select(targets, { by: 'dwell', dwell_ms: 500 });
+        globalThis.gaze = connect(location.origin, { token });
+        const first = (await gaze.choose(targets)).name;
+        const second = (await gaze.choose(targets, { by: 'dwell', dwell_ms: 500 })).name;
         const stop = new AbortController();
-        const stopped = gaze.select(targets, { signal: stop.signal }).catch((error) => error.name);
+        const stopped = gaze.choose(targets, { signal: stop.signal }).catch((error) => error.name);
         await new Promise((resolve) => setTimeout(resolve, 200));
         stop.abort();
         const codes = [];
         const wrong = [[[], {}], [targets, { by: 'dwell', dwell_ms: 1 }]];
         for (const [some, options] of wrong)
-          codes.push(await gaze.select(some, options).catch((error) => error.code));
+          codes.push(await gaze.choose(some, options).catch((error) => error.code));
         return [first, second, await stopped, ...codes];
     })(); }"""
     with playwright.sync_playwright() as driver:
@@ -430,7 +430,7 @@ def test_the_browser_client_waits_for_the_choice(here: Running, tracker: Tracker
             executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
         page = browser.new_page()
-        page.goto(f"{here.address}/demo/")
+        page.goto(f"{here.address}/health")
         page.evaluate(begin, [token, TARGETS])
         until(lambda: waiting(here, name))
         look(here, tracker, ON_LAMP)

@@ -444,7 +444,6 @@ def test_pages_and_health_are_open_and_carry_their_headers(here: Running) -> Non
         "/",
         "/client.js",
         "/style.css",
-        "/demo/",
         "/health",
         "/health/ready",
         "/openapi.json",

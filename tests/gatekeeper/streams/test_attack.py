@@ -385,11 +385,7 @@ def test_the_page_says_the_default_limits_in_hours_of_use() -> None:
     page = (ROOT / "docs" / "howto" / "gatekeeper" / "running.md").read_text(encoding="utf-8")
     found = 0
     for currency in ("epsilon", "rho"):
-        row = next(
-            line
-            for line in page.splitlines()
-            if line.startswith(f"| `{currency}` |")
-        )
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{currency}` |"))
         assert f"| {DEVICE_LIMITS[currency]} |" in row
         for hours, text in re.findall(r"([\d.]+) of `([^`]+)`", row):
             promise = registry.mechanism(text).promise(120.0, Sphere())

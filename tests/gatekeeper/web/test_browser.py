@@ -18,7 +18,7 @@ pytest.importorskip(
     "playwright", reason="playwright is not installed: the pages are not looked at in a browser"
 )
 
-from playwright.sync_api import Browser, Page, Route, WebSocketRoute, expect
+from playwright.sync_api import Browser, Route, WebSocketRoute, expect
 
 from tests.support.gatekeeper_browser import (
     CONNECT,

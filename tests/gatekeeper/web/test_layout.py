@@ -4,8 +4,6 @@ scrolling, by measured boxes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 pytest.importorskip(
@@ -46,7 +44,7 @@ def with_trouble(route: Route) -> None:
 
 
 @pytest.fixture
-def board(desk: Desk) -> Iterator[Page]:
+def board(desk: Desk) -> Page:
     """A board with everything on it: an ask, a granted app that is in use, a long name, an empty
     card.
     """
@@ -67,7 +65,7 @@ def board(desk: Desk) -> Iterator[Page]:
     expect(page.locator("#in-use")).to_contain_text("Paused: the tracker is gone")
     expect(page.locator(".ask").nth(2)).to_be_visible()
     expect(page.locator("#tracker-trouble")).to_have_text(TROUBLE)
-    yield page
+    return page
 
 
 def everywhere(page: Page) -> list[str]:
