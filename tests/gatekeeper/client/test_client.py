@@ -290,7 +290,6 @@ def test_a_stream_comes_back_when_the_service_does(tmp_path: Path) -> None:
         second.owner.post("/v1/apps/stayer/revoke", json={})
         thread.join(60)
     assert [error.code for error in ended] == ["revoked"]
-    gaze.close()
 
 
 def test_the_lines_of_the_manual_run(here: Running, capsys: pytest.CaptureFixture[str]) -> None:
