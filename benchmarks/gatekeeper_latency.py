@@ -1,7 +1,8 @@
 """What protection adds to the delay of a stream, per mechanism at 60, 90, 120 and 250 Hz; and
 foveated rendering in its own terms.
 
-    python benchmarks/gatekeeper_latency.py [--json FILE] [--page docs/results/gatekeeper_latency.md]
+    python benchmarks/gatekeeper_latency.py [--json FILE]
+    [--page docs/results/gatekeeper_latency.md]
     [--scenes 12]
 
 *Delay of the method.* Two runs have the same noise; in one of them the gaze steps by 10 degrees, at

@@ -23,6 +23,10 @@ from gazeveil.gatekeeper.service.http.cookies import keep_ours
 from gazeveil.gatekeeper.service.http.limits import depth
 from gazeveil.gatekeeper.service.settings import Settings
 
+#: Calls whose answers pages of every origin may read: to ask, and to hear the answer, which may be
+#: that the page is not known any more.
+OF_ANY_PAGE = ("/v1/ask", "/v1/me")
+
 
 def problem(
     status: int, code: str, reason: str, headers: dict[str, str] | None = None
@@ -117,7 +121,7 @@ class RequestMiddleware:
             out.setdefault("cache-control", "no-store")
         if path.startswith("/v1"):
             out.add_vary_header("Origin")
-            if cross is not None and (path == "/v1/ask" or cross in self.origins()):
+            if cross is not None and (path in OF_ANY_PAGE or cross in self.origins()):
                 out["access-control-allow-origin"] = cross
         elif path in ("/client.js", "/openapi.json") or path.startswith("/lib/"):
             # Public code and text: any page may import the client, and what it imports.
@@ -137,7 +141,7 @@ class RequestMiddleware:
         return None
 
     def _preflight(self, scope: Scope, origin: str) -> Response:
-        known = scope["path"] == "/v1/ask" or origin in self.origins()
+        known = scope["path"] in OF_ANY_PAGE or origin in self.origins()
         if not scope["path"].startswith("/v1") or not known:
             return problem(
                 403,
