@@ -249,7 +249,7 @@ def test_numbers_of_targets_are_pushed_at_once_and_after_each_change(here: Runni
         for x in (100.0, 180.0, 100.0):
             tracker.look(x, 90.0, 0.6)
         tracker.settle(here)
-        _, after = next(numbers)
+        after = next(after for _, after in numbers if after.fixations)
         assert after.fixations == 1
         assert after.dwell_ms >= 400
         numbers.close()  # type: ignore[attr-defined]

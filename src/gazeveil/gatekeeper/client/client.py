@@ -398,5 +398,6 @@ def _metrics(answer: Message) -> AreaMetrics:
 
 
 def _area(answer: Message) -> RegisteredArea:
-    values: dict[str, Any] = {field.name: answer[field.name] for field in fields(RegisteredArea)}
+    names = ("id", "name", "x_deg", "y_deg", "width_deg", "height_deg")
+    values: dict[str, Any] = {name: answer[name] for name in names}
     return RegisteredArea(**values)
