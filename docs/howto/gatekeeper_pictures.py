@@ -1,4 +1,4 @@
-"""Pictures of the owner's page and the demo apps for the manual, made in a real Chromium: `python
+"""Pictures of the wearer's page for the manual, made in a real Chromium: `python
 docs/howto/gatekeeper_pictures.py`.
 
 Starts `gazeveil serve` with a simulated tracker and a home folder of its own, walks through it as
@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import httpx
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
@@ -48,6 +49,14 @@ def picture(page: Page, name: str, height: int | None = None, settle_ms: int = 1
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size // 1024} KiB")
 
 
+#: What asks and what listens while the pictures are taken.
+LISTEN = """(token) => {
+  import("/client.js").then(({ connect }) => {
+    connect(location.origin, { token }).on("region", () => {});
+  });
+}"""
+
+
 def main() -> None:
     """Walk through it once."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -57,63 +66,27 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         Process(Path(folder) / "home", free_port()) as service,
         sync_playwright() as playwright,
+        service.owner() as owner,
     ):
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        context = browser.new_context(viewport={"width": 1240, "height": 860})
-        page = context.new_page()
-        page.goto(service.link)
-        page.wait_for_selector("#board:not([hidden])")
-        page.click("#demo")
-        with context.expect_page() as opened:
-            page.click("text=Open the demo")
-        demo = opened.value
-        page.bring_to_front()
-        page.locator(".ask").nth(3).wait_for()
-        picture(page, "asks")
-        page.locator(".ask", has_text="gallery-analytics").get_by_role(
-            "button", name="Decide"
-        ).click()
-        picture(page, "dialog")
-        page.keyboard.press("Escape")
-        page.click("#consent")
-        for _ in range(6):
-            page.locator(".ask button.primary").first.click()
-            page.click("#grant-dialog button[type=submit]")
-            page.wait_for_selector("#grant-dialog", state="hidden")
-            page.wait_for_timeout(500)
-        demo.bring_to_front()
-        picture(demo, "demo", 1960, settle_ms=20_000)
-        picture(page, "dashboard", 1240)
-        page.emulate_media(color_scheme="dark")
-        picture(page, "dark", 800)
-        page.emulate_media(color_scheme="light")
-        page.set_viewport_size({"width": 360, "height": 740})
-        picture(page, "phone", 1480)
-        browser.close()
-    moves(chromium)
-
-
-def moves(chromium: str) -> None:
-    """The two apps that live by saccades, on a device of the fine level."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Process(Path(folder) / "home", free_port(), GAZEVEIL_LEVEL="fine") as service,
-        sync_playwright() as playwright,
-    ):
-        owner = service.owner()
-        tokens = {}
-        for part, name in (("walking", "walking-on"), ("guidance", "led-gallery")):
-            tokens[part] = owner.post("/v1/apps", json={"name": name, "origins": []}).json()[
-                "token"
-            ]
-            owner.post(f"/v1/apps/{name}/grant", json={"grant": {"scopes": ["events"]}})
         owner.post("/v1/consent", json={"on": True})
+        token = owner.post("/v1/apps", json={"name": "avatar", "origins": []}).json()["token"]
+        grant = {"preset": "follow", "lasts": "until-stopped"}
+        owner.post("/v1/apps/avatar/grant", json=grant)
+        for origin, want in (("https://shop.example", "choose"), ("https://game.example", "count")):
+            httpx.post(f"{service.address}/v1/ask", headers={"Origin": origin}, json={"want": want})
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_context(viewport={"width": 1240, "height": 860}).new_page()
-        fragment = "&".join(f"{part}={token}" for part, token in tokens.items())
-        page.goto(f"{service.address}/demo/#{fragment}")
-        page.locator("input[name=show]").check()
-        picture(page, "moves", 880, settle_ms=30_000)
+        app = browser.new_context().new_page()
+        app.goto(f"{service.address}/health")
+        app.evaluate(LISTEN, token)
+        page = browser.new_context(viewport={"width": 1240, "height": 620}).new_page()
+        page.goto(service.link)
+        page.locator("#live-apps figure").wait_for()
+        picture(page, "asks", settle_ms=8000)
+        page.emulate_media(color_scheme="dark")
+        picture(page, "dark", 1000)
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": 390, "height": 844})
+        picture(page, "phone", 1400)
         browser.close()
 
 

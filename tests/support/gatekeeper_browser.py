@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from tests.support.chromium import chromium
 from tests.support.gatekeeper_running import Process, free_port
 
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 expect.set_options(
     timeout=WAIT_MS
 )  # on a busy machine the first answer of a fresh process takes seconds
