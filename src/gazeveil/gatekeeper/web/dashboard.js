@@ -85,7 +85,8 @@ function decide(app, given) {
   openGrant({
     app, presets: device.presets, grant: given,
     onGrant: async (body) => change(() => grant(app, body), allowed(app)),
-    onDone: () => refresh().then(() => goOn(app)),
+    // The button that opened the dialog has the focus again, unless its card is gone.
+    onDone: () => refresh().then(() => { if (document.activeElement === document.body) goOn(app); }),
   });
 }
 
