@@ -237,7 +237,7 @@ def test_the_audit_log_shows_the_owner_names_and_what_was_granted(desk: Desk) ->
     row = page.locator("#audit-rows tr", has_text="allowed: ").first
     expect(row).to_contain_text("reader")
     expect(row.locator(".hash")).to_have_text(re.compile(r"^[0-9a-f]{8}$"))
-    for said in ("move an avatar's eyes", "this visit"):
+    for said in ("Move an avatar's eyes", "this visit"):
         expect(row).to_contain_text(said)
     assert not re.search(r"[{}\[\]]", page.locator("#audit-rows").inner_text()), "no JSON"
 
