@@ -69,9 +69,9 @@ def test_an_owner_allows_samples_arrive_the_owner_stops_and_the_stream_ends(desk
     card = owner.locator('.app[data-app="study"]')
     expect(card).to_contain_text("Allowed")
     expect(ask).to_have_count(0)
-    page.wait_for_function("self.answer === 'granted'")
+    until(lambda: page.evaluate("self.answer === 'granted'"), WAIT_MS / 1000)
     page.evaluate(STUDY, token)
-    page.wait_for_function("self.taken > 60")
+    until(lambda: page.evaluate("self.taken > 60"), WAIT_MS / 1000)
     expect(owner.locator("#live-apps figure", has_text="study")).to_contain_text(
         "protected samples"
     )
@@ -82,7 +82,7 @@ def test_an_owner_allows_samples_arrive_the_owner_stops_and_the_stream_ends(desk
     assert not re.search("[\u03b5\u03c1]|epsilon|rho", card.inner_text())
     card.get_by_role("button", name="Stop").click()
     expect(card).to_contain_text("Stopped")
-    page.wait_for_function("self.ended === 'revoked'")
+    until(lambda: page.evaluate("self.ended === 'revoked'"), WAIT_MS / 1000)
     before = page.evaluate("self.taken")
     page.wait_for_timeout(500)
     assert page.evaluate("self.taken") == before
@@ -96,12 +96,12 @@ def test_switching_sharing_off_stops_every_app_and_on_lets_it_begin_again(desk: 
     page = desk.blank()
     for _ in range(2):
         page.evaluate(STUDY, token)
-        page.wait_for_function("self.taken > 0")
+        until(lambda: page.evaluate("self.taken > 0"), WAIT_MS / 1000)
         owner.bring_to_front()
         owner.click("#consent")
         expect(owner.locator("#consent")).to_have_attribute("aria-checked", "false")
         expect(owner.locator("#consent-means")).to_contain_text("Nothing leaves this device")
-        page.wait_for_function("self.ended === 'no-consent'")
+        until(lambda: page.evaluate("self.ended === 'no-consent'"), WAIT_MS / 1000)
         owner.click("#consent")
         expect(owner.locator("#consent")).to_have_attribute("aria-checked", "true")
 

@@ -130,7 +130,6 @@ def test_the_first_page_of_the_manual_chooses(desk: Desk, shop: str) -> None:
     page = opened(desk, f"{shop}/manual.html")
     say_yes(owner, shop)
     page.bring_to_front()
-    page.wait_for_function("performance.getEntriesByType('resource').length > 0")
     for _ in range(3):  # the first rest may begin before the choice is open
         rest_on(page, "#coffee")
         page.wait_for_timeout(1500)

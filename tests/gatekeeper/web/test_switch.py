@@ -26,7 +26,7 @@ from tests.support.gatekeeper_browser import (
     process,  # noqa: F401 - a fixture
     signed_in,  # noqa: F401 - a fixture
 )
-from tests.support.gatekeeper_running import Process, free_port
+from tests.support.gatekeeper_running import Process, free_port, until
 from tests.support.postgres import Server, postgres, quick_folder  # noqa: F401
 from tests.support.stalls import SteadyClock
 
@@ -159,7 +159,7 @@ def test_off_pressed_with_the_database_stopped_is_in_force_and_says_what_is_not_
             " gaze.on('fixation', () => { self.heard += 1; }); })(); }",
             token,
         )
-        app.wait_for_function("self.heard > 0")
+        until(lambda: app.evaluate("self.heard > 0"), gatekeeper_browser.WAIT_MS / 1000)
         owner.bring_to_front()
         postgres.stop("immediate")
         try:
