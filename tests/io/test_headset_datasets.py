@@ -23,7 +23,7 @@ def test_360_em_has_head_eye_and_two_tiers_of_labels(tmp_path: Path) -> None:
     write(tmp_path / "participant_info.csv", "participant,age,gender\n7,31,f\n8,22,m\n")
     cohort = read(tmp_path)
     recording = cohort[0]
-    assert recording.key == ("007", "01_park", "1", "")
+    assert recording.key == ("007", "01_park", "1", "free-viewing")
     assert isinstance(recording.space, Sphere)
     np.testing.assert_allclose(recording.x_deg[:2], [180, 270])
     np.testing.assert_allclose(recording.y_deg[:2], [90, 45])
@@ -71,7 +71,7 @@ def test_360_em_finds_person_and_video_in_the_path(
     tmp_path: Path, place: str, person: str, video: str
 ) -> None:
     write(tmp_path / f"{place}.arff", EM360)
-    assert read(tmp_path, format="360-em").keys == ((person, video, "1", ""),)
+    assert read(tmp_path, format="360-em").keys == ((person, video, "1", "free-viewing"),)
 
 
 # --- EyeNavGS
@@ -212,7 +212,7 @@ def test_vr_eyetracking_counts_fractions_from_below_and_leaves_gaps_for_skipped_
 ) -> None:
     write(tmp_path / "Gaze_txt_files" / "p001" / "79._2017-10-13-10-27_ori_0.txt", VR)
     recording = read(tmp_path, format="vr-eyetracking", frame_interval_s=0.04)[0]
-    assert recording.key == ("p001", "079", "2017-10-13-10-27", "free-viewing")
+    assert recording.key == ("p001", "079", "1", "free-viewing")
     np.testing.assert_allclose(recording.x_deg[:2], [90, 180])
     np.testing.assert_allclose(recording.y_deg[:2], [45, 90])
     assert recording.t_ns.tolist() == [0, 40_000_000, 160_000_000]
@@ -231,7 +231,30 @@ def test_vr_eyetracking_takes_intervals_by_video_or_from_a_json_file(tmp_path: P
     for given in (mapping, {7: 0.02, 179: 0.05}, json_file, str(json_file)):
         cohort = read(folder, format="vr-eyetracking", frame_interval_s=given)
         assert [int(r.t_ns[1]) for r in cohort] == [20_000_000, 50_000_000]
-    assert cohort.keys[1] == ("p002", "179", "2017-10-14-10-27.2", "free-viewing")
+    assert cohort.keys[1] == ("p002", "179", "1", "free-viewing")
+
+
+def test_a_date_in_vr_eyetracking_is_no_session_but_a_second_viewing_is(tmp_path: Path) -> None:
+    names = (
+        "9._2017-10-13-10-27_ori_0.txt",
+        "7._2017-10-13-10-29_ori_0.txt",
+        "7._2017-10-14-08-01_ori_0.txt",
+        "8._2017-10-14-08-00_ori_0.txt",
+    )
+    for name in names:
+        write(tmp_path / "p001" / name, VR)
+    cohort = read(tmp_path, format="vr-eyetracking", frame_interval_s=0.04)
+    found = {r.key[1:3]: r.metadata["viewing"] for r in cohort}
+    assert found == {("009", "1"): 1, ("007", "1"): 2, ("008", "1"): 3, ("007", "2"): 4}
+    by_day = read(tmp_path, format="vr-eyetracking", frame_interval_s=0.04, days=True)
+    assert sorted(key[1:3] for key in by_day.keys) == [
+        ("007", "1"),
+        ("007", "2.2"),
+        ("008", "2"),
+        ("009", "1"),
+    ]
+    with pytest.raises(ParameterError, match="days"):
+        read(tmp_path, format="vr-eyetracking", frame_interval_s=0.04, days=1)
 
 
 def test_vr_eyetracking_warns_before_it_assumes_an_interval(tmp_path: Path) -> None:

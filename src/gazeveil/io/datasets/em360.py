@@ -80,8 +80,9 @@ def scan(
         Handle(
             person,
             video,
-            partial(load, path, person, video, None, session),
+            partial(load, path, person, video, None, session, "free-viewing"),
             session,
+            "free-viewing",
             source=str(path),
         )
     ]

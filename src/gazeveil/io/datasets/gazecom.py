@@ -1,8 +1,8 @@
 """GazeCom: 54 people, 18 natural movies of 20 s, every sample labelled by hand; ARFF, 250 Hz.
 
 `<clip>/<person>_<clip>.arff[.gz]`: the folder is the stimulus, what stands before it in the file
-name the person. Three label columns: `handlabeller1`, `handlabeller2`, and `handlabeller_final`
-after the tie was broken.
+name the person; the task is `free-viewing`. Three label columns: `handlabeller1`, `handlabeller2`,
+and `handlabeller_final` after the tie was broken.
 """
 
 from __future__ import annotations
@@ -28,7 +28,15 @@ def sniff(head: Head) -> bool:
 def scan(path: Path, root: Path) -> Iterable[Handle]:
     """Person and stimulus from `<person>_<clip>` inside folder `<clip>`."""
     person, clip = person_in_folder(path)
-    return [Handle(person, clip, partial(load, path, person, clip), source=str(path))]
+    return [
+        Handle(
+            person,
+            clip,
+            partial(load, path, person, clip, task="free-viewing"),
+            task="free-viewing",
+            source=str(path),
+        )
+    ]
 
 
 FORMAT = Format(

@@ -2,7 +2,10 @@
 
 `Gaze_txt_files/<person>/<video>._<date>_ori_<n>.txt[.gz]`, as
 `p001/179._2017-10-13-10-27_ori_0.txt`: the folder is the person, the number before the dot, with
-zeros to three digits, the stimulus, the date the session (with `.n` where n is not 0).
+zeros to three digits, the stimulus. The date is when that person saw that video, minute by minute,
+and no session of the experiment: all recordings of a person are session 1, a second viewing of the
+same video session 2. `metadata["viewing"]` counts a person's recordings from 1 in the order of
+their dates. `days=True` makes each day of a person a session, for splits over days.
 
 Every line is `frame,<index from 1>,forward,<head x>,<head y>,eye,<gaze x>,<gaze y>`; places are
 fractions of the panorama from its lower left corner, so x_deg = 360 fx and y_deg = 180 (1 - fy).
@@ -19,9 +22,11 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,6 +56,7 @@ _COLUMNS = (
     "gaze_y",
 )
 _DEFAULT_S = 1 / 30
+_DAY = len("2017-10-13")
 _INTERVALS = ("frame_interval_s.json", "vr_eyetracking_frame_interval_s.json")
 
 
@@ -59,25 +65,62 @@ def sniff(head: Head) -> bool:
     return bool(_LINE.match(head.first))
 
 
-def names(path: Path) -> tuple[str, str, str]:
-    """(person, video, session) of a path."""
-    match = _NAME.match(stem(path))
-    video = match["video"] if match else stem(path)
-    date = match["date"] if match else ""
-    if match and match["n"] and int(match["n"]) != 0:
-        date = f"{date}.{match['n']}"
-    return folder_name(path), video.zfill(3) if video.isdigit() else video, date or "1"
+class Viewing(NamedTuple):
+    """Place of one recording among those of its person, from 1: in all, of that video, by day."""
+
+    video: str
+    number: int
+    repeat: int
+    day: int
 
 
-def scan(path: Path, root: Path, frame_interval_s: object = None) -> Iterable[Handle]:
+@lru_cache(maxsize=64)
+def _viewings(folder: Path, _changed_ns: int) -> Mapping[str, Viewing]:
+    """The recordings of a person's folder by file name, in the order of their dates."""
+    found = []
+    for path in folder.iterdir():
+        if match := _NAME.match(stem(path)):
+            video, date = match["video"], match["date"]
+            found.append(
+                (
+                    date,
+                    int(match["n"] or 0),
+                    video.zfill(3) if video.isdigit() else video,
+                    path.name,
+                )
+            )
+    found.sort()
+    days = sorted({date[:_DAY] for date, *_ in found})
+    seen = Counter[str]()
+    viewings = {}
+    for number, (date, _, video, name) in enumerate(found, 1):
+        seen[video] += 1
+        viewings[name] = Viewing(video, number, seen[video], days.index(date[:_DAY]) + 1)
+    return viewings
+
+
+def viewing(path: Path) -> Viewing:
+    """Place of a recording among those of its person."""
+    one = Viewing(stem(path), 1, 1, 1)
+    return _viewings(path.parent, path.parent.stat().st_mtime_ns).get(path.name, one)
+
+
+def scan(
+    path: Path, root: Path, frame_interval_s: object = None, days: bool = False
+) -> Iterable[Handle]:
     """One recording per file."""
-    person, video, session = names(path)
+    if not isinstance(days, bool):
+        checks.refuse("Format vr-eyetracking", "days", "True or False", days)
+    person, place = folder_name(path), viewing(path)
+    video, session = place.video, str(place.repeat)
+    if days:
+        session = f"{place.day}.{session}" if place.repeat > 1 else str(place.day)
     interval = _interval_s(frame_interval_s, video, path, root)
     return [
         Handle(
             person,
             video,
-            partial(load, path, person, video, session, interval),
+            partial(load, path, person, video, session, interval, place.number),
             session,
             "free-viewing",
             str(path),
@@ -127,7 +170,9 @@ def _mapping_of(path: str) -> Mapping[str, object]:
     return read_json(Path(path))
 
 
-def load(path: Path, person: str, video: str, session: str, interval_s: float) -> Recording:
+def load(
+    path: Path, person: str, video: str, session: str, interval_s: float, number: int = 1
+) -> Recording:
     """One file as a recording, one sample per line.
 
     Raises
@@ -169,7 +214,7 @@ def load(path: Path, person: str, video: str, session: str, interval_s: float) -
         rate_hz=1 / interval_s,
         head_deg=head,
         eye_in_head_deg=np.stack(eye_in_head(space.vectors(x_deg, y_deg), head), axis=1),
-        metadata={"frame_interval_s": interval_s, "head_roll": "not published"},
+        metadata={"frame_interval_s": interval_s, "head_roll": "not published", "viewing": number},
     )
 
 
@@ -187,7 +232,7 @@ FORMAT = Format(
     "VR-EyeTracking: head and gaze per video frame (text)",
     sniff,
     scan,
-    frozenset({"frame_interval_s"}),
+    frozenset({"frame_interval_s", "days"}),
     dataset=Dataset(
         title="VR-EyeTracking",
         publisher=(
