@@ -198,7 +198,7 @@ def models(
         for name, weight in (("cvae", 1.0), ("cvae, squared error x 15", 15.0)):
             layers = Layers(
                 int(chosen["hidden"]),
-                int(chosen["latent"]) // 2,
+                int(chosen["latent"]),
                 int(chosen["decoder"]),
                 identity=False,
                 weight=weight,
@@ -302,9 +302,7 @@ def settings(study: dict[str, dict[str, list[float]]], quick: bool) -> list[dict
 def losses_of(saccades: Saccades, study: dict, device: str, one: dict[str, float]) -> list[float]:
     """Validation losses of one setting of the grid, epoch by epoch."""
     training = split_by_person(saccades["person"], study["training_share"], study["seed"])
-    layers = Layers(
-        int(one["hidden"]), int(one["latent"]) // 2, int(one["decoder"]), identity=False
-    )
+    layers = Layers(int(one["hidden"]), int(one["latent"]), int(one["decoder"]), identity=False)
     schedule = Schedule(
         one["learning_rate"], int(one["batch"]), max(study["grid"]["epochs"]), study["seed"]
     )

@@ -106,7 +106,9 @@ def texts(cohort: Cohort, epsilon: int, size: int) -> dict[str, str]:
         "kaleido (published)": f"kaleido:epsilon={epsilon},w={w},r_deg={r},reading=published",
         "kaleido": f"kaleido:epsilon={epsilon},w={w},r_deg={r}",
         "kaleido-uniform": f"kaleido-uniform:epsilon={epsilon},w={w},r_deg={r}",
-        "dpgazesynth (published)": f"dpgazesynth:epsilon={epsilon},G={size},reading=published",
+        "dpgazesynth (published)": (
+            f"dpgazesynth:epsilon={epsilon},G={size},r_deg=table,reading=published"
+        ),
         "dpgazesynth": f"dpgazesynth:epsilon={epsilon},G={size}",
         "dpgazesynth-one-report": f"dpgazesynth-one-report:epsilon={epsilon},G={size}",
     }

@@ -46,14 +46,14 @@ from lines import Lines, markdown, put_into
 RECORDINGS = ("gazecom", "eyenavgs_nthu")
 
 RELEASES = (
-    "k-same-synth:k=4,reading=published",
+    "k-same-synth:k=4,detector=ivt,reading=published",
     "k-same-synth:k=4",
     "k-same-synth:k=4,match=crowd",
-    "dpgazesynth:epsilon=1,reading=published",
+    "dpgazesynth:epsilon=1,r_deg=table,reading=published",
     "dpgazesynth:epsilon=1",
     "dpgazesynth-one-report:epsilon=1",
     "dpgazesynth-one-report:epsilon=3",
-    "event-synth-pd:k=4,gamma=2,reading=published",
+    "event-synth-pd:k=4,gamma=2,generator=ppca,detector=ivt,failed=drop,reading=published",
     "event-synth-pd:k=4,gamma=2",
     "clock-render:epsilon=1,r_deg=2",
     "clock-render:epsilon=10,r_deg=2",

@@ -65,9 +65,9 @@ PEOPLE, VIDEOS, SECONDS, RATE_HZ = 30, 15, 120, 100
 SPEED = {
     "k-same-synth:k=4": (10, 132),
     "k-same-synth:k=4,match=crowd": (10, 132),
-    "k-same-synth:k=4,reading=published": (10, 132),
+    "k-same-synth:k=4,detector=ivt,reading=published": (10, 132),
     "dpgazesynth:epsilon=1": (20, None),
-    "dpgazesynth:epsilon=1,reading=published": (20, None),
+    "dpgazesynth:epsilon=1,r_deg=table,reading=published": (20, None),
     "dpgazesynth-one-report:epsilon=1": (20, None),
     "event-synth-pd:k=4,gamma=2": (60, 888),
 }
@@ -416,7 +416,7 @@ def people(lines: Lines, repetitions: int) -> None:
         )
     for k in (2, 4, 8):
         for text in (
-            f"k-same-synth:k={k},reading=published",
+            f"k-same-synth:k={k},detector=ivt,reading=published",
             f"k-same-synth:k={k}",
             f"k-same-synth:k={k},match=crowd",
         ):

@@ -47,7 +47,7 @@ def made(n: int, seed: int = 1):
 def test_the_network_has_the_sizes_of_the_supplement() -> None:
     net = network(Layers(), np.zeros(POINTS), 100.0)
     shapes = [tuple(p.shape) for p in net.parameters()]
-    assert shapes == [(32, 33), (32,), (64, 32), (64,), (96, 35), (96,), (30, 96), (30,)]
+    assert shapes == [(32, 33), (32,), (128, 32), (128,), (96, 67), (96,), (30, 96), (30,)]
     assert any(isinstance(part, torch.nn.ReLU) for part in net.encoder)
     assert not any(isinstance(part, torch.nn.ReLU) for part in net.decoder)
     assert tuple(
@@ -126,8 +126,8 @@ def test_training_lowers_the_loss_and_held_out_people_profit() -> None:
 def test_the_printed_minus_would_have_no_minimum() -> None:
     # with minus the divergence the loss falls without end as the means grow
     net = network(Layers(), np.zeros(POINTS), 100.0)
-    far = torch.full((1, 32), 1e3)
-    assert float(-kl_divergence(far, torch.zeros(1, 32))) < -1e6
+    far = torch.full((1, 64), 1e3)
+    assert float(-kl_divergence(far, torch.zeros(1, 64))) < -1e6
     assert float(net.loss(net.inputs(*made(10)), None).detach()) > 0
 
 
@@ -135,7 +135,7 @@ def test_a_seed_repeats_training() -> None:
     one, two, other = (
         trained(*made(400), schedule=Schedule(epochs=2, seed=s))[0] for s in (1, 1, 2)
     )
-    z = np.zeros((3, 32))
+    z = np.zeros((3, 64))
     about = (np.array([5.0, 10, 15]), np.full(3, 0.05), np.zeros(3))
     np.testing.assert_array_equal(one.decode(z, *about), two.decode(z, *about))
     assert not np.array_equal(one.decode(z, *about), other.decode(z, *about))
@@ -182,7 +182,7 @@ def test_decoded_profiles_are_speeds() -> None:
     net, _ = trained(*made(2000), schedule=Schedule(epochs=5))
     data = made(50, seed=4)
     mean, spread = net.encode(*data)
-    assert mean.shape == spread.shape == (50, 32)
+    assert mean.shape == spread.shape == (50, 64)
     assert (spread > 0).all()
     profiles = net.decode(mean, *data[1:])
     assert profiles.shape == (50, POINTS)
@@ -291,7 +291,7 @@ def test_the_study_file_is_the_grid_of_the_supplement(monkeypatch: pytest.Monkey
     assert len(whole) * len(study["grid"]["epochs"]) == 2 * 3 * 3 * 3 * 3 * 3
     assert len(short) == 10
     assert all(one in whole for one in short)
-    assert Layers(latent=int(study["chosen"]["latent"]) // 2).latent == Layers().latent
+    assert Layers(latent=int(study["chosen"]["latent"])).latent == Layers().latent
     assert (Schedule().learning_rate, Schedule().batch, Schedule().epochs) == tuple(
         study["chosen"][n] for n in ("learning_rate", "batch", "epochs")
     )

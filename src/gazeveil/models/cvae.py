@@ -1,14 +1,15 @@
 """The conditional variational autoencoder of David-John et al. 2023 for speed profiles of saccades:
 30 speeds and their conditions.
 
-    encoder   30 speeds + conditions -> 32 ReLU -> 32 means and 32 log variances decoder   32 latent
+    encoder   30 speeds + conditions -> 32 ReLU -> 64 means and 64 log variances decoder   64 latent
     numbers + conditions -> 96 linear -> 30 speeds loss      mean squared error over the 30 speeds +
     KL( N(mean, variance) || N(0, 1) ) summed over the latent numbers
 
 The conditions are amplitude (in 10 deg), duration (in 50 ms) and, where asked for, identity.
 David-John et al. 2023 prints the second term with a minus and calls the first one both a norm and a
-mean squared error: with a minus there would be no minimum. Its "latent dimension 64" counts means
-and deviations.
+mean squared error: with a minus there would be no minimum. Its supplement prints a latent space of
+64; the main paper draws 64 outputs of the encoder, 32 means and 32 deviations
+(`Layers(latent=32)`).
 
 Speeds are in units of their own root mean square deviation from the training set's mean profile, so
 the mean profile has a loss of 1 and David-John et al.'s (2023) printed validation loss of 0.33
@@ -64,7 +65,7 @@ class Layers:
     """
 
     hidden: int = 32
-    latent: int = 32
+    latent: int = 64
     decoder: int = 96
     identity: bool = True
     linear: bool = False

@@ -342,8 +342,12 @@ def test_the_published_test_lets_next_to_no_real_fixation_pass() -> None:
     raw = recordings.select(
         people=list(recordings.people)[:8], stimuli=recordings.stimuli[:1]
     ).load()
-    notes = EventSynthPD(2, 2, attempts=20, reading="published").release(raw, seed=1).curator_notes
+    published = EventSynthPD(
+        2, 2, attempts=20, generator="ppca", failed="drop", reading="published"
+    )
+    notes = published.release(raw, seed=1).curator_notes
     assert notes["fixations_dropped"] > 0.95 * notes["fixations"]
+    assert notes["fewest_sharing"] == notes["most_sharing"] == 8
 
 
 def test_a_seed_repeats_the_release_and_none_does_not(cohort: Cohort) -> None:
@@ -416,10 +420,11 @@ def test_people_without_saccades_without_gaze_without_samples_and_of_unknown_rat
         Recording("g", "s", np.array([0]), np.array([180.0]), np.array([90.0])),
         still("h", "seen by one"),
     ]
-    release = EventSynthPD(3, 2, reading=reading).release(Cohort(odd), seed=1)
+    release = EventSynthPD(3, 2, generator="ppca", reading=reading).release(Cohort(odd), seed=1)
     lengths = {r.key: len(r) for r in release.data}
     if reading == "published":
-        assert lengths == {r.key: len(r) for r in odd}
+        assert lengths == {r.key: len(r) for r in odd if r.stimulus == "s"}
+        assert release.curator_notes["suppressed"] == 1
         return
     # e has no events, f and g nothing that tells about time: all of them get what the crowd gives
     assert lengths == {r.key: 300 for r in odd if r.stimulus == "s"}

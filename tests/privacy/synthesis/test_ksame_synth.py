@@ -212,7 +212,7 @@ def test_a_release_is_as_long_as_the_kth_longest_recording_and_its_rest_is_lost(
 
 def test_published_has_groups_of_its_own_for_saccades_and_keeps_each_persons_frame() -> None:
     data = cohort(8, stimuli=1)
-    laws = KSameSynth(2, reading="published").laws(data, seed=3)
+    laws = KSameSynth(2, detector="ivt", reading="published").laws(data, seed=3)
     own = {r.key: motion(r) for r in data}
     shared = {kind: Counter() for kind in ("fixations", "saccades")}
     partner = {kind: {} for kind in shared}
@@ -236,9 +236,10 @@ def test_published_has_groups_of_its_own_for_saccades_and_keeps_each_persons_fra
 
 def test_published_keeps_numbers_and_lengths_and_draws_new_groups_for_each_task() -> None:
     data = cohort(6, stimuli=4)
-    out = KSameSynth(3, reading="published").release(data, seed=1).data
+    published = KSameSynth(3, detector="ivt", reading="published")
+    out = published.release(data, seed=1).data
     assert {r.key: len(r) for r in out} == {r.key: len(r) for r in data}
-    laws = KSameSynth(3, reading="published").laws(data, seed=1)
+    laws = published.laws(data, seed=1)
     groups = set()
     for s in range(4):
         rows = {}
@@ -254,11 +255,15 @@ def test_published_keeps_numbers_and_lengths_and_draws_new_groups_for_each_task(
 
 @pytest.mark.parametrize(
     "text",
-    ["k-same-synth:k=3", "k-same-synth:k=3,match=crowd", "k-same-synth:k=3,reading=published"],
+    [
+        "k-same-synth:k=3",
+        "k-same-synth:k=3,match=crowd",
+        "k-same-synth:k=3,detector=ivt,reading=published",
+    ],
 )
 @pytest.mark.parametrize("task", ["reading", "free-viewing"])
 def test_detectors_and_features_take_the_output_like_any_recording(text: str, task: str) -> None:
-    data = gazeveil.simulate(4, 1, 20, 250, task=task, seed=1).load()
+    data = gazeveil.simulate(6, 1, 20, 250, task=task, seed=1).load()
     out = gazeveil.mechanism(text).release(data, seed=1).data
     assert len(out) == len(data)
     for r in out:
@@ -418,7 +423,11 @@ def test_nothing_in_common_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["k-same-synth:k=2", "k-same-synth:k=2,match=crowd", "k-same-synth:k=2,reading=published"],
+    [
+        "k-same-synth:k=2",
+        "k-same-synth:k=2,match=crowd",
+        "k-same-synth:k=2,detector=ivt,reading=published",
+    ],
 )
 def test_people_with_no_saccades_no_fixations_or_one_sample_are_taken_along(text: str) -> None:
     rng = np.random.default_rng(2)
@@ -447,6 +456,11 @@ def test_people_with_no_saccades_no_fixations_or_one_sample_are_taken_along(text
         (still, one),
         (one, one.with_(person="b")),
     ):
+        if mechanism.reading == "published" and (lost in group or one in group):
+            # A recording whose events nobody else contributes to is refused.
+            with pytest.raises(DataError, match="one person at most shares"):
+                mechanism.release(Cohort(list(group)), seed=1)
+            continue
         out = mechanism.release(Cohort(list(group)), seed=1).data
         assert len(out) == 2
         if mechanism.reading == "corrected":
@@ -456,7 +470,7 @@ def test_people_with_no_saccades_no_fixations_or_one_sample_are_taken_along(text
         try:
             release = mechanism.release(together, seed=seed)
         except DataError as error:
-            assert "No stimulus" in str(error)  # noqa: PT017
+            assert "stimulus, session and task" in str(error)  # noqa: PT017
             continue
         assert release.curator_notes["recordings_of_unknown_rate"] == 2
         assert all(gazeveil.detect(r, "ivt") is not None for r in release.data)

@@ -124,8 +124,8 @@ class ClockRenderKSame(Mechanism[Cohort]):
     def _laws(self, data: Cohort, words: Words) -> tuple[dict[RecordingKey, Law], dict[str, int]]:
         people = enough_people(self.name, data, self.k)
         gaze = all_seen(data, Fraction(self.slot_s))
-        laws, suppressed = shared(gaze, groups_of(people, self.k, words), self.k, self._shared)
-        return laws, {"recordings_of_unknown_rate": unknown_rates(gaze), "suppressed": suppressed}
+        laws, notes = shared(gaze, groups_of(people, self.k, words), self.k, self._shared)
+        return laws, {"recordings_of_unknown_rate": unknown_rates(gaze), **notes}
 
     def _shared(self, members: Sequence[GazeBySlot]) -> Law:
         """Where a group looked."""

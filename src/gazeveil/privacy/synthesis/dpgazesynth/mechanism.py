@@ -84,9 +84,9 @@ class Synthesis(Mechanism[Cohort]):
     G : int
         Cells along each side of the grid, 2 to 256.
     r_deg : number or str, optional
-        How far apart two windows may begin, in degrees. None or `table` is 3 min(width, height) /
-        G, which Ren et al.'s (2024) tables use; `eq8` is min(width, height) / (6 G), which its
-        equation (8) says.
+        How far apart two windows may begin, in degrees. `eq8` is min(width, height) / (6 G), Ren
+        et al.'s (2024) equation (8), and the default of `published`; `table` is 3 min(width,
+        height) / G, what the labels of its tables mean, and the default of `corrected`.
     window_s : number
         Seconds of a window.
     split : three shares, or text such as "3:1:1"
@@ -342,7 +342,8 @@ def _given(
     mechanism: Synthesis,
 ) -> tuple[Fraction, int, Fraction | str, Fraction, BudgetSplit, int]:
     """Parameters in the order of a scheme's."""
-    radius = "table" if mechanism.r_deg is None else mechanism.r_deg
+    default = "eq8" if mechanism.reading == "published" else "table"
+    radius = default if mechanism.r_deg is None else mechanism.r_deg
     exactly: Fraction | str = radius if isinstance(radius, str) else Fraction(radius)
     return (
         Fraction(mechanism.epsilon),

@@ -3,7 +3,8 @@ seed of (David-John et al. 2023 and its supplement, section 2.2).
 
 `published`: each fixation and saccade of a person is replaced by one that its own parameters
 generate, as soon as k - 1 other people have an event that gives it a probability in the same cell
-of powers of gamma (:mod:`gazeveil.privacy.synthesis.events_pd.published`). Refuted: the deniers
+of powers of gamma (:mod:`gazeveil.privacy.synthesis.events_pd.published`); a stimulus that one
+person saw is left out. Refuted: the deniers
 change from event to event, and everything a person does together tells who it is.
 
 `corrected`, for stimuli that at least k people saw:
@@ -27,6 +28,7 @@ within gamma_total: the test for whole sequences, which nearly nobody passes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -63,6 +65,7 @@ from gazeveil.privacy.synthesis.events_pd.seeded_events import Rule
 from gazeveil.privacy.synthesis.events_pd.training import by_content, closed_form, coding, network
 from gazeveil.privacy.synthesis.ksame.groups import enough_people, one_kind_of_space
 from gazeveil.privacy.synthesis.motion import Motion, motion
+from gazeveil.privacy.tables.groups.partition import fewest_sharing
 
 #: Generators of saccades; forms of a saccade's probability; whom the test asks; whose events are
 #: seeds; what becomes of events that never pass; detectors.
@@ -85,6 +88,12 @@ _CORRECTED_ALONE = {
 }
 _PUBLISHED_ALONE = {"probability": "latent", "failed": "drop"}
 
+#: What is chosen where nothing is given, by reading.
+_DEFAULTS = {
+    "published": {"generator": "cvae", "failed": "release", "detector": "is5t"},
+    "corrected": {"generator": "ppca", "failed": "drop", "detector": "ivt"},
+}
+
 
 @dataclass(frozen=True)
 class EventSynthPD(Mechanism[Cohort]):
@@ -101,8 +110,9 @@ class EventSynthPD(Mechanism[Cohort]):
         One over the scale of the threshold's noise; `corrected` alone.
     attempts : int
         Most attempts for one event.
-    generator : str
-        Of saccades: `ppca`, or `cvae` (David-John et al.'s (2023) network, needs torch).
+    generator : str, optional
+        Of saccades: `ppca`, or `cvae` (David-John et al.'s (2023) network, needs torch). By
+        default `cvae` in `published` and `ppca` in `corrected`.
     probability : str
         Of a saccade: `latent` normals (David-John et al. 2023), or summed bins of each person's
         speeds, `histogram` (main paper; `published` alone).
@@ -125,12 +135,14 @@ class EventSynthPD(Mechanism[Cohort]):
         (9 degrees on a sphere).
     window_s : float
         How far in time a seed may lie from the event it seeds; `corrected` alone.
-    failed : str
-        What becomes of an event that never passed in `published`: `drop` it, or `release` its last
-        attempt all the same.
-    detector : str
+    failed : str, optional
+        What becomes of an event that never passed in `published`: `release` its last attempt all
+        the same, the default there, because the printed loop writes every event and never ends
+        without one; or `drop` it. `corrected` always drops it.
+    detector : str, optional
         Which detector finds the events (:func:`gazeveil.detect`); other events than fixations and
-        saccades are lost time.
+        saccades are lost time. By default `is5t` in `published`, as David-John et al. 2023 has it,
+        and `ivt` in `corrected`.
     reading : str
         `corrected` or `published`.
 
@@ -144,7 +156,7 @@ class EventSynthPD(Mechanism[Cohort]):
     gamma: Number
     epsilon0: Number = 1
     attempts: int = 100
-    generator: str = "ppca"
+    generator: str | None = None
     probability: str = "latent"
     others: str = "all"
     seeds: str = "crowd"
@@ -153,8 +165,8 @@ class EventSynthPD(Mechanism[Cohort]):
     rho: Number | None = None
     place_deg: float | None = None
     window_s: float = 10.0
-    failed: str = "drop"
-    detector: str = "ivt"
+    failed: str | None = None
+    detector: str | None = None
 
     name: ClassVar[str] = "event-synth-pd"
     label: ClassVar[str] = "event-synth-PD"
@@ -182,6 +194,9 @@ class EventSynthPD(Mechanism[Cohort]):
 
     def check(self) -> None:
         """Check every parameter, and that the reading has it."""
+        for name, default in _DEFAULTS[self.reading].items():
+            if getattr(self, name) is None:
+                self.store(name, default)
         for name, least in (("k", 2), ("attempts", 1), ("margin", 0)):
             self.store(name, checks.count(self.name, name, getattr(self, name), least=least))
         self.store("gamma", exact(self.name, "gamma", self.gamma, least=1))
@@ -251,7 +266,7 @@ class EventSynthPD(Mechanism[Cohort]):
             For generator='cvae' without torch.
         """
         enough_people(self.name, data, self.k)
-        motions = {r.key: motion(r, self.detector) for r in data}
+        motions = {r.key: motion(r, self.detector or "ivt") for r in data}
         one_kind_of_space((key, m.space) for key, m in motions.items())
         published = self.reading == "published"
         make = self._published if published else self._corrected
@@ -259,7 +274,7 @@ class EventSynthPD(Mechanism[Cohort]):
         # Sorted, because the order in which recordings were given may tell whose they are.
         draws = {
             key: (plans[key].motion, plans[key].samples)
-            for key in (motions if published else sorted(plans))
+            for key in ((k for k in motions if k in plans) if published else sorted(plans))
         }
         lazy = any(isinstance(item, Handle) for item in data.items)
         out = Cohort(
@@ -276,6 +291,10 @@ class EventSynthPD(Mechanism[Cohort]):
     def _published(
         self, motions: Mapping[RecordingKey, Motion], seed: int | None
     ) -> tuple[dict[RecordingKey, SyntheticRecording], dict[str, int], Guarantee]:
+        cells = Counter(key[1:] for key in motions)
+        notes = fewest_sharing(self.name, cells.values(), self.k)
+        alone = [key for key in motions if cells[key[1:]] == 1]
+        motions = {key: m for key, m in motions.items() if cells[key[1:]] > 1}
         names = sorted({key[0] for key in motions})
         identity = {person: i / len(names) for i, person in enumerate(names)}
         generator, _ = self._generator(motions, names, identity, seed)
@@ -287,9 +306,10 @@ class EventSynthPD(Mechanism[Cohort]):
             self.others == "same-index",
             self.failed == "release",
         )
-        plans, notes = published_plans(
+        plans, counts = published_plans(
             motions, identity, generator, how, lambda key: source(seed, self.name, "events", *key)
         )
+        notes = {**counts, **notes, "suppressed": len(alone)}
         return plans, notes, published_guarantee(self)
 
     # --- corrected

@@ -23,7 +23,7 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Words
-from gazeveil.privacy.tables.groups.partition import random_groups
+from gazeveil.privacy.tables.groups.partition import fewest_sharing, random_groups
 
 #: Stimulus, session, task.
 Cell: TypeAlias = tuple[str, str, str]
@@ -126,8 +126,9 @@ def shared(
     groups: Iterable[tuple[str, ...]],
     k: int,
     common: Callable[[list[Member]], Law],
-) -> tuple[dict[RecordingKey, Law], int]:
-    """What each person gets, and how many cells of groups were left out.
+) -> tuple[dict[RecordingKey, Law], dict[str, int]]:
+    """What each person gets, and counts for the curator: how many people share a cell at least and
+    at most, and how many cells of groups were left out.
 
     Parameters
     ----------
@@ -147,23 +148,26 @@ def shared(
         If nothing is left.
     """
     laws: dict[RecordingKey, Law] = {}
-    suppressed = 0
+    sharing: list[int] = []
+    suppressed, most = 0, 0
     cells = sorted({key[1:] for key in known})
     for group in groups:
         for cell in cells:
             recordings = [known[p, *cell] for p in group if (p, *cell) in known]
             members = [r for r in recordings if r.rate_hz > 0]
+            most = max(most, len(members))
             if len(members) >= k:
+                sharing.append(len(members))
                 laws.update(dict.fromkeys([(p, *cell) for p in group], common(members)))
             else:
                 suppressed += bool(recordings)
     if not laws:
         raise DataError(
-            f"No stimulus, session and task has recordings of {k} members of one group. Choose a"
-            " smaller k, or give recordings that belong together the same names. Nothing was"
-            " released."
+            f"No stimulus, session and task has recordings of {k} members of one group (the most"
+            f" is {most}). Choose a smaller k, or give recordings that belong together the same"
+            " names. Nothing was released."
         )
-    return laws, suppressed
+    return laws, {**fewest_sharing("k-same", sharing, k), "suppressed": suppressed}
 
 
 def unknown_rates(known: Mapping[RecordingKey, Timed]) -> int:

@@ -8,6 +8,7 @@ Fixations are (mu_x, mu_y, sigma_x, sigma_y, samples), saccades (a, b, c, sample
 own, on those of saccades, redrawn for each task (each stimulus where no task is named); sequences
 are padded by their last row and cut back to each person's own number of events. Samples are drawn
 from the averages in each person's own order of events, with their own gaps, to their own length.
+A recording whose fixations or saccades no other member of its group contributes to is left out.
 Refuted, as k-same-select is.
 
 `corrected`, for N >= k people:
@@ -60,6 +61,7 @@ from gazeveil.privacy.synthesis.ksame.pairs import average, average_in_time, lai
 from gazeveil.privacy.synthesis.ksame.published import published_motions
 from gazeveil.privacy.synthesis.motion import Motion, motion
 from gazeveil.privacy.synthesis.rendering import DRIFT_S, render
+from gazeveil.privacy.tables.groups.partition import fewest_sharing
 
 #: How pairs of different people are matched.
 MATCHES = ("index", "crowd")
@@ -85,9 +87,10 @@ class KSameSynth(Mechanism[Cohort]):
     match : str
         `index`: the first fixation with the first, the second with the second, as the paper does.
         `crowd`: what people do at the same time, places weighted by agreement; `corrected` alone.
-    detector : str
+    detector : str, optional
         Which detector finds the events (:func:`gazeveil.detect`); other events than fixations and
-        saccades are lost time.
+        saccades are lost time. By default `is5t` in `published`, as David-John et al. 2023 has it,
+        and `ivt` in `corrected`.
     reading : str
         `corrected` or `published`.
 
@@ -99,7 +102,7 @@ class KSameSynth(Mechanism[Cohort]):
 
     k: int
     match: str = "index"
-    detector: str = "ivt"
+    detector: str | None = None
 
     name: ClassVar[str] = "k-same-synth"
     label: ClassVar[str] = "k-same-synth"
@@ -129,6 +132,8 @@ class KSameSynth(Mechanism[Cohort]):
         """Check the size of groups and the names."""
         self.store("k", checks.count(self.name, "k", self.k, least=2))
         checks.one_of(self.name, "match", self.match, MATCHES)
+        if self.detector is None:
+            self.store("detector", "is5t" if self.reading == "published" else "ivt")
         checks.one_of(self.name, "detector", self.detector, METHODS)
         if self.reading == "published" and self.match != "index":
             checks.refuse(
@@ -192,7 +197,7 @@ class KSameSynth(Mechanism[Cohort]):
     def _motions(self, data: Cohort) -> dict[RecordingKey, Motion]:
         """The events of every recording; each thread holds one recording at a time."""
         with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
-            return dict(pool.map(partial(_motion, self.detector), data.items))
+            return dict(pool.map(partial(_motion, self.detector or "ivt"), data.items))
 
     def _laws(
         self, data: Cohort, words: Words
@@ -203,9 +208,11 @@ class KSameSynth(Mechanism[Cohort]):
         one_kind_of_space((key, m.space) for key, m in motions.items())
         notes = {"recordings_of_unknown_rate": unknown_rates(motions)}
         if self.reading == "published":
-            return published_motions(motions, self.k, words), notes
-        laws, suppressed = shared(motions, groups_of(people, self.k, words), self.k, self._average)
-        return laws, {**notes, "suppressed": suppressed}
+            published, sharing = published_motions(motions, self.k, words)
+            counts = {**fewest_sharing(self.name, sharing, self.k), "suppressed": sharing.count(1)}
+            return published, {**notes, **counts}
+        laws, counts = shared(motions, groups_of(people, self.k, words), self.k, self._average)
+        return laws, {**notes, **counts}
 
     def _average(self, members: list[Motion]) -> Motion:
         """The group's parameters for one cell."""

@@ -19,17 +19,25 @@ from gazeveil.privacy.tables.sequences.recordings import task_of
 
 def published_motions(
     motions: Mapping[RecordingKey, Motion], k: int, words: Words
-) -> dict[RecordingKey, Motion]:
+) -> tuple[dict[RecordingKey, Motion], list[int]]:
     """The parameters of each recording, replaced by averages over groups that are drawn for each
-    task, once for fixations and once for saccades.
+    task, once for fixations and once for saccades, and how many people share each cell.
+
+    A recording whose fixations or saccades are alone in their cell is left out.
     """
     # Rows hold places as they are averaged, and seconds instead of samples.
     fixations = {key: _fixation_rows(m) for key, m in motions.items()}
     saccades = {
         key: m.saccades / np.array([1.0, 1.0, 1.0, m.rate_hz]) for key, m in motions.items()
     }
-    averaged = [_k_same(rows, k, words) for rows in (fixations, saccades)]
-    return {key: _framed(m, averaged[0][key], averaged[1][key]) for key, m in motions.items()}
+    sharing: list[int] = []
+    averaged = [_k_same(rows, k, words, sharing) for rows in (fixations, saccades)]
+    laws = {
+        key: _framed(m, averaged[0][key], averaged[1][key])
+        for key, m in motions.items()
+        if key in averaged[0] and key in averaged[1]
+    }
+    return laws, sharing
 
 
 def _fixation_rows(m: Motion) -> Floats:
@@ -43,10 +51,11 @@ def _fixation_rows(m: Motion) -> Floats:
 
 
 def _k_same(
-    rows: Mapping[RecordingKey, Floats], k: int, words: Words
+    rows: Mapping[RecordingKey, Floats], k: int, words: Words, sharing: list[int]
 ) -> dict[RecordingKey, Floats]:
     """k-same-select sequence: blocks per task, padded by the last row, averaged row by row, cut
-    back to each person's own number of rows.
+    back to each person's own number of rows. `sharing` gets the number of people in each cell, and
+    a recording alone in its cell is left out.
     """
     out = dict(rows)
     for task in sorted({task_of(key) for key in rows}):
@@ -58,7 +67,10 @@ def _k_same(
                 having = [
                     (people[i], *cell) for i in block if len(rows.get((people[i], *cell), ())) > 0
                 ]
-                if not having:
+                sharing.append(len(having))
+                if len(having) < 2:
+                    for key in having:
+                        del out[key]
                     continue
                 longest = max(len(rows[key]) for key in having)
                 total: Floats = np.sum(

@@ -4,6 +4,8 @@ al. 2005): groups get their average.
 `published`: for each task (each stimulus where no task is named) the people who have it are put
 into random groups of k, the last one holding the remainder; sequences are padded by their last
 vector, averaged index by index, and every person gets the group's average at their own length.
+A cell (one group at one stimulus, session and task) with one contributor is left out: nothing was
+averaged there, and the paper assumes data of at least k.
 Refuted: groups change from task to task, and only the person is in all of theirs.
 
 `corrected`, for N >= k people:
@@ -39,7 +41,14 @@ from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.tables.exponential.mechanism import complete_values
-from gazeveil.privacy.tables.groups.partition import blocks, mdav, need, random_groups, summaries
+from gazeveil.privacy.tables.groups.partition import (
+    blocks,
+    fewest_sharing,
+    mdav,
+    need,
+    random_groups,
+    summaries,
+)
 from gazeveil.privacy.tables.sequences.recordings import Sequences, rebuild_rows, sequences, task_of
 
 #: How groups are formed.
@@ -51,7 +60,7 @@ Cell = tuple[str, str, str]
 
 _REFUTED = (
     "groups are drawn anew for each task and only the person is in all of theirs, so averaging over"
-    " tasks finds them (at k = 4 of 20 people, in a model, 65 % after 3 tasks and 98 % after 50);"
+    " tasks finds them (at k = 4 of 20 people, in a model, 65 % after 3 tasks);"
     " the last group may have fewer than k members, a stimulus that some members did not see is"
     " shared by fewer, and each person keeps their own length"
 )
@@ -184,6 +193,7 @@ class KSameSelect(Mechanism[FeatureTable]):
         cells = sorted({key[1:] for key in seqs.keys})
         averages: dict[str, list[tuple[Cell, Floats]]] = {}
         suppressed = 0
+        sharing: list[int] = []
         for group in self._groups(seqs, people, words):
             members = [people[i] for i in group]
             released = []
@@ -192,6 +202,7 @@ class KSameSelect(Mechanism[FeatureTable]):
                 if len(members_with_data) < self.k:
                     suppressed += bool(members_with_data)
                     continue
+                sharing.append(len(members_with_data))
                 released.append((cell, self._average(seqs, values, members_with_data)))
             averages.update(dict.fromkeys(members, released))
         recordings = [((p, *cell), array) for p in people for cell, array in averages[p]]
@@ -214,7 +225,7 @@ class KSameSelect(Mechanism[FeatureTable]):
             table,
             guarantee.tested() if drawn else guarantee,
             self.provenance(seed),
-            {**notes, "suppressed": suppressed},
+            {**notes, **fewest_sharing(self.name, sharing, self.k), "suppressed": suppressed},
         )
 
     def _average(self, seqs: Sequences, values: Floats, members_with_data: list[int]) -> Floats:
@@ -244,7 +255,8 @@ class KSameSelect(Mechanism[FeatureTable]):
     def _published(self, seqs: Sequences, words: Words, seed: int | None) -> Release[FeatureTable]:
         values = complete_values(self, seqs)
         where = {key: i for i, key in enumerate(seqs.keys)}
-        parts: list[Floats] = [np.empty((0, 0))] * len(seqs.keys)
+        parts: list[Floats | None] = [None] * len(seqs.keys)
+        sharing: list[int] = []
         for task in sorted({task_of(key) for key in seqs.keys}):
             mine = [key for key in seqs.keys if task_of(key) == task]
             people = sorted({key[0] for key in mine})
@@ -253,15 +265,20 @@ class KSameSelect(Mechanism[FeatureTable]):
                     members_with_data = [
                         where[(people[i], *cell)] for i in block if (people[i], *cell) in where
                     ]
-                    longest = max((int(seqs.lengths[r]) for r in members_with_data), default=0)
+                    sharing.append(len(members_with_data))
+                    if len(members_with_data) < 2:
+                        continue
+                    longest = max(int(seqs.lengths[r]) for r in members_with_data)
                     total = np.zeros((longest, values.shape[1]))
                     for recording in members_with_data:
                         rows = seqs.rows(recording)
                         total += values[np.append(rows, np.full(longest - len(rows), rows[-1]))]
                     for recording in members_with_data:
                         parts[recording] = total[: seqs.lengths[recording]] / len(members_with_data)
+        notes = fewest_sharing(self.name, sharing, self.k)
+        notes["suppressed"] = sharing.count(1)
         guarantee = self._guarantee().with_status("refuted", _REFUTED)
-        return Release(rebuild_rows(seqs, parts), guarantee, self.provenance(seed))
+        return Release(rebuild_rows(seqs, parts), guarantee, self.provenance(seed), notes)
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""

@@ -9,6 +9,8 @@ and let the rest be the last one; with fewer, the rest is the last one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints
@@ -25,6 +27,25 @@ def need(owner: str, people: int, k: int) -> None:
             f"{owner} with k = {k} needs at least {k} people, and this table has {people}. Choose a"
             " smaller k. Nothing was released."
         )
+
+
+def fewest_sharing(owner: str, sharing: Iterable[int], k: int) -> dict[str, int]:
+    """How many people share a released cell (one group at one stimulus, session and task), at
+    least and at most, for the curator.
+
+    Raises
+    ------
+    DataError
+        Where no cell is shared.
+    """
+    counts = [count for count in sharing if count > 1]
+    if not counts:
+        raise DataError(
+            f"{owner} with k = {k} averages what the people of a group have in common, and here one"
+            " person at most shares a stimulus, session and task with a group. Give recordings that"
+            " belong together the same names. Nothing was released."
+        )
+    return {"fewest_sharing": min(counts), "most_sharing": max(counts)}
 
 
 def random_groups(people: int, k: int, words: Words) -> list[Ints]:

@@ -9,6 +9,7 @@ was, so the sensitivity of a sum of values is a whole number too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -238,12 +239,16 @@ def rebuild(seqs: Sequences, values: Floats) -> FeatureTable:
     return FeatureTable(values.reshape(-1, features), seqs.table.columns, keys, seqs.table.bounds)
 
 
-def rebuild_rows(seqs: Sequences, parts: list[Floats]) -> FeatureTable:
+def rebuild_rows(seqs: Sequences, parts: Sequence[Floats | None]) -> FeatureTable:
     """A table of the same recordings, each with rows of its own number, as `published` readings
-    release them.
+    release them; a recording without a part is left out.
     """
-    keys = Keys.of_recordings(seqs.keys, [np.arange(len(p), dtype=np.int64) for p in parts])
-    return FeatureTable(np.concatenate(parts), seqs.table.columns, keys, seqs.table.bounds)
+    made = [(key, part) for key, part in zip(seqs.keys, parts, strict=True) if part is not None]
+    keys = Keys.of_recordings(
+        [key for key, _ in made], [np.arange(len(part), dtype=np.int64) for _, part in made]
+    )
+    values = np.concatenate([part for _, part in made])
+    return FeatureTable(values, seqs.table.columns, keys, seqs.table.bounds)
 
 
 def per_feature_epsilon(
