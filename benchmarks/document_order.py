@@ -32,7 +32,7 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.models.classifiers import predict
 from gazeveil.utility.classification.rows import HalfSplit, class_of, rows_of
-from gazeveil.utility.classification.scoring import voted
+from gazeveil.utility.classification.splits import voted
 from gazeveil.utility.registry import utility
 
 MECHANISMS = (

@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.events.auto.motion import (
+from gazeveil.events.auto.network import CLASSES, DELAY, DILATIONS, HIDDEN, STRIDE, WIDTH
+from gazeveil.events.auto.speed import (
     FEATURES,
     grid_factor,
     motion,
@@ -36,7 +37,6 @@ from gazeveil.events.auto.motion import (
     running_noise,
     to_grid,
 )
-from gazeveil.events.auto.network import CLASSES, DELAY, DILATIONS, HIDDEN, STRIDE, WIDTH
 
 Floats = NDArray[np.float64]
 

@@ -26,7 +26,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.gaze.times import increasing
+from gazeveil.gaze.validity import increasing
 from lines import Lines
 
 MECHANISMS = (

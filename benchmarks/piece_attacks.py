@@ -20,7 +20,7 @@ from tests.support.pieces import RawPieces
 
 import gazeveil
 from gazeveil.attacks.pieces.known_looks import found_by_looks
-from gazeveil.attacks.pieces.relinked import relinked_share
+from gazeveil.attacks.pieces.relink import relinked_share
 from gazeveil.attacks.result import AttackResult
 from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.releases import protect

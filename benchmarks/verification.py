@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ekyt_training import PAPER, RATES, TRAINED, Bag
-from gazeveil.attacks.identify.deep.verification import (
+from gazeveil.attacks.identify.verification import (
     by_age,
     by_duration,
     by_gallery,

@@ -62,8 +62,8 @@ from gazeveil.models.headset.ehtask import ActivityNetwork, ehtask_plan, train_e
 from gazeveil.models.resumable import StepPlan, TrainingRun
 from gazeveil.utility.classification.eye_head_windows import window_array, window_rows
 from gazeveil.utility.classification.rows import Rows, class_by
-from gazeveil.utility.prediction.history import Histories, histories
-from gazeveil.utility.prediction.network import learn
+from gazeveil.utility.prediction.learnt import learn
+from gazeveil.utility.prediction.moments import Histories, histories
 from gazeveil.utility.prediction.task import Prediction
 from lines import Lines, markdown
 

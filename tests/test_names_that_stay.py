@@ -470,7 +470,7 @@ def test_every_battery_is_there_in_python_and_on_the_command_line(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    from gazeveil.attacks.battery import BATTERIES, DEFAULT, battery
+    from gazeveil.attacks.registry import BATTERIES, DEFAULT, battery
 
     assert name in BATTERIES
     assert DEFAULT == "strong"

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gazeveil.gaze import dataframes, writer
+from gazeveil.gaze import exchange
 from gazeveil.privacy import release_writer
 
 if TYPE_CHECKING:
@@ -121,9 +121,9 @@ def _value_of(kind: str, frame: Any, given: Mapping[str, Any]) -> Any:
     return value_of(kind, frame, given)
 
 
-dataframes.frame_of = _frame_of
-dataframes.value_of = _value_of
-writer.write_cohort = _write_cohort
+exchange.frame_of = _frame_of
+exchange.value_of = _value_of
+exchange.write_cohort = _write_cohort
 release_writer.write_release = _write_release
 
 

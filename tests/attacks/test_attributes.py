@@ -9,7 +9,7 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.infer.attributes import infer
-from gazeveil.attacks.vectors.person_vectors import centred, person_vectors
+from gazeveil.attacks.vectors.kinds import centred, person_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys

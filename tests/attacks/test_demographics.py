@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.infer.demographics import demographic_attack, groups_of, k_same_within, within
+from gazeveil.attacks.infer.record_linkage import (
+    demographic_attack,
+    groups_of,
+    k_same_within,
+    within,
+)
 from gazeveil.errors import DataError
 from gazeveil.privacy.people.demographics import Demographics
 from gazeveil.privacy.tables.groups.ksame import KSameSelect

@@ -11,8 +11,8 @@ import pytest
 from gazeveil import evaluate
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.conformance import check_attack
-from gazeveil.attacks.identify.deep.ekyt import Ekyt
-from gazeveil.attacks.identify.deep.verification import (
+from gazeveil.attacks.identify.ekyt import Ekyt
+from gazeveil.attacks.identify.verification import (
     by_age,
     by_duration,
     by_gallery,

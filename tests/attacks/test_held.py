@@ -7,8 +7,8 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.identify.steps import match_steps
-from gazeveil.attacks.vectors.held import NAMES, held_statistics
 from gazeveil.attacks.vectors.kinds import recording_vectors
+from gazeveil.attacks.vectors.timing import HELD_NAMES, held_statistics
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
@@ -24,7 +24,7 @@ def looks(order: list[int], lengths: list[int], places: np.ndarray) -> Recording
 def test_runs_returns_and_shares_are_counted() -> None:
     places = np.array([[1.0, 2.0], [3.5, 4.0], [8.0, 0.5]])
     order, lengths = [0, 1, 0, 2, 1, 0, 1, 0], [20, 5, 30, 10, 5, 40, 5, 60]
-    own = dict(zip(NAMES, held_statistics(looks(order, lengths, places)), strict=True))
+    own = dict(zip(HELD_NAMES, held_statistics(looks(order, lengths, places)), strict=True))
     assert all(np.isfinite(v) for v in own.values())
     assert np.exp(own["held_places"]) == pytest.approx(3)
     assert own["held_share_0"] == pytest.approx(150 / 175)
@@ -83,7 +83,7 @@ def test_noise_on_places_does_not_hide_how_long_they_are_held() -> None:
         for side, some in ((gallery, stimuli[:learnt]), (probe, stimuli[learnt:]))
     ]
     with_timing = match_steps(*sides).credit().mean()
-    others = [c for c in sides[0].columns if c not in NAMES]
+    others = [c for c in sides[0].columns if c not in HELD_NAMES]
     without = match_steps(*(side.select(others) for side in sides)).credit().mean()
     assert with_timing > 0.35
     assert with_timing > without + 0.1

@@ -12,7 +12,7 @@ import gazeveil
 from gazeveil.attacks.denoiser import apply_denoiser
 from gazeveil.attacks.identify.linkage import Linkage, match
 from gazeveil.attacks.identify.trace import Trace, distances
-from gazeveil.attacks.learning.covariance import shrunk_covariance, whitened
+from gazeveil.attacks.kernel_ridge import shrunk_covariance, whitened
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.vectors.kinds import recording_vectors
 from gazeveil.errors import DataError, ParameterError

@@ -7,8 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from gazeveil.attacks.infer.reconstruction import achieved, rebuild, rebuild_dwells, rebuild_times
-from gazeveil.attacks.infer.rectangle_answers import exact_answers, snapped_answers
+from gazeveil.attacks.infer.reconstruction import (
+    achieved,
+    exact_answers,
+    rebuild,
+    rebuild_dwells,
+    rebuild_times,
+    snapped_answers,
+)
 from gazeveil.errors import DataError, ParameterError
 
 AREA = (-24.0, -14.0, 24.0, 14.0)

@@ -11,11 +11,9 @@ import pytest
 
 import gazeveil
 from gazeveil.arrays import Floats
-from gazeveil.attacks.infer.by_stimulus import dealt, sides_of
 from gazeveil.attacks.infer.kinds import KINDS
-from gazeveil.attacks.infer.person_share import person_share
-from gazeveil.attacks.infer.stimulus_risk import stimulus_risk
-from gazeveil.attacks.infer.told_apart import told_apart
+from gazeveil.attacks.infer.stimulus_risk import dealt, sides_of, stimulus_risk
+from gazeveil.attacks.infer.told_apart import person_share, told_apart
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.evaluation.releases import protect
 from gazeveil.features.recording_set import RecordingSet

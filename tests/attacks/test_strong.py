@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import gazeveil
+from gazeveil.attacks import evidence, kernel_ridge
 from gazeveil.attacks.base import Scores
+from gazeveil.attacks.evidence import held_out_scores
 from gazeveil.attacks.identify import steps
 from gazeveil.attacks.identify.steps import LEARNERS, match_steps
-from gazeveil.attacks.learning import kernel_ridge, remembered, score_fusion
-from gazeveil.attacks.learning.held_out import held_out_scores
 from gazeveil.attacks.matching import matching_credit
 from gazeveil.attacks.registry import attack
-from gazeveil.attacks.vectors import deviations, missing, movement, places
+from gazeveil.attacks.vectors import deviations, movement, places, timing
 from gazeveil.attacks.vectors.convolutions import convolution_vectors
 from gazeveil.attacks.vectors.deviations import person_means, places_of
 from gazeveil.attacks.vectors.paths import Path, crowds, paths, slot_sums, steps_of_sums
@@ -168,13 +168,17 @@ def test_missing_statistics_count_runs_and_stretches():
     valid = np.ones(100, dtype=bool)
     valid[10:20] = valid[50] = False
     got = dict(
-        zip(missing.NAMES, missing.missing_statistics(recording(n=100, valid=valid)), strict=True)
+        zip(
+            timing.MISSING_NAMES,
+            timing.missing_statistics(recording(n=100, valid=valid)),
+            strict=True,
+        )
     )
     assert got["lost_share"] == pytest.approx(0.11)
     assert got["lost_runs"] == 2
     assert got["lost_run_q100"] == pytest.approx(np.log(100.0))
     assert (got["blinks"], got["looks_away"]) == (1, 0)
-    assert np.isnan(missing.missing_statistics(recording(n=1))).all()
+    assert np.isnan(timing.missing_statistics(recording(n=1))).all()
 
 
 def test_coarse_slots_are_means_of_fine_ones_and_weights_count():
@@ -345,11 +349,11 @@ def test_kernels_of_kinds_are_the_sum_of_each_also_by_landmarks(monkeypatch):
 def test_what_is_about_a_pair_is_forgotten_and_what_is_about_a_gallery_is_not(sides):
     gallery, probe = sides
     for name, other in (("pair", probe), ("alone", gallery)):
-        remembered.remembered(gallery, other, name, lambda: 1)
-    remembered.forget_pairs()
-    assert remembered.remembered(gallery, probe, "pair", lambda: 2) == 2
-    assert remembered.remembered(gallery, gallery, "alone", lambda: 2) == 1
-    remembered.forget_pairs()
+        evidence.remembered(gallery, other, name, lambda: 1)
+    evidence.forget_pairs()
+    assert evidence.remembered(gallery, probe, "pair", lambda: 2) == 2
+    assert evidence.remembered(gallery, gallery, "alone", lambda: 2) == 1
+    evidence.forget_pairs()
 
 
 def test_what_held_out_rows_are_told_is_what_a_regression_without_them_says():
@@ -418,10 +422,10 @@ def test_weights_go_to_what_knows_people():
     knows = rng.normal(size=(60, 12))
     knows[np.arange(60), own] += 2.0
     noise = rng.normal(size=(60, 12))
-    weights = score_fusion.fusion_weights([noise, knows], own)
+    weights = evidence.fusion_weights([noise, knows], own)
     assert weights[1] > 5 * weights[0]
-    assert score_fusion.fusion_weights([noise], own).tolist() == [1.0]
-    assert score_fusion.fusion_weights([noise[:0], knows[:0]], own[:0]).tolist() == [1.0, 1.0]
+    assert evidence.fusion_weights([noise], own).tolist() == [1.0]
+    assert evidence.fusion_weights([noise[:0], knows[:0]], own[:0]).tolist() == [1.0, 1.0]
 
 
 def test_held_out_decisions_ask_about_stimuli_that_were_not_learnt():

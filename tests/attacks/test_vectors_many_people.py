@@ -10,7 +10,7 @@ from scipy.signal import welch
 
 import gazeveil
 from gazeveil.attacks.statistics import quantiles
-from gazeveil.attacks.vectors import extended, kinds, samples, steps
+from gazeveil.attacks.vectors import extended, kinds, steps
 from gazeveil.attacks.vectors.kinds import recording_vectors
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
@@ -36,9 +36,9 @@ def test_the_spectrum_is_scipys(whole: RecordingSet) -> None:
     found = extended.vectors(whole)
     assert whole.cohort is not None
     for i, recording in enumerate(whole.cohort):
-        velocity = samples.velocities(recording)[0][0]
+        velocity = extended.velocities(recording)[0][0]
         frequency, power = welch(np.nan_to_num(velocity), fs=100.0, nperseg=400, detrend=False)
-        for low, high in pairwise(samples.BANDS_HZ):
+        for low, high in pairwise(extended.BANDS_HZ):
             inside = (frequency >= low) & (frequency < high)
             value = found.values[i, found.columns.index(f"spectrum_x_{low:g}_{high:g}hz")]
             if high > 50.0:

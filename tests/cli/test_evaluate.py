@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import gazeveil
-from gazeveil.attacks import battery
+from gazeveil.attacks import registry
 from gazeveil.cli.main import main
 from gazeveil.errors import DataError
 from gazeveil.evaluation.columns import FRAME
@@ -164,7 +164,7 @@ def test_a_quick_study_needs_no_file(
 
 
 def members(name: str) -> set[str]:
-    return set(battery.battery(name))
+    return set(registry.battery(name))
 
 
 def test_utilities_do_not_drop_the_attackers_and_a_battery_is_joined_by_those_named(

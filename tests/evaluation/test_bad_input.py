@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.attacks.battery import battery
+from gazeveil.attacks.registry import battery
 from gazeveil.cli.main import main
 from gazeveil.errors import DataError
-from gazeveil.evaluation.existing_release import study_of_copy
+from gazeveil.evaluation.api import study_of_copy
 from gazeveil.evaluation.run import run
 from gazeveil.evaluation.study import Study
 from gazeveil.gaze.cohort import Cohort

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.evaluation.existing_release import CopyWarning, doubt_about_names, study_of_copy
+from gazeveil.evaluation.api import CopyWarning, doubt_about_names, study_of_copy
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording

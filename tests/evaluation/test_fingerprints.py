@@ -94,7 +94,11 @@ def quick_on_real() -> Results:
 
 
 def strong_on_real() -> Results:
-    mechanisms = ["gaussian:sigma_deg=3", "clock-render:epsilon=3,r_deg=3", "mosaic:epsilon=3"]
+    mechanisms = [
+        "gaussian:sigma_deg=3",
+        "clock-render:epsilon=3,r_deg=3",
+        "mosaic:epsilon=3,r_deg=3",
+    ]
     return gazeveil.evaluate(gazecom(), mechanisms, "strong", repetitions=1, executor=1)
 
 

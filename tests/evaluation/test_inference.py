@@ -8,9 +8,9 @@ import pytest
 
 from gazeveil import evaluate, simulate
 from gazeveil.errors import ParameterError
-from gazeveil.evaluation.existing_release import study_of_copy
-from gazeveil.evaluation.inference import attacker
+from gazeveil.evaluation.api import study_of_copy
 from gazeveil.evaluation.results import Results
+from gazeveil.evaluation.study import attacker
 from gazeveil.gaze.cohort import Cohort
 
 ATTACKS = ("attributes", "record-linkage", "reconstruction:finest_deg=0.5")

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from gazeveil.evaluation.report import headline, summary
+from gazeveil.evaluation.report.charts import gallery_curve
 from gazeveil.evaluation.report.findings import Findings
-from gazeveil.evaluation.report.gallery import gallery_curve
 from gazeveil.evaluation.results import Results
 from tests.support import made_results
 from tests.support.made_report import page, quick, study, written  # noqa: F401

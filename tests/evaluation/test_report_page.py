@@ -19,7 +19,7 @@ import pytest
 from gazeveil.errors import GazeveilError
 from gazeveil.evaluation.report import write_report
 from gazeveil.evaluation.results import Results
-from gazeveil.plot.inks import INKS
+from gazeveil.plot.canvas import INKS
 from tests.support.made_report import page, quick, study, written  # noqa: F401
 from tests.support.report_page import Page
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.attacks import battery
+from gazeveil.attacks import registry
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import GazeveilError
 from gazeveil.evaluation.plan import Cell, plan, seed_of
@@ -264,7 +264,7 @@ def test_the_baseline_is_always_there_and_cells_are_the_product() -> None:
 
 def test_a_battery_is_unfolded_where_a_study_is_made_and_its_name_stays() -> None:
     strong = small(attacks="strong")
-    assert [str(a) for a in strong.attacks] == list(battery.battery("strong"))
+    assert [str(a) for a in strong.attacks] == list(registry.battery("strong"))
     assert strong.describe()["battery"] == "strong battery"
     assert replace(strong, repetitions=3).battery == "strong battery"
     both = small(attacks=("lda", "quick", Place()))
@@ -410,6 +410,6 @@ def test_the_study_of_the_manual_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "boxes.toml").write_text("")
     study = Study.read(written(tmp_path, text))
     assert str(study.utilities[1]) == f"aoi:areas={tmp_path / 'boxes.toml'}"
-    assert [str(a) for a in study.attacks] == [*battery.battery("strong"), "lda"]
+    assert [str(a) for a in study.attacks] == [*registry.battery("strong"), "lda"]
     assert isinstance(study.source, Files)
     assert study.source.options == {"unit": "px"}

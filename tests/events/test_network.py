@@ -13,7 +13,8 @@ import pytest
 
 from gazeveil.arrays import Singles
 from gazeveil.events.auto import detector as auto
-from gazeveil.events.auto.motion import (
+from gazeveil.events.auto.network import CLASSES, shipped
+from gazeveil.events.auto.speed import (
     FEATURES,
     SCALES,
     grid_factor,
@@ -22,7 +23,6 @@ from gazeveil.events.auto.motion import (
     running_noise,
     to_grid,
 )
-from gazeveil.events.auto.network import CLASSES, shipped
 from gazeveil.events.online.streaming import (
     add_sample,
     new_memory,

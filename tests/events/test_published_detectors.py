@@ -7,8 +7,8 @@ import pytest
 
 from gazeveil import Events, Sphere, detect
 from gazeveil.errors import DataError, ParameterError
+from gazeveil.events.is5t import mark_okn
 from gazeveil.events.ivt import squared_steps
-from gazeveil.events.okn import mark_okn
 from gazeveil.events.trace import BridgedGaze
 from tests.support.event_kinds import assert_partition, kinds
 from tests.support.event_signals import SCREEN, jitter, on_screen, on_sphere, ramp, step_path

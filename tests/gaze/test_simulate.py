@@ -17,9 +17,9 @@ from gazeveil.gaze.geometry import angle_deg, combine_eyes, gaze_in_world, unwra
 from gazeveil.gaze.simulate import DOCUMENTS, TASKS, TrackerModel, Traits
 from gazeveil.gaze.simulate.conditions import condition
 from gazeveil.gaze.simulate.head import follow
+from gazeveil.gaze.simulate.kinematics import duration, peak_speed, share
 from gazeveil.gaze.simulate.measurement import MeasurementStep, TrackerState, hold
 from gazeveil.gaze.simulate.people import person, traits
-from gazeveil.gaze.simulate.saccade import duration, peak_speed, share
 
 SCREEN = gazeveil.Screen(1280, 720, 400, 225, 450)
 CHANNELS = ("t_ns", "x_deg", "y_deg", "valid", "pupil", "head_deg", "eye_in_head_deg")

@@ -5,8 +5,7 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.base import DENOISERS
-from gazeveil.attacks.denoiser import Denoised, apply_denoiser
-from gazeveil.attacks.learned_denoiser import learn_denoiser
+from gazeveil.attacks.denoiser import Denoised, apply_denoiser, learn_denoiser
 from gazeveil.attacks.registry import attack
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.evaluation.releases import ReleaseCache, protect

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from gazeveil import simulate
-from gazeveil.attacks.battery import unfold
+from gazeveil.attacks.registry import unfold
 from gazeveil.errors import FormatError, GazeveilError, ParameterError
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.features.recording_set import RecordingSet

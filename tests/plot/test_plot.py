@@ -19,7 +19,7 @@ from gazeveil import plot
 from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.evaluation.results import frame_of
 from gazeveil.gaze.recording import Recording
-from gazeveil.plot.inks import INKS, KIND_COLOURS
+from gazeveil.plot.canvas import INKS, KIND_COLOURS
 from gazeveil.plot.saccades import saccade_sizes
 from gazeveil.plot.tradeoff import FrontPoint, FrontSeries
 

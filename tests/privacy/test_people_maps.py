@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import gazeveil
 from gazeveil import Cohort, Recording, Sphere
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.gaze.smoothing import smooth_map
+from gazeveil.gaze.geometry import smooth_map
 from gazeveil.privacy.maps.heatmap import HeatmapGaussian, HeatmapLaplace
 from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights
 from gazeveil.privacy.people.attribute_groups import best_groups, mondrian

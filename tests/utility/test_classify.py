@@ -19,7 +19,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.models.classifiers import CLASSIFIERS, most_votes, predict, standardised
 from gazeveil.utility.classification.classify import with_privacy_labels
 from gazeveil.utility.classification.rows import class_of
-from gazeveil.utility.classification.scoring import score, voted
+from gazeveil.utility.classification.splits import score, voted
 from gazeveil.utility.registry import utility
 
 DOCUMENTS = ("comic-1", "newspaper-2", "textbook-3")

@@ -12,7 +12,7 @@ import gazeveil
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.utility.correlation import correlation_curves
+from gazeveil.utility.signal import correlation_curves
 
 
 def table(signals: NDArray[np.float64], stimulus: str = "text") -> FeatureTable:

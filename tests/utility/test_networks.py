@@ -14,8 +14,8 @@ from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.papers import protocols
 from gazeveil.utility.base import UtilityResult
 from gazeveil.utility.classification.eye_head_windows import windows_of
-from gazeveil.utility.prediction.floors import RATIOS, best_kalman, kalman_weights, line_weights
 from gazeveil.utility.prediction.moments import LAGS
+from gazeveil.utility.prediction.task import RATIOS, best_kalman, kalman_weights, line_weights
 from gazeveil.utility.registry import utility
 from tests.support import paper_files
 from tests.support.recordings import real

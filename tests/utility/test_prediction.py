@@ -14,10 +14,9 @@ from gazeveil import Cohort, Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import Space, angle_deg
-from gazeveil.utility.prediction.floors import line_weights
+from gazeveil.utility.prediction.learnt import fit
 from gazeveil.utility.prediction.moments import LAGS, from_plane, moments_of, to_plane
-from gazeveil.utility.prediction.ridge import fit
-from gazeveil.utility.prediction.task import Prediction
+from gazeveil.utility.prediction.task import Prediction, line_weights
 from gazeveil.utility.registry import utility
 from tests.support.recordings import real_cohort
 from tests.support.strategies import recordings

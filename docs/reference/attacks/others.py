@@ -22,11 +22,16 @@ import gazeveil
 from gazeveil.attacks.base import Attack
 from gazeveil.attacks.identify.curves import gallery_curve, last_session, template_age
 from gazeveil.attacks.infer.attributes import infer
-from gazeveil.attacks.infer.demographics import demographic_attack, k_same_within
 from gazeveil.attacks.infer.membership import map_membership, play
-from gazeveil.attacks.infer.reconstruction import achieved, rebuild
-from gazeveil.attacks.infer.record_linkage import by_tasks, by_views, fingerprint, link_records
-from gazeveil.attacks.infer.rectangle_answers import exact_answers, snapped_answers
+from gazeveil.attacks.infer.reconstruction import achieved, exact_answers, rebuild, snapped_answers
+from gazeveil.attacks.infer.record_linkage import (
+    by_tasks,
+    by_views,
+    demographic_attack,
+    fingerprint,
+    k_same_within,
+    link_records,
+)
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.result import AttackResult
 from gazeveil.features.recording_set import RecordingSet

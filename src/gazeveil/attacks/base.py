@@ -19,7 +19,7 @@ from gazeveil.features.recording_set import RecordingSet
 FILTERS = ("none", "median", "lowpass", "kalman", "wiener")
 
 #: The filters, and the one that is learnt from releases the attacker makes
-#: (:mod:`gazeveil.attacks.learned_denoiser`).
+#: (:mod:`gazeveil.attacks.denoiser`).
 DENOISERS = (*FILTERS, "unet")
 
 #: What an attacker knows of the mechanism: nothing, some protected examples, or the mechanism

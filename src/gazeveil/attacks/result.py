@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Scores
 from gazeveil.errors import DataError
-from gazeveil.features.columns import column_means
+from gazeveil.features.recordings import column_means
 from gazeveil.privacy.audit.bounds import clopper_pearson
 
 #: Probability that an interval of this module misses what it is about.

@@ -154,7 +154,7 @@ def options(
 
 def attackers(named: list[str] | None, battery: str | None) -> tuple[str, ...]:
     """Who attacks: those named, and a battery; the default battery where nobody is named."""
-    from gazeveil.attacks.battery import BATTERIES, DEFAULT
+    from gazeveil.attacks.registry import BATTERIES, DEFAULT
 
     chosen = [battery] if battery is not None else []
     if battery is not None and battery not in BATTERIES:

@@ -98,9 +98,9 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Attack a copy."""
-    from gazeveil.attacks.battery import named as battery_named
-    from gazeveil.attacks.battery import unfold
-    from gazeveil.evaluation.existing_release import doubt_about_names, study_of_copy
+    from gazeveil.attacks.registry import named as battery_named
+    from gazeveil.attacks.registry import unfold
+    from gazeveil.evaluation.api import doubt_about_names, study_of_copy
     from gazeveil.evaluation.run import run
 
     own = read_cohort(raw, format_name, settings, screen)

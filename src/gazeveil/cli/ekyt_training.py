@@ -20,8 +20,7 @@ from gazeveil.cli.progress import bar
 from gazeveil.errors import DataError
 
 if TYPE_CHECKING:
-    from gazeveil.attacks.identify.deep.card import ModelCard
-    from gazeveil.attacks.identify.deep.verification import Verification
+    from gazeveil.attacks.identify.verification import ModelCard, Verification
     from gazeveil.gaze.cohort import Cohort
     from gazeveil.models.ekyt.weights import EkytModel
     from gazeveil.models.ekyt.windows import WindowSet
@@ -49,7 +48,7 @@ def train_person_network(
     seconds of a window and windows of a person in a batch, `training` steps, steps between two
     checkpoints and the seed.
     """
-    from gazeveil.attacks.identify.deep.card import ModelCard
+    from gazeveil.attacks.identify.verification import ModelCard
     from gazeveil.models.ekyt.training import BatchPlan
     from gazeveil.models.ekyt.velocity import VelocityInput, common_rate_hz
     from gazeveil.models.ekyt.windows import WindowSet
@@ -82,7 +81,7 @@ def train_person_network(
 
 def _by_people(made: WindowSet, hold_out: float, seed: int) -> tuple[WindowSet, WindowSet | None]:
     """Windows to train on and, of other people, to judge with."""
-    from gazeveil.attacks.identify.deep.verification import enrolled_and_asked
+    from gazeveil.attacks.identify.verification import enrolled_and_asked
     from gazeveil.models.train import split_by_person
 
     if hold_out == 0:
@@ -126,7 +125,7 @@ def _train(
 
 
 def _verified(model: EkytModel, held_out: WindowSet) -> tuple[Verification, ...]:
-    from gazeveil.attacks.identify.deep.verification import (
+    from gazeveil.attacks.identify.verification import (
         by_age,
         by_duration,
         by_gallery,

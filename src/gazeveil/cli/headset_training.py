@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gazeveil.features.recording_set import RecordingSet
     from gazeveil.gaze.cohort import Cohort
     from gazeveil.models.headset.weights import TrainedPredictor, TrainedRecogniser
-    from gazeveil.utility.training.card import HeldOutFigure, NetworkCard
+    from gazeveil.utility.trained_networks import HeldOutFigure, NetworkCard
 
 #: Activities of simulated people: those on a sphere, where heads move.
 SIMULATED_TASKS = ("free-viewing", "search", "video", "tracking")
@@ -69,7 +69,7 @@ def train_headset(options: HeadsetOptions, cohort: Cohort, data: str) -> Network
     """
     from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
     from gazeveil.models.train import split_by_person
-    from gazeveil.utility.training.card import NetworkCard
+    from gazeveil.utility.trained_networks import NetworkCard
 
     window_s = options.window_s
     raw = RecordingSet(cohort, None, FeaturePipeline(window_s=window_s, step_s=window_s / 2))
@@ -147,7 +147,7 @@ def _predictor(
     from gazeveil.models.headset.dgaze import dgaze_plan
     from gazeveil.models.resumable import TrainingRun
     from gazeveil.utility.prediction.task import Prediction
-    from gazeveil.utility.training.predictor import judge_predictor, need_moments, train_predictor
+    from gazeveil.utility.trained_networks import judge_predictor, need_moments, train_predictor
 
     task = Prediction(
         model="dgaze",
@@ -188,11 +188,7 @@ def _recogniser(
     from gazeveil.models.headset.ehtask import ehtask_plan
     from gazeveil.models.resumable import TrainingRun
     from gazeveil.utility.classification.activity import Activity
-    from gazeveil.utility.training.recogniser import (
-        ActivityRows,
-        judge_recogniser,
-        train_recogniser,
-    )
+    from gazeveil.utility.trained_networks import ActivityRows, judge_recogniser, train_recogniser
 
     task = Activity(
         classifier="ehtask",

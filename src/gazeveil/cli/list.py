@@ -77,9 +77,8 @@ def _mechanisms(name: str | None, json_file: Path | None) -> None:
 
 
 def _attacks(name: str | None, json_file: Path | None) -> None:
-    from gazeveil.attacks.battery import BATTERIES, battery
     from gazeveil.attacks.infer.kinds import KINDS as INFERRED
-    from gazeveil.attacks.registry import REGISTRY
+    from gazeveil.attacks.registry import BATTERIES, REGISTRY, battery
 
     _print_list(REGISTRY, "Attacks (gazeveil attack -a NAME)", json_file)
     title = "Kinds (gazeveil attack --kind KIND)"

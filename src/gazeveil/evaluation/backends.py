@@ -32,9 +32,8 @@ from typing import Any, TypeAlias
 
 from gazeveil import __version__, checks
 from gazeveil.errors import DataError, GazeveilError, MissingExtraError
-from gazeveil.evaluation.plan import Cell, CellBatch
+from gazeveil.evaluation.plan import Cell, CellBatch, Content, Store
 from gazeveil.evaluation.sources import in_memory, scratch_paths
-from gazeveil.evaluation.store import Content, Store
 from gazeveil.evaluation.worker import Worker, compute, forget_parts
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.processes import ATTEMPTS, LostTask, WorkerPool, return_memory, serve_parent

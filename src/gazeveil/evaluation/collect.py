@@ -21,9 +21,8 @@ from gazeveil.attacks.result import (
     share_result,
 )
 from gazeveil.evaluation.columns import BETWEEN, BOUND, DEALT, NONE, RATE
-from gazeveil.evaluation.plan import Cell, StudyPlan
+from gazeveil.evaluation.plan import Cell, Content, StudyPlan
 from gazeveil.evaluation.results import Examples, Results, frame_of, outcomes_of
-from gazeveil.evaluation.store import Content
 from gazeveil.evaluation.study import Study
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.utility.base import Utility

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 
 from gazeveil.errors import GazeveilError
-from gazeveil.evaluation.plan import seed_of, table_names
+from gazeveil.evaluation.plan import Content, seed_of, table_names
 from gazeveil.evaluation.releases import ReleaseCache, protect
-from gazeveil.evaluation.store import Content
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort, natural
-from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.geometry import Sphere, smooth_map
 from gazeveil.gaze.recording import Recording
-from gazeveil.gaze.smoothing import smooth_map
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.maps.weights import viewer_weights
 from gazeveil.privacy.mechanism import Mechanism

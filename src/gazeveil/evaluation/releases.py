@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 
 from gazeveil.attacks.base import Attack
-from gazeveil.attacks.denoiser import apply_denoiser
-from gazeveil.attacks.learned_denoiser import RELEASES, LearnedDenoiser, learn_denoiser
+from gazeveil.attacks.denoiser import RELEASES, LearnedDenoiser, apply_denoiser, learn_denoiser
 from gazeveil.attacks.pieces.sides import cut_like, find_windows, named_pieces
-from gazeveil.attacks.pieces.views import average_pieces
-from gazeveil.attacks.views import average_views
+from gazeveil.attacks.views import average_pieces, average_views
 from gazeveil.errors import DataError
 from gazeveil.evaluation.plan import same_stimulus, seed_of, table_names, tables_of
 from gazeveil.evaluation.study import Study

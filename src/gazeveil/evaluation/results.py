@@ -33,7 +33,7 @@ from gazeveil.evaluation.columns import (
     OUTCOMES,
     RATE,
 )
-from gazeveil.gaze.tabular import pandas_of
+from gazeveil.gaze.exchange import pandas_of
 from gazeveil.io.adapters.columns import as_polars
 
 if TYPE_CHECKING:

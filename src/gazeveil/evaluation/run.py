@@ -20,10 +20,9 @@ from gazeveil import __version__
 from gazeveil.errors import DataError
 from gazeveil.evaluation.backends import Answer, FailedBatch, Finished, make_backend
 from gazeveil.evaluation.collect import collect
-from gazeveil.evaluation.plan import Cell, check_samples, plan
+from gazeveil.evaluation.plan import CELLS, Cell, Content, Store, check_samples, plan
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.sources import Files, Simulated, code, fingerprint, loaded, opened
-from gazeveil.evaluation.store import CELLS, Content, Store
 from gazeveil.evaluation.study import Study
 from gazeveil.evaluation.worker import Worker
 from gazeveil.features.recording_set import RecordingSet

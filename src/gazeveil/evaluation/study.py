@@ -4,26 +4,31 @@ Python or from a TOML file.
 A study is a value: making one checks every name and every parameter, and what cannot be together is
 refused in one sentence before any work. What is computed from it follows from the study alone (and
 the recordings), never from the order of work.
+
+Inference attacks in a study: they stand among its attacks, and like a utility that does not
+train they are given the raw recordings and one release.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.attacks import battery as batteries
+from gazeveil.attacks import registry as batteries
 from gazeveil.attacks.base import Attack
+from gazeveil.attacks.infer.kinds import KINDS, InferenceAttack
+from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.errors import DataError, FormatError, GazeveilError, ParameterError
 from gazeveil.evaluation.columns import NONE
-from gazeveil.evaluation.inference import Inference, attacker
 from gazeveil.evaluation.sources import Files, Selection, Simulated, Source
 from gazeveil.features.recording_set import EVENTS, FeaturePipeline, RecordingSet
 from gazeveil.features.table import FeatureTable
@@ -31,8 +36,100 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism as mechanism_by_name
-from gazeveil.utility.base import Utility
+from gazeveil.registry import build, parse
+from gazeveil.utility.base import Utility, UtilityResult
 from gazeveil.utility.registry import utility as utility_by_name
+
+#: Names of rates in a study's results, whose `identification_rate` is over split recordings.
+_RATES = {"record-linkage": ("linkage_rate", "matching_rate"), "demographics": ("linkage_rate",)}
+
+#: Errors of the attacker: more of them is better for people.
+_ERRORS = ("mae", "median_error_deg")
+
+
+@dataclass(frozen=True)
+class InferredResult(UtilityResult):
+    """A figure of an inference attack with its own interval and number of people or recordings."""
+
+    low: float = math.nan
+    high: float = math.nan
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class Inference(Utility):
+    """An inference attack, to be measured by a study.
+
+    Parameters
+    ----------
+    attack : InferenceAttack
+        Any of :data:`gazeveil.attacks.infer.kinds.KINDS` but membership.
+    """
+
+    attack: InferenceAttack
+
+    name: ClassVar[str] = "inference"
+    needs: ClassVar[tuple[str, ...]] = ("fixation", "saccade")
+    trains: ClassVar[bool] = False
+    #: It compares whole recordings, so that a study needs no split for it.
+    same_stimulus: ClassVar[bool] = True
+
+    def can(self, recording_set: RecordingSet) -> bool:
+        """Whether a release holds what this attack looks at."""
+        samples = self.attack.kind == "reconstruction"
+        return super().can(recording_set) and not (samples and recording_set.cohort is None)
+
+    def measure(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[UtilityResult, ...]:
+        """What the attacker finds in the release `test`; see :class:`Utility`."""
+        results = self.attack.run(raw, test, seed).results
+        metrics = _RATES.get(self.attack.kind, tuple(r.metric for r in results))
+        return tuple(
+            InferredResult(
+                metric,
+                r.value,
+                np.empty(0),
+                "person",
+                (),
+                r.chance,
+                "higher" if metric in _ERRORS else "lower",
+                r.protocol,
+                r.low,
+                r.high,
+                r.n,
+            )
+            for metric, r in zip(metrics, results, strict=True)
+        )
+
+    def __str__(self) -> str:
+        """The command line's form: the kind, and the parameters that are not the defaults."""
+        parameters = {f.name: getattr(self.attack, f.name) for f in fields(self.attack)}
+        defaults = {f.name: f.default for f in fields(self.attack)}
+        rest = ",".join(f"{k}={v}" for k, v in parameters.items() if v != defaults[k])
+        return self.attack.kind + (f":{rest}" if rest else "")
+
+
+def attacker(text: str) -> Attack | Inference:
+    """An attacker of a study by its text: one that names people, or an inference attack.
+
+    Examples
+    --------
+    >>> str(attacker("attributes:attribute=age")), str(attacker("linkage"))
+    ('attributes:attribute=age', 'linkage')
+    """
+    kind = text.partition(":")[0]
+    if kind == "membership":
+        raise ParameterError(
+            "'membership' needs people who are not in the release, and a study protects"
+            " everybody's recordings. Use `gazeveil attack --kind membership`.",
+            name="attacks",
+            got=text,
+        )
+    if kind not in KINDS:
+        return attack_by_name(text)
+    return Inference(build("attack", KINDS[kind], parse(text, "attack")[1]))
+
 
 #: Train/test: what the attacker or analyst learns from, and what is asked about. `private/private`
 #: are two independent releases, `release/release` is one release split afterwards (Bozkir et al.'s
@@ -70,7 +167,7 @@ class Study:
     mechanisms, attacks, utilities : tuples of objects or texts `name:parameter=value,...`
         What protects, what attacks, what is measured. The unprotected baseline `none` is always
         there. Among the attacks may stand names of batteries
-        (:data:`gazeveil.attacks.battery.BATTERIES`).
+        (:data:`gazeveil.attacks.registry.BATTERIES`).
     scenarios : tuple of str
         Some of :data:`SCENARIOS`.
     repetitions : int
@@ -302,7 +399,7 @@ def from_toml(said: Mapping[str, Any], here: Path, stem: str) -> Study:
     Notes
     -----
     Where the file does not say who attacks, the battery
-    :data:`gazeveil.attacks.battery.DEFAULT` does; `attacks = []` leaves attackers out.
+    :data:`gazeveil.attacks.registry.DEFAULT` does; `attacks = []` leaves attackers out.
     """
     checks.known_options("A study", said, {*_PLAIN, "cohort", "simulate", "preparation"})
     sections = {name: said.get(name, {}) for name in ("cohort", "simulate", "preparation")}

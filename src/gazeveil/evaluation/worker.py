@@ -20,20 +20,25 @@ import numpy as np
 
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import identify
-from gazeveil.attacks.learning.remembered import forget_pairs
+from gazeveil.attacks.evidence import forget_pairs
 from gazeveil.attacks.matching import matching_credit
-from gazeveil.attacks.pieces.controls import piece_controls
-from gazeveil.attacks.pieces.decisions import decide_pieces
+from gazeveil.attacks.pieces.decisions import decide_pieces, piece_controls
 from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro
 from gazeveil.errors import DataError, GazeveilError, NothingLeftError
 from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.example import example
-from gazeveil.evaluation.inference import InferredResult
-from gazeveil.evaluation.plan import Cell, CellBatch, key_of, same_stimulus, seed_of, tables_of
+from gazeveil.evaluation.plan import (
+    Cell,
+    CellBatch,
+    Content,
+    key_of,
+    same_stimulus,
+    seed_of,
+    tables_of,
+)
 from gazeveil.evaluation.releases import ReleaseCache, told_names
 from gazeveil.evaluation.sources import opened, with_events
-from gazeveil.evaluation.store import Content
-from gazeveil.evaluation.study import Study
+from gazeveil.evaluation.study import InferredResult, Study
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.utility.base import Utility, UtilityResult

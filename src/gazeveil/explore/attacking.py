@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gazeveil.attacks.battery import battery
+from gazeveil.attacks.registry import battery
 from gazeveil.errors import DataError
 from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.results import Results

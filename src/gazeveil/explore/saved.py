@@ -13,7 +13,7 @@ from pathlib import Path
 from gazeveil import __version__
 from gazeveil.errors import ParameterError
 from gazeveil.explore.board import Board, Limits, take
-from gazeveil.explore.page import page
+from gazeveil.explore.view import page
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.simulate import simulate

@@ -1,19 +1,26 @@
 """What the page draws of recordings: a trace and a map, as plain numbers.
 
 Pictures are thinned for the screen; nothing here is a release of its own.
+
+The page as one text: markup, style, script and, where it is saved, its figures.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 
 from gazeveil.arrays import Floats
-from gazeveil.gaze.geometry import Sphere
+from gazeveil.evaluation.report.page import STYLE
+from gazeveil.gaze.geometry import Sphere, smooth_map
 from gazeveil.gaze.recording import Recording
-from gazeveil.gaze.smoothing import smooth_map
 from gazeveil.privacy.maps.weights import viewer_weights
 
 #: Longest trace, in seconds, and most points of it.
@@ -101,3 +108,52 @@ def extent(recording: Recording) -> list[float]:
 
 def _numbers(values: Floats) -> list[float | None]:
     return [None if v != v else round(v, 2) for v in values.tolist()]
+
+
+_WEB = Path(__file__).with_name("web")
+
+#: Where figures stand in the page; the script finds them by this id.
+_DATA = '<script type="application/json" id="figures">{}</script>'
+
+
+def page(figures: object = None) -> str:
+    """The whole page. `figures` is everything a saved page shows, as JSON has it; without them the
+    page asks its server.
+    """
+    text = (_WEB / "explore.html").read_text(encoding="utf-8")
+    # Data must not end the element that holds it, nor begin a comment in it.
+    held = json.dumps(figures, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
+    parts = {
+        "POLICY": policy(live=figures is None),
+        "STYLE": _style(),
+        "SCRIPT": _script(),
+        "FIGURES": "" if figures is None else _DATA.format(held),
+    }
+    for name, part in parts.items():
+        text = text.replace(f"<!--{name}-->", part)
+    return text
+
+
+def policy(live: bool) -> str:
+    """What a browser lets the page do: run its own script and no other, and ask nobody but its own
+    server, or nobody at all.
+    """
+    return (
+        f"default-src 'none'; script-src '{_hash(_script())}'; style-src '{_hash(_style())}';"
+        f" connect-src {chr(39)}{'self' if live else 'none'}{chr(39)}; img-src data:;"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def _script() -> str:
+    return (_WEB / "explore.js").read_text(encoding="utf-8")
+
+
+@cache
+def _style() -> str:
+    return STYLE + (_WEB / "explore.css").read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from gazeveil import checks
 from gazeveil.arrays import Floats, Ints, Texts, frozen, own_floats
 from gazeveil.errors import DataError
+from gazeveil.gaze.exchange import Tabular
 from gazeveil.gaze.recording import KEY_NAMES, RecordingKey
-from gazeveil.gaze.tabular import Tabular
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,12 +15,12 @@ from typing import TypeAlias, overload
 
 from gazeveil import checks
 from gazeveil.errors import DataError
-from gazeveil.gaze import dataframes, writer
+from gazeveil.gaze import exchange
 from gazeveil.gaze.cards import cohort_html
+from gazeveil.gaze.exchange import Tabular
 from gazeveil.gaze.facts import Doubt, Fact, merged
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording, RecordingKey
-from gazeveil.gaze.tabular import Tabular
 
 Attributes: TypeAlias = Mapping[str, object]
 
@@ -303,11 +303,11 @@ class Cohort(Tabular):
             "task": task,
             "rate_hz": rate_hz,
         }
-        return dataframes.value_of("Cohort", frame, given)
+        return exchange.value_of("Cohort", frame, given)
 
     def write(self, path: str | Path) -> Path:
         """Write the cohort as a canonical Parquet folder, one recording at a time."""
-        return writer.write_cohort(self, path)
+        return exchange.write_cohort(self, path)
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:

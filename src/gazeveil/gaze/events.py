@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.checks import one_of, refuse
 from gazeveil.errors import DataError
-from gazeveil.gaze import dataframes
-from gazeveil.gaze.tabular import Tabular
+from gazeveil.gaze import exchange
+from gazeveil.gaze.exchange import Tabular
 
 if TYPE_CHECKING:
     from gazeveil.gaze.recording import Recording
@@ -203,7 +203,7 @@ class Events(Tabular):
         DataError
             In one sentence, for a frame that holds no events or not those of the recording.
         """
-        return dataframes.value_of("Events", frame, {"recording": recording})
+        return exchange.value_of("Events", frame, {"recording": recording})
 
     @classmethod
     def empty(cls, source: str = "") -> Events:

@@ -2,7 +2,7 @@
 
 Missing samples stay, marked invalid; nothing is invented or silently dropped. Times of valid
 samples strictly increase: a tracker that sends a time twice or goes back has those samples kept
-with their time and marked invalid (:func:`~gazeveil.gaze.times.increasing`), so that everything
+with their time and marked invalid (:func:`~gazeveil.gaze.validity.increasing`), so that everything
 after may difference times without a second look.
 """
 
@@ -18,14 +18,13 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints, Texts
 from gazeveil.errors import DataError
-from gazeveil.gaze import dataframes
+from gazeveil.gaze import exchange
 from gazeveil.gaze.cards import recording_html
 from gazeveil.gaze.events import WORD, Events, read_only
+from gazeveil.gaze.exchange import Tabular
 from gazeveil.gaze.facts import Doubt, Fact
 from gazeveil.gaze.geometry import Screen, Space, Sphere
-from gazeveil.gaze.tabular import Tabular
-from gazeveil.gaze.times import estimate_rate_hz
-from gazeveil.gaze.validity import are_plain
+from gazeveil.gaze.validity import are_plain, estimate_rate_hz
 
 #: (person, stimulus, session, task): what tells recordings apart.
 RecordingKey: TypeAlias = tuple[str, str, str, str]
@@ -166,7 +165,7 @@ class Recording(Tabular):
             raise DataError(
                 f"Times of valid samples must increase. In {self.title} valid sample {first} does"
                 " not come after the one before it. Mark such samples invalid with"
-                " gazeveil.gaze.times.increasing(t_ns, valid)."
+                " gazeveil.gaze.validity.increasing(t_ns, valid)."
             )
         if self.rate_hz is None:
             store(self, "rate_hz", estimate_rate_hz(self.t_ns, self.valid))
@@ -340,7 +339,7 @@ class Recording(Tabular):
             "events": events,
             "metadata": metadata,
         }
-        return dataframes.value_of("Recording", frame, given)
+        return exchange.value_of("Recording", frame, given)
 
     def with_(self, **changes: object) -> Recording:
         """A copy with some fields replaced."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from gazeveil.papers.comparison.lookup import Estimate
 from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK
-from gazeveil.plot.inks import SERIES, light
+from gazeveil.plot.canvas import SERIES, light
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

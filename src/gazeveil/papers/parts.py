@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.attacks.battery import is_battery
+from gazeveil.attacks.registry import is_battery
 from gazeveil.errors import ParameterError
 from gazeveil.evaluation.sources import Simulated, opened
 from gazeveil.evaluation.study import Study, from_toml

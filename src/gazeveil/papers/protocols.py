@@ -16,7 +16,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Ints
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.infer.demographics import demographic_attack
+from gazeveil.attacks.infer.record_linkage import demographic_attack
 from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
@@ -27,8 +27,7 @@ from gazeveil.registry import build, parse
 from gazeveil.utility.base import Utility, UtilityResult
 from gazeveil.utility.classification.activity import Activity, trained_by
 from gazeveil.utility.classification.rows import HalfSplit, aligned, rows_of
-from gazeveil.utility.classification.scoring import score, voted
-from gazeveil.utility.classification.splits import other_rows
+from gazeveil.utility.classification.splits import other_rows, score, voted
 from gazeveil.utility.prediction.task import Prediction
 from gazeveil.utility.registry import utility as utility_by_name
 

@@ -270,7 +270,7 @@ def _curves(study: Study, feature: str) -> dict[str, object]:
     """Correlation curves of a window feature, as JSON has them: one line per stimulus, raw and
     difference signals.
     """
-    from gazeveil.utility.correlation import correlation_curves
+    from gazeveil.utility.signal import correlation_curves
 
     table = opened(study.source, study.people, study.stimuli, study.preparation).windows.select(
         columns=feature

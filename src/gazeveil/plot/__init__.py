@@ -15,17 +15,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gazeveil.plot.kinds import events_ribbon
     from gazeveil.plot.looks import scanpath
     from gazeveil.plot.maps import heat_map
-    from gazeveil.plot.paths import before_after, trace
+    from gazeveil.plot.paths import before_after, events_ribbon, trace
     from gazeveil.plot.saccades import main_sequence
     from gazeveil.plot.tradeoff import FrontPoint, front
 
 _HOME = {
     "FrontPoint": "gazeveil.plot.tradeoff",
     "before_after": "gazeveil.plot.paths",
-    "events_ribbon": "gazeveil.plot.kinds",
+    "events_ribbon": "gazeveil.plot.paths",
     "front": "gazeveil.plot.tradeoff",
     "heat_map": "gazeveil.plot.maps",
     "main_sequence": "gazeveil.plot.saccades",

@@ -13,8 +13,7 @@ from gazeveil.events import detect
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording
-from gazeveil.plot.canvas import axes_or_new, image_array, titled
-from gazeveil.plot.inks import light
+from gazeveil.plot.canvas import axes_or_new, image_array, light, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

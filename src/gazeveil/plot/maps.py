@@ -12,9 +12,8 @@ from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Screen, Space
+from gazeveil.gaze.geometry import Screen, Space, smooth_map
 from gazeveil.gaze.recording import Recording
-from gazeveil.gaze.smoothing import smooth_map
 from gazeveil.plot.canvas import axes_or_new, image_array, titled
 from gazeveil.plot.looks import space_extent
 

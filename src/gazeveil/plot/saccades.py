@@ -15,8 +15,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import distance_deg
 from gazeveil.gaze.recording import Recording
-from gazeveil.plot.canvas import axes_or_new, titled
-from gazeveil.plot.inks import KIND_COLOURS
+from gazeveil.plot.canvas import KIND_COLOURS, axes_or_new, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

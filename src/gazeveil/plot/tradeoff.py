@@ -14,8 +14,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
-from gazeveil.plot.canvas import axes_or_new, titled
-from gazeveil.plot.inks import GUESS_DASHES, light
+from gazeveil.plot.canvas import GUESS_DASHES, axes_or_new, light, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,10 +11,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from gazeveil.attacks.battery import NOBODY
+from gazeveil.attacks.registry import NOBODY
 from gazeveil.errors import GazeveilError
-from gazeveil.evaluation.api import evaluate
-from gazeveil.evaluation.existing_release import CopyWarning, study_of_copy
+from gazeveil.evaluation.api import CopyWarning, evaluate, study_of_copy
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.run import Progress, run
 from gazeveil.gaze.cohort import Cohort

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from gazeveil import checks
-from gazeveil.attacks.battery import NOBODY
+from gazeveil.attacks.registry import NOBODY
 from gazeveil.errors import GazeveilError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.reading import ReadingWarning, read

@@ -36,7 +36,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gazeveil import checks
-from gazeveil.attacks.battery import BATTERIES, DEFAULT
+from gazeveil.attacks.registry import BATTERIES, DEFAULT
 from gazeveil.errors import FormatError
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.registry import mechanism

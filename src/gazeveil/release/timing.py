@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from gazeveil.attacks.battery import NOBODY
 from gazeveil.attacks.identify.prototypes import add_groups
-from gazeveil.attacks.vectors.sums import unwrapped
+from gazeveil.attacks.registry import NOBODY
+from gazeveil.attacks.statistics import unwrapped
 from gazeveil.compiled import is_kept
 from gazeveil.errors import GazeveilError
 from gazeveil.features.measure import measure_events

@@ -1,5 +1,7 @@
 """What every utility is: a frozen value of parameters that measures what released material is still
 good for.
+
+Averages of figures of recordings over people.
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ from operator import itemgetter
 from pathlib import PurePath
 from typing import ClassVar
 
-from gazeveil.arrays import Floats
+import numpy as np
+
+from gazeveil.arrays import Floats, Texts
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import column_means
 
 #: What a note says where a release has no fixation at all, so that its map is an even one.
 NO_FIXATION = "no fixation was found in the release"
@@ -155,3 +160,25 @@ class Utility(ABC):
             if getattr(self, f.name) != f.default
         ]
         return self.name + (":" + ",".join(parts) if parts else "")
+
+
+def over_people(
+    metric: str,
+    values: Floats,
+    persons: Texts,
+    note: str,
+    better: str = "lower",
+    chance: float = np.nan,
+) -> UtilityResult:
+    """Average over a person's recordings, then over features, then over people; people without a
+    figure are left out of the value.
+    """
+    names = np.unique(persons).tolist()
+    parts = np.array([float(column_means(column_means(values[persons == name]))) for name in names])
+    lost = int(np.isnan(parts).sum())
+    if lost:
+        note += f"; {lost} of {len(parts)} people have no figure"
+        names = [n for n, p in zip(names, parts.tolist(), strict=True) if not np.isnan(p)]
+        parts = parts[~np.isnan(parts)]
+    value = float(parts.mean()) if len(parts) else float("nan")
+    return UtilityResult(metric, value, parts, "person", tuple(names), chance, better, note)

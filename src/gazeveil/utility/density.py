@@ -28,8 +28,8 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
-from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import column_means
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.scanpaths import need_samples

@@ -17,8 +17,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere, distance_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.scanpaths import side_by_side
-from gazeveil.utility.averages import over_people
-from gazeveil.utility.base import UtilityResult
+from gazeveil.utility.base import UtilityResult, over_people
 from gazeveil.utility.stretches import holds_pieces, pieces
 
 

@@ -2,7 +2,7 @@
 al. 2021).
 
 Per stimulus, the fixations of all viewers (each counts once) are counted on a grid and smoothed by
-a Gaussian that is as wide in visual angle everywhere (:func:`gazeveil.gaze.smoothing.smooth_map`).
+a Gaussian that is as wide in visual angle everywhere (:func:`gazeveil.gaze.geometry.smooth_map`).
 That gives two maps, P raw and Q released. Figures, one part per stimulus:
 
 * `kl` = sum P ln(P / (Q + 1e-12)), in nats, at least 0;
@@ -32,8 +32,7 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.geometry import Screen, Space, Sphere
-from gazeveil.gaze.smoothing import smooth_map
+from gazeveil.gaze.geometry import Screen, Space, Sphere, smooth_map
 from gazeveil.utility.areas.scanpaths import (
     Scanpath,
     need_samples,

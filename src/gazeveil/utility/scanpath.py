@@ -37,8 +37,8 @@ from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
-from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import column_means
 from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.utility.areas.scanpaths import (
     Scanpath,

@@ -9,9 +9,9 @@ import pytest
 
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.infer.kinds import KINDS
-from gazeveil.attacks.pieces.controls import piece_controls
+from gazeveil.attacks.pieces.decisions import piece_controls
 from gazeveil.attacks.pieces.known_looks import found_by_looks
-from gazeveil.attacks.pieces.relinked import relinked_share
+from gazeveil.attacks.pieces.relink import relinked_share
 from gazeveil.attacks.pieces.sides import named_pieces
 from gazeveil.attacks.registry import attack
 from gazeveil.errors import DataError, ParameterError

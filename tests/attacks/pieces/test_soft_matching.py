@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gazeveil.attacks.pieces.soft_matching import matched_along, soft_matching
+from gazeveil.attacks.pieces.joining import matched_along, soft_matching
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(4, 4), (3, 5), (5, 3), (1, 1)])

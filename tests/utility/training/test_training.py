@@ -21,10 +21,13 @@ from gazeveil.papers import protocols
 from gazeveil.utility.classification.activity import Activity
 from gazeveil.utility.prediction.task import Prediction
 from gazeveil.utility.registry import utility
+from gazeveil.utility.trained_networks import (
+    ActivityRows,
+    held_out_figure,
+    train_predictor,
+    train_recogniser,
+)
 from gazeveil.utility.trained_weights import TRAINED_ON
-from gazeveil.utility.training.card import held_out_figure
-from gazeveil.utility.training.predictor import train_predictor
-from gazeveil.utility.training.recogniser import ActivityRows, train_recogniser
 from tests.support import paper_files
 from tests.support.torch_threads import one_thread  # noqa: F401 a fixture
 

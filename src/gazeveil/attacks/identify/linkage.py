@@ -25,8 +25,8 @@ import numpy as np
 from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import Denoised, before, standardised_scores
-from gazeveil.attacks.learning.covariance import whitened
-from gazeveil.attacks.learning.evidence import Evidence
+from gazeveil.attacks.evidence import Evidence
+from gazeveil.attacks.kernel_ridge import whitened
 from gazeveil.attacks.vectors.deviations import (
     between_share,
     person_means,

@@ -6,7 +6,7 @@ that multiplies each feature by the root of its share of variance between people
 kernel of those, and one on the sum of such kernels, one for each kind of numbers; their
 standardised scores are added. Where a release holds places, how long it does is judged by a kernel
 of its own that weighs as much as all others: among hundreds of noisy numbers it would drown.
-Penalties are chosen on the gallery alone (:mod:`gazeveil.attacks.learning.kernel_ridge`). The
+Penalties are chosen on the gallery alone (:mod:`gazeveil.attacks.kernel_ridge`). The
 scores of a person's recordings are averaged.
 """
 
@@ -23,13 +23,8 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import standardised_scores
-from gazeveil.attacks.learning.evidence import Evidence
-from gazeveil.attacks.learning.kernel_ridge import (
-    TrainingLabels,
-    fold_of,
-    kernel_scores,
-    ridge_scores,
-)
+from gazeveil.attacks.evidence import Evidence
+from gazeveil.attacks.kernel_ridge import TrainingLabels, fold_of, kernel_scores, ridge_scores
 from gazeveil.attacks.vectors.deviations import (
     between_share_of_rows,
     person_means,

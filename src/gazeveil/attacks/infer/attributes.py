@@ -5,7 +5,7 @@ others (leave one person out), however many recordings a person has, because rec
 person in training and test would turn recognition into a guess of the attribute.
 
 The attacker is a ridge regression on person vectors
-(:mod:`gazeveil.attacks.vectors.person_vectors`), the mean of a weak, a middle and a strong
+(:mod:`gazeveil.attacks.vectors.kinds`), the mean of a weak, a middle and a strong
 shrinkage; classes are regressed on as 0 or 1. Choosing one shrinkage inside each fold by the
 attributes of the others would push guesses away from the truth where nothing shows (areas around
 0.42 instead of 0.5). How boldly a guess leaves the mean, or the largest class, is chosen inside
@@ -28,10 +28,10 @@ from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Texts
 from gazeveil.attacks.result import ERROR, AttackResult, mean_interval, rate_result
 from gazeveil.attacks.roc import roc_area, roc_area_interval
-from gazeveil.attacks.vectors.person_vectors import PersonVectors, centred, person_vectors
+from gazeveil.attacks.vectors.kinds import PersonVectors, centred, person_vectors
 from gazeveil.errors import DataError
-from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import column_deviations, column_means
 
 #: Shrinkages, in units of the mean square of a person vector; the middle one fits an attribute half
 #: of which shows in gaze.

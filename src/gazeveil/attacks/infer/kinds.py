@@ -27,15 +27,13 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.attacks.infer.attributes import infer
-from gazeveil.attacks.infer.demographics import TRAINED, demographic_attack
 from gazeveil.attacks.infer.membership import membership
-from gazeveil.attacks.infer.reconstruction import achieved, rebuild
-from gazeveil.attacks.infer.record_linkage import link_records
-from gazeveil.attacks.infer.rectangle_answers import exact_answers, snapped_answers
+from gazeveil.attacks.infer.reconstruction import achieved, exact_answers, rebuild, snapped_answers
+from gazeveil.attacks.infer.record_linkage import TRAINED, demographic_attack, link_records
 from gazeveil.attacks.infer.stimulus_risk import ATTACKS, stimulus_risk
 from gazeveil.attacks.pieces.evidence import SCORES
 from gazeveil.attacks.pieces.known_looks import found_by_looks
-from gazeveil.attacks.pieces.relinked import RELINKED_BY, relinked_share
+from gazeveil.attacks.pieces.relink import RELINKED_BY, relinked_share
 from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.attacks.result import AttackResult, mean_interval
 from gazeveil.errors import DataError

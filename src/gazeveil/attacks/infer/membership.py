@@ -24,11 +24,10 @@ from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.attacks.result import AttackResult, rate_result
 from gazeveil.attacks.roc import auc, roc_area_interval, tpr_at_fpr
-from gazeveil.attacks.vectors.person_vectors import centred, person_vectors
+from gazeveil.attacks.vectors.kinds import centred, person_vectors
 from gazeveil.errors import DataError
-from gazeveil.features.columns import column_deviations
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.features.recordings import RecordingVectors
+from gazeveil.features.recordings import RecordingVectors, column_deviations
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.maps.heatmap import HeatMap
 from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights

@@ -11,11 +11,19 @@ most 5 %, however many there are.
 The largest of several rates is too large by chance. `shrunk` moves the rates towards their mean by
 the share of their spread that chance explains (by the method of moments): what to expect of the
 same conditions and other people.
+
+How much of a person shows in a recording, without an attacker: the share of the variance between
+people of the features of one half that is there again in the other half.
+
+It is the intraclass correlation of the two halves, mean over the features of fixations and
+saccades; the mean of each half over people is taken away first, since halves of a stimulus differ
+for everybody. 0 where nothing of a person shows (below 0 by chance), 1 where nothing else does.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,8 +31,10 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.attacks.result import ERROR
+from gazeveil.attacks.vectors.kinds import person_vectors, recording_vectors
 from gazeveil.errors import DataError
-from gazeveil.features.columns import column_means
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import column_deviations, column_means
 
 #: Numbers drawn at once: bounds the memory.
 _AT_ONCE = 2_000_000
@@ -145,3 +155,50 @@ def _kept_share(z: Floats) -> float:
     spread = float((z**2).sum())
     # If none differs each of them has variance 1.
     return max(0.0, 1.0 - len(z) / spread) if spread > 0 else 0.0
+
+
+#: Fewest people of whom a feature must be known in both halves.
+FEWEST = 4
+
+
+def person_share(first: RecordingSet, second: RecordingSet) -> float:
+    """Mean over features of the intraclass correlation of two halves of the same people's
+    recordings.
+
+    Returns
+    -------
+    float
+        NaN where no feature is known of enough people in both halves.
+    """
+    try:
+        early, late = (
+            person_vectors(recording_vectors(half, "summary")) for half in (first, second)
+        )
+    except DataError:
+        return math.nan
+    people = sorted(set(early.people) & set(late.people))
+    known = set(late.columns)
+    shared = tuple(c for c in early.columns if c in known)
+    a, b = (v.select(shared).values[[v.people.index(p) for p in people]] for v in (early, late))
+    shares = list(correlations(a, b))
+    return float(np.mean(shares)) if shares else math.nan
+
+
+def correlations(first: Floats, second: Floats) -> Iterator[float]:
+    """Intraclass correlation of each column that varies, over the people known in both.
+
+    Examples
+    --------
+    >>> half = np.arange(6.0)[:, None]
+    >>> [round(r, 9) for other in (half + 1, -half) for r in correlations(half, other)]
+    [1.0, -1.0]
+    """
+    for i in range(first.shape[1]):
+        both = np.isfinite(first[:, i]) & np.isfinite(second[:, i])
+        pair = np.stack((first[both, i], second[both, i]), axis=1)
+        if len(pair) < FEWEST or not (column_deviations(pair) > 1e-12).all():
+            continue
+        pair = pair - pair.mean(axis=0)
+        own = pair.mean(axis=1, keepdims=True)
+        between, rest = 2 * float((own**2).sum()), float(((pair - own) ** 2).sum())
+        yield (between - rest) / (between + rest)

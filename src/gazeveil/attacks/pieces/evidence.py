@@ -16,12 +16,10 @@ import numpy as np
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.denoiser import standardised_scores
+from gazeveil.attacks.evidence import Matcher, fusion_weights, remembered
+from gazeveil.attacks.identify.fusion import match_kind
 from gazeveil.attacks.identify.linkage import match
-from gazeveil.attacks.identify.rocket import match_kind
 from gazeveil.attacks.identify.steps import match_steps
-from gazeveil.attacks.learning.held_out import Matcher
-from gazeveil.attacks.learning.remembered import remembered
-from gazeveil.attacks.learning.score_fusion import fusion_weights
 from gazeveil.attacks.vectors.convolutions import KINDS as CONVOLUTIONS
 from gazeveil.attacks.vectors.convolutions import convolution_vectors
 from gazeveil.attacks.vectors.kinds import recording_vectors

@@ -7,8 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from gazeveil.arrays import Bools, Floats, Ints, Texts
-from gazeveil.features.columns import column_deviations, column_means
-from gazeveil.features.recordings import RecordingVectors
+from gazeveil.features.recordings import RecordingVectors, column_deviations, column_means
 
 #: Standardised features are cut here: one odd event must not decide.
 CLIP = 4.0

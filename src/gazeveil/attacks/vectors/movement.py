@@ -11,8 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints
-from gazeveil.attacks.statistics import pair_correlation
-from gazeveil.attacks.vectors.sums import sorted_quantiles
+from gazeveil.attacks.statistics import pair_correlation, sorted_quantiles
 from gazeveil.compiled import compiled
 
 #: Quantiles of the length of steps, and of the change from one step to the next.

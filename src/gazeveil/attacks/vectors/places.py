@@ -9,9 +9,14 @@ from functools import lru_cache
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints
-from gazeveil.attacks.statistics import pair_correlation
+from gazeveil.attacks.statistics import (
+    behind,
+    moments,
+    pair_correlation,
+    sorted_log_quantiles,
+    sorted_quantiles,
+)
 from gazeveil.attacks.vectors.paths import Path, mean_direction
-from gazeveil.attacks.vectors.sums import behind, moments, sorted_log_quantiles, sorted_quantiles
 from gazeveil.compiled import compiled
 
 #: Edges of the bands in Hz.

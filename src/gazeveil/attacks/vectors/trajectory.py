@@ -13,15 +13,15 @@ from __future__ import annotations
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints
-from gazeveil.attacks.statistics import pair_correlation
-from gazeveil.attacks.vectors.paths import Path, crowds, slot_means
-from gazeveil.attacks.vectors.sums import (
+from gazeveil.attacks.statistics import (
     behind,
     moments,
+    pair_correlation,
     sorted_log_quantiles,
     sorted_quantiles,
     unwrapped,
 )
+from gazeveil.attacks.vectors.paths import Path, crowds, slot_means
 from gazeveil.compiled import compiled
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors

@@ -9,9 +9,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gazeveil.evaluation.report import summary
+from gazeveil.evaluation.report.canvas import Markup, badge, join, people, tag
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import mechanism_label, metric_label, number_text, percent
-from gazeveil.evaluation.report.markup import Markup, badge, join, people, tag
 from gazeveil.gaze.cards import bar_picture, card
 
 if TYPE_CHECKING:

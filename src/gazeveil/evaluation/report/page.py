@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from gazeveil.errors import ParameterError
 from gazeveil.evaluation.report import charts, pictures, summary
-from gazeveil.evaluation.report.canvas import drawing
+from gazeveil.evaluation.report.canvas import Markup, drawing, join, picture, table, tag
 from gazeveil.evaluation.report.cards import release_card
+from gazeveil.evaluation.report.charts import draw_gallery
 from gazeveil.evaluation.report.findings import Findings, Headline
-from gazeveil.evaluation.report.gallery import draw_gallery
 from gazeveil.evaluation.report.labels import attack_label, interval, percent, points, probability
-from gazeveil.evaluation.report.markup import Markup, join, picture, table, tag
 from gazeveil.evaluation.report.sections import (
     attackers,
     cohort_text,
@@ -31,7 +30,7 @@ from gazeveil.evaluation.report.sections import (
     utilities,
 )
 from gazeveil.evaluation.report.tradeoffs import tradeoffs
-from gazeveil.plot.inks import INKS
+from gazeveil.plot.canvas import INKS
 
 if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results

@@ -16,8 +16,7 @@ from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.report.canvas import WIDTH_IN, Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import mechanism_label, percent
-from gazeveil.plot.canvas import DrawnPath
-from gazeveil.plot.inks import SERIES, light
+from gazeveil.plot.canvas import SERIES, DrawnPath, light
 from gazeveil.plot.maps import heat_map
 from gazeveil.plot.paths import before_after
 

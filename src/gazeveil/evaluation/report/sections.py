@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from gazeveil.evaluation.columns import CELL, ONE_RELEASE, RATE
+from gazeveil.evaluation.report.canvas import Markup, badge, join, table, tag
 from gazeveil.evaluation.report.findings import Findings, Measure, Rate, release_key
 from gazeveil.evaluation.report.labels import (
     SCENARIOS,
@@ -22,7 +23,6 @@ from gazeveil.evaluation.report.labels import (
     percent,
     probability,
 )
-from gazeveil.evaluation.report.markup import Markup, badge, join, table, tag
 from gazeveil.evaluation.report.pictures import confused
 from gazeveil.evaluation.report.summary import FOOTNOTE
 

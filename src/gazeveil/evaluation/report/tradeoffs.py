@@ -22,7 +22,7 @@ from gazeveil.evaluation.columns import CELL, RATE
 from gazeveil.evaluation.report.canvas import Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, Measure, Rate, ReleaseFindings
 from gazeveil.evaluation.report.labels import metric_label, percent
-from gazeveil.plot.inks import light
+from gazeveil.plot.canvas import light
 from gazeveil.plot.tradeoff import MOST_BARS, FrontPoint, FrontSeries, front, label_points
 
 #: A release with a figure of a utility and its strongest attacker.

@@ -2,7 +2,7 @@
 from 32 Hz to 2 kHz.
 
 Its stages, each in a file of its own: a network says how likely each sample is a fixation, a
-saccade, its settling, a pursuit or no gaze (:mod:`gazeveil.events.auto.motion`,
+saccade, its settling, a pursuit or no gaze (:mod:`gazeveil.events.auto.speed`,
 :mod:`gazeveil.events.auto.network`); saccades get their boundaries from the speed at the tracker's
 own rate (:mod:`gazeveil.events.auto.boundaries`); what cannot be gaze takes in what is near it
 (:mod:`gazeveil.events.auto.artefacts`); and each interval between saccades is fixation or pursuit
@@ -41,17 +41,20 @@ from gazeveil.events.auto.artefacts import (
 )
 from gazeveil.events.auto.boundaries import mark_coarse, mark_fast, mark_fine, saccade_probabilities
 from gazeveil.events.auto.fallback import detect_by_dispersion, outside
-from gazeveil.events.auto.motion import REACH as MOTION_REACH
-from gazeveil.events.auto.motion import grid_factor, motion, noise_on_grid, to_grid
 from gazeveil.events.auto.network import CLASSES, STRIDE, Network, shipped
 from gazeveil.events.auto.network import REACH as NETWORK_REACH
 from gazeveil.events.auto.pursuit import mark_pursuit
+from gazeveil.events.auto.speed import REACH as MOTION_REACH
 from gazeveil.events.auto.speed import (
     close_short_fixations,
+    grid_factor,
+    motion,
     noise_deg,
+    noise_on_grid,
     smoothed,
     smoothing_samples,
     speeds,
+    to_grid,
 )
 from gazeveil.events.trace import BLINK_S, FIXATION, PSO, SACCADE, BridgedGaze, to_events
 from gazeveil.gaze.events import Events

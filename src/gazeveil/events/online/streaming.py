@@ -1,6 +1,6 @@
 """The network of the online detector, one grid sample at a time.
 
-The numbers are those of :mod:`gazeveil.events.auto.motion` with blocks that end at the sample, and
+The numbers are those of :mod:`gazeveil.events.auto.speed` with blocks that end at the sample, and
 of the causal form of :mod:`gazeveil.events.auto.network`. What a layer needs of the past is kept in
 rings, so a stream costs the same at its end as at its beginning. A lost sample counts as the last
 place that was seen: a stream cannot know where the eye will be found again.
@@ -15,7 +15,8 @@ import numpy as np
 
 from gazeveil.arrays import Floats, Ints, Singles
 from gazeveil.compiled import compiled, fused, fused_inlined
-from gazeveil.events.auto.motion import (
+from gazeveil.events.auto.network import DILATIONS, HIDDEN, LANES, STRIDE, WIDTH, Network, classify
+from gazeveil.events.auto.speed import (
     FEATURES,
     FIRST_NOISE_DEG,
     HALF_DEG_S,
@@ -23,7 +24,6 @@ from gazeveil.events.auto.motion import (
     NOISE_STEP,
     SCALES,
 )
-from gazeveil.events.auto.network import DILATIONS, HIDDEN, LANES, STRIDE, WIDTH, Network, classify
 
 _SCALES = np.array(SCALES)
 _HALF = np.array(HALF_DEG_S)

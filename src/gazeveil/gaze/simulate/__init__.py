@@ -8,7 +8,7 @@ real recordings is in docs/explain/simulator.md.
 
 from __future__ import annotations
 
-from gazeveil.gaze.simulate.cohort import DEFAULT_SCREEN, simulate
+from gazeveil.gaze.simulate.cohort import DEFAULT_SCREEN, Truth, simulate
 from gazeveil.gaze.simulate.conditions import (
     DESK_TRACKER,
     DOCUMENTS,
@@ -18,7 +18,6 @@ from gazeveil.gaze.simulate.conditions import (
 )
 from gazeveil.gaze.simulate.people import Traits
 from gazeveil.gaze.simulate.stimuli import Stimulus
-from gazeveil.gaze.simulate.truth import Truth
 
 __all__ = [
     "DEFAULT_SCREEN",

@@ -1,10 +1,12 @@
 """`gazeveil.simulate`: a cohort of simulated people, made one recording at a time when it is asked
 for.
+
+What the simulator knows about a recording it made.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -27,8 +29,48 @@ from gazeveil.gaze.simulate.conditions import (
 from gazeveil.gaze.simulate.people import READER, RECORDING, Traits, person, stream, traits
 from gazeveil.gaze.simulate.reading import as_read, reader
 from gazeveil.gaze.simulate.render import render
-from gazeveil.gaze.simulate.stimuli import Scene, stimulus
-from gazeveil.gaze.simulate.truth import Truth
+from gazeveil.gaze.simulate.stimuli import Scene, Stimulus, stimulus
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The truth behind a simulated recording (`Recording.truth`).
+
+    Parameters
+    ----------
+    events : Events
+        What the eye did; every sample is in exactly one event. Microsaccades are part of fixations;
+        `noise` is a lid that moves while the tracker still reports gaze.
+    traits : Traits
+        The person's traits in this recording.
+    person_traits : Traits
+        The person's traits in this session, without what changes from recording to recording.
+    stimulus : Stimulus
+        What was looked at, with its attention map and targets.
+    space : Sphere or Screen
+        What the degrees of the recording mean.
+    vectors : array, shape (n, 3)
+        Gaze without the tracker's noise, error and losses, as unit vectors; `x_deg` and `y_deg` are
+        its degrees.
+    """
+
+    events: Events
+    traits: Traits
+    person_traits: Traits
+    stimulus: Stimulus
+    space: Space
+    vectors: Floats = field(repr=False)
+
+    @property
+    def x_deg(self) -> Floats:
+        """Clean gaze, first coordinate."""
+        return self.space.degrees(self.vectors)[0]
+
+    @property
+    def y_deg(self) -> Floats:
+        """Clean gaze, second coordinate."""
+        return self.space.degrees(self.vectors)[1]
+
 
 #: Where reading and random saccades take place unless a space is given: the screen of GazeBase and
 #: BioEye.
@@ -98,7 +140,7 @@ def simulate(
     -------
     Cohort
         Lazy: a recording is made each time it is asked for, always the same one. Its `truth` is a
-        :class:`~gazeveil.gaze.simulate.truth.Truth`.
+        :class:`~gazeveil.gaze.simulate.cohort.Truth`.
 
     Raises
     ------

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from numpy.random import Generator
 
 from gazeveil.compiled import compiled, inlined
-from gazeveil.gaze.simulate.process import ornstein_uhlenbeck
-from gazeveil.gaze.simulate.saccade import duration, share
+from gazeveil.gaze.simulate.kinematics import duration, ornstein_uhlenbeck, share
 from gazeveil.gaze.simulate.scanpath import FIXATION, EyeEvent, Observer
 
 _DRIFT_LAG_S = 0.06

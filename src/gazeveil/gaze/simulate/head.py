@@ -13,9 +13,15 @@ from numpy.random import Generator
 
 from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.simulate.conditions import Condition
-from gazeveil.gaze.simulate.directions import DEGREE, Triple, right_of, step, turn
+from gazeveil.gaze.simulate.kinematics import (
+    DEGREE,
+    Triple,
+    ornstein_uhlenbeck,
+    right_of,
+    step,
+    turn,
+)
 from gazeveil.gaze.simulate.people import Traits
-from gazeveil.gaze.simulate.process import ornstein_uhlenbeck
 
 _LONGEST_STEP_S = 0.01
 _REST_DEG, _LEVEL = 6.0, 0.05

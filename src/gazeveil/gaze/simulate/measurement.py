@@ -11,10 +11,16 @@ from numpy.random import Generator
 
 from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.simulate.conditions import TrackerModel
-from gazeveil.gaze.simulate.directions import DEGREE, Triple, displaced, right_of, step
 from gazeveil.gaze.simulate.head import HeadState
+from gazeveil.gaze.simulate.kinematics import (
+    DEGREE,
+    Triple,
+    displaced,
+    ornstein_uhlenbeck,
+    right_of,
+    step,
+)
 from gazeveil.gaze.simulate.people import Traits
-from gazeveil.gaze.simulate.process import ornstein_uhlenbeck
 from gazeveil.gaze.simulate.stimuli import Scene
 
 _HIPPUS_S, _HIPPUS_MM, _PUPIL_NOISE_MM = 2.0, 0.15, 0.004

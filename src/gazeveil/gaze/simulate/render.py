@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from gazeveil.arrays import Bools, Codes, Floats
 from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.simulate.conditions import Condition, TrackerModel
-from gazeveil.gaze.simulate.directions import DEGREE, Triple, in_head, step, to_degrees
 from gazeveil.gaze.simulate.fixational import (
     FixationalState,
     FixationalStep,
@@ -29,6 +28,7 @@ from gazeveil.gaze.simulate.fixational import (
     start_fixational,
 )
 from gazeveil.gaze.simulate.head import HeadState, HeadStep, head_step, move_head, start_head
+from gazeveil.gaze.simulate.kinematics import DEGREE, Triple, in_head, step, to_degrees
 from gazeveil.gaze.simulate.measurement import (
     Blink,
     Dropout,

@@ -13,10 +13,18 @@ from numpy.random import Generator
 from gazeveil.arrays import Floats
 from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.simulate.conditions import FREE, JUMP, READ, TRACK, Condition
-from gazeveil.gaze.simulate.directions import Triple, angle, arc, displaced, offset, step
 from gazeveil.gaze.simulate.head import Waypoints
+from gazeveil.gaze.simulate.kinematics import (
+    Triple,
+    angle,
+    arc,
+    displaced,
+    duration,
+    offset,
+    share,
+    step,
+)
 from gazeveil.gaze.simulate.people import Traits
-from gazeveil.gaze.simulate.saccade import duration, share
 from gazeveil.gaze.simulate.stimuli import Scene
 from gazeveil.gaze.simulate.targets import moving_spot, next_word, propose, spot_at
 

@@ -16,7 +16,7 @@ from numpy.random import Generator
 from gazeveil.arrays import Floats
 from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.simulate.conditions import Condition
-from gazeveil.gaze.simulate.directions import DEGREE, Triple, angle, step, unit
+from gazeveil.gaze.simulate.kinematics import DEGREE, Triple, angle, step, unit
 from gazeveil.gaze.simulate.people import Traits
 from gazeveil.gaze.simulate.stimuli import Scene
 

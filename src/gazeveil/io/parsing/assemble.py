@@ -30,8 +30,7 @@ from gazeveil.gaze.events import Events
 from gazeveil.gaze.facts import FILE, GUESSED, Fact
 from gazeveil.gaze.geometry import Screen, Space, Sphere, combine_eyes, wrap_x
 from gazeveil.gaze.recording import Message, Recording
-from gazeveil.gaze.times import increasing
-from gazeveil.gaze.validity import are_plain
+from gazeveil.gaze.validity import are_plain, increasing
 from gazeveil.io.parsing.table import MOST_NS
 
 _WRONG_UNIT_SHARE = 0.05

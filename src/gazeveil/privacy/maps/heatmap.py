@@ -26,8 +26,7 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Space
-from gazeveil.gaze.smoothing import smooth_map
+from gazeveil.gaze.geometry import Space, smooth_map
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights

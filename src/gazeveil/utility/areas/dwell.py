@@ -34,12 +34,12 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
-from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import column_means
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.areas import Boxes
-from gazeveil.utility.areas.area_utility import AreaUtility
+from gazeveil.utility.areas.aoi import AreaUtility
 from gazeveil.utility.areas.scanpaths import need_samples
 from gazeveil.utility.base import UtilityResult
 from gazeveil.utility.stretches import cut_at_windows, holds_pieces, pieces, stretches

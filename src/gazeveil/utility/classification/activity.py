@@ -15,9 +15,13 @@ from gazeveil.models.headset.weights import TrainedRecogniser, load_ehtask
 from gazeveil.models.train import best_device
 from gazeveil.utility.base import Utility, UtilityResult
 from gazeveil.utility.classification.eye_head_windows import RATE_HZ, NetworkClassifier, window_rows
-from gazeveil.utility.classification.parameters import check_classifier, people_share
 from gazeveil.utility.classification.rows import LABELS, Rows, class_by, rows_of
-from gazeveil.utility.classification.splits import Classifier, people_apart
+from gazeveil.utility.classification.splits import (
+    Classifier,
+    check_classifier,
+    people_apart,
+    people_share,
+)
 from gazeveil.utility.stretches import need_lasting_names
 from gazeveil.utility.trained_weights import (
     NONE,

@@ -32,9 +32,15 @@ from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Attributes
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.classification.parameters import check_classifier, people_share
 from gazeveil.utility.classification.rows import LABELS, HalfSplit, class_by, rows_of
-from gazeveil.utility.classification.splits import Classifier, left_out, other_rows, people_apart
+from gazeveil.utility.classification.splits import (
+    Classifier,
+    check_classifier,
+    left_out,
+    other_rows,
+    people_apart,
+    people_share,
+)
 from gazeveil.utility.stretches import need_lasting_names
 
 #: How document type is split: halves of every reading (David-John et al. 2022), or one person left

@@ -4,7 +4,7 @@ the world, 25 times a second.
 Windows begin and end as those of the window features do, so that a network and a forest are asked
 about the same seconds. Each moment holds the newest sample of the release, at most 100 ms old (or
 1.5 samples, where that is more); what is older is lost. The head is that of the recording, the eye
-in it is worked out from released gaze (:mod:`gazeveil.utility.head_channel`).
+in it is worked out from released gaze (:mod:`gazeveil.utility.prediction.moments`).
 
 As published, gaze in the world is longitude and latitude in degrees, so that a window also says
 where in the scene somebody looked. Ours is relative to the mean direction of the window: people who
@@ -30,8 +30,7 @@ from gazeveil.models.train import best_device
 from gazeveil.utility.areas.scanpaths import need_samples, side_by_side
 from gazeveil.utility.classification.rows import Rows
 from gazeveil.utility.classification.splits import Classifier
-from gazeveil.utility.head_channel import eye_tangents, head_course
-from gazeveil.utility.prediction.moments import arrivals, to_plane
+from gazeveil.utility.prediction.moments import arrivals, eye_tangents, head_course, to_plane
 
 #: Moments per second.
 RATE_HZ = 25.0

@@ -35,6 +35,10 @@ The floors `hold_error_deg` and `linear_error_deg` are always given, for the sam
 as `error_deg` of the model.
 
 Geometry and rates: see :mod:`gazeveil.utility.prediction.moments`.
+
+What a predictor must beat: the straight line through the last samples, and a Kalman filter.
+
+Both are linear in the past, the same for right and down, and so are weights of its moments.
 """
 
 from __future__ import annotations
@@ -48,8 +52,8 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
-from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import column_means
 from gazeveil.gaze.geometry import angle_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.models.headset.dgaze import dgaze_plan
@@ -59,13 +63,23 @@ from gazeveil.models.resumable import TrainingRun
 from gazeveil.models.train import best_device
 from gazeveil.utility.areas.scanpaths import need_samples
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.head_channel import in_the_head
-from gazeveil.utility.prediction.floors import best_kalman, line_weights
-from gazeveil.utility.prediction.history import histories
-from gazeveil.utility.prediction.learnt import Learnt, predictor_of, spread
-from gazeveil.utility.prediction.moments import Moments, from_plane, moments_of
-from gazeveil.utility.prediction.network import MOST_HISTORIES, learn
-from gazeveil.utility.prediction.ridge import fit, inputs_of
+from gazeveil.utility.prediction.learnt import (
+    MOST_HISTORIES,
+    Learnt,
+    fit,
+    inputs_of,
+    learn,
+    predictor_of,
+    spread,
+)
+from gazeveil.utility.prediction.moments import (
+    LAGS,
+    Moments,
+    from_plane,
+    histories,
+    in_the_head,
+    moments_of,
+)
 from gazeveil.utility.stretches import viewer_by_viewer
 from gazeveil.utility.trained_weights import (
     NONE,
@@ -75,6 +89,84 @@ from gazeveil.utility.trained_weights import (
     to_test,
     trained_people,
 )
+
+#: How much of the past the straight line is fitted to.
+LINE_S = 0.1
+
+#: Ratios that the Kalman filter chooses from: spectral density of the acceleration's noise over the
+#: variance of a reading, in 1/s^3. The smallest averages over the whole past, the largest follows
+#: every sample.
+RATIOS = tuple(10.0**power for power in range(-2, 9))
+
+
+def line_weights(horizon_s: float, past_s: float) -> Floats:
+    """How much each moment of the past weighs in the line through the last 100 ms, continued to the
+    horizon; shape (lags,).
+    """
+    times = -np.arange(LAGS) * (past_s / LAGS)
+    used = times >= -LINE_S - 1e-9
+    used[:2] = True
+    weights = np.zeros(LAGS)
+    basis = np.stack((np.ones(int(used.sum())), times[used]), axis=1)
+    weights[used] = np.array([1.0, horizon_s]) @ np.linalg.pinv(basis)
+    return weights
+
+
+def kalman_weights(ratio: float, horizon_s: float, past_s: float) -> Floats:
+    """How much each moment of the past weighs in what a Kalman filter says of the horizon; shape
+    (lags,).
+
+    The filter knows place and speed, the speed changes at random (white noise of acceleration), it
+    begins at the oldest moment without knowing a speed, and continues its last speed.
+
+    Parameters
+    ----------
+    ratio : float
+        One of :data:`RATIOS`: small for noisy readings.
+    horizon_s, past_s : float
+        How far ahead, and how long the past is, in seconds.
+    """
+    step = past_s / LAGS
+    forward = np.array([[1.0, step], [0.0, 1.0]])
+    drift = ratio * np.array([[step**3 / 3, step**2 / 2], [step**2 / 2, step]])
+    # Rows: place and speed as weights of the moments, which are read from the oldest on.
+    state, spread = np.zeros((2, LAGS)), np.diag([1.0, 1e6])
+    state[0, -1] = 1.0
+    for lag in range(LAGS - 2, -1, -1):
+        state, spread = forward @ state, forward @ spread @ forward.T + drift
+        gain = spread[:, 0] / (spread[0, 0] + 1.0)
+        seen = np.zeros(LAGS)
+        seen[lag] = 1.0
+        state = state + gain[:, None] * (seen - state[0])[None, :]
+        spread = spread - np.outer(gain, spread[0])
+    return np.asarray(state[0] + horizon_s * state[1])
+
+
+def best_kalman(
+    past_deg: Sequence[Floats], target_deg: Sequence[Floats], horizon_s: float, past_s: float
+) -> Floats:
+    """The weights of the ratio with the least mean error on training moments; the middle one where
+    there are none.
+
+    Parameters
+    ----------
+    past_deg : sequence of arrays, shape (moments, lags, 2)
+        Past gaze.
+    target_deg : sequence of arrays, shape (moments, 2)
+        Where gaze went.
+    horizon_s, past_s : float
+        In seconds.
+    """
+    choices = [kalman_weights(r, horizon_s, past_s) for r in RATIOS]
+    if not sum(map(len, past_deg)):
+        return choices[len(choices) // 2]
+    past, target = np.concatenate(past_deg), np.concatenate(target_deg)
+    errors = [
+        float(np.linalg.norm(np.einsum("nlk,l->nk", past, w) - target, axis=1).mean())
+        for w in choices
+    ]
+    return choices[int(np.argmin(errors))]
+
 
 MODELS = ("ridge", "linear", "hold", "kalman", "dgaze")
 

@@ -18,9 +18,16 @@ import numpy as np
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.simulate.directions import Triple, angle, arc, step, to_degrees
-from gazeveil.gaze.simulate.process import ornstein_uhlenbeck
-from gazeveil.gaze.simulate.saccade import duration, share
+from gazeveil.gaze.simulate.kinematics import (
+    Triple,
+    angle,
+    arc,
+    duration,
+    ornstein_uhlenbeck,
+    share,
+    step,
+    to_degrees,
+)
 from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 
 #: The public eye: main sequence 500 (1 - exp(-A / 9)) deg/s, a little skew, drift of 0.08 degrees

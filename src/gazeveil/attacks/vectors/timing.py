@@ -3,13 +3,21 @@ place of its own: noise on places leaves that timing as it is.
 
 Of other releases the numbers are NaN: where samples have noise of their own nothing is held, and on
 a grid, whose places share rows and columns, steps tell as much.
+
+What is missing: lost samples, pauses of the clock and lengths, which noise on places leaves as
+they are.
 """
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
+
 import numpy as np
 
-from gazeveil.arrays import Floats, Ints
+from gazeveil.arrays import Bools, Floats, Ints
+from gazeveil.attacks.statistics import quantiles
+from gazeveil.features.measure import median_in_place
 from gazeveil.gaze.recording import Recording
 
 #: Neighbouring samples must be equal this often, places be told by x alone this often, and a run
@@ -25,7 +33,7 @@ _SHARES = 8
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.97)
 
 #: Names of the numbers, in order.
-NAMES = (
+HELD_NAMES = (
     *(f"held_runs_{i}" for i in range(len(_EDGES_S) + 1)),
     *(f"held_time_{i}" for i in range(len(_EDGES_S) + 1)),
     *(f"held_return_{i}" for i in range(len(_COARSE_S) + 1)),
@@ -40,10 +48,10 @@ NAMES = (
 
 
 def held_statistics(recording: Recording) -> Floats:
-    """Numbers about runs of one released place, in the order of :data:`NAMES`; NaN where a release
-    holds no places of its own.
+    """Numbers about runs of one released place, in the order of :data:`HELD_NAMES`; NaN where a
+    release holds no places of its own.
     """
-    nothing = np.full(len(NAMES), np.nan)
+    nothing = np.full(len(HELD_NAMES), np.nan)
     x = recording.x_deg[recording.valid]
     if len(x) < 2 or not np.mean(x[1:] == x[:-1]) >= _LEAST_EQUAL:
         return nothing
@@ -97,3 +105,84 @@ def _runs_ago(place: Ints) -> Ints:
         ago[i] = min(i - last[own], _MOST_RUNS_AGO) if own in last else 0
         last[own] = i
     return ago
+
+
+_RUNS = (0.25, 0.5, 0.75, 0.9, 1.0)
+_STRETCHES = (0.25, 0.5, 0.75)
+_PARTS = 4
+
+#: A run of lost samples between these, in ms, is taken for a blink; a longer one for looking away.
+_BLINK_MS = (60.0, 400.0)
+
+#: Names of the numbers, in order.
+MISSING_NAMES = (
+    "lost_share",
+    "samples",
+    "duration",
+    "lost_runs",
+    *(f"lost_run_q{100 * q:.0f}" for q in _RUNS),
+    "blinks",
+    "looks_away",
+    *(f"stretch_q{100 * q:.0f}" for q in _STRETCHES),
+    "step_median",
+    "step_max",
+    "step_sd",
+    *(f"lost_share_{i}" for i in range(_PARTS)),
+)
+
+
+def missing_statistics(recording: Recording) -> Floats:
+    """Numbers about what a recording lacks, in the order of :data:`MISSING_NAMES`; for fewer
+    than two samples all NaN.
+    """
+    n = len(recording)
+    if n < 2:
+        return np.full(len(MISSING_NAMES), np.nan)
+    lost = ~recording.valid
+    step_ms = np.diff(recording.t_ns) / 1e6
+    usual_ms = float(median_in_place(step_ms.copy()))
+    first, after = _runs(lost)
+    runs_ms = np.asarray((after - first) * usual_ms, dtype=np.float64)
+    ends = np.concatenate((after, [n])) if len(after) else np.array((0, n))
+    stretches = np.diff(ends).astype(np.float64)
+    duration_s = float(recording.t_ns[-1] - recording.t_ns[0]) / 1e9
+    return np.array(
+        (
+            np.count_nonzero(lost) / n,
+            math.log(n),
+            math.log(max(duration_s, 1e-3)),
+            len(runs_ms),
+            *_log_quantiles(runs_ms, _RUNS),
+            np.count_nonzero((runs_ms > _BLINK_MS[0]) & (runs_ms < _BLINK_MS[1])),
+            np.count_nonzero(runs_ms >= _BLINK_MS[1]),
+            *_log_quantiles(stretches, _STRETCHES),
+            usual_ms,
+            math.log(max(float(step_ms.max()), 1e-3)),
+            step_ms.std(),
+            *_shares(lost),
+        ),
+        dtype=np.float64,
+    )
+
+
+def _runs(lost: Bools) -> tuple[Ints, Ints]:
+    """First places of runs of lost samples, and those after their ends."""
+    turns = np.flatnonzero(lost[1:] != lost[:-1]) + 1
+    edges = np.concatenate(([0] * int(lost[0]), turns, [len(lost)] * int(lost[-1])))
+    edges = edges.astype(np.int64)
+    return edges[::2], edges[1::2]
+
+
+def _shares(lost: Bools) -> list[float]:
+    """Share of lost samples in each part of a recording, as equal as they can be."""
+    size, more = divmod(len(lost), _PARTS)
+    ends = [i * size + min(i, more) for i in range(_PARTS + 1)]
+    parts = [lost[a:b] for a, b in pairwise(ends)]
+    return [np.count_nonzero(p) / len(p) if len(p) else np.nan for p in parts]
+
+
+def _log_quantiles(values: Floats, at: tuple[float, ...]) -> Floats:
+    """Logarithms of quantiles; zeros where nothing is lost, which is a statement too."""
+    if len(values) == 0:
+        return np.zeros(len(at))
+    return np.log(np.maximum(quantiles(values, at), 1.0))

@@ -1,1 +1,0 @@
-"""Attackers with a deep network (the extra `deep`), and what such a network says of who is who."""

@@ -1,1 +1,0 @@
-"""How attackers learn people from vectors and weigh several kinds of evidence."""
