@@ -100,20 +100,3 @@ def marks_of(path: Path, function: str) -> set[str]:
         seen |= new
         new = {w for name in new for w in by_function.get(name, ()) if w not in seen}
     return {mark for mark, words in MARKS.items() if seen & words}
-
-
-def count_test_functions(folder: Path) -> int:
-    """How many test functions the files of a folder define, in classes too."""
-    return sum(
-        _count(ast.parse(path.read_text("utf-8")).body) for path in folder.rglob("test_*.py")
-    )
-
-
-def _count(body: list[ast.stmt]) -> int:
-    return sum(
-        _count(node.body)
-        if isinstance(node, ast.ClassDef)
-        else isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name.startswith("test_")
-        for node in body
-    )
