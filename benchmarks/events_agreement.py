@@ -33,10 +33,10 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from event_peers import remodnav
 from gazeveil import Recording, detect, read
 from gazeveil.events.agreement import Agreement, pool
 from gazeveil.events.auto.network import Network
-from gazeveil.events.peers import remodnav
 
 Words = NDArray[np.str_]
 Detector = Callable[[Recording], Words]

@@ -21,10 +21,10 @@ from pathlib import Path
 import polars as pl
 
 import gazeveil
+from front_pictures import Dominated, dominated, fronts
 from gazeveil.evaluation.columns import NONE, mechanism_text
 from gazeveil.evaluation.report.canvas import drawing
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
-from gazeveil.evaluation.report.tradeoffs import Dominated, dominated, fronts
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import run
 from gazeveil.evaluation.study import Study

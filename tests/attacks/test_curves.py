@@ -5,13 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-import gazeveil
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.identify.curves import found_among, gallery_curve, last_session, template_age
+from gazeveil.attacks.identify.curves import found_among, gallery_curve
 from gazeveil.attacks.result import identification
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.features.recording_set import RecordingSet
-from tests.support.trait_people import Blind, Nearest, trait_material
 
 
 def random_scores(n=9, gain=1.0, ties=False, seed=1):
@@ -76,66 +73,3 @@ def test_sizes_out_of_range_and_one_person_are_refused():
         gallery_curve([random_scores()], sizes=[10])
     with pytest.raises(DataError, match="at least two people"):
         gallery_curve([Scores(("a",), ("a",), np.ones((1, 1)))])
-
-
-def test_templates_age_where_people_drift_and_do_not_where_they_stay():
-    drifting = template_age(
-        Nearest(),
-        trait_material(people=40, sessions=5, apart=0.4, noise=0.3, drift=0.5),
-        seed=1,
-        repetitions=2,
-    )
-    assert [p.at for p in drifting] == [0, 1, 2, 3, 4]
-    rates = [p.result.value for p in drifting]
-    assert rates[0] > 0.95
-    assert rates[4] < rates[1] - 0.2 < rates[0]
-    staying = template_age(
-        Nearest(),
-        trait_material(people=40, sessions=5, apart=0.4, noise=0.2),
-        seed=1,
-        repetitions=1,
-    )
-    assert min(p.result.value for p in staying) > 0.95
-
-
-def test_ages_are_days_where_days_are_known():
-    points = template_age(
-        Nearest(), trait_material(people=6, sessions=3), seed=1, days={"1": 0, "2": 7, "3": 30}
-    )
-    assert [p.at for p in points] == [0, 7, 23, 30]
-
-
-def test_template_age_of_a_blind_attacker_is_chance_at_every_age():
-    for point in template_age(
-        Blind(), trait_material(people=50, sessions=2), seed=3, repetitions=1
-    ):
-        assert point.result.value < 0.1
-
-
-def test_the_last_session_held_out_is_harder_than_a_split_that_mixes_days():
-    held, mixed = last_session(
-        Nearest(), trait_material(people=40, sessions=3, apart=0.3, noise=0.3, drift=0.5), seed=1
-    )
-    assert mixed.value > 0.95
-    assert held.value < mixed.value - 0.1
-    held, mixed = last_session(
-        Nearest(), trait_material(people=40, sessions=3, apart=0.4, noise=0.3), seed=1
-    )
-    assert held.value == pytest.approx(mixed.value, abs=0.05)
-
-
-def test_templates_cannot_age_in_one_session_or_with_one_stimulus():
-    with pytest.raises(DataError, match="two sessions"):
-        template_age(Nearest(), trait_material(), seed=1)
-    with pytest.raises(DataError, match="two stimuli"):
-        template_age(Nearest(), trait_material(stimuli=1, sessions=2), seed=1)
-    with pytest.raises(DataError, match="two people with two sessions"):
-        last_session(Nearest(), trait_material(), seed=1)
-    with pytest.raises(ParameterError, match="Session '2' has none"):
-        template_age(Nearest(), trait_material(sessions=2), seed=1, days={"1": 0})
-
-
-def test_templates_age_in_recordings_of_samples_too():
-    cohort = gazeveil.simulate(4, 2, seconds=4, rate_hz=60, sessions=2, seed=1)
-    points = template_age(Blind(), RecordingSet(cohort), seed=1, repetitions=1)
-    assert [(p.at, p.result.n) for p in points] == [(0, 4), (1, 4)]

@@ -9,15 +9,9 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.infer.record_linkage import (
-    by_tasks,
-    by_views,
-    fingerprint,
-    link_records,
-    one_to_one,
-)
+from gazeveil.attacks.infer.record_linkage import link_records, one_to_one
 from gazeveil.attacks.views import average_views
-from gazeveil.errors import DataError, ParameterError
+from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.registry import mechanism
@@ -86,66 +80,6 @@ def test_a_matching_takes_unknown_scores_and_unequal_sides():
         one_to_one(Scores((), (), np.zeros((0, 0))), 1)
 
 
-@pytest.mark.parametrize("k", [4, 8])
-def test_k_same_leaks_with_more_tasks_where_groups_are_redrawn_and_not_with_one_partition(k):
-    counts = (1, 3, 10, 30)
-    rates = {}
-    for reading in ("published", "corrected"):
-        curves = []
-        for seed in range(5):
-            table, raw = split(trait_table(people=20, stimuli=31, seed=seed), 30)
-            release = (
-                mechanism("k-same-select", k=k, reading=reading).release(table, seed=seed).data
-            )
-            curves.append(
-                [
-                    p.result.value
-                    for p in by_tasks(
-                        Nearest(), trait_material(release), raw, counts, seed=1, repetitions=1
-                    )
-                ]
-            )
-        rates[reading] = np.mean(curves, axis=0)
-    bound = 1 / k + 3 * math.sqrt((1 - 1 / k) / k / 100)
-    assert (rates["corrected"] <= bound).all()
-    assert rates["published"][-1] > max(0.5, bound)
-    assert rates["published"][-1] > rates["published"][0] + 0.3
-
-
-def test_more_tasks_than_released_are_refused():
-    table, raw = split(trait_table(stimuli=4), 2)
-    with pytest.raises(ParameterError, match="at most 2"):
-        by_tasks(Nearest(), trait_material(table), raw, (3,), seed=1)
-
-
-def test_views_of_noisy_rows_give_people_away_again():
-    table, _ = split(trait_table(people=20, stimuli=4, seed=4), 2)
-    gallery, probe = (
-        trait_material(table),
-        trait_table(people=20, stimuli=4, seed=4).select(stimuli=["s02", "s03"]),
-    )
-    rng = np.random.default_rng(1)
-    views = [
-        trait_material(
-            FeatureTable(
-                probe.values + 6 * rng.normal(size=probe.values.shape),
-                probe.columns,
-                probe.keys,
-                probe.bounds,
-            )
-        )
-        for _ in range(64)
-    ]
-    one, some, many = (
-        p.result.value for p in by_views(Nearest(), gallery, views, (1, 8, 64), seed=1)
-    )
-    assert one < 0.4
-    assert one < some < many
-    assert many > 0.8
-    with pytest.raises(ParameterError, match="at most 64"):
-        by_views(Nearest(), gallery, views, (65,), seed=1)
-
-
 def test_views_of_a_gaussian_stream_keep_a_quarter_of_the_noise_when_sixteen_are_averaged():
     cohort = gazeveil.simulate(2, 1, seconds=8, rate_hz=120, task="video", seed=2).load()
     views = [
@@ -164,29 +98,3 @@ def test_views_of_a_gaussian_stream_keep_a_quarter_of_the_noise_when_sixteen_are
         )
 
     assert error(average_views(views)) == pytest.approx(error(views[0]) / 4, rel=0.1)
-
-
-@pytest.fixture(scope="module")
-def nobody():
-    """20 people x 3 documents x 48 features of pure noise: there is nothing of a person in it."""
-    return trait_table(people=20, stimuli=3, apart=0.0, noise=1.0, features=48, rows=128)
-
-
-@pytest.mark.parametrize("reading", ["published", "corrected"])
-def test_fpa_of_one_coefficient_names_the_release_by_its_noise_and_two_releases_share_nothing(
-    nobody, reading
-):
-    fpa = mechanism("fpa", epsilon=0.48, k=1, reading=reading)
-    one, two = fingerprint(
-        Nearest(), *(trait_material(fpa.release(nobody, seed=s).data) for s in (1, 2)), seed=1
-    )
-    assert one.value == 1.0  # both halves hold the same noise; nobody's gaze is in it
-    assert two.p_value > 0.01
-    assert two.value < 0.3
-
-
-def test_without_a_mechanism_there_is_no_fingerprint(nobody):
-    raw = trait_material(nobody)
-    one, two = fingerprint(Nearest(), raw, raw, seed=1)
-    assert one.p_value > 0.01
-    assert one == two

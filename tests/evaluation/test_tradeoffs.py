@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.front_pictures import Dominated, dominated, fronts
 
 from gazeveil.evaluation.report.canvas import drawing
 from gazeveil.evaluation.report.findings import Findings
-from gazeveil.evaluation.report.tradeoffs import Dominated, dominated, fronts
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 
 PEOPLE, STIMULI = 20, 8

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pytest
 
-from gazeveil import Cohort, Recording, Sphere, detect, read, simulate
-from gazeveil.errors import DataError, MissingExtraError, ParameterError
-from gazeveil.events import peers
+from gazeveil import Cohort, Recording, detect, simulate
+from gazeveil.errors import DataError, ParameterError
 from gazeveil.events.agreement import pool
 from gazeveil.events.comparison import Comparison, ComparisonRow, label_columns
-from tests.support.event_signals import SCREEN, on_screen, on_sphere, step_path
-from tests.support.recordings import real
+from tests.support.event_signals import SCREEN, on_screen, step_path
 
 WORDS = ("fixation", "saccade", "pursuit", "pso")
 
@@ -55,17 +52,12 @@ def rows(cohort: Cohort) -> dict[str, ComparisonRow]:
     return {row.name: row for row in compare(cohort)}
 
 
-@pytest.fixture
-def no_remodnav(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "remodnav.clf", None)
-
-
 def test_detectors_come_first_and_each_pair_of_labellers_once(
     rows: dict[str, ComparisonRow],
 ) -> None:
-    assert list(rows) == ["auto", "I-VT", "REMoDNaV", "ann against ben"]
+    assert list(rows) == ["auto", "I-VT", "ann against ben"]
     assert {row.group for row in rows.values()} == {"free-viewing"}
-    assert {row.recordings for row in rows.values() if not row.note} == {4}
+    assert {row.recordings for row in rows.values()} == {4}
     assert rows["auto"].against == ("ann", "ben")
     assert rows["ann against ben"].against == ("ben",)
 
@@ -95,7 +87,7 @@ def test_without_pso_in_the_labels_it_counts_as_saccade(rows: dict[str, Comparis
     assert rows["auto"].as_dict()["f1"]["pso"] is None
 
 
-def test_groups_are_tasks_and_each_has_its_own_join(no_remodnav: None) -> None:
+def test_groups_are_tasks_and_each_has_its_own_join() -> None:
     plain = on_screen(step_path(250.0))
     ringing = by_speed(plain)
     ringing[np.flatnonzero(ringing == "saccade")[-2:]] = "pso"
@@ -118,17 +110,17 @@ def test_groups_are_tasks_and_each_has_its_own_join(no_remodnav: None) -> None:
     assert not any("against" in row.name for row in rows)
 
 
-def test_the_chosen_method_has_its_row_and_ivt_is_not_there_twice(no_remodnav: None) -> None:
+def test_the_chosen_method_has_its_row_and_ivt_is_not_there_twice() -> None:
     r = on_screen(step_path(250.0))
     cohort = [labelled(r, ann=by_speed(r))]
-    assert [row.name for row in compare(cohort, "ivt")] == ["I-VT", "REMoDNaV"]
+    assert [row.name for row in compare(cohort, "ivt")] == ["I-VT"]
     rows = compare(cohort, "ivt", {"setting": "ren2024"})
-    assert [row.name for row in rows] == ["ivt setting=ren2024", "I-VT", "REMoDNaV"]
+    assert [row.name for row in rows] == ["ivt setting=ren2024", "I-VT"]
     with pytest.raises(ParameterError, match="no option 'speed'"):
         compare(cohort, "ivt", {"speed": 3})
 
 
-def test_events_that_are_known_are_not_found_again(no_remodnav: None) -> None:
+def test_events_that_are_known_are_not_found_again() -> None:
     r = on_screen(step_path(250.0))
     comparison = Comparison("dorr")
     comparison.add(labelled(r, ann=by_speed(r)), detect(r, "ivt"))
@@ -137,7 +129,7 @@ def test_events_that_are_known_are_not_found_again(no_remodnav: None) -> None:
     assert first.agreement == second.agreement
 
 
-def test_a_column_with_other_words_is_left_out(no_remodnav: None) -> None:
+def test_a_column_with_other_words_is_left_out() -> None:
     r = on_screen(step_path(250.0))
     pages = np.full(len(r), "page 1")
     comparison = Comparison()
@@ -150,65 +142,3 @@ def test_a_column_with_other_words_is_left_out(no_remodnav: None) -> None:
 def test_recordings_without_labels_are_refused() -> None:
     with pytest.raises(DataError, match="No recording has a column of labels"):
         compare([on_screen(step_path(250.0))])
-
-
-def test_a_missing_package_is_named_in_its_row(no_remodnav: None) -> None:
-    r = on_screen(step_path(250.0))
-    with pytest.raises(MissingExtraError, match="'remodnav', which is not installed"):
-        peers.remodnav(r)
-    row = compare([labelled(r, ann=by_speed(r))])[-1]
-    assert (row.name, row.note) == ("REMoDNaV", "not installed: pip install remodnav")
-    assert row.agreement is None
-    assert row.as_dict()["f1"] == dict.fromkeys(WORDS)
-    assert (row.as_dict()["kappa"], row.as_dict()["samples"]) == (None, 0)
-
-
-def test_remodnav_cannot_work_on_a_sphere() -> None:
-    pytest.importorskip("remodnav")
-    x = 180 + step_path(250.0)
-    r = on_sphere(x, np.full(len(x), 90.0))
-    assert isinstance(r.space, Sphere)
-    with pytest.raises(DataError, match="REMoDNaV works on a flat screen"):
-        peers.remodnav(r)
-    row = compare([labelled(r, ann=by_speed(r))])[-1]
-    assert (row.note, row.recordings) == ("cannot: it needs a flat screen", 0)
-
-
-def test_remodnav_says_what_stopped_it() -> None:
-    pytest.importorskip("remodnav")
-    r = on_screen(np.zeros(3))
-    with pytest.raises(DataError, match=r"REMoDNaV stopped on recording \(person 'p'"):
-        peers.remodnav(r)
-    lost = r.with_(valid=np.zeros(3, dtype=bool))
-    with pytest.raises(DataError, match="has 0 valid samples at 250 Hz"):
-        peers.remodnav(lost)
-    row = compare([labelled(r, ann=np.full(3, "fixation"))])[-1]
-    assert row.note.startswith("REMoDNaV stopped")
-
-
-@pytest.mark.parametrize("rate_hz", [250.0, 500.0, 1000.0])
-@pytest.mark.parametrize("ends_ms", [0, 20, 34])
-def test_remodnav_goes_through_a_loss_near_the_end(rate_hz: float, ends_ms: int) -> None:
-    pytest.importorskip("remodnav")
-    path = step_path(rate_hz, fixation_ms=600.0)
-    lost = np.zeros(len(path), dtype=bool)
-    stop = len(path) - round(ends_ms * rate_hz / 1000)
-    lost[stop - round(0.1 * rate_hz) : stop] = True
-    noise = np.random.default_rng(1).normal(0, 0.02, (2, len(path)))
-    words = peers.remodnav(on_screen(path + noise[0], rate_hz, noise[1], valid=~lost))
-    assert {"fixation", "saccade"} <= set(words.tolist())
-
-
-@pytest.mark.data
-def test_remodnav_on_a_real_recording_lies_between_ivt_and_the_people() -> None:
-    pytest.importorskip("remodnav")
-    recording = next(iter(read(real("lund2013", "dots"))))
-    rows = {row.name: row for row in compare([recording])}
-    assert list(rows) == ["auto", "I-VT", "REMoDNaV", "MN against RA"]
-    assert rows["REMoDNaV"].note == ""
-    assert rows["REMoDNaV"].group == "dots"
-    assert rows["I-VT"].kappa < rows["REMoDNaV"].kappa
-    assert rows["REMoDNaV"].figure("saccade", "event_f1_overlap") > 0.7
-    words = peers.remodnav(recording)
-    assert words.shape == (len(recording),)
-    assert set(words.tolist()) <= {*WORDS, "undefined"}

@@ -17,21 +17,23 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from protocols import (
+    by_tasks,
+    by_views,
+    fingerprint,
+    k_same_within,
+    last_session,
+    map_membership,
+    template_age,
+)
 
 import gazeveil
 from gazeveil.attacks.base import Attack
-from gazeveil.attacks.identify.curves import gallery_curve, last_session, template_age
+from gazeveil.attacks.identify.curves import gallery_curve
 from gazeveil.attacks.infer.attributes import infer
-from gazeveil.attacks.infer.membership import map_membership, play
+from gazeveil.attacks.infer.membership import play
 from gazeveil.attacks.infer.reconstruction import achieved, exact_answers, rebuild, snapped_answers
-from gazeveil.attacks.infer.record_linkage import (
-    by_tasks,
-    by_views,
-    demographic_attack,
-    fingerprint,
-    k_same_within,
-    link_records,
-)
+from gazeveil.attacks.infer.record_linkage import demographic_attack, link_records
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.result import AttackResult
 from gazeveil.features.recording_set import RecordingSet

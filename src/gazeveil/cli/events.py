@@ -67,7 +67,7 @@ def command(
             "--against",
             metavar="LABELLER",
             help="Score against one column of labels in the recordings; 'labels' compares the"
-            " method, I-VT, REMoDNaV and the labellers on all of them.",
+            " method, I-VT and the labellers on all of them.",
         ),
     ] = None,
     out: Annotated[
@@ -216,7 +216,7 @@ def _comparison_table(rows: list[ComparisonRow], left_out: tuple[str, ...], wide
             table.add_section()
             count = counted(max(r.recordings for r in rows if r.group == group), "recording")
             table.add_row(f"{group}, {count}" if group else count)
-        table.add_row(row.name + (f" ({row.note})" if row.note else ""), *_cells(row))
+        table.add_row(row.name, *_cells(row))
     return table
 
 

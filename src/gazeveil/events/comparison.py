@@ -1,6 +1,6 @@
 """Detectors and people on the same labelled recordings: one row of figures for each.
 
-Recordings are grouped by their `task`. In each group the chosen detector, I-VT and REMoDNaV are
+Recordings are grouped by their `task`. In each group the chosen detector and I-VT are
 compared with every column of labels, and the samples and events of all columns are pooled; then
 each labeller is compared with each other one. So a detector has to be as close to the people as
 they are to each other.
@@ -21,18 +21,16 @@ from typing import TypeAlias
 import numpy as np
 
 from gazeveil.arrays import Ints, Texts
-from gazeveil.errors import DataError, MissingExtraError
-from gazeveil.events import detect, peers
+from gazeveil.errors import DataError
+from gazeveil.events import detect
 from gazeveil.events.agreement import Agreement, pool
 from gazeveil.gaze.events import KINDS, Events
-from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 
 #: Classes with a sample F1, and those with figures of events.
 WORDS = ("fixation", "saccade", "pursuit", "pso")
 EVENT_WORDS = ("fixation", "saccade")
 
-_PEER = "REMoDNaV"
 _Pair: TypeAlias = tuple[Events, Events, Ints]
 
 
@@ -54,10 +52,8 @@ class ComparisonRow:
         The classes that labels of the group have.
     joined : mapping of str to str
         Words that were read as others on both sides.
-    agreement : Agreement or None
-        All figures; None where there are none.
-    note : str
-        Why there are none.
+    agreement : Agreement
+        All figures.
     """
 
     group: str
@@ -66,8 +62,7 @@ class ComparisonRow:
     recordings: int
     words: tuple[str, ...]
     joined: Mapping[str, str]
-    agreement: Agreement | None
-    note: str = ""
+    agreement: Agreement
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "joined", MappingProxyType(dict(self.joined)))
@@ -75,13 +70,13 @@ class ComparisonRow:
     @property
     def kappa(self) -> float:
         """Cohen's kappa over all words."""
-        return float("nan") if self.agreement is None else self.agreement.kappa
+        return self.agreement.kappa
 
     def figure(self, word: str, name: str) -> float:
         """One figure of :class:`~gazeveil.events.agreement.ClassAgreement`; NaN where the labels do
         not have the class.
         """
-        if self.agreement is None or word not in self.words or word not in self.agreement.classes:
+        if word not in self.words or word not in self.agreement.classes:
             return float("nan")
         return float(getattr(self.agreement[word], name))
 
@@ -96,7 +91,7 @@ class ComparisonRow:
             "name": self.name,
             "against": list(self.against),
             "recordings": self.recordings,
-            "samples": 0 if self.agreement is None else self.agreement.samples,
+            "samples": self.agreement.samples,
             "f1": by_word(WORDS, "f1"),
             "kappa": _known(self.kappa),
             "event_f1": by_word(EVENT_WORDS, "event_f1"),
@@ -104,7 +99,6 @@ class ComparisonRow:
             "saccade_onset_distance_ms": _known(self.figure("saccade", "onset_distance_ms")),
             "saccade_offset_distance_ms": _known(self.figure("saccade", "offset_distance_ms")),
             "joined": dict(self.joined),
-            "note": self.note,
         }
 
 
@@ -140,20 +134,9 @@ class Comparison:
         truth = {name: Events.from_words(w, recording.t_ns) for name, w in labels.items()}
         group.words.update(*(t.kind.tolist() for t in truth.values()))
         for name, detector in self._detectors(events).items():
-            if name in group.notes:
-                continue
-            try:
-                found = Events.from_words(detector(recording), recording.t_ns)
-            except MissingExtraError as error:
-                group.notes[name] = f"not installed: pip install {error.package}"
-            except DataError as error:
-                if name != _PEER:
-                    raise
-                sphere = isinstance(recording.space, Sphere)
-                group.notes[name] = "cannot: it needs a flat screen" if sphere else str(error)
-            else:
-                for column, true in truth.items():
-                    group.add(name, column, recording, (true, found, recording.t_ns))
+            found = Events.from_words(detector(recording), recording.t_ns)
+            for column, true in truth.items():
+                group.add(name, column, recording, (true, found, recording.t_ns))
         for a, b in combinations(labels, 2):
             pair = truth[b], truth[a], recording.t_ns
             group.add(f"{a} against {b}", b, recording, pair)
@@ -188,11 +171,7 @@ class Comparison:
         first = (
             {} if self.method == "ivt" and not given else {f"{self.method} {given}".strip(): chosen}
         )
-        return {
-            **first,
-            "I-VT": lambda recording: detect(recording, "ivt").words(len(recording)),
-            _PEER: peers.remodnav,
-        }
+        return {**first, "I-VT": lambda recording: detect(recording, "ivt").words(len(recording))}
 
 
 def label_columns(recording: Recording) -> dict[str, Texts]:
@@ -210,7 +189,6 @@ class _Group:
     pairs: dict[str, list[_Pair]] = field(default_factory=dict)
     against: dict[str, dict[str, None]] = field(default_factory=dict)
     recordings: dict[str, dict[object, None]] = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, against: str, recording: Recording, pair: _Pair) -> None:
         self.pairs.setdefault(name, []).append(pair)
@@ -219,17 +197,14 @@ class _Group:
 
     def row(self, group: str, name: str) -> ComparisonRow:
         join = {} if "pso" in self.words else {"pso": "saccade"}
-        note = self.notes.get(name, "")
         return ComparisonRow(
             group,
             name,
             tuple(self.against.get(name, ())),
-            0 if note else len(self.recordings[name]),
+            len(self.recordings[name]),
             tuple(word for word in WORDS if word in self.words),
             join,
-            # A detector that could not do every recording is not comparable on the others.
-            None if note else pool(self.pairs[name], join=join),
-            note,
+            pool(self.pairs[name], join=join),
         )
 
 

@@ -125,7 +125,7 @@ class Fusion(Attack):
 def _kinds(gallery: RecordingSet, probe: RecordingSet) -> list[Evidence]:
     """One of each kind of evidence."""
     return [
-        step_evidence(gallery, probe, "all"),
+        step_evidence(gallery, probe),
         *convolution_evidence(gallery, probe),
         *(link_evidence(gallery, probe, features) for features in _LINKED),
     ]

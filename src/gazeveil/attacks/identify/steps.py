@@ -13,14 +13,12 @@ scores of a person's recordings are averaged.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil import checks
-from gazeveil.arrays import Floats, Ints
+from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import standardised_scores
 from gazeveil.attacks.evidence import Evidence
@@ -36,56 +34,34 @@ from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
 
-#: What learns people from vectors.
-LEARNERS = ("all", "ridge", "weighted", "kernel", "kernels", "logistic")
-
-# Penalties of the logistic regression that are tried, as scikit-learn's C.
-_LOGISTIC = (0.1, 1.0, 10.0)
-
 
 @dataclass(frozen=True)
 class StepsAttack(Attack):
     """Recognise people by how they move, what is missing and where they look.
 
-    Parameters
-    ----------
-    learner : {"all", "ridge", "weighted", "kernel", "kernels", "logistic"}
-        `ridge`: plain ridge regression; `weighted`: of features weighed by how far people differ in
-        them; `kernel`: on a Gaussian kernel of those; `kernels`: on the sum of a kernel for each
-        kind of numbers; `logistic`: multinomial logistic regression; `all`: the sum of the first
-        four.
-
-    Examples
-    --------
-    >>> str(StepsAttack(learner="ridge"))
-    'steps:learner=ridge'
+    Four regressions are added up: plain ridge regression, the same on features weighed by how far
+    people differ in them, one on a Gaussian kernel of those, and one on the sum of a kernel for
+    each kind of numbers.
     """
 
     name: ClassVar[str] = "steps"
     needs: ClassVar[tuple[str, ...]] = ("samples",)
 
-    learner: str = "all"
-
-    def check(self) -> None:
-        """One of the learners."""
-        checks.one_of(self.name, "learner", self.learner, LEARNERS)
-
     def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
         """Sums of standardised scores; nothing is random."""
-        return step_evidence(gallery, probe, self.learner).scores()
+        return step_evidence(gallery, probe).scores()
 
 
-def step_evidence(gallery: RecordingSet, probe: RecordingSet, learner: str) -> Evidence:
-    """Evidence by steps, as judged by one of the learners."""
+def step_evidence(gallery: RecordingSet, probe: RecordingSet) -> Evidence:
+    """Evidence by steps."""
 
     def vectors() -> tuple[RecordingVectors, RecordingVectors]:
         return recording_vectors(gallery, "steps"), recording_vectors(probe, "steps")
 
-    matcher = partial(match_steps, learner=learner)
-    return Evidence(f"steps {learner}", gallery, probe, vectors, matcher)
+    return Evidence("steps", gallery, probe, vectors, match_steps)
 
 
-def match_steps(gallery: RecordingVectors, probe: RecordingVectors, learner: str = "all") -> Scores:
+def match_steps(gallery: RecordingVectors, probe: RecordingVectors) -> Scores:
     """Scores of the people of the probe against those of the gallery.
 
     Raises
@@ -97,7 +73,7 @@ def match_steps(gallery: RecordingVectors, probe: RecordingVectors, learner: str
     known = tuple(sorted(set(gallery.persons.tolist())))
     probes = tuple(sorted(set(probe.persons.tolist())))
     sides = (standardised_deviations(gallery, gallery), standardised_deviations(probe, gallery))
-    rows = _learn(*sides, gallery, known, learner)
+    rows = _learn(*sides, gallery, known)
     # People whose material is the same must tie, whatever the last digit of a product says.
     return Scores(known, probes, person_means(rows, probe.persons, probes).round(9))
 
@@ -118,9 +94,7 @@ def _known_on_both(
     return gallery.select(columns), probe.select(columns)
 
 
-def _learn(
-    g: Floats, p: Floats, gallery: RecordingVectors, known: tuple[str, ...], learner: str
-) -> Floats:
+def _learn(g: Floats, p: Floats, gallery: RecordingVectors, known: tuple[str, ...]) -> Floats:
     """Scores of probe rows against the known people."""
     of = places_of(gallery.persons, known)[0]
     stimuli = np.unique(gallery.stimuli, return_inverse=True)[1]
@@ -130,21 +104,16 @@ def _learn(
     kinds = np.array(gallery.blocks, dtype=np.str_)
     held = kinds == "held"
     if not held.any() or held.all():
-        return np.sum(_judged(g, p, share, labels, kinds, learner), axis=0)
-    rest = _judged(g[:, ~held], p[:, ~held], share[~held], labels, kinds[~held], learner)
+        return np.sum(_judged(g, p, share, labels, kinds), axis=0)
+    rest = _judged(g[:, ~held], p[:, ~held], share[~held], labels, kinds[~held])
     timing = kernel_scores((g * share)[:, held], (p * share)[:, held], labels)
     return np.sum(rest, axis=0) + len(rest) * standardised_scores(timing)
 
 
 def _judged(
-    g: Floats,
-    p: Floats,
-    share: Floats,
-    labels: TrainingLabels,
-    kinds: NDArray[np.str_],
-    learner: str,
+    g: Floats, p: Floats, share: Floats, labels: TrainingLabels, kinds: NDArray[np.str_]
 ) -> list[Floats]:
-    """Standardised scores of probe rows, of each regression that a learner adds up.
+    """Standardised scores of probe rows, of each of the four regressions.
 
     Parameters
     ----------
@@ -156,25 +125,18 @@ def _judged(
         Of the gallery.
     kinds : array of str, shape (features,)
         The kind of each feature.
-    learner : str
-        One of :data:`LEARNERS`.
     """
     even = _even_blocks(tuple(kinds.tolist()))
     weight = even * share
-    parts = []
-    if learner in ("all", "ridge"):
-        parts.append(ridge_scores(g * even, p * even, labels))
-    if learner in ("all", "weighted"):
-        parts.append(ridge_scores(g * weight, p * weight, labels))
-    if learner in ("all", "kernel"):
-        parts.append(kernel_scores(g * weight, p * weight, labels))
-    if learner in ("all", "kernels"):
-        # One kernel for each kind of numbers: a recording that is odd in one of them, by its noise
-        # say, stays like others in the rest.
-        own = [kinds == name for name in dict.fromkeys(kinds.tolist())]
-        parts.append(kernel_scores(g * share, p * share, labels, own))
-    if learner == "logistic":
-        parts.append(_logistic_scores(g * even, p * even, labels))
+    # One kernel for each kind of numbers: a recording that is odd in one of them, by its noise say,
+    # stays like others in the rest.
+    own = [kinds == name for name in dict.fromkeys(kinds.tolist())]
+    parts = (
+        ridge_scores(g * even, p * even, labels),
+        ridge_scores(g * weight, p * weight, labels),
+        kernel_scores(g * weight, p * weight, labels),
+        kernel_scores(g * share, p * share, labels, own),
+    )
     return [standardised_scores(part) for part in parts]
 
 
@@ -184,27 +146,3 @@ def _even_blocks(blocks: tuple[str, ...]) -> Floats:
     """
     names, inverse, counts = np.unique(blocks, return_inverse=True, return_counts=True)
     return np.asarray(counts, dtype=np.float64)[inverse] ** -0.25 if len(names) else np.ones(0)
-
-
-def _logistic_scores(g: Floats, p: Floats, labels: TrainingLabels) -> Floats:
-    """Logarithms of probabilities; the penalty is chosen on held-out stimuli."""
-    from sklearn.linear_model import LogisticRegression
-
-    size = float(np.sqrt((g**2).sum(axis=1).mean()))
-    g, p = g / max(size, 1e-12), p / max(size, 1e-12)
-
-    def scores(rows: Floats, of: Ints, probe: Floats, c: float) -> Floats:
-        out = np.full((len(probe), labels.people), -30.0)
-        if len(np.unique(of)) > 1:
-            model = LogisticRegression(C=c, max_iter=200).fit(rows, of)
-            out[:, model.classes_] = np.maximum(model.predict_log_proba(probe), -30.0)
-        return out
-
-    gains = dict.fromkeys(_LOGISTIC, 0.0)
-    for part in np.unique(labels.fold):
-        out = labels.fold == part
-        if not out.all():
-            for c in _LOGISTIC:
-                asked = scores(g[~out], labels.of[~out], g[out], 10 * c)
-                gains[c] += float(asked[np.arange(out.sum()), labels.of[out]].sum())
-    return scores(g, labels.of, p, 10 * max(gains, key=lambda c: gains[c]))

@@ -28,9 +28,6 @@ from gazeveil.attacks.vectors.kinds import centred, person_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors, column_deviations
-from gazeveil.gaze.cohort import Cohort
-from gazeveil.privacy.maps.heatmap import HeatMap
-from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights
 
 #: Shares of false alarms at which hits are counted.
 FALSE_ALARMS = (0.001, 0.01, 0.1)
@@ -74,7 +71,7 @@ def membership(
         Without targets of both kinds.
     """
     names, scores = nearness(release, targets, features)
-    return _judged(
+    return judged(
         dict(zip(names, scores.tolist(), strict=True)),
         members,
         "raw recordings of targets against the nearest pseudonym",
@@ -153,7 +150,14 @@ def _directions(values: Floats) -> Floats:
     return np.asarray(values / np.where(length > 0, length, 1.0), dtype=np.float64)
 
 
-def _judged(scores: Mapping[str, float], members: Collection[str], protocol: str) -> Membership:
+def judged(scores: Mapping[str, float], members: Collection[str], protocol: str) -> Membership:
+    """Scores of members against those of the others: AUC and hits at few false alarms.
+
+    Raises
+    ------
+    DataError
+        If all targets are members, or none.
+    """
     inside = [s for p, s in scores.items() if p in members]
     outside = [s for p, s in scores.items() if p not in members]
     if not inside or not outside:
@@ -250,44 +254,3 @@ def play(
         tuple(hits),
         total,
     )
-
-
-def map_membership(
-    maps: Mapping[str, HeatMap], targets: Cohort, members: Collection[str]
-) -> Membership:
-    """Judge heat maps by people who are in them and people who are not.
-
-    Parameters
-    ----------
-    maps : mapping of stimulus to HeatMap
-        As published; `noisy`, the viewers per cell, is what the attacker looks at.
-    targets : Cohort
-        Recordings of the same stimuli by everybody asked about: the very ones for the worst case,
-        or of another session.
-    members : collection of str
-        Who took part: the truth, for judging alone.
-    """
-    rows: dict[str, list[tuple[str, Floats]]] = {}
-    for recording in targets:
-        if recording.stimulus in maps:
-            shape = maps[recording.stimulus].noisy.shape
-            rows.setdefault(recording.stimulus, []).append(
-                (recording.person, viewer_weights(recording, *shape).ravel() / WEIGHT)
-            )
-    if not rows:
-        raise DataError("None of the targets' recordings is of a stimulus that has a map.")
-    scores: dict[str, float] = {}
-    for stimulus, viewings in sorted(rows.items()):
-        own = np.stack([w for _, w in viewings])
-        published = maps[stimulus].noisy.ravel()
-        viewers = max(float(published.sum()), 1.0)
-        for i, (person, weights) in enumerate(viewings):
-            # The usual map comes from the other targets; cells weigh by how little viewers differ
-            # in them.
-            others = np.delete(own, i, axis=0) if len(own) > 1 else own
-            usual, spread = others.mean(axis=0), others.var(axis=0)
-            precision = 1.0 / (spread + float(spread.mean()) + 1e-12)
-            scores[person] = scores.get(person, 0.0) + float(
-                ((weights - usual) * (published / viewers - usual) * precision).sum()
-            )
-    return _judged(scores, members, f"{len(rows)} heat maps against maps of single viewers")

@@ -32,21 +32,17 @@ takes away again. :func:`k_same_within` draws the groups inside the ranges, whic
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from gazeveil import checks
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.identify.curves import Point, prepared
 from gazeveil.attacks.result import AttackResult, identification, rate_result
-from gazeveil.attacks.views import average_views
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.people.demographics import People
-from gazeveil.privacy.tables.groups.ksame import KSameSelect
 
 
 @dataclass(frozen=True)
@@ -98,94 +94,6 @@ def one_to_one(scores: Scores, seed: int) -> np.ndarray[tuple[int], np.dtype[np.
     for i, j in zip(rows[named_rows].tolist(), columns[named_columns].tolist(), strict=True):
         right[i] = scores.probes[i] == scores.known[j]
     return right
-
-
-def by_tasks(
-    attack: Attack,
-    release: RecordingSet,
-    raw: RecordingSet,
-    counts: Iterable[int],
-    seed: int,
-    repetitions: int = 3,
-) -> tuple[Point, ...]:
-    """How many people are found as more stimuli of the release are used.
-
-    Parameters
-    ----------
-    attack : Attack
-        Who attacks.
-    release : RecordingSet
-        The published set: the gallery.
-    raw : RecordingSet
-        Other recordings of the same people: the probe.
-    counts : iterable of int
-        Numbers of released stimuli to use.
-    seed : int
-        Of the draws of stimuli and the attacker.
-    repetitions : int
-        Draws of each number of stimuli (one where all are used).
-
-    Returns
-    -------
-    tuple of Point
-        By number of stimuli.
-    """
-    stimuli = np.array(release.stimuli)
-    release, raw = prepared(attack, release), prepared(attack, raw)
-    points = []
-    for count in sorted(set(counts)):
-        if checks.count("by_tasks", "counts", count) > len(stimuli):
-            checks.refuse(
-                "by_tasks", "counts", f"at most {len(stimuli)}, the stimuli of the release", count
-            )
-        rng = np.random.default_rng([seed, count])
-        draws = 1 if count == len(stimuli) else checks.count("by_tasks", "repetitions", repetitions)
-        scores = []
-        for _ in range(draws):
-            some = rng.permutation(stimuli)[:count].tolist()
-            scores.append(attack.identify(release.select(stimuli=some), raw, seed))
-        points.append(Point(count, identification(scores)))
-    return tuple(points)
-
-
-def by_views(
-    attack: Attack,
-    gallery: RecordingSet,
-    views: Sequence[RecordingSet],
-    counts: Iterable[int],
-    seed: int,
-) -> tuple[Point, ...]:
-    """How many people are found as more independent releases (`views`) of the probe's recordings
-    are averaged: the first `counts` of them. The gallery is what the attacker knows, e.g. raw
-    recordings of other stimuli.
-    """
-    points = []
-    for count in sorted(set(counts)):
-        if checks.count("by_views", "counts", count) > len(views):
-            checks.refuse("by_views", "counts", f"at most {len(views)}, the views there are", count)
-        probe = views[0] if count == 1 else average_views(views[:count])
-        points.append(Point(count, identification([attack.identify(gallery, probe, seed)])))
-    return tuple(points)
-
-
-def fingerprint(
-    attack: Attack, once: RecordingSet, again: RecordingSet, seed: int
-) -> tuple[AttackResult, AttackResult]:
-    """Does the noise of a release name people? First halves of recordings against second halves, in
-    two independent releases of them.
-
-    Returns
-    -------
-    (one_release, two_releases)
-        Second halves of the same release, and of the other one. Where the first is high and the
-        second is not, the attacker recognises the noise: nobody could do this who holds anything
-        but two halves of that very release.
-    """
-    gallery, same = once.halves()
-    _, other = again.halves()
-    return identification([attack.identify(gallery, same, seed)]), identification(
-        [attack.identify(gallery, other, seed)]
-    )
 
 
 #: What the attacker is trained on: everybody in the release, or those who pass the filter.
@@ -301,29 +209,3 @@ def _group_by_group(
                 np.ix_([probes.index(t) for t in part.probes], [known.index(m) for m in part.known])
             ] = part.values
     return Scores(known, probes, values)
-
-
-def k_same_within(
-    table: FeatureTable, released: People, k: int, seed: int | None = None
-) -> FeatureTable:
-    """k-same (corrected) inside each group of released demographics, so that both together leave at
-    least k alike.
-
-    Raises
-    ------
-    DataError
-        If a group has fewer than k people with data, or somebody has no released demographics.
-    """
-    groups = groups_of(released)
-    people = np.unique(table.keys.person).tolist()
-    _check_groups(people, groups)
-    parts = []
-    for place, group in enumerate(sorted({groups[p] for p in people}, key=repr)):
-        members = [p for p in people if groups[p] == group]
-        own = (
-            None
-            if seed is None
-            else int(np.random.SeedSequence([seed, place]).generate_state(1)[0])
-        )
-        parts.append(KSameSelect(k).release(table.select(people=members), seed=own).data)
-    return FeatureTable.concat(parts)

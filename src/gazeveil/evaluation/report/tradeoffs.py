@@ -1,29 +1,18 @@
 """Privacy against utility: people recognised by the strongest attacker over what an analyst keeps,
-one chart per utility, or all utilities in one picture; and which releases another one beats.
-
-A release is *dominated* for a utility where another one leaves no more people recognised and is no
-less useful, and is better in one of the two. It is *clearly* dominated where both 95 % intervals of
-the differences hold no better value for it: that of recognition over people, that of the utility
-over its parts (people or stimuli), both paired. The rest may be luck of these people and stimuli.
+one chart per utility.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-import numpy as np
-import polars as pl
-
-from gazeveil.evaluation.columns import CELL, RATE
 from gazeveil.evaluation.report.canvas import Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, Measure, Rate, ReleaseFindings
 from gazeveil.evaluation.report.labels import metric_label, percent
 from gazeveil.plot.canvas import light
-from gazeveil.plot.tradeoff import MOST_BARS, FrontPoint, FrontSeries, front, label_points
+from gazeveil.plot.tradeoff import MOST_BARS, FrontPoint, FrontSeries, front
 
 #: A release with a figure of a utility and its strongest attacker.
 Point: TypeAlias = tuple[ReleaseFindings, Measure, Rate]
@@ -37,146 +26,7 @@ def tradeoffs(findings: Findings, folder: Path) -> list[Picture]:
     ]
 
 
-def fronts(
-    findings: Findings,
-    metrics: Sequence[tuple[str, str]],
-    folder: Path,
-    name: str,
-    titles: Sequence[str] = (),
-) -> Picture:
-    """All utilities in one picture, with the key of the releases below.
-
-    Parameters
-    ----------
-    findings : Findings
-        Of attacks and utilities.
-    metrics : sequence of (utility, metric)
-        One panel each.
-    folder : Path
-        Where the PNG goes.
-    name : str
-        Of its file, without ending.
-    titles : sequence of str
-        Of the panels; default what reports call the metrics.
-    """
-    from matplotlib.lines import Line2D
-
-    columns = min(3, len(metrics))
-    rows = -(-len(metrics) // columns)
-    shown = [r for r in findings.attacked if any(_points(findings, *m, only=r) for m in metrics)]
-    drawn = figure(3.1 * rows + 0.16 * len(shown) / 2 + 0.4, 3.6 * columns)
-    panels = drawn.subplots(rows, columns, squeeze=False).ravel()
-    for axes, (utility, metric) in zip(panels, metrics, strict=False):
-        front(front_series(findings, utility, metric), ax=axes, labels=False, bars=False)
-    for axes in panels[len(metrics) :]:
-        axes.set_axis_off()
-    headings = list(titles) or [metric_label(*m) for m in metrics]
-    for i, axes in enumerate(panels[: len(metrics)]):
-        axes.set_title(headings[i])
-        axes.set_ylabel("people recognised (%)" if i % columns == 0 else "")
-        axes.set_xlabel("more useful →")
-    key = [
-        Line2D([], [], ls="", marker="s" if r.baseline else "o", color=light(r.colour))
-        for r in shown
-    ]
-    drawn.legend(
-        key,
-        [f"{r.number}  {r.label}" for r in shown],
-        loc="outside lower left",
-        ncols=2,
-        fontsize=8,
-    )
-    drawn.draw_without_rendering()
-    for axes, (utility, metric) in zip(panels, metrics, strict=False):
-        label_points(axes, front_series(findings, utility, metric, numbers=True).points)
-    caption = (
-        "Each number is a release (key below). Down is more private, right is more useful. Grey"
-        " line: the releases no other one beats in both. Dotted: chance."
-    )
-    return finish(
-        drawn, folder, name, f"People recognised against: {', '.join(headings)}.", caption
-    )
-
-
-@dataclass(frozen=True)
-class Dominated:
-    """A release that another one beats for a utility.
-
-    Parameters
-    ----------
-    release, by : ReleaseFindings
-        Which, and the one that beats it: clearly where one does, and of these the one that leaves
-        the fewest people recognised.
-    clearly : bool
-        Whether the intervals of both differences say so too; see the top of the page.
-    """
-
-    release: ReleaseFindings
-    by: ReleaseFindings
-    clearly: bool
-
-
-def dominated(findings: Findings, utility: str, metric: str) -> tuple[Dominated, ...]:
-    """The releases that another one beats for a utility, in the order of their numbers."""
-    points = _points(findings, utility, metric)
-    beaten = []
-    for point in points:
-        release, measure, worst = point
-        sign = 1 if measure.better == "higher" else -1
-        better = []
-        for other in points:
-            gains = worst.value - other[2].value, sign * (other[1].value - measure.value)
-            if other is not point and min(gains) >= 0 and max(gains) > 0:
-                better.append(Dominated(release, other[0], _clearly(findings, point, other)))
-        if better:
-            beaten.append(min(better, key=lambda d: (not d.clearly, _rate_of(d.by))))
-    return tuple(beaten)
-
-
-def _rate_of(release: ReleaseFindings) -> float:
-    return math.inf if release.shown is None else release.shown.value
-
-
-def _clearly(findings: Findings, first: Point, second: Point) -> bool:
-    """Whether the second release beats the first beyond the luck of people and stimuli."""
-    from gazeveil.attacks.result import paired_interval
-
-    sign = 1 if first[1].better == "higher" else -1
-    recognised = [
-        _parts(findings, r, RATE, attack=w.attack, scenario=w.scenario)
-        for r, _, w in (first, second)
-    ]
-    useful = [
-        _parts(findings, r, m.metric, utility=m.utility, scenario=m.scenario)
-        for r, m, _ in (second, first)
-    ]
-    for pair, way in ((recognised, 1), (useful, sign)):
-        common = sorted(pair[0].keys() & pair[1].keys())
-        if len(common) < 2:
-            return False
-        more, less = (way * np.array([side[n] for n in common]) for side in pair)
-        if paired_interval(more, less)[1] < 0:
-            return False
-    return True
-
-
-def _parts(
-    findings: Findings, release: ReleaseFindings, metric: str, **cell: str
-) -> dict[str, float]:
-    """The parts of a figure (people, stimuli), each the mean over repetitions."""
-    wanted = dict(zip(CELL, release.key, strict=False)) | cell | {"metric": metric}
-    rows = (
-        findings.results.outcomes.filter(
-            *(pl.col(c).fill_null("") == v for c, v in wanted.items()),
-            pl.col("value").is_not_null(),
-        )
-        .group_by("part")
-        .agg(pl.col("value").mean())
-    )
-    return {part: float(value) for part, value in rows.rows() if math.isfinite(value)}
-
-
-def _points(
+def points_of(
     findings: Findings, utility: str, metric: str, only: ReleaseFindings | None = None
 ) -> list[Point]:
     """The releases that have both figures."""
@@ -189,7 +39,7 @@ def _points(
 
 
 def _tradeoff(findings: Findings, utility: str, metric: str, folder: Path, name: str) -> Picture:
-    shown = _points(findings, utility, metric)
+    shown = points_of(findings, utility, metric)
     higher = shown[0][1].better == "higher"
     drawn = figure(4.1)
     axes = drawn.subplots()
@@ -221,7 +71,7 @@ def front_series(
     numbers : bool
         Label the points with the numbers of the releases instead of their names.
     """
-    shown = _points(findings, utility, metric)
+    shown = points_of(findings, utility, metric)
     points = tuple(
         FrontPoint(
             str(r.number) if numbers else r.label,
