@@ -19,9 +19,9 @@ import polars as pl
 from gazeveil.attacks.result import paired_interval
 from gazeveil.evaluation.columns import CELL, RATE
 from gazeveil.evaluation.report.canvas import Picture, figure, finish
+from gazeveil.evaluation.report.charts import Point, front_series, points_of
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import metric_label
-from gazeveil.evaluation.report.tradeoffs import Point, front_series, points_of
 from gazeveil.plot.canvas import light
 from gazeveil.plot.tradeoff import front, label_points
 

@@ -48,7 +48,7 @@ from numpy.typing import ArrayLike
 
 import gazeveil
 from gazeveil.arrays import Bools, Floats, Ints
-from gazeveil.attacks.roc import roc_area
+from gazeveil.attacks.curves import roc_area
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import angle_deg

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.identify.curves import found_among, gallery_curve
+from gazeveil.attacks.curves import found_among, gallery_curve
 from gazeveil.attacks.result import identification
 from gazeveil.errors import DataError, ParameterError
 

@@ -10,8 +10,7 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.denoiser import apply_denoiser
-from gazeveil.attacks.identify.linkage import Linkage, match
-from gazeveil.attacks.identify.trace import Trace, distances
+from gazeveil.attacks.identify.linkage import Linkage, Trace, distances, match
 from gazeveil.attacks.kernel_ridge import shrunk_covariance, whitened
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.vectors.kinds import recording_vectors

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gazeveil
+from gazeveil.attacks.curves import auc, roc_area, roc_area_interval, tpr_at_fpr
 from gazeveil.attacks.infer.membership import membership, play
-from gazeveil.attacks.roc import auc, roc_area, roc_area_interval, tpr_at_fpr
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys

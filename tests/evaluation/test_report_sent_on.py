@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gazeveil.evaluation.report import canvas, charts, pictures, tradeoffs
+from gazeveil.evaluation.report import canvas, charts, pictures
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.report.sections import utilities
 from gazeveil.evaluation.results import Results
@@ -41,7 +41,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     def figure(height_in: float, width_in: float = canvas.WIDTH_IN) -> Figure:
         return Figure(figsize=(width_in, height_in))
 
-    for module in (charts, pictures, tradeoffs):
+    for module in (charts, pictures):
         monkeypatch.setattr(module, "figure", figure)
     monkeypatch.setattr(canvas, "_DPI", 30)
 

@@ -10,8 +10,7 @@ import pytest
 import gazeveil
 from gazeveil.errors import DataError
 from gazeveil.explore import attacking
-from gazeveil.explore.board import Board, Limits, take
-from gazeveil.explore.sliders import sliders
+from gazeveil.explore.board import Board, Limits, sliders, take
 from gazeveil.explore.view import POINTS, map_shades, trace_line
 from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort

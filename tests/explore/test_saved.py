@@ -11,9 +11,8 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import ParameterError
-from gazeveil.explore.board import Board, Limits, take
+from gazeveil.explore.board import Board, Limits, sliders, take
 from gazeveil.explore.saved import save, stand_ins
-from gazeveil.explore.sliders import sliders
 from tests.support.exploring import HOSTILE, board  # noqa: F401
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gazeveil.errors import GazeveilError
-from gazeveil.explore.sliders import KINDS, parse_slider, sliders
+from gazeveil.explore.board import KINDS, parse_slider, sliders
 from gazeveil.privacy.registry import mechanism
 
 

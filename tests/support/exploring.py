@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import gazeveil
-from gazeveil.explore.board import Board, Limits, take
-from gazeveil.explore.sliders import sliders
+from gazeveil.explore.board import Board, Limits, sliders, take
 from gazeveil.gaze.cohort import Cohort
 
 MECHANISMS = ("gaussian:sigma_deg=1|10", "mosaic:piece_s=2,epsilon=10,r_deg=2,crowd=4")

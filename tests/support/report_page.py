@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from gazeveil.evaluation.report import canvas, charts, pictures, tradeoffs, write_report
+from gazeveil.evaluation.report import canvas, charts, pictures, write_report
 from gazeveil.evaluation.results import Results
 
 
@@ -60,6 +60,6 @@ def draw_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     def figure(height_in: float, width_in: float = canvas.WIDTH_IN) -> Figure:
         return Figure(figsize=(width_in, height_in))
 
-    for module in (charts, pictures, tradeoffs):
+    for module in (charts, pictures):
         monkeypatch.setattr(module, "figure", figure)
     monkeypatch.setattr(canvas, "_DPI", 30)

@@ -29,7 +29,7 @@ from protocols import (
 
 import gazeveil
 from gazeveil.attacks.base import Attack
-from gazeveil.attacks.identify.curves import gallery_curve
+from gazeveil.attacks.curves import gallery_curve
 from gazeveil.attacks.infer.attributes import infer
 from gazeveil.attacks.infer.membership import play
 from gazeveil.attacks.infer.reconstruction import achieved, exact_answers, rebuild, snapped_answers

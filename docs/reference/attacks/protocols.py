@@ -11,7 +11,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.identify.curves import Point
+from gazeveil.attacks.curves import Point
 from gazeveil.attacks.infer.membership import Membership, judged
 from gazeveil.attacks.infer.record_linkage import groups_of
 from gazeveil.attacks.result import AttackResult, identification

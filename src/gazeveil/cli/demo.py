@@ -148,9 +148,8 @@ def command(
 
 def _explore(out: Path, readers: Cohort, seconds: float) -> Path:
     """The interactive page of a few of the people, saved as one file."""
-    from gazeveil.explore.board import Board, Limits, take
+    from gazeveil.explore.board import Board, Limits, sliders, take
     from gazeveil.explore.saved import save
-    from gazeveil.explore.sliders import sliders
 
     board = Board(take(readers, Limits(_EXPLORED, _STIMULI, seconds)), sliders(_RATE_HZ, _MOVED))
     try:

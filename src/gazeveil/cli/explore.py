@@ -81,8 +81,7 @@ def command(
 ) -> None:
     """Explore recordings."""
     from gazeveil.errors import ParameterError
-    from gazeveil.explore.board import Board, Limits, take
-    from gazeveil.explore.sliders import sliders
+    from gazeveil.explore.board import Board, Limits, sliders, take
 
     if with_gaze and save is None:
         raise ParameterError(

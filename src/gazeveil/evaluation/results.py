@@ -366,8 +366,8 @@ class Results:
         DataError
             If there is none at all.
         """
+        from gazeveil.evaluation.report.charts import front_series
         from gazeveil.evaluation.report.findings import Findings
-        from gazeveil.evaluation.report.tradeoffs import front_series
 
         findings = Findings(self)
         known = list(dict.fromkeys((*findings.drawn_metrics, *findings.metrics)))

@@ -351,7 +351,7 @@ def test_an_app_cannot_make_a_gatekeeper_open_a_file(areas: str) -> None:
 
 
 def test_results_and_pages_give_the_name_of_the_file_alone(areas: str, tmp_path: Path) -> None:
-    from gazeveil.explore.sliders import parse_slider
+    from gazeveil.explore.board import parse_slider
 
     people = [_recording("page").with_(person=f"p{i}", session=s) for i in range(3) for s in "ab"]
     text = f"kaleido:epsilon=2,w=50,r_deg=largest,regions={areas}"

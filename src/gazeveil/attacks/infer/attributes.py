@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Texts
+from gazeveil.attacks.curves import roc_area, roc_area_interval
 from gazeveil.attacks.result import ERROR, AttackResult, mean_interval, rate_result
-from gazeveil.attacks.roc import roc_area, roc_area_interval
 from gazeveil.attacks.vectors.kinds import PersonVectors, centred, person_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet

@@ -22,8 +22,8 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
+from gazeveil.attacks.curves import auc, roc_area_interval, tpr_at_fpr
 from gazeveil.attacks.result import AttackResult, rate_result
-from gazeveil.attacks.roc import auc, roc_area_interval, tpr_at_fpr
 from gazeveil.attacks.vectors.kinds import centred, person_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet

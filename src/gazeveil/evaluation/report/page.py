@@ -14,7 +14,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.evaluation.report import charts, pictures, summary
 from gazeveil.evaluation.report.canvas import Markup, drawing, join, picture, table, tag
 from gazeveil.evaluation.report.cards import release_card
-from gazeveil.evaluation.report.charts import draw_gallery
+from gazeveil.evaluation.report.charts import draw_gallery, tradeoffs
 from gazeveil.evaluation.report.findings import Findings, Headline
 from gazeveil.evaluation.report.labels import attack_label, interval, percent, points, probability
 from gazeveil.evaluation.report.sections import (
@@ -29,7 +29,6 @@ from gazeveil.evaluation.report.sections import (
     published,
     utilities,
 )
-from gazeveil.evaluation.report.tradeoffs import tradeoffs
 from gazeveil.plot.canvas import INKS
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ saccade, its settling, a pursuit or no gaze (:mod:`gazeveil.events.auto.speed`,
 :mod:`gazeveil.events.auto.network`); saccades get their boundaries from the speed at the tracker's
 own rate (:mod:`gazeveil.events.auto.boundaries`); what cannot be gaze takes in what is near it
 (:mod:`gazeveil.events.auto.artefacts`); and each interval between saccades is fixation or pursuit
-as a whole (:mod:`gazeveil.events.auto.pursuit`).
+as a whole (:mod:`gazeveil.events.auto.network`).
 
 One set of parameters in ms, deg and deg/s serves all recordings; noise is measured in each of them.
 From `pso_from_hz` on, the settling after a saccade can be seen, so it is an event of its own and
@@ -14,7 +14,7 @@ small saccades count too; below, the settling belongs to the saccade. `docs/refe
 the figures on datasets that the network never saw.
 
 A recording outside what the detector was shown to handle, slower or very noisy, gets fixations by
-dispersion instead (:mod:`gazeveil.events.auto.fallback`), with a warning; the events' source says
+dispersion instead (:mod:`gazeveil.events.quality`), with a warning; the events' source says
 so.
 """
 
@@ -40,10 +40,8 @@ from gazeveil.events.auto.artefacts import (
     settle_short,
 )
 from gazeveil.events.auto.boundaries import mark_coarse, mark_fast, mark_fine, saccade_probabilities
-from gazeveil.events.auto.fallback import detect_by_dispersion, outside
-from gazeveil.events.auto.network import CLASSES, STRIDE, Network, shipped
+from gazeveil.events.auto.network import CLASSES, STRIDE, Network, mark_pursuit, shipped
 from gazeveil.events.auto.network import REACH as NETWORK_REACH
-from gazeveil.events.auto.pursuit import mark_pursuit
 from gazeveil.events.auto.speed import REACH as MOTION_REACH
 from gazeveil.events.auto.speed import (
     close_short_fixations,
@@ -56,6 +54,7 @@ from gazeveil.events.auto.speed import (
     speeds,
     to_grid,
 )
+from gazeveil.events.quality import detect_by_dispersion, outside
 from gazeveil.events.trace import BLINK_S, FIXATION, PSO, SACCADE, BridgedGaze, to_events
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording

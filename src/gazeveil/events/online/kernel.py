@@ -13,8 +13,15 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats, Ints, Singles
 from gazeveil.compiled import compiled
-from gazeveil.events.auto.network import DELAY, P_FIXATION, P_PSO, P_PURSUIT, P_SACCADE, Network
-from gazeveil.events.auto.pursuit import LEAST_PROBABILITY
+from gazeveil.events.auto.network import (
+    DELAY,
+    LEAST_PROBABILITY,
+    P_FIXATION,
+    P_PSO,
+    P_PURSUIT,
+    P_SACCADE,
+    Network,
+)
 from gazeveil.events.online.streaming import (
     StreamState,
     add_sample,
