@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gazeveil.attacks.battery import DEFAULT, battery
+from gazeveil.attacks.registry import DEFAULT, battery
 from gazeveil.cli import demo
 from gazeveil.cli.main import main
 from gazeveil.evaluation.report import canvas
