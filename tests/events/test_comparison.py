@@ -124,7 +124,7 @@ def test_events_that_are_known_are_not_found_again() -> None:
     r = on_screen(step_path(250.0))
     comparison = Comparison("dorr")
     comparison.add(labelled(r, ann=by_speed(r)), detect(r, "ivt"))
-    first, second, _ = comparison.rows()
+    first, second = comparison.rows()
     assert (first.name, second.name) == ("dorr", "I-VT")
     assert first.agreement == second.agreement
 
