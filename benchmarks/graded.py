@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from gazeveil.privacy.stream.graded.session import LAWS, Graded
+from gazeveil.privacy.stream.graded import LAWS, Graded
 from speed import Lines
 
 FINEST_DEG = 4

@@ -33,8 +33,7 @@ from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-from gazeveil.privacy.stream.session import Session
-from gazeveil.privacy.stream.stage import Samples, Stage
+from gazeveil.privacy.stream.session import Samples, Session, Stage
 from lines import slower
 
 RATE_HZ = 500.0

@@ -23,7 +23,7 @@ import numpy as np
 
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.tables.sequences.fourier_published import plan
+from gazeveil.privacy.tables.sequences.published import plan
 from gazeveil.privacy.tables.sequences.recordings import sequences
 from lines import Lines, slower
 

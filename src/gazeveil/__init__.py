@@ -104,7 +104,7 @@ def _write_cohort(cohort: Cohort, path: str | Path) -> Path:
 
 
 def _write_release(release: Any, path: Path, choices: Mapping[str, Any]) -> Path:
-    from gazeveil.privacy.publication.writing import write
+    from gazeveil.privacy.publication.protecting import write
 
     return write(release, path, choices)
 

@@ -10,7 +10,7 @@ import pytest
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.infer.record_linkage import demographic_attack, groups_of, within
 from gazeveil.errors import DataError
-from gazeveil.privacy.people.demographics import Demographics
+from gazeveil.privacy.demographics import Demographics
 from gazeveil.privacy.tables.groups.ksame import KSameSelect
 from tests.support.trait_people import Blind, Nearest, trait_material, trait_table
 

@@ -18,7 +18,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.features import FeatureTable
 from gazeveil.io.tables_file import read_people, write_table
 from gazeveil.privacy.conformance import sample_data
-from gazeveil.privacy.publication.identities.key_file import read_key
+from gazeveil.privacy.publication.names import read_key
 
 PEOPLE = {f"p{i}": {"age": 20 + i, "gender": "fm"[i % 2]} for i in range(8)}
 

@@ -11,9 +11,9 @@ import pytest
 
 import gazeveil
 from gazeveil.cli.main import main
-from gazeveil.privacy.publication.identities.key_file import read_key
 from gazeveil.privacy.publication.ledger import ReleaseLedger
 from gazeveil.privacy.publication.ledger.charging import Charging
+from gazeveil.privacy.publication.names import read_key
 from gazeveil.privacy.publication.part import Part, PartSummary
 from gazeveil.release.work.folder import WorkFolder
 

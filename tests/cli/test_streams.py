@@ -10,7 +10,7 @@ import pytest
 
 from gazeveil import Cohort, read, simulate
 from gazeveil.cli.main import main
-from gazeveil.privacy.publication.identities.key_file import read_key
+from gazeveil.privacy.publication.names import read_key
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

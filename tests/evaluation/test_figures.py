@@ -15,7 +15,7 @@ from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.report.sections import inferences
 from gazeveil.evaluation.report.summary import baseline_sentence, verdict
 from gazeveil.evaluation.results import Results, frame_of
-from gazeveil.privacy.publication.plain_words import analysis_in_words, attack_in_words
+from gazeveil.privacy.publication.page import analysis_in_words, attack_in_words
 from gazeveil.release.advice import advice_rows, advise
 from gazeveil.release.measuring import measure
 from tests.support.recordings import real_cohort

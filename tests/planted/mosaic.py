@@ -64,7 +64,7 @@ PLANTS = (
     Plant(
         "mosaic: gap forgotten",
         "Gaze in gaps is read.",
-        lambda p: method(p, f"{MOSAIC}.windows", "PublicWindows", "inside", _gap_forgotten),
+        lambda p: method(p, f"{MOSAIC}.readings", "PublicWindows", "inside", _gap_forgotten),
         (f"{TESTS}::test_what_happens_in_gaps_is_not_read",),
     ),
     Plant(
@@ -82,7 +82,7 @@ PLANTS = (
     Plant(
         "mosaic: randomness shared",
         "All pieces are rendered with the same random numbers.",
-        lambda p: method(p, f"{MOSAIC}.rendering", "PieceRendering", "__call__", _eye_shared),
+        lambda p: method(p, f"{MOSAIC}.readings", "PieceRendering", "__call__", _eye_shared),
         (f"{TESTS}::test_randomness_is_fresh_for_every_piece",),
     ),
 )

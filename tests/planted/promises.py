@@ -45,7 +45,7 @@ def _lift_forgets(unit: str) -> Any:
 
 def _person_is_one_recording(_: Any) -> Any:
     def person(self: Any, change: Any, person: Any) -> Any:
-        from gazeveil.privacy.promise.algebra import _known
+        from gazeveil.privacy.composition import _known
 
         return max(
             (self.streams[s].whole(change, _known(n)) for s, n in person),
@@ -139,7 +139,7 @@ def _only_inner(_: Any) -> Any:
 
 def _apart_for_same(patch: Any) -> None:
     from gazeveil.privacy import composition
-    from gazeveil.privacy.promise.algebra import ApartMap
+    from gazeveil.privacy.composition import ApartMap
 
     patch.setattr(composition, "TogetherMap", ApartMap)
 
@@ -174,7 +174,7 @@ GUARANTEE, ALGEBRA = "tests/privacy/test_guarantee.py", "tests/privacy/test_prom
 
 
 def _last_recording_alone(_: Any) -> Any:
-    from gazeveil.privacy.publication.ledger.fingerprint import prints_of
+    from gazeveil.privacy.publication.ledger.charge import prints_of
 
     def note(self: Any, recording: Any) -> None:
         self.people[recording.person] = prints_of(recording, self._key)
@@ -238,7 +238,7 @@ PLANTS = (
     Plant(
         "composition takes the largest",
         "Releases about the same people are composed by the largest loss instead of the sum.",
-        lambda p: method(p, f"{PROMISE}.algebra", "TogetherMap", "loss", _sum_is_largest),
+        lambda p: method(p, "privacy.composition", "TogetherMap", "loss", _sum_is_largest),
         (f"{GUARANTEE}::test_the_same_people_add_up_and_disjoint_people_take_the_largest",),
     ),
     Plant(
@@ -276,7 +276,7 @@ PLANTS = (
         "forgotten recordings of a stream",
         "A person is said to lose what the worst of their recordings loses.",
         lambda p: method(
-            p, f"{PROMISE}.algebra", "RecordingsMap", "_person", _person_is_one_recording
+            p, "privacy.composition", "RecordingsMap", "_person", _person_is_one_recording
         ),
         (f"{ALGEBRA}::test_a_person_is_the_sum_of_their_recordings",),
         "kaleido-uniform:epsilon=2,w=60,r_deg=2,slots=1,t_skip_ms=0",
@@ -286,13 +286,13 @@ PLANTS = (
         "max where min belongs",
         "Recordings of unequal rates are merged with the largest number of samples as everybody's"
         " window.",
-        lambda p: method(p, f"{PROMISE}.algebra", "RecordingsMap", "samples_of", _largest_window),
+        lambda p: method(p, "privacy.composition", "RecordingsMap", "samples_of", _largest_window),
         (f"{ALGEBRA}::test_a_window_of_unequal_rates_has_the_least_number_of_samples",),
     ),
     Plant(
         "merged by the first recording",
         "A window is said to lose in every recording what it loses in the first one.",
-        lambda p: method(p, f"{PROMISE}.algebra", "RecordingsMap", "loss", _merged_by_first),
+        lambda p: method(p, "privacy.composition", "RecordingsMap", "loss", _merged_by_first),
         (f"{ALGEBRA}::test_a_merge_is_the_worst_of_its_recordings",),
         "kaleido-uniform:epsilon=2,w=10,r_deg=2,slots=1,t_skip_ms=0",
         1000,
@@ -300,39 +300,39 @@ PLANTS = (
     Plant(
         "seconds rounded down",
         "A window of some seconds is counted with the samples that are full in it, one too few.",
-        lambda p: method(p, f"{PROMISE}.stream_map", "StreamMap", "samples_of", _floor),
+        lambda p: method(p, f"{PROMISE}.privacy_map", "StreamMap", "samples_of", _floor),
         (f"{ALGEBRA}::test_seconds_are_rounded_up_at_the_streams_own_rate",),
     ),
     Plant(
         "seconds at a wrong rate",
         "A window of some seconds has the samples of 60 Hz whatever the rate is.",
-        lambda p: method(p, f"{PROMISE}.stream_map", "StreamMap", "samples_of", _rate_of_60),
+        lambda p: method(p, f"{PROMISE}.privacy_map", "StreamMap", "samples_of", _rate_of_60),
         (f"{ALGEBRA}::test_seconds_are_rounded_up_at_the_streams_own_rate",),
     ),
     Plant(
         "rest of a window is free",
         "Samples that do not fill a window cost nothing.",
-        lambda p: method(p, f"{PROMISE}.stream_map", "WindowBudget", "run", _no_rest),
+        lambda p: method(p, f"{PROMISE}.privacy_map", "WindowBudget", "run", _no_rest),
         (f"{ALGEBRA}::test_a_stream_loses_more_for_more_samples_and_for_larger_moves",),
     ),
     Plant(
         "far moves cost one step",
         "A move by more than r is said to lose what a move by r loses.",
-        lambda p: method(p, f"{PROMISE}.stream_map", "WindowBudget", "run", _one_step),
+        lambda p: method(p, f"{PROMISE}.privacy_map", "WindowBudget", "run", _one_step),
         (f"{ALGEBRA}::test_a_stream_loses_more_for_more_samples_and_for_larger_moves",),
     ),
     Plant(
         "sphere taken for a plane",
         "Near a pole a small move along a great circle is taken for a small move of the"
         " coordinates.",
-        lambda p: everywhere(p, f"{PROMISE}.stream_map", "farthest_coordinates_deg", _plane),
+        lambda p: everywhere(p, f"{PROMISE}.privacy_map", "farthest_coordinates_deg", _plane),
         (f"{ALGEBRA}::test_near_a_pole_a_small_move_turns_the_coordinates_by_half_a_turn",),
         "gaussian:sigma_deg=20,r_deg=1,w=1",
     ),
     Plant(
         "epsilon rounded down",
         "Conversions round a printed epsilon down.",
-        lambda p: everywhere(p, f"{PROMISE}.conversions", "raised", _down),
+        lambda p: everywhere(p, f"{PROMISE}.loss", "raised", _down),
         (f"{GUARANTEE}::test_conversions_are_ordered_and_never_too_good",),
     ),
     Plant(

@@ -212,7 +212,7 @@ PLANTS = (
         "spacing rule dropped",
         "The clock reads a good sample in every slot, also where a window then holds one reading"
         " too many.",
-        lambda p: everywhere(p, "privacy.synthesis.clock.slots", "read_slots", _no_rule),
+        lambda p: everywhere(p, "privacy.synthesis.clock.stage", "read_slots", _no_rule),
         (f"{CLOCK_RENDER}::test_no_window_reads_more_samples_than_its_budget_is_shared_by",),
     ),
     Plant(
@@ -276,7 +276,7 @@ PLANTS = (
         "pad reuse after a reset",
         "A graded session numbers its samples from 0 again after a reset, so that their noise comes"
         " again.",
-        lambda p: method(p, f"{STREAM}.graded.session", "GradedSession", "reset", _first_again),
+        lambda p: method(p, f"{STREAM}.graded", "GradedSession", "reset", _first_again),
         (f"{IDENTITY}::test_a_reset_graded_session_goes_on_with_its_numbers",),
         "gaussian:sigma_deg=3",
         100,
@@ -284,7 +284,7 @@ PLANTS = (
     Plant(
         "copies of graded sessions share their pad",
         "A copy of a graded session goes on under the key of the original.",
-        lambda p: method(p, f"{STREAM}.graded.session", "GradedSession", "_draw", _shared_key),
+        lambda p: method(p, f"{STREAM}.graded", "GradedSession", "_draw", _shared_key),
         (f"{IDENTITY}::test_two_wearers_of_one_graded_session_and_its_copy_cannot_be_subtracted",),
         "gaussian:sigma_deg=3",
         100,
@@ -293,11 +293,7 @@ PLANTS = (
         "forks believe to be the original",
         "A forked child takes noise that was drawn ahead for its parent.",
         lambda p: method(
-            p,
-            f"{RANDOM}.identity",
-            "ProcessIdentity",
-            "original",
-            lambda _: property(lambda self: True),
+            p, f"{RANDOM}.rng", "ProcessIdentity", "original", lambda _: property(lambda self: True)
         ),
         (f"{IDENTITY}::test_no_copy_of_a_session_repeats_its_noise",),
         "gaussian:sigma_deg=3",

@@ -344,7 +344,7 @@ PLANTS = (
     Plant(
         "attributes of k - 1 people",
         "Ages and genders are shared by one person fewer than k.",
-        lambda p: everywhere(p, "privacy.people.attribute_groups", "best_groups", _one_fewer_alike),
+        lambda p: everywhere(p, "privacy.attribute_groups", "best_groups", _one_fewer_alike),
         ("tests/privacy/test_people_maps.py::test_the_optimum_beats_or_equals_the_supplement",),
         "demographics:k=5",
     ),
@@ -358,7 +358,7 @@ PLANTS = (
     Plant(
         "viewers weigh what they saw",
         "A viewer of a heat map weighs as much as there are samples.",
-        lambda p: everywhere(p, "privacy.maps.weights", "viewer_weights", _heavy),
+        lambda p: everywhere(p, "privacy.heatmaps", "viewer_weights", _heavy),
         ("tests/privacy/test_people_maps.py::test_no_viewer_weighs_more_than_one",),
         "heatmap-laplace:epsilon=1",
     ),
@@ -367,7 +367,7 @@ PLANTS = (
         "Each of a person's heat maps has noise for the whole budget.",
         lambda p: method(
             p,
-            "privacy.maps.heatmap",
+            "privacy.heatmaps",
             "HeatmapLaplace",
             "scale_steps",
             lambda old: lambda self, stimuli: old(self, 1),
@@ -380,7 +380,7 @@ PLANTS = (
         "Gaussian noise of heat maps has its scale divided by the square root of 2.",
         lambda p: method(
             p,
-            "privacy.maps.heatmap",
+            "privacy.heatmaps",
             "HeatmapGaussian",
             "sigma_steps",
             lambda old: lambda self, stimuli: max(1, round(old(self, stimuli) / math.sqrt(2))),

@@ -19,8 +19,7 @@ from gazeveil.privacy.audit.black_box.streams import CohortGame, RecordingKind, 
 from gazeveil.privacy.audit.bounds import epsilon_lower
 from gazeveil.privacy.composition import BudgetError, compose
 from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.conversions import epsilon_of_rho
-from gazeveil.privacy.promise.loss import PromiseError
+from gazeveil.privacy.promise.loss import PromiseError, epsilon_of_rho
 from tests.support.recordings import real_cohort
 
 # Every statistical assertion here fails by chance less often than once in a million runs.

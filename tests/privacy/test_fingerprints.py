@@ -24,7 +24,7 @@ from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy import registry
 from gazeveil.privacy.randomness.rng import TestStream, Words
-from gazeveil.privacy.stream.graded.session import LAWS, Graded
+from gazeveil.privacy.stream.graded import LAWS, Graded
 
 FILE = Path(__file__).with_name("fingerprints.json")
 SEED = 20260

@@ -18,8 +18,7 @@ from gazeveil.privacy.composition import BudgetError, compose
 from gazeveil.privacy.conformance import sample_data
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.conversions import epsilon_of_rho, rho_of_epsilon
-from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.promise.loss import Loss, PromiseError, epsilon_of_rho, rho_of_epsilon
 from gazeveil.privacy.promise.privacy_map import UnitMap
 from gazeveil.privacy.rational import exact, format_exact, round_up
 from tests.support.gaussian_epsilon import epsilon_of_gaussian

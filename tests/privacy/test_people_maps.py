@@ -14,10 +14,9 @@ import gazeveil
 from gazeveil import Cohort, Recording, Sphere
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.geometry import smooth_map
-from gazeveil.privacy.maps.heatmap import HeatmapGaussian, HeatmapLaplace
-from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights
-from gazeveil.privacy.people.attribute_groups import best_groups, mondrian
-from gazeveil.privacy.people.demographics import ANY, Demographics
+from gazeveil.privacy.attribute_groups import best_groups, mondrian
+from gazeveil.privacy.demographics import ANY, Demographics
+from gazeveil.privacy.heatmaps import WEIGHT, HeatmapGaussian, HeatmapLaplace, viewer_weights
 from tests.support.strategies import SCREEN, recordings
 
 # Ages and genders of the 31 people of the 2023 supplement, facts of its Table 1.

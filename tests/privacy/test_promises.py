@@ -15,12 +15,11 @@ import gazeveil
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.composition import ApartMap, RecordingsMap, TogetherMap
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.promise.algebra import ApartMap, RecordingsMap, TogetherMap
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import MEASURES, Loss, PromiseError, worst
-from gazeveil.privacy.promise.privacy_map import UnitMap
-from gazeveil.privacy.promise.stream_map import StreamMap, WindowBudget
+from gazeveil.privacy.promise.privacy_map import StreamMap, UnitMap, WindowBudget
 from gazeveil.privacy.stream.chain import Chain
 from gazeveil.privacy.stream.gaussian import Gaussian, GaussianLattice, GaussianMap
 from gazeveil.privacy.synthesis.dpgazesynth.windows_map import WindowsMap

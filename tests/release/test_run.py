@@ -26,10 +26,9 @@ import gazeveil
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.io.reading import ReadingWarning
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.identities.key_file import read_key
-from gazeveil.privacy.publication.identities.names import PublicNames
 from gazeveil.privacy.publication.ledger import ReleaseLedger
 from gazeveil.privacy.publication.ledger.charging import Charging
+from gazeveil.privacy.publication.names import PublicNames, read_key
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.randomness.keys import MasterKey, drawn_anew
 from gazeveil.privacy.registry import mechanism

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from scipy.special import log_ndtr
 
-from gazeveil.privacy.promise.conversions import raised
+from gazeveil.privacy.promise.loss import raised
 
 
 def epsilon_of_gaussian(rho: Fraction, delta: Fraction) -> Fraction:

@@ -39,7 +39,7 @@ from gazeveil.attacks.result import AttackResult
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.simulate import DEFAULT_SCREEN
-from gazeveil.privacy.people.demographics import Demographics
+from gazeveil.privacy.demographics import Demographics
 from gazeveil.privacy.registry import mechanism
 
 HERE = Path(__file__).parent

@@ -21,9 +21,8 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Cohort, natural
 from gazeveil.gaze.recording import RecordingKey
-from gazeveil.privacy.maps.heatmap import HeatMap
-from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights
-from gazeveil.privacy.people.demographics import People
+from gazeveil.privacy.demographics import People
+from gazeveil.privacy.heatmaps import WEIGHT, HeatMap, viewer_weights
 from gazeveil.privacy.tables.groups.ksame import KSameSelect
 
 

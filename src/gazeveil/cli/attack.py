@@ -150,7 +150,7 @@ def command(
 def _copy(path: Path, format_name: str | None, key_file: Path | None, raw: Cohort) -> Cohort:
     """The copy, under the raw names where there is a key."""
     from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
-    from gazeveil.privacy.publication.identities.key_file import raw_names, read_key
+    from gazeveil.privacy.publication.names import raw_names, read_key
 
     if key_file is None and has_certificate(path):
         _refuse_nobody(path, read_certificate(path))

@@ -12,7 +12,7 @@ from gazeveil.cli.arguments import JsonOption, write_json
 from gazeveil.cli.progress import track
 
 if TYPE_CHECKING:
-    from gazeveil.privacy.audit.result import Audit
+    from gazeveil.privacy.audit.run import Audit
 
 HELP = """\
 `planted` runs the broken mechanisms that must be caught.

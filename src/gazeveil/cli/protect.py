@@ -107,8 +107,8 @@ def command(
     """Protect data."""
     from gazeveil.gaze.cohort import Cohort
     from gazeveil.privacy.api import protect
-    from gazeveil.privacy.publication.identities.key_file import check_key_file
     from gazeveil.privacy.publication.ledger.charging import PeopleSeen, charged
+    from gazeveil.privacy.publication.names import check_key_file
     from gazeveil.privacy.publication.protecting import channels_of, protected
     from gazeveil.privacy.publication.single_file import write_file
     from gazeveil.privacy.registry import mechanism

@@ -17,7 +17,7 @@ from gazeveil.gaze.cohort import Cohort, natural
 from gazeveil.gaze.geometry import Sphere, smooth_map
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.maps.weights import viewer_weights
+from gazeveil.privacy.heatmaps import viewer_weights
 from gazeveil.privacy.mechanism import Mechanism
 
 #: Longest trace, in seconds.

@@ -21,7 +21,7 @@ from gazeveil.arrays import Floats
 from gazeveil.evaluation.report.page import STYLE
 from gazeveil.gaze.geometry import Sphere, smooth_map
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.maps.weights import viewer_weights
+from gazeveil.privacy.heatmaps import viewer_weights
 
 #: Longest trace, in seconds, and most points of it.
 TRACE_S, POINTS = 10.0, 500

@@ -36,7 +36,7 @@ from gazeveil.papers.protocols import (
     PAPERS_PREDICTOR,
     PAPERS_RECOGNISER,
 )
-from gazeveil.privacy.people.demographics import PUBLISHED, Demographics
+from gazeveil.privacy.demographics import PUBLISHED, Demographics
 
 SUPPLEMENT = ("Supplement sec 1", "Supplement Table 2", "Supplement counted from Tables 1 and 2")
 

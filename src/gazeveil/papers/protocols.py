@@ -22,7 +22,7 @@ from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.models.classifiers import CLASSIFIERS, predict
-from gazeveil.privacy.people.demographics import Demographics
+from gazeveil.privacy.demographics import Demographics
 from gazeveil.registry import build, parse
 from gazeveil.utility.base import Utility, UtilityResult
 from gazeveil.utility.classification.activity import Activity, trained_by

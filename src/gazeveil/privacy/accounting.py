@@ -18,7 +18,7 @@ from gazeveil.errors import GazeveilError
 from gazeveil.privacy.composition import BudgetError, loss_of, usable
 from gazeveil.privacy.guarantee import UNITS, Guarantee
 from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.conversions import epsilon_of_rho, rho_of_epsilon
+from gazeveil.privacy.promise.loss import epsilon_of_rho, rho_of_epsilon
 from gazeveil.privacy.rational import Number, exact, format_exact
 
 

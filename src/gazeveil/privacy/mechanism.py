@@ -38,8 +38,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.plot_recipe import PlotRecipe
-from gazeveil.privacy.provenance import Provenance
-from gazeveil.privacy.release import Release
+from gazeveil.privacy.release import Provenance, Release
 
 Data = TypeVar("Data")
 Out = TypeVar("Out")

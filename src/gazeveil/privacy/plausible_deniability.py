@@ -36,7 +36,7 @@ from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.noise.exact import TAIL_DELTA, discrete_laplace
-from gazeveil.privacy.promise.conversions import raised
+from gazeveil.privacy.promise.loss import raised
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number, exact
 

@@ -1,20 +1,68 @@
-"""What a mechanism gives back: the data, the promise, and how it was made."""
+"""What a mechanism gives back: the data, the promise, and how it was made.
+
+How a release was made, as far as that may be published.
+"""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
+from gazeveil import __version__
 from gazeveil.errors import DataError
 from gazeveil.gaze.cards import card
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy import release_writer
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.provenance import Provenance
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a release was made; safe to publish with it.
+
+    Parameters
+    ----------
+    mechanism : str
+        Name.
+    reading : str
+        `published`, `corrected` or a further reading.
+    parameters : mapping of str to str
+        All parameters, as text.
+    seeded : bool
+        Whether the noise came from a test stream; such a release protects nobody.
+    versions : mapping of str to str
+        Gazeveil, numpy and Python.
+    """
+
+    mechanism: str
+    reading: str
+    parameters: Mapping[str, str]
+    seeded: bool
+    versions: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "gazeveil": __version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        }
+    )
+
+    def to_dict(self) -> dict[str, object]:
+        """The provenance as JSON has it."""
+        return {
+            "mechanism": self.mechanism,
+            "reading": self.reading,
+            "parameters": dict(self.parameters),
+            "seeded": self.seeded,
+            "versions": dict(self.versions),
+        }
+
 
 __all__ = ["Data", "Provenance", "Release"]
 

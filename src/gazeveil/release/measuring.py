@@ -19,7 +19,7 @@ from gazeveil.evaluation.run import Progress, run
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
-from gazeveil.privacy.publication.plain_words import analysis_in_words, attack_in_words
+from gazeveil.privacy.publication.page import analysis_in_words, attack_in_words
 
 #: Analyses that are tried unless others are named.
 USUAL_UTILITIES = ("density", "signal", "events")

@@ -34,8 +34,8 @@ from gazeveil.privacy.promise.sentence import UNIT_PHRASES
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import per_person
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.identities.people_table import people_table
 from gazeveil.privacy.publication.part import check_piece_choices
+from gazeveil.privacy.publication.people_table import people_table
 from gazeveil.privacy.publication.protecting import channels_of
 from gazeveil.privacy.publication.survey import Look, public_alignment
 from gazeveil.privacy.stream.mechanism import StreamMechanism

@@ -27,10 +27,10 @@ from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.publication.alignment import aligned
 from gazeveil.privacy.publication.certificate import Description, write_certificate
-from gazeveil.privacy.publication.identities.key_file import check_key_file, raw_names, write_key
 from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen, charged
+from gazeveil.privacy.publication.names import check_key_file, raw_names, write_key
 from gazeveil.privacy.publication.outputs.registry import output
-from gazeveil.privacy.publication.plain_words import found_in_words
+from gazeveil.privacy.publication.page import found_in_words
 from gazeveil.privacy.publication.protecting import channels_of, check_clock, protected
 from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.signing import SigningKey

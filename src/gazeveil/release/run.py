@@ -23,8 +23,8 @@ from gazeveil import checks
 from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.staging import free
-from gazeveil.privacy.publication.identities.names import PublicNames
 from gazeveil.privacy.publication.ledger.charging import Charging
+from gazeveil.privacy.publication.names import PublicNames
 from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.processes import cores

@@ -9,14 +9,16 @@ import pytest
 import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.audit.bounds import clopper_pearson, epsilon_at, epsilon_lower
+from gazeveil.privacy.audit.games import how_many
 from gazeveil.privacy.audit.planted import PLANTED
 from gazeveil.privacy.audit.run import judge
-from gazeveil.privacy.audit.sharing import how_many
-from gazeveil.privacy.tables.sequences.closed_forms import sum_noise
+from gazeveil.privacy.tables.sequences.closed_forms import (
+    difference_rows,
+    public_difference_k,
+    sum_noise,
+)
 from gazeveil.privacy.tables.sequences.dct_knorm import DCTKNorm
-from gazeveil.privacy.tables.sequences.half_spectrum import synthesis
-from gazeveil.privacy.tables.sequences.number_of_bins import difference_rows, public_difference_k
-from gazeveil.privacy.tables.sequences.spectrum import PublicSpectrum
+from gazeveil.privacy.tables.sequences.spectrum import PublicSpectrum, synthesis
 
 QUICK = 20_000
 

@@ -16,7 +16,7 @@ from gazeveil.privacy.audit.black_box.games import black_box_games
 from gazeveil.privacy.audit.black_box.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.audit.bounds import epsilon_lower
 from gazeveil.privacy.audit.run import judge
-from gazeveil.privacy.promise.algebra import RecordingsMap
+from gazeveil.privacy.composition import RecordingsMap
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 # Each case fails by chance with a probability of at most one in a million.

@@ -23,17 +23,16 @@ import gazeveil
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.audit.bounds import epsilon_lower
 from gazeveil.privacy.audit.games import GAME_SCREEN, Game
-from gazeveil.privacy.audit.result import Audit
-from gazeveil.privacy.audit.run import judge
+from gazeveil.privacy.audit.run import Audit, judge
 from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream import audit as streams
-from gazeveil.privacy.stream.audit_samples import samplewise
+from gazeveil.privacy.stream.audit import samplewise
 from gazeveil.privacy.stream.gaussian import Gaussian
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
 from gazeveil.privacy.stream.kaleido.slotted import KaleidoUniform
 from gazeveil.privacy.stream.kaleido.stage import KaleidoPlan, LatticeStage
-from gazeveil.privacy.stream.stage import Stage
+from gazeveil.privacy.stream.session import Stage
 
 #: Most often that a test of this file fails without a cause.
 FALSE_ALARM = 1e-6

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.noise.blocks import (
     SLOT_BITS,
+    alias_table,
     block_sampler,
     gaussian_by_blocks,
     half_gaussian,
 )
 from gazeveil.privacy.noise.exact import MOST_SIGMA, discrete_gaussian
-from gazeveil.privacy.noise.table import alias_table
 from gazeveil.privacy.randomness.rng import TestStream, Words, source
 from tests.privacy.noise.test_exact import (
     WORD,

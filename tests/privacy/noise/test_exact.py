@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.noise import exact, reals
-from gazeveil.privacy.noise.blocks import half_gaussian
+from gazeveil.privacy.noise.blocks import alias_table, half_gaussian
 from gazeveil.privacy.noise.exact import (
     MOST_S,
     MOST_SIGMA,
@@ -26,7 +26,6 @@ from gazeveil.privacy.noise.exact import (
     discrete_laplace,
     laplace_scale,
 )
-from gazeveil.privacy.noise.table import alias_table
 from gazeveil.privacy.randomness.rng import TestStream, Words, source
 from gazeveil.privacy.randomness.uniform import high_word
 from tests.support.laws import (

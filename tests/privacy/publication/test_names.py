@@ -12,18 +12,16 @@ import pytest
 from gazeveil import Cohort, read, simulate
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.identities.key_file import (
-    check_key_file,
-    raw_names,
-    read_key,
-    write_key,
-)
-from gazeveil.privacy.publication.identities.names import (
+from gazeveil.privacy.publication.names import (
     PublicNames,
     chance,
+    check_key_file,
     check_names,
     public_names,
+    raw_names,
+    read_key,
     tells,
+    write_key,
 )
 
 KEYS = [

@@ -16,11 +16,10 @@ from gazeveil import Cohort, Recording
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.frames import cohort_in_frame
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.identities.key_file import read_key
+from gazeveil.privacy.publication.names import read_key
 from gazeveil.privacy.publication.part import Part, PartSummary
-from gazeveil.privacy.publication.protecting import protected
+from gazeveil.privacy.publication.protecting import protected, write_publication
 from gazeveil.privacy.publication.publication import Publication, prepare
-from gazeveil.privacy.publication.writing import write_publication
 
 UNIX_NS = 1_629_390_345_123_456_789
 RATES = (71.912345678, 72.345678912, 71.54321)

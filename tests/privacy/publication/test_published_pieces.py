@@ -17,10 +17,9 @@ from gazeveil.privacy.promise.plain import person_in_words
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import read_certificate
 from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.page import found_in_words
 from gazeveil.privacy.publication.part import makes_pieces, piece_alignment, viewers_of
-from gazeveil.privacy.publication.plain_words import found_in_words
-from gazeveil.privacy.publication.protecting import protected
-from gazeveil.privacy.publication.writing import write_publication
+from gazeveil.privacy.publication.protecting import protected, write_publication
 from gazeveil.release.verify import verify
 from tests.support.pieces import RawPieces
 

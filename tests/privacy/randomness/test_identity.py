@@ -26,12 +26,11 @@ from gazeveil import Cohort, Recording
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.gatekeeper.core.counters import TreeCounter
 from gazeveil.gaze.cohort import Handle
-from gazeveil.privacy.randomness.identity import ProcessIdentity
 from gazeveil.privacy.randomness.keys import KeyedSource, MasterKey, derived_key
-from gazeveil.privacy.randomness.rng import ASSUMPTION, TestStream, Words, source
+from gazeveil.privacy.randomness.rng import ASSUMPTION, ProcessIdentity, TestStream, Words, source
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.cohorts import KeyedBits
-from gazeveil.privacy.stream.graded.session import LAWS, Graded, GradedSession
+from gazeveil.privacy.stream.graded import LAWS, Graded, GradedSession
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.session import Session
 

@@ -18,8 +18,8 @@ from scipy.stats import ks_2samp, norm
 from gazeveil import Screen, Sphere
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.privacy.randomness.rng import TestStream, Words
-from gazeveil.privacy.stream.graded.noise import around, changed, pieces
-from gazeveil.privacy.stream.graded.session import LAWS, Graded, GradedSession
+from gazeveil.privacy.stream.graded import LAWS, Graded, GradedSession
+from gazeveil.privacy.stream.graded_noise import around, changed, pieces
 from tests.support.laws import ALPHA, Cdf, assert_distribution, discrete_laplace_cdf, follows
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)

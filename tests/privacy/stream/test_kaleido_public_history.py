@@ -6,7 +6,7 @@ import pytest
 import gazeveil
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.privacy.randomness.supply import Bits
-from gazeveil.privacy.stream.kaleido.public_history import noise_scales_deg
+from gazeveil.privacy.stream.kaleido.filled import noise_scales_deg
 from gazeveil.privacy.stream.kaleido.stage import LatticeStage
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)

@@ -38,7 +38,7 @@ from gazeveil.privacy.stream.losses.expected_gaze import (
 )
 from gazeveil.privacy.stream.losses.fill_stages import stream_keys
 from gazeveil.privacy.stream.losses.public_clock import on_clock, steps_of
-from gazeveil.privacy.stream.stage import Stage
+from gazeveil.privacy.stream.session import Stage
 
 SCREEN = Screen(1280, 720, 400, 225, 450)
 

@@ -18,8 +18,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import distance_deg
-from gazeveil.privacy.synthesis.clock.k_same import ClockRenderKSame, crowd
-from gazeveil.privacy.synthesis.clock.shared import Law, seen
+from gazeveil.privacy.synthesis.clock.k_same import ClockRenderKSame, Law, crowd, seen
 from tests.support.recordings import real_cohort
 from tests.support.strategies import SCREEN
 

@@ -24,10 +24,9 @@ from gazeveil.privacy.randomness.supply import derived_seed
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
 from gazeveil.privacy.stream.kaleido.slotted import KaleidoUniform
 from gazeveil.privacy.stream.session import Session
-from gazeveil.privacy.synthesis.clock.audit import clock_render as audit_game
 from gazeveil.privacy.synthesis.clock.render import ClockRender
-from gazeveil.privacy.synthesis.clock.slots import Clock, read_slots
-from gazeveil.privacy.synthesis.clock.stage import NoisySlots
+from gazeveil.privacy.synthesis.clock.render import clock_render as audit_game
+from gazeveil.privacy.synthesis.clock.stage import Clock, NoisySlots, read_slots
 from tests.support.clock_gaze import TEXTS, gaze, recorded
 from tests.support.laws import assert_distribution, follows
 from tests.support.recordings import real_cohort

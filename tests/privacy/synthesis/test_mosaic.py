@@ -22,10 +22,8 @@ from gazeveil.gaze.geometry import distance_deg
 from gazeveil.privacy.guarantee import Change
 from gazeveil.privacy.randomness.rng import SystemSource, TestStream, Words
 from gazeveil.privacy.synthesis.mosaic.mechanism import Mosaic
-from gazeveil.privacy.synthesis.mosaic.paths import PathLaw, dealt_names, paths_in
-from gazeveil.privacy.synthesis.mosaic.readings import CrowdReadings
-from gazeveil.privacy.synthesis.mosaic.stitching import NOBODY, followed
-from gazeveil.privacy.synthesis.mosaic.windows import PublicWindows
+from gazeveil.privacy.synthesis.mosaic.paths import NOBODY, PathLaw, dealt_names, followed, paths_in
+from gazeveil.privacy.synthesis.mosaic.readings import CrowdReadings, PublicWindows
 from tests.support.laws import fits
 from tests.support.recordings import real_cohort
 

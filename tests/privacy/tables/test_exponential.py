@@ -12,8 +12,7 @@ from scipy.stats import gumbel_l
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.tables.exponential.mechanism import ExponentialDP
-from gazeveil.privacy.tables.exponential.published import published_loss, published_noise
+from gazeveil.privacy.tables.exponential import ExponentialDP, published_loss, published_noise
 from tests.support.laws import assert_distribution, discrete_laplace_cdf, laplace_cdf
 
 

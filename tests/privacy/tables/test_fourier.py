@@ -15,11 +15,15 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.sequences.fourier import noisy_spectrum
-from gazeveil.privacy.tables.sequences.fourier_published import plan
-from gazeveil.privacy.tables.sequences.half_spectrum import coordinates, fourier_rows
 from gazeveil.privacy.tables.sequences.integer_transform import bits_for, coefficients, grid_l1
+from gazeveil.privacy.tables.sequences.published import plan
 from gazeveil.privacy.tables.sequences.recordings import STEPS, sequences
-from gazeveil.privacy.tables.sequences.spectrum import PublicSpectrum, dct
+from gazeveil.privacy.tables.sequences.spectrum import (
+    PublicSpectrum,
+    coordinates,
+    dct,
+    fourier_rows,
+)
 from tests.support.laws import (
     assert_distribution,
     laplace_cdf,

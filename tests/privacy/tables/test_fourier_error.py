@@ -18,15 +18,21 @@ from gazeveil.privacy.tables.sequences.closed_forms import (
     dcfpa_error,
     fpa_error,
     fpa_real_error,
+    public_difference_k,
+    public_k,
     sum_noise,
 )
 from gazeveil.privacy.tables.sequences.dct_knorm import design
-from gazeveil.privacy.tables.sequences.fourier_published import plan
-from gazeveil.privacy.tables.sequences.half_spectrum import fourier_rows, synthesis
 from gazeveil.privacy.tables.sequences.laplace import lpa_error
-from gazeveil.privacy.tables.sequences.number_of_bins import public_difference_k, public_k
+from gazeveil.privacy.tables.sequences.published import plan
 from gazeveil.privacy.tables.sequences.recordings import STEPS, sequences
-from gazeveil.privacy.tables.sequences.spectrum import PublicSpectrum, dct, wiener
+from gazeveil.privacy.tables.sequences.spectrum import (
+    PublicSpectrum,
+    dct,
+    fourier_rows,
+    synthesis,
+    wiener,
+)
 from tests.support.recordings import real_cohort
 
 

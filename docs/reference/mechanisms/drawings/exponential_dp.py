@@ -8,8 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.tables.exponential.mechanism import ExponentialDP
-from gazeveil.privacy.tables.exponential.published import published_loss
+from gazeveil.privacy.tables.exponential import ExponentialDP, published_loss
 
 
 def draw(path: Path) -> None:

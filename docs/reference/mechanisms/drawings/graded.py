@@ -12,7 +12,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 from gazeveil import Screen
-from gazeveil.privacy.stream.graded.session import LAWS, Graded
+from gazeveil.privacy.stream.graded import LAWS, Graded
 
 APPS = (1, 2, 3, 5, 7, 10)
 SAMPLES = 20_000

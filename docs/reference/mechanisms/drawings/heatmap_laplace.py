@@ -12,7 +12,7 @@ import numpy as np
 import gazeveil
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import smooth_map
-from gazeveil.privacy.maps.weights import viewer_weights
+from gazeveil.privacy.heatmaps import viewer_weights
 from gazeveil.privacy.mechanism import Mechanism
 
 

@@ -39,7 +39,7 @@ from gazeveil.attacks.result import AttackResult, mean_interval
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.recording import Recording, RecordingKey
-from gazeveil.privacy.people.demographics import Demographics
+from gazeveil.privacy.demographics import Demographics
 
 
 @dataclass(frozen=True)

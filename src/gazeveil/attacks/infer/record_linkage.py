@@ -42,7 +42,7 @@ from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.result import AttackResult, identification, rate_result
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.privacy.people.demographics import People
+from gazeveil.privacy.demographics import People
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def demographic_attack(
         The published set under names, and the gaze of the targets; the attacker finds the published
         pseudonym of each target.
     released : mapping of person to attributes
-        Generalised attributes, as :class:`gazeveil.privacy.people.demographics.Demographics`
+        Generalised attributes, as :class:`gazeveil.privacy.demographics.Demographics`
         releases them. A target's exact age and gender lead to the same entry.
     seed : int
         Of the attacker.

@@ -16,8 +16,7 @@ from gazeveil.gatekeeper.core.device_state import DeviceState
 from gazeveil.gatekeeper.core.events.quantise import EventQuantiser, QuantisedEvent
 from gazeveil.gatekeeper.policy.wearers import OWNER
 from gazeveil.gatekeeper.streams.subscription import Subscription
-from gazeveil.privacy.stream.session import as_samples
-from gazeveil.privacy.stream.stage import Samples
+from gazeveil.privacy.stream.session import Samples, as_samples
 
 _INTEGERS = (int, np.integer)
 _NUMBERS = (float, int, np.floating, np.integer)

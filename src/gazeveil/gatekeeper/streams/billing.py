@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from gazeveil.gatekeeper.errors import Denied, LedgerError, OverBudget
 from gazeveil.gatekeeper.policy.wearers import OWNER, account_of, device_account
 from gazeveil.privacy.guarantee import Change, Guarantee, PromiseError
-from gazeveil.privacy.promise.stream_map import StreamMap
+from gazeveil.privacy.promise.privacy_map import StreamMap
 
 if TYPE_CHECKING:
     from gazeveil.gatekeeper.ledger.ledger import Ledger

@@ -17,9 +17,9 @@ from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.guarantee import Change
 from gazeveil.privacy.rational import format_exact
 from gazeveil.privacy.stream.gaussian import GRID_BITS
-from gazeveil.privacy.stream.graded.session import Graded
+from gazeveil.privacy.stream.graded import Graded
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-from gazeveil.privacy.stream.stage import Samples
+from gazeveil.privacy.stream.session import Samples
 
 #: Different amounts of Gaussian noise at a time: each is drawn for every sample.
 MOST_VIEWS = 8

@@ -26,7 +26,7 @@ from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy import registry
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-from gazeveil.privacy.stream.stage import Samples
+from gazeveil.privacy.stream.session import Samples
 
 #: Where all Gaussian streams are; no mechanism's text is like it.
 _GRADED = ("gaussian, graded", 1)

@@ -21,7 +21,7 @@ import numpy as np
 from gazeveil.arrays import Bools, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.validity import set_back_samples
-from gazeveil.privacy.stream.stage import Samples
+from gazeveil.privacy.stream.session import Samples
 
 #: Beyond this a time leaves no room to count on in 64 bits.
 MOST_NS = 4 * 10**18

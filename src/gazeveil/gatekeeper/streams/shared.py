@@ -2,7 +2,7 @@
 
 Apps that ask for the same mechanism get the same bytes of one :class:`SharedStream`. All `gaussian`
 streams, also those that `temporal` thins out, are views of one graded session
-(:mod:`gazeveil.privacy.stream.graded.session`), whatever their sigma: a coarser view is the finer
+(:mod:`gazeveil.privacy.stream.graded`), whatever their sigma: a coarser view is the finer
 one plus noise of its own, so a coalition learns what its finest view tells. A device has one shared
 stream of a family (:mod:`gazeveil.gatekeeper.policy.families`) at a time; a shared stream of
 another family is a further release about the same gaze and is charged to the device in full.
@@ -33,10 +33,9 @@ from gazeveil.gatekeeper.streams.billing import Billing, Cost, cost_of, lease_sa
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.stream.graded.session import GradedSession
+from gazeveil.privacy.stream.graded import GradedSession
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-from gazeveil.privacy.stream.session import Session
-from gazeveil.privacy.stream.stage import Samples
+from gazeveil.privacy.stream.session import Samples, Session
 
 #: Seconds a stream without a lease waits for the ledger.
 PATIENCE_S = 2.0

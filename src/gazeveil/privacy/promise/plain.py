@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from gazeveil.privacy.promise.change import degrees
-from gazeveil.privacy.promise.conversions import raised
+from gazeveil.privacy.promise.loss import raised
 from gazeveil.privacy.rational import exact, format_exact
 
 #: What is added to a probability beside the factor, where noise is Gaussian.

@@ -21,16 +21,15 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import Description, write_certificate
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.identities.key_file import write_key
-from gazeveil.privacy.publication.identities.names import (
+from gazeveil.privacy.publication.names import (
     PublicNames,
     allowed_names,
     chance,
     check_names,
     listed_stimuli,
     public_names,
+    write_key,
 )
-from gazeveil.privacy.publication.identities.people_table import PeopleTable, people_table
 from gazeveil.privacy.publication.outputs.output import Output
 from gazeveil.privacy.publication.outputs.registry import output
 from gazeveil.privacy.publication.part import (
@@ -42,6 +41,7 @@ from gazeveil.privacy.publication.part import (
     piece_alignment,
     viewers_of,
 )
+from gazeveil.privacy.publication.people_table import PeopleTable, people_table
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.statement import check_keep, published_promise
 from gazeveil.privacy.publication.survey import look_at, needs_every, public_alignment

@@ -21,23 +21,24 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
 from gazeveil.io.tables_file import write_maps, write_people, write_table
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.maps.heatmap import HeatMap
+from gazeveil.privacy.heatmaps import HeatMap
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import Description, write_file_certificate
 from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
-from gazeveil.privacy.publication.identities.key_file import check_key_file, write_key
-from gazeveil.privacy.publication.identities.names import (
+from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen, charged
+from gazeveil.privacy.publication.names import (
     PublicNames,
     allowed_names,
     chance,
+    check_key_file,
     check_names,
     listed_stimuli,
     names_that_pass,
     pseudonyms,
     public_names,
     tells,
+    write_key,
 )
-from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen, charged
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.statement import ALWAYS, check_keep, promise_of_file
 from gazeveil.privacy.release import Release

@@ -15,10 +15,10 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
-from gazeveil.privacy.publication.identities.people_table import PeopleTable, attribute_names
 from gazeveil.privacy.publication.part import CHANNELS, makes_pieces
+from gazeveil.privacy.publication.people_table import PeopleTable, attribute_names
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.stream.losses.option import LOST, NEVER_COVERED
+from gazeveil.privacy.stream.losses.public_clock import LOST, NEVER_COVERED
 
 _RATE, _LENGTH, _ATTRIBUTES = (
     "the rate of each recording",

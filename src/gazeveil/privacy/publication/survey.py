@@ -16,9 +16,8 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.facts import Doubt, Fact
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording, RecordingKey
-from gazeveil.privacy.publication.alignment import Alignment
+from gazeveil.privacy.publication.alignment import Alignment, public_screens
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.screens import public_screens
 
 #: Rates that trackers are sold with, in Hz: to have one of them tells nothing.
 USUAL_RATES_HZ = (

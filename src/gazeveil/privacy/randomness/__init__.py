@@ -16,7 +16,7 @@ Three layers, each built on the one before:
    step, of exact integers or, for published readings, of floating-point normals.
    :mod:`~gazeveil.privacy.randomness.uniform` has uniform whole numbers and shuffles.
 
-No word protects twice. A :class:`~gazeveil.privacy.randomness.identity.ProcessIdentity` tells each
+No word protects twice. A :class:`~gazeveil.privacy.randomness.rng.ProcessIdentity` tells each
 of these objects whether it is the original or a forked, unpickled or copied one; such a copy takes
 a key of its own or refuses. Used words are overwritten with zeros.
 """

@@ -22,8 +22,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
-from gazeveil.privacy.randomness.identity import ProcessIdentity
-from gazeveil.privacy.randomness.rng import Source, TestStream, WordArray
+from gazeveil.privacy.randomness.rng import ProcessIdentity, Source, TestStream, WordArray
 
 
 def derived_key(secret: bytes, *labels: str | int) -> bytes:

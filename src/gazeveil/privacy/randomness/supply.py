@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.arrays import Floats, Ints
-from gazeveil.privacy.randomness.identity import ProcessIdentity
-from gazeveil.privacy.randomness.rng import Source, SystemSource, TestStream, Words
+from gazeveil.privacy.randomness.rng import ProcessIdentity, Source, SystemSource, TestStream, Words
 
 #: `sampler(count, words)` gives that many values; `functools.partial(discrete_gaussian, sigma)` is
 #: one.

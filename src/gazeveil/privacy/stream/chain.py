@@ -32,11 +32,11 @@ from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss, PromiseError
-from gazeveil.privacy.promise.stream_map import StreamMap
+from gazeveil.privacy.promise.privacy_map import StreamMap
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-from gazeveil.privacy.stream.stage import Samples, Stage
+from gazeveil.privacy.stream.session import Samples, Stage
 
 _MOST_STAGES = 16
 _ANY_RATE_HZ = 100.0

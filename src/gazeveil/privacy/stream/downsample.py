@@ -32,7 +32,7 @@ from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.mechanism import DAVIDJOHN2021, StreamMechanism
-from gazeveil.privacy.stream.stage import Samples, Stage
+from gazeveil.privacy.stream.session import Samples, Stage
 
 _MOST_K = 1_000_000
 _MOST_L = 2160

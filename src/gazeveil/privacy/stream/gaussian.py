@@ -42,14 +42,14 @@ from gazeveil.privacy.noise.exact import MOST_SIGMA, TAIL_DELTA
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
-from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_deg
+from gazeveil.privacy.promise.privacy_map import StreamMap, farthest_coordinates_deg
 from gazeveil.privacy.randomness.rng import ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits, Integers, Normals, Supply
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.losses.expected_gaze import Memory, expected_gaze, note_run, turn
 from gazeveil.privacy.stream.losses.fill_stages import stream_keys
 from gazeveil.privacy.stream.mechanism import DAVIDJOHN2021, StreamMechanism
-from gazeveil.privacy.stream.stage import Samples, Stage
+from gazeveil.privacy.stream.session import Samples, Stage
 
 #: Coarsest grid: 2**10 steps to a degree, finer than trackers resolve.
 GRID_BITS = 10

@@ -20,19 +20,23 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.composition import RecordingsMap
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.promise.algebra import RecordingsMap
-from gazeveil.privacy.promise.stream_map import StreamMap
+from gazeveil.privacy.promise.privacy_map import StreamMap
 from gazeveil.privacy.randomness.supply import Bits, derived_seed
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.cohorts import protect_cohort
 from gazeveil.privacy.stream.losses.fill_stages import FillRecorded, HoldGaze
-from gazeveil.privacy.stream.losses.option import LOSSES, NEVER_COVERED, on_the_clock
-from gazeveil.privacy.stream.losses.public_clock import on_clock, steps_of
-from gazeveil.privacy.stream.session import Session
-from gazeveil.privacy.stream.stage import Stage
+from gazeveil.privacy.stream.losses.public_clock import (
+    LOSSES,
+    NEVER_COVERED,
+    on_clock,
+    on_the_clock,
+    steps_of,
+)
+from gazeveil.privacy.stream.session import Session, Stage
 
 DAVIDJOHN2021 = (
     'David-John et al., "A privacy-preserving approach to streaming eye-tracking data", IEEE'
@@ -70,7 +74,7 @@ class StreamMechanism(Mechanism[Any]):
     ----------------
     fills : str
         From what lost samples are filled, one of
-        :data:`~gazeveil.privacy.stream.losses.option.FILLS`; empty where they cannot be.
+        :data:`~gazeveil.privacy.stream.losses.public_clock.FILLS`; empty where they cannot be.
 
     Parameters
     ----------
@@ -174,7 +178,7 @@ class StreamMechanism(Mechanism[Any]):
         """What a stream of that rate in that space is promised, known before any sample is seen.
 
         Its map, where it promises anything, is a
-        :class:`~gazeveil.privacy.promise.stream_map.StreamMap`; what recordings and people add up
+        :class:`~gazeveil.privacy.promise.privacy_map.StreamMap`; what recordings and people add up
         to follows from it.
         """
 
@@ -424,7 +428,7 @@ class StreamMechanism(Mechanism[Any]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.stream.audit_samples import samplewise
+        from gazeveil.privacy.stream.audit import samplewise
 
         return samplewise(self, unit)
 

@@ -16,27 +16,52 @@ time is then lost if it does not come after that of the sample before, good or n
 
 One code runs a single sample, a block and many streams, so that all of them give the same bits.
 Every sample uses up its noise, lost or not, so the noise of a sample depends on its number alone.
+
+The working state of one mechanism: what a session runs.
 """
 
 from __future__ import annotations
 
 import copy
 import threading
-from typing import TYPE_CHECKING, Any, cast
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.randomness.supply import Bits
-from gazeveil.privacy.stream.losses.option import LOST, NEVER_COVERED, told_by_fill
-from gazeveil.privacy.stream.stage import Samples
+from gazeveil.privacy.stream.losses.public_clock import LOST, NEVER_COVERED, told_by_fill
 from gazeveil.privacy.stream.validate import validate_samples
 
 if TYPE_CHECKING:
     from gazeveil.privacy.stream.mechanism import StreamMechanism
+
+#: t_ns, x_deg, y_deg, valid.
+Samples: TypeAlias = tuple[Ints, Floats, Floats, Bools]
+
+
+class Stage(ABC):
+    """The working state of one mechanism for all streams of a session."""
+
+    @abstractmethod
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
+        """What is released now.
+
+        Parameters
+        ----------
+        t_ns, x_deg, y_deg, valid : arrays of shape (streams, n)
+            Validated samples: where `valid` is False, x and y are NaN. They are lent
+            for this call: they may be changed in place and returned, but not kept.
+        """
+
+    def reset(self) -> None:  # noqa: B027 - a stage without a past has nothing to forget
+        """Forget the past; noise goes on and never repeats."""
+
 
 _NUMBERS = (float, int, np.floating, np.integer)
 _WHOLE = (int, np.integer)

@@ -38,7 +38,7 @@ from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-from gazeveil.privacy.stream.stage import Samples, Stage
+from gazeveil.privacy.stream.session import Samples, Stage
 
 MOST_WINDOW = 4096
 _CORRECTED = Claim("none", "user", "empirical", "no noise, so no promise")

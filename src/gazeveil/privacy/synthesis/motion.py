@@ -10,12 +10,16 @@ own time (see :mod:`gazeveil.privacy.synthesis.profiles`).
 again. On a sphere deviations are taken in the plane that touches it at the place (lengths and
 bearings from the place are kept), so nothing special happens at 0/360 or at the poles. On a screen
 degrees are taken as they are.
+
+Recordings drawn from the events of a release.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -24,9 +28,12 @@ from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.events import detect
 from gazeveil.events.trace import positions
+from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.events import Events, read_only
 from gazeveil.gaze.geometry import LAST_Y_DEG, Space, Sphere
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.privacy.randomness.keys import MasterKey
+from gazeveil.privacy.randomness.rng import Source, Words
 from gazeveil.privacy.synthesis.profiles import fit_profiles, speed_profiles
 
 #: Smallest standard deviation of a fixation in degrees, so that its normal is one: the half-width
@@ -258,3 +265,43 @@ def _on_sphere(
         out[e, 2] = max(math.sqrt(max(suu / n - (su / n) ** 2, 0.0)), least)
         out[e, 3] = max(math.sqrt(max(svv / n - (sv / n) ** 2, 0.0)), least)
     return out
+
+
+#: Random bits to samples in degrees.
+Draw = Callable[[Words], tuple[Floats, Floats]]
+
+
+def drawn_recordings(
+    draws: Mapping[RecordingKey, tuple[Motion, Draw]],
+    seed: int | None,
+    names: tuple[str, ...],
+    lazy: bool,
+) -> list[Recording | Handle]:
+    """Recordings in the order of `draws`, at once or, where lazy, each time they are loaded; the
+    same each time. `names` say what the random bits are for.
+    """
+    master = MasterKey(seed)
+    items: list[Recording | Handle] = []
+    for key, (motion, draw) in draws.items():
+        load = partial(_recording, key, motion, draw, partial(master.source, *names, *key))
+        items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
+    return items
+
+
+def _recording(
+    key: RecordingKey, motion: Motion, draw: Draw, bits: Callable[[], Source]
+) -> Recording:
+    x, y = draw(Words(bits()))
+    person, stimulus, session, task = key
+    period_ns = 1e9 / motion.rate_hz if motion.rate_hz > 0 else 1e7
+    return Recording(
+        person,
+        stimulus,
+        np.rint(np.arange(motion.samples) * period_ns).astype(np.int64),
+        x,
+        y,
+        space=motion.space,
+        rate_hz=motion.rate_hz,
+        session=session,
+        task=task,
+    )

@@ -24,7 +24,7 @@ from gazeveil.errors import FormatError, GazeveilError, ParameterError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy import registry
 from gazeveil.privacy.guarantee import OF_PEOPLE, Guarantee
-from gazeveil.privacy.maps.heatmap import HeatmapMechanism
+from gazeveil.privacy.heatmaps import HeatmapMechanism
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.publication.certificate import per_person
 from gazeveil.privacy.rational import exact, format_exact

@@ -38,7 +38,7 @@ from gazeveil.errors import DataError, GazeveilError
 from gazeveil.gaze.geometry import SCREEN_SIZES, Screen, Space, Sphere
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.io.staging import plain_os_errors, remove_abandoned
-from gazeveil.privacy.publication.identities.names import PublicNames
+from gazeveil.privacy.publication.names import PublicNames
 from gazeveil.privacy.publication.part import Part, PartSummary
 from gazeveil.privacy.randomness.keys import drawn_anew
 from gazeveil.privacy.stream.cohorts import shapes_of

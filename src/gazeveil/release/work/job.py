@@ -25,7 +25,7 @@ import numpy as np
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.publication.identities.key_file import check_key_file, read_key
+from gazeveil.privacy.publication.names import check_key_file, read_key
 from gazeveil.privacy.publication.part import Part, PartSummary
 from gazeveil.privacy.publication.publication import Publication
 from gazeveil.privacy.publication.signing import SigningKey

@@ -21,8 +21,7 @@ from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.outputs.bids import BidsOutput, bids_label
 from gazeveil.privacy.publication.outputs.registry import output
 from gazeveil.privacy.publication.outputs.same import SameOutput
-from gazeveil.privacy.publication.protecting import protected
-from gazeveil.privacy.publication.writing import write_publication
+from gazeveil.privacy.publication.protecting import protected, write_publication
 from tests.support import command_line
 from tests.support.bids_validator import errors, issues
 

@@ -24,7 +24,7 @@ from gazeveil.privacy.audit.games import GAME_SCREEN, Game
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.gaussian import Gaussian
-from gazeveil.privacy.stream.graded.session import Graded, GradedSession
+from gazeveil.privacy.stream.graded import Graded, GradedSession
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.session import Session
 

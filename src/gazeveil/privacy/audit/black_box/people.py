@@ -22,10 +22,9 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.audit.black_box.claims import claim_of
-from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.audit.games import Game, claim_of
 from gazeveil.privacy.guarantee import OF_PEOPLE
-from gazeveil.privacy.maps.heatmap import HeatmapGaussian, HeatmapLaplace
+from gazeveil.privacy.heatmaps import HeatmapGaussian, HeatmapLaplace
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import Synthesis

@@ -23,8 +23,7 @@ from gazeveil.errors import GazeveilError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.audit.black_box.claims import claim_of
-from gazeveil.privacy.audit.games import GAME_SCREEN, Game
+from gazeveil.privacy.audit.games import GAME_SCREEN, Game, claim_of
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change

@@ -29,12 +29,11 @@ import numpy as np
 from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import GazeveilError
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.audit.black_box.claims import claim_of
-from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.audit.games import Game, claim_of
 from gazeveil.privacy.guarantee import OF_PEOPLE
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.tables.exponential.mechanism import ExponentialDP
+from gazeveil.privacy.tables.exponential import ExponentialDP
 from gazeveil.privacy.tables.sequences.noisy_sequence import NoisyTable
 
 _FEATURES = ("a", "b")

@@ -1,7 +1,12 @@
 """What a data holder has released of whom, so that a second release adds up or is refused."""
 
-from gazeveil.privacy.publication.ledger.charge import ReleaseCharge, charge_of
-from gazeveil.privacy.publication.ledger.fingerprint import PersonPrint, people_prints, prints_of
+from gazeveil.privacy.publication.ledger.charge import (
+    PersonPrint,
+    ReleaseCharge,
+    charge_of,
+    people_prints,
+    prints_of,
+)
 from gazeveil.privacy.publication.ledger.ledger import (
     LedgerAnswer,
     ReleaseLedger,

@@ -16,10 +16,9 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.publication.certificate import JSON_NAME, beside
-from gazeveil.privacy.publication.identities.names import PublicNames
-from gazeveil.privacy.publication.ledger.charge import charge_of
-from gazeveil.privacy.publication.ledger.fingerprint import PersonPrint, prints_of
+from gazeveil.privacy.publication.ledger.charge import PersonPrint, charge_of, prints_of
 from gazeveil.privacy.publication.ledger.ledger import ReleaseLedger, check_one_name
+from gazeveil.privacy.publication.names import PublicNames
 from gazeveil.privacy.rational import Number
 
 _KEY_BYTES = 32

@@ -43,9 +43,9 @@ from gazeveil.privacy.publication.certificate import (
     has_certificate,
 )
 from gazeveil.privacy.publication.ledger import ledger_file
-from gazeveil.privacy.publication.ledger.charge import ReleaseCharge
-from gazeveil.privacy.publication.ledger.fingerprint import (
+from gazeveil.privacy.publication.ledger.charge import (
     PersonPrint,
+    ReleaseCharge,
     same_person,
     under_two_names,
 )

@@ -42,12 +42,11 @@ from gazeveil.privacy.noise.arithmetic import ASSUMPTION
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
-from gazeveil.privacy.promise.stream_map import WindowBudget
+from gazeveil.privacy.promise.privacy_map import WindowBudget
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
-from gazeveil.privacy.stream.kaleido.filled import FilledKaleido
-from gazeveil.privacy.stream.kaleido.public_history import noise_scales_deg
+from gazeveil.privacy.stream.kaleido.filled import FilledKaleido, noise_scales_deg
 from gazeveil.privacy.stream.kaleido.published import PublishedKaleido
 from gazeveil.privacy.stream.kaleido.regions import (
     CURRENT,
@@ -62,7 +61,7 @@ from gazeveil.privacy.stream.kaleido.step import HALVING
 from gazeveil.privacy.stream.losses.expected_gaze import Memory
 from gazeveil.privacy.stream.losses.fill_stages import stream_keys
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-from gazeveil.privacy.stream.stage import Stage
+from gazeveil.privacy.stream.session import Stage
 
 DAVIDJOHN2023 = (
     'David-John, Butler and Jain, "Privacy-preserving datasets of eye-tracking samples with'
@@ -382,7 +381,7 @@ class Kaleido(StreamMechanism):
 
     def noise_scale_deg(self, recording: Recording) -> Floats | None:
         """Scales of the noise of a released recording; see
-        :mod:`gazeveil.privacy.stream.kaleido.public_history`.
+        :mod:`gazeveil.privacy.stream.kaleido.filled`.
         """
         if self.reading == "published" or not recording.rate_hz > 0:
             return None

@@ -22,7 +22,7 @@ from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.randomness.rng import Source, WordArray, Words
 from gazeveil.privacy.stream.kaleido.regions import StimulusRegions
-from gazeveil.privacy.stream.stage import Samples, Stage
+from gazeveil.privacy.stream.session import Samples, Stage
 
 _BELOW_90, _BELOW_180 = math.nextafter(90.0, 0.0), math.nextafter(180.0, 0.0)
 

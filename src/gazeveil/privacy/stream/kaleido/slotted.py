@@ -18,7 +18,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.promise.stream_map import WindowBudget
+from gazeveil.privacy.promise.privacy_map import WindowBudget
 from gazeveil.privacy.stream.kaleido.mechanism import CORRECTED_CLAIM, Kaleido
 from gazeveil.privacy.stream.kaleido.stage import KaleidoPlan
 from gazeveil.privacy.stream.kaleido.step import UNIFORM

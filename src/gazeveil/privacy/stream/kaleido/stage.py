@@ -1,9 +1,14 @@
-"""The plan of a Kaleido stream, made of public numbers, and the stage that carries it out."""
+"""The plan of a Kaleido stream, made of public numbers, and the stage that carries it out.
+
+The random words of a Kaleido stream: one sequence for tests, one for tries of points.
+
+A test takes one word, a try of a point a record of a few words.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -31,10 +36,10 @@ from gazeveil.privacy.noise.spherical import (
     tangent,
     words_of_try,
 )
+from gazeveil.privacy.randomness.records import WordRecords
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.stream.kaleido import step
-from gazeveil.privacy.stream.kaleido.draws import Draws
-from gazeveil.privacy.stream.kaleido.posterior import QUADRATURE
+from gazeveil.privacy.stream.kaleido.noise import QUADRATURE
 from gazeveil.privacy.stream.kaleido.step import (
     HALVING,
     UNIFORM,
@@ -43,8 +48,32 @@ from gazeveil.privacy.stream.kaleido.step import (
     scale_of,
     share,
     tangent_of,
+    words_of_record,
 )
-from gazeveil.privacy.stream.stage import Samples, Stage
+from gazeveil.privacy.stream.session import Samples, Stage
+
+
+class Draws:
+    """The two sequences of a stream; where it is narrow, most tries take four words."""
+
+    def __init__(self, source: Source, narrow: bool) -> None:
+        self.tests = WordRecords(source.child("tests"), 1)
+        self.points = WordRecords(source.child("points"), words_of_record(narrow))
+
+    def serve(self, decide: Callable[[int], tuple[int, int]], count: int, skip: int) -> None:
+        """Run a block of `count` samples with a slot every `skip`, with further words whenever they
+        run out. `decide` processes samples from the given one on; it returns the samples done and
+        why it stopped.
+        """
+        with self.tests, self.points:
+            done = 0
+            while done < count:
+                done, why = decide(done)
+                if done < count:
+                    (self.tests if why == step.NEEDS_TESTS else self.points).more(
+                        (count - done) // skip + 1
+                    )
+
 
 #: What may be done to a published point.
 AFTER = ("none", "clamp", "snap", "posterior-mean")

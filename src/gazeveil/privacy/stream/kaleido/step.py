@@ -27,8 +27,12 @@ from gazeveil.privacy.noise.spherical import (
     sphere_point,
 )
 from gazeveil.privacy.randomness.rng import WordArray
-from gazeveil.privacy.stream.kaleido.noise import arc_test_passes, laplace_unit, near_or_far
-from gazeveil.privacy.stream.kaleido.posterior import posterior_mean
+from gazeveil.privacy.stream.kaleido.noise import (
+    arc_test_passes,
+    laplace_unit,
+    near_or_far,
+    posterior_mean,
+)
 
 #: Rules that share the budget of a window among its publications.
 HALVING, UNIFORM = range(2)

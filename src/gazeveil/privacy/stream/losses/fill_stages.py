@@ -26,7 +26,7 @@ from gazeveil.privacy.stream.losses.expected_gaze import (
     turn,
     two_normals,
 )
-from gazeveil.privacy.stream.stage import Samples, Stage
+from gazeveil.privacy.stream.session import Samples, Stage
 
 # Noise of a tracker before it is known from a second of gaze, in degrees squared along an axis.
 _USUAL_DEG2 = 0.01

@@ -6,7 +6,7 @@ drift, speed profiles, when they move. Most of what is useful lies in where they
 released but a place per slot of a public clock, and every sample is drawn from one model of the eye
 that is the same for all.
 
-* The clock (:mod:`gazeveil.privacy.synthesis.clock.slots`): slots of at least `slot_s`, one sample
+* The clock (:mod:`gazeveil.privacy.synthesis.clock.stage`): slots of at least `slot_s`, one sample
   read in each, never more than n = ceil(w / L) in a window of w samples.
 * A reading is rounded to a public lattice and gets planar Laplace noise of scale b = n r / epsilon
   (on a sphere by area, density proportional to exp(-arc / b)), as in `kaleido`.
@@ -17,6 +17,13 @@ that is the same for all.
 `form="stream"` reads the last sample of a slot and shows it from the next one on, so gaze is at
 most one slot late besides the way there. `form="offline"` reads the middle of a slot and shows it
 in that slot; it needs the whole recording. Proof: proofs/clock-render.md.
+
+Games for the family of `clock-render`. Of `clock-render` itself: two streams that lie r apart
+during one window, and all noisy readings of it.
+
+The window is placed so that as many samples are read in it as can be. What the public eye draws
+from the readings cannot tell more than the readings, so these are judged: the logarithm of their
+likelihood ratio, and their mean.
 """
 
 from __future__ import annotations
@@ -25,30 +32,36 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
-from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.audit.games import Game
+from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.arithmetic import ASSUMPTION
 from gazeveil.privacy.noise.lattice import LatticeLaw
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.stream_map import WindowBudget
+from gazeveil.privacy.promise.privacy_map import WindowBudget
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
+from gazeveil.privacy.randomness.rng import source
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
+from gazeveil.privacy.stream.audit import at_a_time
 from gazeveil.privacy.stream.kaleido.mechanism import LEAST_R_DEG, MOST_W
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-from gazeveil.privacy.stream.session import Session
-from gazeveil.privacy.stream.stage import Stage
+from gazeveil.privacy.stream.session import Session, Stage
 from gazeveil.privacy.synthesis.clock import eye as clock_eye
 from gazeveil.privacy.synthesis.clock import places as clock_places
-from gazeveil.privacy.synthesis.clock.slots import Clock
-from gazeveil.privacy.synthesis.clock.stage import ClockStage, NoisySlots, WholeStage
+from gazeveil.privacy.synthesis.clock.stage import Clock, ClockStage, NoisySlots, WholeStage
+from gazeveil.privacy.synthesis.ksame.audit import law_game
+
+if TYPE_CHECKING:
+    from gazeveil.privacy.synthesis.clock.k_same import ClockRenderKSame
 
 FORMS = ("stream", "offline")
 
@@ -253,6 +266,52 @@ class ClockRender(StreamMechanism):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.synthesis.clock.audit import clock_render
-
         return clock_render(self, unit)
+
+
+RATE_HZ = 100.0
+
+# So large that nothing is clamped: what is clamped tells less.
+_SCREEN = Screen(1000, 1000, 1e6, 1e6, 1000.0)
+
+
+def clock_render(mechanism: ClockRender, unit: str | None) -> Game:
+    """The joint outcome of one window; the exact loss is that of readings that lie beyond both
+    streams on the line through them.
+    """
+    audited = asked_unit(unit, "window", ("window",))
+    clock, noise = mechanism.clock(RATE_HZ), mechanism.noise(RATE_HZ, _SCREEN)
+    step_deg = float(noise.step_deg)
+    scale = noise.scale
+    # beyond the screen there is no place to differ
+    r_steps = Fraction(mechanism.r_deg) / noise.step_deg
+    apart = min(math.floor(r_steps), math.floor(80.0 / step_deg))
+    samples = clock.count * clock.length
+    differ = (np.arange(samples) >= clock.aim) & (np.arange(samples) < clock.aim + clock.window)
+
+    def play(side: int, trials: int, seed: int | None) -> Floats:
+        scores, several = [], at_a_time(samples)
+        for begin in range(0, trials, several):
+            rows = min(several, trials - begin)
+            slots = NoisySlots(clock, noise, rows, [source(seed, "audit", side, begin)])
+            x = np.tile(np.where(differ & (side == 0), apart * step_deg, 0.0), (rows, 1))
+            z, v, ok = slots.take(x, np.zeros_like(x), np.ones_like(x, dtype=np.bool_))
+            assert ok.all()
+            ratio = (np.hypot(z, v) - np.hypot(z - apart * step_deg, v)).sum(axis=1) / (
+                scale * step_deg
+            )
+            scores.append(np.stack((ratio, z.mean(axis=1)), axis=1))
+        return np.concatenate(scores)
+
+    description = (
+        f"One window of {clock.window} samples at 100 Hz in which {clock.count} are read: two"
+        " streams that lie r apart in all of it."
+    )
+    return Game(audited, float(mechanism.epsilon), description, play, clock.count * apart / scale)
+
+
+def clock_render_k_same(mechanism: ClockRenderKSame, unit: str | None) -> Game:
+    """Count the people whose recordings are all rendered from the same places, with the same times:
+    at least k, over several cohorts.
+    """
+    return law_game(mechanism, unit, lambda law: (law.places,))

@@ -34,13 +34,13 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.composition import RecordingsMap
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.arithmetic import ASSUMPTION as ARC_ASSUMPTION
 from gazeveil.privacy.noise.exact import tail_delta
 from gazeveil.privacy.noise.planar import planar_delta
 from gazeveil.privacy.plot_recipe import PlotRecipe
-from gazeveil.privacy.promise.algebra import RecordingsMap
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.rational import Number, exact

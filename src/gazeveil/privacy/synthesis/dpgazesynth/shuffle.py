@@ -18,8 +18,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from gazeveil.privacy.promise.conversions import raised
-from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.loss import Loss, raised
 from gazeveil.privacy.rational import format_exact
 
 #: Delta of the number that guarantees print.

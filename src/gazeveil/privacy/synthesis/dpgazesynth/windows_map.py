@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.conversions import raised
-from gazeveil.privacy.promise.loss import Loss, PromiseError
-from gazeveil.privacy.promise.stream_map import HALF_TURN_DEG, StreamMap
+from gazeveil.privacy.promise.loss import Loss, PromiseError, raised
+from gazeveil.privacy.promise.privacy_map import HALF_TURN_DEG, StreamMap
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 
 

@@ -51,7 +51,6 @@ from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.synthesis.drawn_recordings import drawn_recordings
 from gazeveil.privacy.synthesis.events_pd.corrected import CorrectedSynthesis, corrected_plans
 from gazeveil.privacy.synthesis.events_pd.guarantees import (
     crowd_guarantee,
@@ -64,7 +63,7 @@ from gazeveil.privacy.synthesis.events_pd.saccade_models import Generator
 from gazeveil.privacy.synthesis.events_pd.seeded_events import Rule
 from gazeveil.privacy.synthesis.events_pd.training import by_content, closed_form, coding, network
 from gazeveil.privacy.synthesis.ksame.groups import enough_people, one_kind_of_space
-from gazeveil.privacy.synthesis.motion import Motion, motion
+from gazeveil.privacy.synthesis.motion import Motion, drawn_recordings, motion
 from gazeveil.privacy.tables.groups.partition import fewest_sharing
 
 #: Generators of saccades; forms of a saccade's probability; whom the test asks; whose events are

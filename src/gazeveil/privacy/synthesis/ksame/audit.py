@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.audit.games import Game
-from gazeveil.privacy.audit.sharing import sharing_game
+from gazeveil.privacy.audit.games import Game, sharing_game
 
 if TYPE_CHECKING:
     from gazeveil.privacy.synthesis.clock.k_same import ClockRenderKSame

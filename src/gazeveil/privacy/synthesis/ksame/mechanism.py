@@ -47,7 +47,6 @@ from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.synthesis.drawn_recordings import drawn_recordings
 from gazeveil.privacy.synthesis.ksame.groups import (
     common_frame,
     enough_people,
@@ -59,7 +58,7 @@ from gazeveil.privacy.synthesis.ksame.groups import (
 )
 from gazeveil.privacy.synthesis.ksame.pairs import average, average_in_time, laid_out, pairs
 from gazeveil.privacy.synthesis.ksame.published import published_motions
-from gazeveil.privacy.synthesis.motion import Motion, motion
+from gazeveil.privacy.synthesis.motion import Motion, drawn_recordings, motion
 from gazeveil.privacy.synthesis.rendering import DRIFT_S, render
 from gazeveil.privacy.tables.groups.partition import fewest_sharing
 

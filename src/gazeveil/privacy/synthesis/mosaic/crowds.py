@@ -15,7 +15,7 @@ from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.stream.losses.public_clock import steps_of
 from gazeveil.privacy.synthesis.ksame.groups import common_space, one_kind_of_space
-from gazeveil.privacy.synthesis.mosaic.windows import PublicWindows
+from gazeveil.privacy.synthesis.mosaic.readings import PublicWindows
 
 if TYPE_CHECKING:
     from gazeveil.privacy.synthesis.mosaic.mechanism import Mosaic

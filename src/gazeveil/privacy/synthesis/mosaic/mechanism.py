@@ -10,12 +10,17 @@ everything that is published under that name. So linkage in time is broken:
 2. recordings are cut at public times into pieces of `piece_s` with gaps of `gap_s`, to one length
    per stimulus; a viewer who was lost gets pieces like all others;
 3. the path of each piece is drawn from the readings of the *other* viewers in the same slots
-   (:mod:`gazeveil.privacy.synthesis.mosaic.stitching`), near the person's own readings;
+   (:mod:`gazeveil.privacy.synthesis.mosaic.paths`), near the person's own readings;
 4. names are dealt anew in every window of every stimulus;
 5. each piece is rendered by the one public eye of `clock-render`.
 
 `paths="own"` leaves out step 3 (pieces of one's own path), `paths="exchange"` instead deals
 segments of the readings anew among a few people. Proof: proofs/mosaic.md.
+
+The game of `mosaic`: that of the readings it is computed from.
+
+Stitching, dealing names and rendering look at nothing but the readings, so they cannot tell more
+than these do.
 """
 
 from __future__ import annotations
@@ -32,22 +37,21 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.composition import RecordingsMap
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.pieces import PieceMechanism, PieceRelease
 from gazeveil.privacy.plot_recipe import PlotRecipe
-from gazeveil.privacy.promise.algebra import RecordingsMap
 from gazeveil.privacy.promise.loss import Loss
-from gazeveil.privacy.promise.stream_map import StreamMap
+from gazeveil.privacy.promise.privacy_map import StreamMap
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.randomness.supply import Bits, derived_seed
 from gazeveil.privacy.rational import Number, exact
-from gazeveil.privacy.stream.losses.option import CLOCK_ASSUMPTION
-from gazeveil.privacy.synthesis.clock.render import ClockRender
+from gazeveil.privacy.stream.losses.public_clock import CLOCK_ASSUMPTION
+from gazeveil.privacy.synthesis.clock.render import ClockRender, clock_render
 from gazeveil.privacy.synthesis.mosaic.crowds import Crowd, crowds_of
 from gazeveil.privacy.synthesis.mosaic.paths import PATHS, PathLaw, dealt_names, paths_in
-from gazeveil.privacy.synthesis.mosaic.readings import CrowdReadings, noisy_places
-from gazeveil.privacy.synthesis.mosaic.rendering import PieceRendering
+from gazeveil.privacy.synthesis.mosaic.readings import CrowdReadings, PieceRendering, noisy_places
 
 _MOST_S = 3600
 
@@ -301,6 +305,9 @@ class Mosaic(PieceMechanism):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.synthesis.mosaic.audit import mosaic
-
         return mosaic(self, unit)
+
+
+def mosaic(mechanism: Mosaic, unit: str | None) -> Game:
+    """The joint outcome of the readings of one window."""
+    return clock_render(mechanism.reader, unit)

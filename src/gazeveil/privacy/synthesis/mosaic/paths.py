@@ -1,16 +1,173 @@
-"""Paths of pieces, as places slot by slot, from the readings of a crowd."""
+"""Paths of pieces, as places slot by slot, from the readings of a crowd.
+
+Paths drawn from the readings of others: forward filtering and backward sampling.
+
+A path follows one other viewer at a time. From slot to slot it keeps following the same one with
+probability `stay`, or moves on to any of them, the likelier the nearer the new one's place is to
+where the path was (exp(-distance / move_deg)). In each slot the person's own reading says how
+likely each of the others' readings is to stand for it (exp(-distance / b_deg)); a slot without a
+reading says nothing, so that losses leave no trace. The path is one draw from the posterior of this
+model, not its best explanation: two draws differ, and neither is the person's own.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from gazeveil.arrays import Bools, Floats, Ints
+from gazeveil.compiled import compiled
 from gazeveil.privacy.randomness.rng import Source, Words
 from gazeveil.privacy.randomness.uniform import generator, shuffled
 from gazeveil.privacy.synthesis.mosaic.readings import CrowdReadings, others_of
-from gazeveil.privacy.synthesis.mosaic.stitching import NOBODY, followed
+
+#: Number of a slot in which nobody can be followed.
+NOBODY = -1
+
+# Probability of what the model calls impossible.
+_LEAST = 1e-100
+
+
+@compiled
+def _apart_deg(a: Floats, b: Floats, sphere: bool) -> float:
+    square = (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2
+    if not sphere:
+        return math.sqrt(square)
+    # From the chord: exact for small angles, where the cosine is not.
+    return math.degrees(2.0 * math.asin(min(0.5 * math.sqrt(square), 1.0)))
+
+
+@compiled
+def _moves(
+    places: Floats,
+    usable: Bools,
+    others: Ints,
+    slot: int,
+    stay: float,
+    move_deg: float,
+    sphere: bool,
+    out: Floats,
+) -> None:
+    """Probability of each step from the slot before, shape (others, others)."""
+    m = len(others)
+    for a in range(m):
+        here, total, able = others[a], 0.0, 0
+        for c in range(m):
+            out[a, c] = 0.0
+            if usable[others[c], slot]:
+                able += 1
+                away = _apart_deg(places[here, slot - 1], places[others[c], slot], sphere)
+                out[a, c] = math.exp(-away / move_deg)
+                total += out[a, c]
+        kept = stay if usable[here, slot] else 0.0
+        for c in range(m):
+            if total > 0.0:
+                out[a, c] *= (1.0 - kept) / total
+            elif usable[others[c], slot]:
+                # All are too far for a double: any of them.
+                out[a, c] = (1.0 - kept) / able
+        if kept > 0.0:
+            out[a, a] += kept
+
+
+@compiled
+def _drawn(weights: Floats, uniform: float) -> int:
+    total = 0.0
+    for w in weights:
+        total += w
+    rest, last = uniform * total, -1
+    for i in range(len(weights)):
+        if weights[i] > 0.0:
+            last = i
+            rest -= weights[i]
+            if rest < 0.0:
+                return i
+    return last
+
+
+@compiled
+def followed(
+    own: Floats,
+    own_seen: Bools,
+    places: Floats,
+    usable: Bools,
+    others: Ints,
+    b_deg: float,
+    stay: float,
+    move_deg: float,
+    sphere: bool,
+    uniforms: Floats,
+) -> Ints:
+    """Whom a path follows in each slot of a window.
+
+    Parameters
+    ----------
+    own : array, shape (slots, 3)
+        Readings of the person.
+    own_seen : array of bool, shape (slots,)
+        Where there is one.
+    places : array, shape (viewers, slots, 3)
+        Where every viewer may be followed to.
+    usable : array of bool, shape (viewers, slots)
+        Whether a viewer may be followed.
+    others : array of int64
+        Who may be followed: never the person.
+    b_deg, move_deg : float
+        Lengths in degrees, see the module.
+    stay : float
+        Probability of following the same viewer for another slot.
+    sphere : bool
+        Whether places are unit vectors.
+    uniforms : array, shape (slots,)
+        Random numbers in [0, 1).
+
+    Returns
+    -------
+    array of int64, shape (slots,)
+        Numbers of viewers; :data:`NOBODY` where none of them can be followed.
+    """
+    slots, m = len(own), len(others)
+    path = np.full(slots, NOBODY)
+    if m == 0:
+        return path
+    forward, step = np.zeros((slots, m)), np.empty((m, m))
+    for j in range(slots):
+        nearest = np.inf
+        for c in range(m):
+            if own_seen[j] and usable[others[c], j]:
+                nearest = min(nearest, _apart_deg(own[j], places[others[c], j], sphere))
+        begun = j > 0 and forward[j - 1].sum() > 0.0
+        if begun:
+            _moves(places, usable, others, j, stay, move_deg, sphere, step)
+        for c in range(m):
+            if usable[others[c], j]:
+                prior = 1.0
+                if begun:
+                    # A viewer who cannot be reached is not impossible: slots are never left empty.
+                    prior = _LEAST
+                    for a in range(m):
+                        prior += forward[j - 1, a] * step[a, c]
+                if own_seen[j]:
+                    # Counted from the nearest, so that nobody is too far for a double.
+                    away = _apart_deg(own[j], places[others[c], j], sphere) - nearest
+                    prior *= max(math.exp(-away / b_deg), _LEAST)
+                forward[j, c] = prior
+        total = forward[j].sum()
+        if total > 0.0:
+            forward[j] /= total
+    ahead = NOBODY
+    for j in range(slots - 1, -1, -1):
+        weights = forward[j].copy()
+        if ahead != NOBODY and weights.sum() > 0.0:
+            _moves(places, usable, others, j + 1, stay, move_deg, sphere, step)
+            weights *= np.maximum(step[:, ahead], _LEAST)
+        ahead = _drawn(weights, uniforms[j])
+        if ahead != NOBODY:
+            path[j] = others[ahead]
+    return path
+
 
 #: What the path of a piece is made of: the person's own readings; those of a few people, dealt anew
 #: for every segment; or those of others alone, near the person's own.
@@ -30,7 +187,7 @@ class PathLaw:
     paths : str
         One of :data:`PATHS`.
     b_deg, move_deg : float
-        See :mod:`gazeveil.privacy.synthesis.mosaic.stitching`, in degrees.
+        See :mod:`gazeveil.privacy.synthesis.mosaic.paths`, in degrees.
     stay : float
         Probability of following the same viewer for another slot.
     among : int

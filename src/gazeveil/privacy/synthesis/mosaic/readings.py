@@ -1,11 +1,17 @@
 """Noisy readings of all viewers of one stimulus: the private part of `mosaic`. Everything else is
 computed from them.
+
+Public windows: when pieces begin and end, the same for every viewer of a stimulus.
+
+A piece rendered by the public eye of `clock-render`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +22,85 @@ from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.losses.public_clock import on_clock
 from gazeveil.privacy.synthesis.clock.render import ClockRender
-from gazeveil.privacy.synthesis.mosaic.windows import PublicWindows
+from gazeveil.privacy.synthesis.clock.stage import show
+
+
+@dataclass(frozen=True)
+class PublicWindows:
+    """Windows of whole slots, one after the other, with a gap after each.
+
+    Parameters
+    ----------
+    rate_hz : float
+        Of the clock, in Hz.
+    slot : int
+        Samples of a slot.
+    piece, gap : int
+        Slots of a piece and of the gap after it.
+    count : int
+        How many windows there are.
+
+    Examples
+    --------
+    >>> windows = PublicWindows.of(250.0, 63, Fraction(5), Fraction(1), Fraction(18))
+    >>> windows.piece, windows.gap, windows.count
+    (20, 4, 3)
+    """
+
+    rate_hz: float
+    slot: int
+    piece: int
+    gap: int
+    count: int
+
+    @classmethod
+    def of(
+        cls, rate_hz: float, slot: int, piece_s: Fraction, gap_s: Fraction, duration_s: Fraction
+    ) -> PublicWindows:
+        """The windows that fit into a duration: pieces and gaps have the nearest number of slots,
+        pieces at least one; a gap that is asked for has at least one too.
+        """
+        slot_s = slot / Fraction(repr(float(rate_hz)))
+        piece = max(1, round(piece_s / slot_s))
+        gap = max(1 if gap_s > 0 else 0, round(gap_s / slot_s))
+        slots = math.floor(duration_s / slot_s)
+        return cls(rate_hz, slot, piece, gap, max(0, (slots + gap) // (piece + gap)))
+
+    @property
+    def slots(self) -> int:
+        """Slots from the first window's beginning to the last one's end."""
+        return max(0, self.count * (self.piece + self.gap) - self.gap)
+
+    @property
+    def duration_s(self) -> Fraction:
+        """The same in seconds."""
+        return self.slots * self.slot / Fraction(repr(float(self.rate_hz)))
+
+    @property
+    def piece_samples(self) -> int:
+        """Samples of a piece."""
+        return self.piece * self.slot
+
+    @property
+    def samples_read(self) -> int:
+        """Samples of all pieces of a recording together; outside them nothing is read."""
+        return self.count * self.piece_samples
+
+    def slice(self, window: int) -> slice:
+        """The slots of a window."""
+        begin = window * (self.piece + self.gap)
+        return slice(begin, begin + self.piece)
+
+    def times_ns(self, window: int) -> Ints:
+        """Times of a window's samples from the beginning of the stimulus, in nanoseconds."""
+        first = window * (self.piece + self.gap) * self.slot
+        ticks = np.arange(first, first + self.piece_samples)
+        return np.rint(ticks * (1e9 / self.rate_hz)).astype(np.int64)
+
+    def inside(self) -> Bools:
+        """Whether each sample of the clock lies in a piece."""
+        slots = np.arange(self.slots) % (self.piece + self.gap) < self.piece
+        return np.repeat(slots, self.slot)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,3 +181,71 @@ def others_of(keys: Sequence[RecordingKey], viewer: int) -> Ints:
     """Whose readings may stand for a viewer's: all recordings but those of the same person."""
     person = keys[viewer][0]
     return np.array([i for i, key in enumerate(keys) if key[0] != person], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class PieceRendering:
+    """A piece that is rendered when it is called; the same each time.
+
+    Parameters
+    ----------
+    key : (person, stimulus, session, task)
+        Of the piece.
+    space : Sphere or Screen
+        What degrees mean.
+    windows : PublicWindows
+        When pieces are.
+    window : int
+        Which window it is.
+    reader : ClockRender
+        Whose eye renders.
+    places : array, shape (slots, 3)
+        Where the path lies.
+    there : array of bool, shape (slots,)
+        Whether it has a place.
+    eye : int
+        Random key of the eye.
+    """
+
+    key: RecordingKey
+    space: Space
+    windows: PublicWindows
+    window: int
+    reader: ClockRender
+    places: Floats = field(repr=False)
+    there: Bools = field(repr=False)
+    eye: int
+
+    def __call__(self) -> Recording:
+        """The piece."""
+        n, rate_hz = self.windows.piece_samples, self.windows.rate_hz
+        if isinstance(self.space, Sphere):
+            slot_x, slot_y = self.space.degrees(self.places)
+        else:
+            slot_x, slot_y = self.places[:, 0], self.places[:, 1]
+        x, y, valid = np.empty((1, n)), np.empty((1, n)), np.empty((1, n), dtype=np.bool_)
+        show(
+            np.ascontiguousarray(slot_x)[None],
+            np.ascontiguousarray(slot_y)[None],
+            self.there[None],
+            self.windows.slot,
+            self.reader.model(rate_hz, self.space),
+            self.reader.settings(rate_hz, self.space),
+            np.array([self.eye], dtype=np.uint64),
+            x,
+            y,
+            valid,
+        )
+        person, stimulus, session, task = self.key
+        return Recording(
+            person,
+            stimulus,
+            self.windows.times_ns(self.window),
+            x[0],
+            y[0],
+            valid[0],
+            space=self.space,
+            rate_hz=rate_hz,
+            session=session,
+            task=task,
+        )

@@ -359,7 +359,7 @@ class DPKSame(Mechanism[FeatureTable]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.groups.audit import dp_k_same
+        from gazeveil.privacy.tables.groups.ksame import dp_k_same
 
         return dp_k_same(self, unit)
 

@@ -13,9 +13,15 @@ from gazeveil.privacy.noise.exact import discrete_laplace, laplace_scale
 from gazeveil.privacy.plausible_deniability import charge_candidates, pass_probability
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.randomness.uniform import uniform_below
-from gazeveil.privacy.tables.audit_tables import ROWS, Reals, batches, neighbours
 from gazeveil.privacy.tables.marginals.histograms import BinnedRows, bin_codes
-from gazeveil.privacy.tables.sequences.recordings import WHOLE, sequences
+from gazeveil.privacy.tables.sequences.recordings import (
+    ROWS,
+    WHOLE,
+    Reals,
+    batches,
+    neighbours,
+    sequences,
+)
 
 if TYPE_CHECKING:
     from gazeveil.privacy.tables.marginals.mechanism import Marginals

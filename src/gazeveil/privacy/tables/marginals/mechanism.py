@@ -35,6 +35,7 @@ from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.composition import TogetherMap
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, refuse_budget, tail_delta
@@ -46,7 +47,6 @@ from gazeveil.privacy.plausible_deniability import (
     randomised_pass,
 )
 from gazeveil.privacy.plot_recipe import PlotRecipe
-from gazeveil.privacy.promise.algebra import TogetherMap
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.privacy_map import UnitMap
@@ -54,18 +54,20 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.randomness.uniform import generator, uniform_below
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.exponential.mechanism import complete_values
+from gazeveil.privacy.tables.exponential import complete_values
 from gazeveil.privacy.tables.groups.partition import need
 from gazeveil.privacy.tables.marginals.histograms import (
     PARTS,
     BinnedRows,
+    Cell,
+    PublicShape,
     bin_codes,
     histograms,
     inside,
     on_simplex,
     sample_bins,
+    under_pseudonyms,
 )
-from gazeveil.privacy.tables.marginals.shape import Cell, PublicShape, under_pseudonyms
 from gazeveil.privacy.tables.sequences.recordings import (
     TABLE_NOT_COVERED,
     WHOLE,

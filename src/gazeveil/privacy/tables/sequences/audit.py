@@ -23,25 +23,26 @@ from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.noise.exact import MOST_T, laplace_scale
 from gazeveil.privacy.noise.shells import Shells
 from gazeveil.privacy.randomness.rng import Words, source
-from gazeveil.privacy.tables.audit_tables import ROWS, Reals, batches, table_of
-from gazeveil.privacy.tables.sequences.fourier_published import plan
-from gazeveil.privacy.tables.sequences.half_spectrum import coordinates, fourier_rows
+from gazeveil.privacy.tables.sequences.closed_forms import public_difference_k, public_k
 from gazeveil.privacy.tables.sequences.integer_transform import (
     coarsening,
     coefficients,
     grid_l1,
     laplace_steps,
 )
-from gazeveil.privacy.tables.sequences.number_of_bins import public_difference_k, public_k
-from gazeveil.privacy.tables.sequences.published import generator
+from gazeveil.privacy.tables.sequences.published import plain_generator, plan
 from gazeveil.privacy.tables.sequences.recordings import (
     PER,
+    ROWS,
     STEPS,
     WHOLE,
+    Reals,
+    batches,
     per_feature_epsilon,
     sequences,
+    table_of,
 )
-from gazeveil.privacy.tables.sequences.spectrum import cosine_rows
+from gazeveil.privacy.tables.sequences.spectrum import coordinates, cosine_rows, fourier_rows
 
 if TYPE_CHECKING:
     from gazeveil.privacy.tables.sequences.chunked import CFPA, DCFPA
@@ -301,7 +302,7 @@ def _real_only(mechanism: FPA, shape: _Shape) -> Game:
             mechanism.k or 5,
             real_only=True,
         )
-        rng = generator(seed, "audit")
+        rng = plain_generator(seed, "audit")
         released = np.stack([work.draw(rng)[0][2, 0] for _ in range(trials)])
         return np.fft.rfft(released, axis=1)[:, 1:2].imag
 
@@ -336,7 +337,7 @@ def _play_published(
     )
     (batch,) = work.batches
     mine = np.flatnonzero(batch.recording == 2)
-    rng = generator(seed, "audit")
+    rng = plain_generator(seed, "audit")
     scores = []
     for _ in range(trials):
         blocks = batch.draw(rng)[mine, 0]

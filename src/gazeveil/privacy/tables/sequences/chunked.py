@@ -38,6 +38,11 @@ from gazeveil.privacy.noise.exact import tail_delta
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number, format_exact
+from gazeveil.privacy.tables.sequences.closed_forms import (
+    difference_rows,
+    public_difference_k,
+    public_k,
+)
 from gazeveil.privacy.tables.sequences.fourier import (
     bins,
     fourier_estimator,
@@ -45,22 +50,15 @@ from gazeveil.privacy.tables.sequences.fourier import (
     from_bins,
     noisy_spectrum,
 )
-from gazeveil.privacy.tables.sequences.fourier_published import plan
-from gazeveil.privacy.tables.sequences.half_spectrum import coordinates, synthesis
 from gazeveil.privacy.tables.sequences.noisy_sequence import (
     BOZKIR2021,
     Estimator,
     Noisy,
     NoisyTable,
 )
-from gazeveil.privacy.tables.sequences.number_of_bins import (
-    difference_rows,
-    public_difference_k,
-    public_k,
-)
-from gazeveil.privacy.tables.sequences.published import generator
+from gazeveil.privacy.tables.sequences.published import plain_generator, plan
 from gazeveil.privacy.tables.sequences.recordings import PER, STEPS, Sequences
-from gazeveil.privacy.tables.sequences.spectrum import PublicSpectrum, Reals
+from gazeveil.privacy.tables.sequences.spectrum import PublicSpectrum, Reals, coordinates, synthesis
 from gazeveil.privacy.tables.sequences.table_guarantee import Share
 
 
@@ -111,7 +109,7 @@ class _Chunked(NoisyTable):
         """
         epsilon = float(Share.of(self.budget, self.per, seqs).block)
         work = plan(self.name, seqs, epsilon, self.chunk, self.k, difference=self.name == "dcfpa")
-        return work.recordings(work.draw(generator(seed, self.name, self.reading)))
+        return work.recordings(work.draw(plain_generator(seed, self.name, self.reading)))
 
     def refutation(self, seqs: Sequences) -> str:
         """Why the published claim fails, with what the chunks add up to."""

@@ -41,13 +41,7 @@ from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number
-from gazeveil.privacy.tables.sequences.fourier_published import plan
-from gazeveil.privacy.tables.sequences.half_spectrum import (
-    coordinates,
-    fourier_rows,
-    halves,
-    synthesis,
-)
+from gazeveil.privacy.tables.sequences.closed_forms import public_k
 from gazeveil.privacy.tables.sequences.integer_transform import coefficients, grid_l1
 from gazeveil.privacy.tables.sequences.noisy_sequence import (
     BOZKIR2021,
@@ -55,10 +49,17 @@ from gazeveil.privacy.tables.sequences.noisy_sequence import (
     Noisy,
     NoisyTable,
 )
-from gazeveil.privacy.tables.sequences.number_of_bins import public_k
-from gazeveil.privacy.tables.sequences.published import generator
+from gazeveil.privacy.tables.sequences.published import plain_generator, plan
 from gazeveil.privacy.tables.sequences.recordings import STEPS, Sequences
-from gazeveil.privacy.tables.sequences.spectrum import PublicSpectrum, Reals, wiener
+from gazeveil.privacy.tables.sequences.spectrum import (
+    PublicSpectrum,
+    Reals,
+    coordinates,
+    fourier_rows,
+    halves,
+    synthesis,
+    wiener,
+)
 from gazeveil.privacy.tables.sequences.table_guarantee import Share
 
 
@@ -149,7 +150,7 @@ class FPA(NoisyTable):
         work = plan(
             self.name, seqs, epsilon, None, self.k, real_only=self.reading == "published-real"
         )
-        return work.recordings(work.draw(generator(seed, self.name, self.reading)))
+        return work.recordings(work.draw(plain_generator(seed, self.name, self.reading)))
 
     def refutation(self, seqs: Sequences) -> str:
         """Why the published claims fail."""

@@ -41,8 +41,8 @@ from gazeveil.privacy.tables.sequences.noisy_sequence import (
 from gazeveil.privacy.tables.sequences.published import (
     documents,
     everything,
-    generator,
     largest_distance,
+    plain_generator,
 )
 from gazeveil.privacy.tables.sequences.recordings import STEPS, Sequences
 from gazeveil.privacy.tables.sequences.spectrum import PublicSpectrum, dct, idct, wiener
@@ -141,7 +141,7 @@ class LPA(NoisyTable):
         distance between two participants.
         """
         docs = documents(self.name, seqs)
-        rng = generator(seed, self.name, "published")
+        rng = plain_generator(seed, self.name, "published")
         epsilon = float(Share.of(self.budget, self.per, seqs).block)
         parts: list[Floats] = [np.empty((0, 0))] * len(seqs.keys)
         for doc in docs:

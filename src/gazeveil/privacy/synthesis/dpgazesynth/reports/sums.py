@@ -8,7 +8,7 @@ numbers and nothing else, so drawing them gives the same release, with the same 
 drawing every bit.
 
 A binomial number of any size is a sum of binomial numbers of 1, 2, 4, ..., 4096 trials, each from
-an alias table in whole numbers (:mod:`gazeveil.privacy.noise.table`): right to 2**-1200 per draw.
+an alias table in whole numbers (:mod:`gazeveil.privacy.noise.blocks`): right to 2**-1200 per draw.
 Proof: proofs/dpgazesynth.md.
 """
 
@@ -22,9 +22,9 @@ import numpy as np
 
 from gazeveil.arrays import Ints
 from gazeveil.compiled import compiled
+from gazeveil.privacy.noise.blocks import AliasTable, alias_table, look_up
 from gazeveil.privacy.noise.frequency_oracle import Tally
 from gazeveil.privacy.noise.local import OUE
-from gazeveil.privacy.noise.table import AliasTable, alias_table, look_up
 from gazeveil.privacy.randomness.rng import WordArray, Words
 
 _BITS = 12  # the largest table has 2**12 trials

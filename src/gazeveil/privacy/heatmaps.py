@@ -9,6 +9,10 @@ normalising come after and cost nothing.
 
 The budget is for everything of one person: it is shared evenly over the stimuli, whose number and
 names are public. Proof: proofs/heatmap.md.
+
+One viewer's heat map in whole numbers, of which each viewer has the same.
+
+Games for heat maps: one viewer who looks at one cell against one who looks at another.
 """
 
 from __future__ import annotations
@@ -26,10 +30,10 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Space, smooth_map
-from gazeveil.privacy.audit.games import Game
+from gazeveil.gaze.geometry import Screen, Space, Sphere, smooth_map
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.audit.games import DELTA, Game, asked_unit
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import (
     MOST_SIGMA,
@@ -37,16 +41,40 @@ from gazeveil.privacy.noise.exact import (
     TAIL_DELTA,
     discrete_gaussian,
     discrete_laplace,
+    laplace_scale,
     refuse_budget,
     tail_delta,
 )
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.loss import Loss, epsilon_of_rho
 from gazeveil.privacy.promise.privacy_map import WholeMap
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.rational import exact
 from gazeveil.privacy.release import Release
+
+#: Steps of a viewer's total weight.
+WEIGHT = 1 << 12
+
+
+def viewer_weights(recording: Recording, rows: int, columns: int) -> Ints:
+    """One viewer's map in steps of 1/4096, adding up to at most 4096; nothing valid gives zeros.
+
+    Shares are rounded down, so no viewer ever weighs more than one whatever the recording holds.
+    """
+    x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
+    space = recording.space
+    if isinstance(space, Screen):
+        x, y = x + space.width_deg / 2, y + space.height_deg / 2
+    # Gaze off the screen counts at its edge: dropping it would make the weight depend on it.
+    column = np.clip(np.floor(x / space.width_deg * columns), 0, columns - 1).astype(np.int64)
+    row = np.clip(np.floor(y / space.height_deg * rows), 0, rows - 1).astype(np.int64)
+    counts = np.bincount(row * columns + column, minlength=rows * columns).astype(np.int64)
+    total = int(counts.sum())
+    if total:
+        return (counts * WEIGHT // total).reshape(rows, columns)
+    return np.zeros((rows, columns), dtype=np.int64)
+
 
 _NOT_COVERED = (
     "which people saw which stimuli and how many they were",
@@ -241,8 +269,6 @@ class HeatmapLaplace(HeatmapMechanism):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.maps.audit import heatmap_laplace
-
         return heatmap_laplace(self, unit)
 
 
@@ -305,6 +331,60 @@ class HeatmapGaussian(HeatmapMechanism):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.maps.audit import heatmap_gaussian
-
         return heatmap_gaussian(self, unit)
+
+
+_PAIR = (
+    "One stimulus, one viewer: all gaze in the left half of a map of two cells, against all in the"
+    " right half."
+)
+
+
+def _play(
+    mechanism: HeatmapLaplace | HeatmapGaussian, side: int, trials: int, seed: int | None
+) -> Floats:
+    x = np.full(4, 90.0 + 180.0 * side)
+    weights = viewer_weights(
+        Recording(
+            "p", "s", np.arange(4) * 10**7, x, np.full(4, 90.0), space=Sphere(), rate_hz=100.0
+        ),
+        1,
+        2,
+    )
+    cells = (
+        weights + mechanism.noise(1, 2 * trials, Words(source(seed, "audit"))).reshape(trials, 2)
+    ) / WEIGHT
+    # Between 0 and 1 the likelihood ratio of Laplace noise is linear, outside it is constant.
+    clipped = np.clip(cells, 0.0, 1.0)
+    return np.stack((clipped[:, 0] - clipped[:, 1], cells[:, 0] - cells[:, 1]), axis=1)
+
+
+def heatmap_laplace(mechanism: HeatmapLaplace, unit: str | None) -> Game:
+    """Pure differential privacy of all maps of a person; the exact loss is the L1 distance over the
+    scale of the noise.
+    """
+    t, s = laplace_scale(mechanism.scale_steps(1))
+    exact = float(Fraction(2 * WEIGHT * s, t))
+    audited = asked_unit(unit, "user", ("user",))
+    return Game(
+        audited,
+        float(mechanism.epsilon),
+        _PAIR,
+        lambda side, n, seed: _play(mechanism, side, n, seed),
+        exact,
+    )
+
+
+def heatmap_gaussian(mechanism: HeatmapGaussian, unit: str | None) -> Game:
+    """Zero-concentrated differential privacy, judged as (epsilon, delta) at delta = 1e-6."""
+    # What rho itself implies. The curve of continuous Gaussian noise is a little lower, and nobody
+    # has promised it.
+    claimed = float(epsilon_of_rho(mechanism.rho, DELTA))
+    description = f"{_PAIR} rho = {mechanism.rho} is judged as epsilon at delta = 1e-6."
+    return Game(
+        asked_unit(unit, "user", ("user",)),
+        claimed,
+        description,
+        lambda s, n, seed: _play(mechanism, s, n, seed),
+        delta=float(DELTA),
+    )

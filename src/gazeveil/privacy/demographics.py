@@ -3,26 +3,31 @@ of David-John et al. 2023).
 
 Every person ends up in a group of at least k people with the same released age range and gender.
 `corrected` finds the partition with the most groups
-(:mod:`gazeveil.privacy.people.attribute_groups`): on the 31 people of the supplement 7 groups for
+(:mod:`gazeveil.privacy.attribute_groups`): on the 31 people of the supplement 7 groups for
 k = 4, or 6 with every gender kept, where the supplement has 5. `published` applies the supplement's
 own ranges, which exist for k = 4, 6, 8 and 15.
+
+The game for demographics: count how many people share each released record.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
+import numpy as np
+
 from gazeveil import checks
 from gazeveil.errors import DataError
+from gazeveil.privacy.attribute_groups import best_groups, mondrian
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.people.attribute_groups import best_groups, mondrian
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.release import Release
 
@@ -244,8 +249,6 @@ class Demographics(Mechanism[People]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.people.audit import demographics
-
         return demographics(self, unit)
 
 
@@ -259,3 +262,33 @@ def _general(values: list[float | str]) -> str:
         own = [float(v) for v in values]
         return _span(min(own), max(own))
     return distinct[0] if len(distinct) == 1 else ANY
+
+
+_COHORTS = 200
+
+
+def demographics(mechanism: Demographics, unit: str | None) -> Game:
+    """Random cohorts: the smallest group of any release must have k people."""
+    rng = np.random.default_rng(0)
+    smallest = None
+    for _ in range(_COHORTS):
+        size = int(rng.integers(mechanism.k, 5 * mechanism.k + 20))
+        people = {str(i): {n: _value(n, rng) for n in mechanism.attributes} for i in range(size)}
+        try:
+            released = mechanism.release(people).data
+        except DataError:
+            continue  # no partition exists for this cohort, and nothing was released
+        sizes = Counter(tuple(sorted((k, str(v)) for k, v in a.items())) for a in released.values())
+        smallest = min(sizes.values()) if smallest is None else min(smallest, *sizes.values())
+    description = (
+        f"{_COHORTS} random cohorts: the smallest group had {smallest} people, k = {mechanism.k} is"
+        " claimed."
+    )
+    broken = "A group is smaller than k." if smallest is not None and smallest < mechanism.k else ""
+    return Game("user", None, description, broken=broken)
+
+
+def _value(name: str, rng: np.random.Generator) -> object:
+    if name == "gender":
+        return "FM"[int(rng.random() < 0.7)]
+    return int(rng.integers(23, 53)) if name == "age" else float(rng.integers(0, 9))

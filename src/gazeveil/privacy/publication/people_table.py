@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gazeveil.errors import DataError
+from gazeveil.privacy.demographics import Demographics
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.people.demographics import Demographics
 from gazeveil.privacy.publication.choices import PublicationChoices
 
 # Words for an attribute that is generalised, and its published name.

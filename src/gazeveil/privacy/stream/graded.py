@@ -3,7 +3,7 @@ finest view.
 
 Independent noise for every app adds up: m colluding apps average it away (their error falls as
 1/sqrt(m)). Here every coarser view is the finer one plus an increment that is independent of the
-gaze and of the finer noise (:mod:`gazeveil.privacy.stream.graded.noise`). So all views together are
+gaze and of the finer noise (:mod:`gazeveil.privacy.stream.graded_noise`). So all views together are
 a function of the finest one and of coins: what a coalition learns is what its finest view tells,
 exactly.
 
@@ -18,6 +18,10 @@ two samples.
     session.declare("1/2")                           # a view finer than any so far
 
 Proof: proofs/graded.md.
+
+Gaze as a session validates it and nothing more: for sessions that protect it at once.
+
+What the views of a graded session promise: the loss of the finest one.
 """
 
 from __future__ import annotations
@@ -25,36 +29,136 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gazeveil import checks
-from gazeveil.arrays import Bools, Floats
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.randomness.identity import ProcessIdentity
+from gazeveil.privacy.guarantee import Guarantee, no_promise
+from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.privacy_map import StreamMap, farthest_coordinates_deg
 from gazeveil.privacy.randomness.keys import MasterKey
+from gazeveil.privacy.randomness.rng import ASSUMPTION, ProcessIdentity
+from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
-from gazeveil.privacy.stream.gaussian import GaussianLattice, fold, stop
-from gazeveil.privacy.stream.graded.noise import (
+from gazeveil.privacy.stream.gaussian import GaussianLattice, GaussianMap, fold, stop
+from gazeveil.privacy.stream.graded_noise import (
     BLOCK,
     LEAST_STEPS,
     Draw,
     GaussianChain,
     LaplaceChain,
     LevelNoise,
+    PlanarCloud,
 )
-from gazeveil.privacy.stream.graded.planar_cloud import PlanarCloud
-from gazeveil.privacy.stream.graded.promise import GradedGaussianMap, GradedLaplaceMap, guarantee
-from gazeveil.privacy.stream.raw import RawGaze
-from gazeveil.privacy.stream.session import Session
-from gazeveil.privacy.stream.stage import Samples
+from gazeveil.privacy.stream.losses.public_clock import NEVER_COVERED
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.session import Samples, Session, Stage
+
+_SQRT_2 = Fraction(1414214, 10**6)
+
+
+@dataclass(frozen=True)
+class GradedLaplaceMap(StreamMap):
+    """Laplace noise on every sample of the finest view, on both axes (`laplace`) or in the plane
+    (`planar-laplace`).
+
+    Parameters
+    ----------
+    law : str
+        One of the two.
+    bits : int
+        2**bits steps to a degree.
+    steps : Fraction
+        Scale of the finest view in steps.
+    views : int
+        How many views there are: each may fall on the other side of a rounding boundary.
+    """
+
+    law: str
+    bits: int
+    steps: Fraction
+    views: int
+
+    def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
+        """Each sample by how far its coordinates move."""
+        moved = farthest_coordinates_deg(self.space, move_deg, metric) * (1 << self.bits)
+        # Laplace on both axes loses by the sum of the two moves; rounding adds at most a step to
+        # each.
+        far = _SQRT_2 * moved + 2 if self.law == "laplace" else moved + _SQRT_2
+        # Planar noise in doubles falls on the other side of a rounding boundary with at most this
+        # probability, in each view.
+        error = (
+            Fraction(1, 1 << 40)
+            if self.law == "laplace"
+            else self.views * (self.steps / (1 << 40) + Fraction(1, 1 << 30))
+        )
+        return Loss.pure(samples * far / self.steps, samples * error)
+
+
+@dataclass(frozen=True)
+class GradedGaussianMap(GaussianMap):
+    """As Gaussian noise, with the numerical error of levels that were declared late."""
+
+    def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
+        """By samples."""
+        return replace(
+            super().run(samples, move_deg, metric), delta_num=samples * Fraction(1, 1 << 40)
+        )
+
+
+def guarantee(law: str, losses: StreamMap, finest_deg: Fraction, r_deg: Fraction) -> Guarantee:
+    """What everybody who sees views of a law, the finest of that scale, is promised."""
+    numbers = (
+        "whole numbers; a level declared late rests on probabilities in floating point"
+        if law != "planar-laplace"
+        else "floating point, rounded"
+    )
+    return Guarantee(
+        "rho-zcdp" if law == "gaussian" else "geo-indistinguishability",
+        losses,
+        Change.sample(r_deg, "coordinates"),
+        mechanism=f"graded ({law}, finest view {float(finest_deg):g} degrees)",
+        assumptions=(ASSUMPTION, "the session's key stays secret", f"the noise is {numbers}"),
+        not_covered=(*NEVER_COVERED, "views finer than the one named"),
+        reason="proofs/graded.md",
+    )
+
+
+class _Unchanged(Stage):
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
+        return t_ns, x_deg, y_deg, valid
+
+
+@dataclass(frozen=True)
+class RawGaze(StreamMechanism):
+    """No protection: what is not plain gaze is lost, times lie on the grid."""
+
+    name: ClassVar[str] = "graded"
+    kind: ClassVar[str] = "stream"
+    paper: ClassVar[str] = ""
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
+        {"corrected": Claim("none", "sample", "empirical")}
+    )
+
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        """None."""
+        return no_promise(self.title, "it is raw gaze")
+
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        """Nothing."""
+        return _Unchanged()
+
 
 #: Families of noise.
 LAWS = ("gaussian", "laplace", "planar-laplace")

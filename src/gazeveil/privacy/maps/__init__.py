@@ -1,1 +1,0 @@
-"""Mechanisms on maps of where people look."""

@@ -1,1 +1,0 @@
-"""Mechanisms on what is known about the people."""

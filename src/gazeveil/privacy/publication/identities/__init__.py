@@ -1,1 +1,0 @@
-"""Who is who, what they are called in a release, and what it says about them."""

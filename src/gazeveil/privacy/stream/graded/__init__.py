@@ -1,1 +1,0 @@
-"""Graded release: one protected stream, many views."""

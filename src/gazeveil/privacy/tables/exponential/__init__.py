@@ -1,1 +1,0 @@
-"""`exponential-dp`: noise on every value of a feature table."""
