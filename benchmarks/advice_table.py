@@ -130,7 +130,7 @@ def attacked(section: str) -> dict[str, tuple[str, float, float, float]]:
         name = re.match(r"`([a-z-]+)` (.*)", cells[0])
         if name is None:
             continue
-        attacker = cells[5].split("`")[1]
+        attacker = cells[4].split("`")[1]
         rate, low, high = (float(n) for n in re.findall(r"\d+", cells[2]))
         found[f"{name[1]}:{name[2].replace(' ', '')}"] = (attacker, rate, low, high)
     return found

@@ -5,10 +5,9 @@
     python benchmarks/attack_tables.py results/gazecom results/clock-gazecom
         [--page docs/results/attackers.md --name gazecom]
 
-For each release: the RBF network and the strongest of the battery with 95 % intervals over people,
-who that was, the strongest without the luck of choosing it (chosen on the other repetitions), the
-paired difference to the RBF network over people, one-to-one matching, and what was printed before
-this battery was there (:data:`BEFORE`).
+For each release: the RBF network, the strongest of the battery without the luck of choosing it
+(chosen on the other repetitions) with 95 % intervals over people, the strongest by name, and
+one-to-one matching.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ COLUMNS = (
     "RBF network",
     "strongest, chosen on other splits",
     "p",
-    "best of all",
     "attacker",
-    "less RBF network, paired",
     "one to one",
 )
 
@@ -70,14 +67,6 @@ def said(row: dict[str, Any]) -> list[str]:
     return [f"{name}={value}" for name, value in pairs if usual.get(name) != value]
 
 
-def difference(row: dict[str, Any]) -> str:
-    """The paired difference to the RBF network in points."""
-    if row["difference"] is None:
-        return ""
-    ends = interval(row["difference_low"], row["difference_high"])
-    return f"{100 * row['difference']:+.0f} {ends}"
-
-
 def cells(row: dict[str, Any]) -> list[str]:
     """A line of the table."""
     reading = " as published" if row["reading"] == "published" else ""
@@ -88,9 +77,7 @@ def cells(row: dict[str, Any]) -> list[str]:
         percent(row["other_value"]),
         f"{percent(row['chosen'])} {interval(row['chosen_low'], row['chosen_high'])}",
         f"{row['p_value']:.2g}",
-        percent(row["value"]),
         f"`{row['strongest']}` {row['scenario']}",
-        difference(row),
         percent(row["matching"]),
     ]
 

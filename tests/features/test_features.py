@@ -375,28 +375,77 @@ def test_a_recording_without_rate_is_refused() -> None:
         event_features(gaze, events=events(("fixation", 0, 9)))
 
 
-def page_rows(family: tuple[Feature, ...], numbered: bool) -> list[str]:
-    return [
-        f"| {f'{i} | ' if numbered else ''}`{f.name}` | {f.meaning} | {f.unit} | {f.low:g} to"
-        f" {f.high:g} |"
-        for i, f in enumerate(family)
+STATISTICS = ("mean", "median", "max", "std", "skew", "kurt")
+SERIES = tuple(f.name.removesuffix("_median") for f in SACCADE if f.name.endswith("_median"))
+GRAMS = tuple(f.name.removeprefix("wb1") for f in window_definitions() if f.name[:3] == "wb1")
+
+
+def bounds(feature: Feature) -> str:
+    return f"{feature.low:g} to {feature.high:g}"
+
+
+def page_rows(heading: str) -> list[str]:
+    """The rows of a section of the page."""
+    if heading == "## Windows":
+        family = window_definitions()
+        found = {f.name: f for f in family}
+        rows = [
+            f"| {i} | `{f.name}` | {f.meaning} | {f.unit} | {bounds(f)} |"
+            for i, f in enumerate(family)
+            if not f.name.startswith("wb")
+        ]
+        for gram in GRAMS:
+            of_each = [found[f"wb{n}{gram}"] for n in (1, 2, 3, 4)]
+            assert {f.unit for f in of_each} == {"1"}
+            said = of_each[0].meaning.replace("1-grams", "n-grams").replace("wb1", "wbN")
+            cells = " | ".join(bounds(f) for f in of_each)
+            rows.append(f"| `wbN{gram}` | {said.replace('all 24 ', 'all 24^n ')} | {cells} |")
+        return rows
+    family = FIXATION if heading == "## Fixations" else SACCADE
+    found = {f.name: f for f in family}
+    statistics = {f"{s}_{kind}" for s in SERIES for kind in STATISTICS}
+    rows = [
+        f"| `{f.name}` | {f.meaning} | {f.unit} | {bounds(f)} |"
+        for f in family
+        if f.name not in statistics
     ]
+    for series in SERIES if family is SACCADE else ():
+        mean, median, largest, std, skew, kurt = (found[f"{series}_{k}"] for k in STATISTICS)
+        assert bounds(mean) == bounds(median)
+        assert (bounds(skew), bounds(kurt)) == ("-5 to 5", "-2 to 30")
+        cells = f"{bounds(mean)} | {bounds(largest)} | {bounds(std)}"
+        of = mean.meaning.removeprefix("mean of the ")
+        rows.append(f"| `{series}` | {of} | {mean.unit} | {cells} |")
+    return rows
 
 
-@pytest.mark.parametrize(
-    ("heading", "family"),
-    [
-        ("## Fixations", FIXATION),
-        ("## Saccades", SACCADE),
-        ("## Both kinds", EVENT),
-        ("## Windows", window_definitions()),
-    ],
-)
-def test_the_page_says_what_the_code_has(heading: str, family: tuple[Feature, ...]) -> None:
+def section(heading: str) -> str:
     page = (ROOT / "docs" / "reference" / "features.md").read_text(encoding="utf-8")
-    section = page[page.index(heading) :].split("\n## ")[0]
-    rows = [line for line in section.splitlines() if line.startswith("| ") and "`" in line]
-    assert rows == page_rows(family, heading == "## Windows")
+    return page[page.index(heading) :].split("\n## ")[0]
+
+
+@pytest.mark.parametrize("heading", ["## Fixations", "## Saccades", "## Windows"])
+def test_the_page_says_what_the_code_has(heading: str) -> None:
+    rows = [line for line in section(heading).splitlines() if re.match(r"\| (\d+ \| )?`", line)]
+    assert rows == page_rows(heading)
+
+
+def test_the_page_says_what_the_vector_of_both_kinds_has() -> None:
+    words = re.findall(r"`(\w+)`", section("## Both kinds"))
+    n_scalars = len(EVENT) - len(SERIES) * len(STATISTICS)
+    scalars = [f.name for f in EVENT[:n_scalars]]
+    assert n_scalars == 16
+    assert words[:n_scalars] == scalars
+    narrow = {f.name: [g for g in (*FIXATION, *SACCADE) if g.name == f.name] for f in EVENT} | {
+        "path_len_2": [f for f in SACCADE if f.name == "path_len"]
+    }
+    wider = {"avg_vel": "0 to 1000"}
+    wider |= {f"{s}_skew": "-15 to 15" for s in SERIES} | {f"{s}_kurt": "-2 to 200" for s in SERIES}
+    for feature in EVENT:
+        low = min(f.low for f in narrow[feature.name])
+        high = max(f.high for f in narrow[feature.name])
+        assert bounds(feature) == wider.get(feature.name, f"{low:g} to {high:g}")
+    assert all(of_all in section("## Both kinds") for of_all in wider.values())
 
 
 @pytest.fixture(scope="module")
