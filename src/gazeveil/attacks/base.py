@@ -72,7 +72,7 @@ class Scores:
         )
 
     def answers(self) -> tuple[tuple[str, ...], ...]:
-        """Whom each probe is taken for: those who score best; nobody where all score the same."""
+        """The best-scoring candidates of each probe; none where all scores are equal."""
         values = np.where(np.isnan(self.values), -np.inf, self.values)
         best = values == values.max(axis=1, keepdims=True)
         return tuple(
@@ -167,8 +167,8 @@ class Attack(ABC):
         """
 
     def trained_on(self, raw: RecordingSet) -> frozenset[str]:
-        """Who of these people this attacker was trained on beforehand, as far as it is known; a
-        study leaves them out. Nobody, for attackers that learn from the gallery alone.
+        """Participants known to be in this attacker's earlier training set; a study leaves them
+        out. Empty for attackers that learn from the gallery alone.
         """
         del raw
         return frozenset()

@@ -1,8 +1,8 @@
 """How identification changes with the size of the gallery and with the age of what the attacker
 holds.
 
-**Gallery size.** Somebody who is beaten by b of the other N - 1 people of a gallery is found in a
-random gallery of m people if none of those b is in it:
+**Gallery size.** Let b of the other N - 1 people of a gallery score above a person. In a random
+gallery of m people that person is identified if none of those b is in it:
 
     P(found among m) = C(N - 1 - b, m - 1) / C(N - 1, m - 1),
 

@@ -1,7 +1,7 @@
 """Denoisers: filters that an attacker puts on released samples before looking at them.
 
 Independent noise averages away (a mean over n samples of David-John et al.'s (2021) Gaussian noise
-has 1/sqrt(n) of it), so whoever has a release filters it first. The filters are in
+has 1/sqrt(n) of it), so an attacker filters a release first. The filters are in
 :mod:`gazeveil.attacks.filters`.
 
 `denoiser=unet`: a denoiser that is learnt, by an attacker who knows the mechanism and has raw

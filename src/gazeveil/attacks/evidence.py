@@ -54,8 +54,8 @@ def remembered(gallery: RecordingSet, probe: RecordingSet, name: str, make: Call
 
 
 def forget_pairs() -> None:
-    """Let go of what is about two sets: nobody asks about them again. What is about a gallery alone
-    stays as long as the gallery does.
+    """Drop cached results about a pair of sets that is not used again. Results about a gallery
+    alone stay as long as the gallery does.
     """
     # Lists of references are made in one step, whatever threads do beside.
     for held in _KEPT.keyrefs():
@@ -101,13 +101,13 @@ def held_out_scores(gallery: RecordingVectors, matcher: Matcher) -> tuple[Floats
             continue
         rows = np.isin(persons, both)
         columns = np.searchsorted(everybody, both)
-        # Somebody who cannot be chosen must not be: far below everybody.
+        # A candidate that is not eligible scores far below all others.
         wide = np.full((len(both), len(everybody)), -10.0)
         try:
             scores = matcher(gallery.where(learnt & rows), gallery.where(asked & rows))
             wide[:, columns] = standardised_scores(scores.values)
         except DataError:
-            # Evidence that these stimuli do not carry knows nobody.
+            # Evidence that these stimuli do not carry identifies no candidate.
             wide[:, columns] = 0.0
         held_out.append(wide)
         own.append(columns)
@@ -190,7 +190,7 @@ class Evidence:
         )
 
     def held_out(self) -> tuple[Floats, Ints]:
-        """Judgements about held-out stimuli of the gallery, made once, whoever is asked about."""
+        """Score held-out stimuli of the gallery, once for all probes."""
         return remembered(
             self.gallery,
             self.gallery,

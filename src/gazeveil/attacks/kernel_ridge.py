@@ -249,7 +249,7 @@ def kernel_products(gallery: Floats, probe: Floats) -> tuple[Floats, Floats]:
     """A Gaussian kernel of the rows of the gallery with one another and of those of the probe with
     them; its width is the median distance within the gallery.
 
-    The mean of the gallery carries nobody and is taken away, so that the penalty acts on
+    The mean of the gallery identifies no person. It is subtracted, so that the penalty acts on
     differences alone.
     """
     among = _square_distances(gallery, gallery)

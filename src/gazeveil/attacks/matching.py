@@ -1,4 +1,4 @@
-"""One-to-one matching: whoever holds a whole release knows that no two of its people are the same.
+"""One-to-one matching: an attacker with a whole release knows that its people are all different.
 
 Names are given so that the sum of scores is the largest (the assignment problem), instead of to
 each person alone.
@@ -7,10 +7,10 @@ Whether attackers who seem to fail name everybody consistently wrong: then names
 between the raw recordings and the copy, and people are recognised all the same.
 
 A renaming (a person of the copy -> one name of the raw recordings, no name twice) is learnt from
-the answers of some draws and counts for people whom it names in most answers of the others. Answers
-that are wrong and always the same, though nobody was renamed, also agree with a renaming for many:
-if everybody always gets one name drawn at random, for as many as there are different names among
-them. The test is against that worst case.
+the answers of some draws and counts for people whom it names in most answers of the others. Wrong
+answers that are always the same agree with a renaming too, though no person was renamed. The worst
+case gives each person one fixed name drawn at random. As many people then agree as there are
+different names among them. The test is against that worst case.
 """
 
 from __future__ import annotations

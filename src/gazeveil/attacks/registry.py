@@ -62,10 +62,10 @@ def attack(name: str, **parameters: object) -> Attack:
     return build_by_text(REGISTRY, name, parameters)
 
 
-#: Nobody attacks: the battery of a study of utilities alone.
+#: The empty battery, for a study of utilities alone.
 NOBODY = "none"
 
-#: Who attacks unless somebody is named.
+#: The default battery.
 DEFAULT = "strong"
 
 _QUICK = ("rbfn", "linkage")
@@ -161,7 +161,7 @@ def unfold(entries: Iterable[object]) -> tuple[object, ...]:
     Raises
     ------
     ParameterError
-        If `none` stands beside somebody.
+        If `none` stands beside an attacker.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def _installed(name: str) -> bool:
 
 
 def _printed(entry: object) -> str:
-    """The text an attacker prints itself; what cannot be made is refused by whoever makes it."""
+    """The text an attacker prints itself; invalid texts are refused by the caller that makes it."""
     if isinstance(entry, str):
         try:
             return str(attack(entry))

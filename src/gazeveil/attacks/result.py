@@ -294,10 +294,11 @@ def identification(scores_per_repetition: Sequence[Scores]) -> AttackResult:
 
 
 def eer(scores: Scores) -> float:
-    """Equal error rate: where as many people are refused as themselves as are taken for another.
+    """Compute the equal error rate, where false rejections and false acceptances are equally
+    frequent.
 
     Between the two thresholds around the crossing both rates are drawn as straight lines. NaN
-    scores count as the smallest; NaN where there is nobody to take for oneself or for another.
+    scores count as the smallest; NaN without genuine or without impostor pairs.
     """
     genuine, impostor = (
         np.sort(np.where(np.isnan(v), -np.inf, v)) for v in scores.genuine_and_impostor()
@@ -305,7 +306,7 @@ def eer(scores: Scores) -> float:
     if len(genuine) == 0 or len(impostor) == 0:
         return math.nan
     cuts = np.unique(np.concatenate((genuine, impostor)))
-    # At each cut scores of at least the cut are accepted; a last cut above all accepts nobody.
+    # At each cut scores of at least the cut are accepted; a last cut above all accepts none.
     refused = np.append(np.searchsorted(genuine, cuts, side="left") / len(genuine), 1.0)
     accepted = np.append(1 - np.searchsorted(impostor, cuts, side="left") / len(impostor), 0.0)
     gap = refused - accepted  # rises from -1 to 1
@@ -411,12 +412,13 @@ def paired_interval(first: ArrayLike, second: ArrayLike) -> tuple[float, float, 
 
 
 def chosen_on_others(credit: Floats) -> Floats:
-    """The credit of whoever is the strongest on all other repetitions, repetition by repetition.
+    """Credit of the attacker that is the strongest on all other repetitions, repetition by
+    repetition.
 
     The largest of several rates on the same people and splits is an upper envelope: chance adds to
-    it. Here the attacker of each repetition is chosen on the others alone, so that the luck of its
-    split and of its noise has no part in the choice. The people are the same in all repetitions:
-    what these people have in common stays.
+    it. Here the attacker of each repetition is chosen on the others alone. The luck of its split
+    and of its noise has no part in the choice. The people are the same in all repetitions, so their
+    particularities remain.
 
     Parameters
     ----------
@@ -432,7 +434,7 @@ def chosen_on_others(credit: Floats) -> Floats:
 
     Examples
     --------
-    The second attacker finds everybody in the last repetition alone, and is not chosen for it.
+    The second attacker finds all people in the last repetition alone, and is not chosen for it.
 
     >>> chosen_on_others(np.array([[[1.0, 0], [1, 0], [1, 0]], [[0.0, 0], [0, 0], [1, 1]]]))[2]
     array([1., 0.])

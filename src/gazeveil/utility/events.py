@@ -180,9 +180,9 @@ def _movements(
 
 
 def _textbook(raw: _Movements) -> _Movements:
-    """Movements of an analyst without the data, for as long as somebody's: three fixations and
-    saccades a second, fixations log-normal around 0.25 s and amplitudes around 4 degrees, and the
-    main sequence of Bahill et al. 1975.
+    """Draw the events of an analyst without the data, for the same duration. Three fixations and
+    saccades a second; fixation durations are log-normal around 0.25 s. Amplitudes are around 4
+    degrees, on the main sequence of Bahill et al. 1975.
     """
     from scipy.special import ndtri
 

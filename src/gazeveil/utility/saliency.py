@@ -42,7 +42,7 @@ from gazeveil.utility.areas.scanpaths import (
 )
 from gazeveil.utility.base import NO_FIXATION, Utility, UtilityResult
 
-#: Added to Q, so that a cell nobody looked at in the release does not make the divergence infinite.
+#: Added to Q, so that an empty cell of the release does not make the divergence infinite.
 EPSILON = 1e-12
 
 #: Figures and which way is better.

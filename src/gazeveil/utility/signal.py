@@ -31,9 +31,9 @@ Samples: the visual angle between each recorded sample and the released one that
   together, and the value is not the mean of the parts. Pooled quantiles come from a histogram of
   errors whose steps are half a per cent.
 
-Of a release of pieces each piece is compared with the same seconds of the recording it was made
-for; nobody but the curator knows which that is. Each piece counts as a recording, and `kept_share`
-also counts what lies between pieces as lost.
+Each piece of a release of pieces is compared with the same seconds of its own recording. Only the
+curator knows that recording. Each piece counts as a recording; `kept_share` also counts the gaps
+between pieces as lost.
 
 Correlation curves of Bozkir et al. 2021 (Figs 3 to 6): how much a feature at one step says about
 the same feature later, over participants.
@@ -96,7 +96,7 @@ def correlation_curves(
     reference : int
         The step to compare with, from 1.
     last : int
-        The last step, above the reference; steps nobody reaches are NaN.
+        The last step, above the reference; steps that no signal reaches are NaN.
     difference : bool
         Of the differences from step to step instead of the signals.
 

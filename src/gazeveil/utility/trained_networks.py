@@ -97,7 +97,7 @@ def held_out_figure(
     model : str
         As in :class:`HeldOutFigure`.
     parts : array, shape (people,)
-        NaN for somebody without a figure.
+        NaN for a person without a figure.
     network : array, shape (people,), optional
         The network's parts, for a floor.
     higher : bool
@@ -170,7 +170,7 @@ class NetworkCard:
         What `figures` are: `error_deg` or `accuracy`.
     figures : tuple of HeldOutFigure
         The network first, then its floors, last the network for people it was trained on; empty
-        where nobody was held out.
+        without held-out people.
     """
 
     network: str
@@ -221,7 +221,7 @@ class NetworkCard:
         return "\n".join(lines) + "\n"
 
     def sentence(self) -> str:
-        """The figures in one sentence; empty where nobody was held out."""
+        """Return the figures in one sentence; empty without held-out people."""
         if not self.figures:
             return ""
         form = _METRICS[self.metric][1]
@@ -343,8 +343,8 @@ def judge_predictor(
     learnt: Learnt,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[HeldOutFigure, ...]:
-    """Mean angles in degrees of people nobody trained on: the network's, then the floors', last the
-    network's for the people it was trained on, which shows how much it remembers.
+    """Compute mean angular errors in degrees on held-out people: the network's, then the floors'.
+    The last is the network's on its training people, which shows memorisation.
 
     Parameters
     ----------
@@ -467,9 +467,8 @@ def train_recogniser(
 def judge_recogniser(
     raw: RecordingSet, task: Activity, model: TrainedRecogniser, rows: ActivityRows, seed: int
 ) -> tuple[HeldOutFigure, ...]:
-    """Accuracies of people nobody trained on: the network's, that of a forest which learnt from the
-    same people, and that of always naming the most frequent activity; last the network's for the
-    people it was trained on, which shows how much it remembers.
+    """Compute accuracies on held-out people: the network, a forest trained on the same people, and
+    the majority class. The last is the network's on its training people, which shows memorisation.
     """
     network, known = (_named(model, side) for side in (rows.held_out, rows.trained))
     forest = _forest(raw, task, rows, seed)

@@ -1,11 +1,11 @@
 """Utilities that take the weights of `gazeveil train` in place of training: what must fit, and what
 is said of people who were trained on.
 
-A network that was trained on the people it is tested on looks better than it is. Files carry marks
-of their training recordings (:mod:`gazeveil.models.marks`). With weights everybody at hand is
-tested but the people who have a marked recording; where that leaves nobody, they are tested and the
-notes say so. What no mark tells: whether somebody's other recordings were trained on, or one that
-lost its beginning, was resampled or protected before.
+A network tested on its own training people looks better than it is. Files carry marks of their
+training recordings (:mod:`gazeveil.models.marks`). People with a marked recording are left out of
+the test set. Where that leaves no test set they stay in it, and the notes say so. Marks do not
+cover other recordings of the same person. They do not cover a recording that was cut at its
+beginning, resampled or protected before.
 """
 
 from __future__ import annotations

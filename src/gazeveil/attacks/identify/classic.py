@@ -376,7 +376,7 @@ def within_covariance(residuals: Sequence[Floats]) -> Floats:
     Returns
     -------
     array, shape (features, features)
-        The identity where nobody has two different rows.
+        The identity matrix where no person has two different rows.
     """
     from sklearn.covariance import ledoit_wolf
 

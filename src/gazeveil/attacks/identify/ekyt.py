@@ -135,13 +135,13 @@ def compare(
 ) -> Scores:
     """Cosines between the mean embeddings of people.
 
-    Somebody known without a window is the least likely for everybody; a probe without one has a row
+    A gallery person without a window ranks last for every probe. A probe without a window has a row
     of zeros.
 
     Raises
     ------
     DataError
-        If nobody known has a window.
+        If no person of the gallery has a window.
     """
     templates, known_there = model.means(known, known.persons, people)
     if not known_there.any():

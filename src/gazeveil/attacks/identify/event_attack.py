@@ -2,9 +2,9 @@
 over fixations and saccades.
 
 Each table (fixations, saccades, or windows) gets a classifier of its own. A person's score in a
-table is the mean of the scores of the person's rows, or the share of rows that vote for somebody;
-tables are fused by weights. David-John et al. 2021 weighs fixations and saccades 0.5/0.5,
-David-John et al. 2022 and 2023 0.4/0.6.
+table is the mean score of the person's rows, or the share of their votes. Tables are fused by
+weights. David-John et al. 2021 weighs fixations and saccades 0.5/0.5, David-John et al. 2022 and
+2023 0.4/0.6.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class EventAttack(Attack):
     kinds : {"both", "fixation", "saccade"}
         Which events it looks at.
     weights : str
-        Weight of fixations and of saccades, as `0.5/0.5`. Somebody without events of one kind is
-        judged by the other.
+        Weight of fixations and of saccades, as `0.5/0.5`. A person without events of one kind is
+        scored by the other.
     vote : {"mean", "majority"}
         Mean score of a person's rows, or share of the rows whose best score is each known person's
         (ties are shared).

@@ -3,8 +3,8 @@
 No single attacker is the strongest on all releases: convolutions know clean recordings, steps
 noisy ones, events and trajectories something of both. Each judges the probe as it would alone;
 their standardised scores are added with weights from held-out stimuli of the gallery
-(:mod:`gazeveil.attacks.evidence`), so that whoever knows nothing of a release does
-not count.
+(:mod:`gazeveil.attacks.evidence`), so that an attacker without evidence about a release does not
+count.
 
 `rocket`: random convolutions of the released path, learnt by ridge regression.
 

@@ -304,8 +304,8 @@ class Trace(Attack):
                 total[rows[person], comparable] -= len(trajectory) * apart[comparable]
                 weight[rows[person], comparable] += len(trajectory)
         mean = total / np.where(weight > 0, weight, np.nan)
-        # Somebody without a stimulus in common is the least likely; a probe that shares none with
-        # anybody gets zeros.
+        # A candidate without a common stimulus ranks last; a probe without any common stimulus gets
+        # zeros.
         least = np.where(np.isnan(mean), 0.0, mean).min(axis=1, keepdims=True) - 1.0
         values = np.where(np.isnan(mean), least, mean)
         values[~(weight > 0).any(axis=1)] = 0.0

@@ -237,7 +237,7 @@ class ModelCard:
     version : str
         Of Gazeveil.
     verified : tuple of Verification
-        Figures on held-out people; empty where nobody was held out.
+        Figures on held-out people; empty without held-out people.
     """
 
     data: str

@@ -1,8 +1,8 @@
-"""Attribute inference: gender, age or anything else known about people, guessed from their gaze.
+"""Attribute inference: predict gender, age or another attribute of a person from gaze.
 
-Nobody is guessed by an attacker who has seen them: for every person the attacker learns from all
-others (leave one person out), however many recordings a person has, because recordings of one
-person in training and test would turn recognition into a guess of the attribute.
+Leave-one-person-out: the attribute of each person is predicted by an attacker trained on all
+others. With recordings of one person in training and test, recognition of the person would give the
+attribute.
 
 The attacker is a ridge regression on person vectors
 (:mod:`gazeveil.attacks.vectors.kinds`), the mean of a weak, a middle and a strong
@@ -326,7 +326,7 @@ def _permuted(
     folds: _Folds, values: Floats, upper: Bools, rng: np.random.Generator, draws: int
 ) -> tuple[list[float], list[float]]:
     """Correlations, and areas of the upper against the lower half, after permutations of the
-    attribute among people; no areas where nobody is in the upper half.
+    attribute among people; no areas where the upper half is empty.
     """
     correlations, areas = [], []
     for _ in range(draws):

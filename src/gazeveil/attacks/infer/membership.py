@@ -1,15 +1,15 @@
-"""Membership inference: whether a release tells that somebody took part.
+"""Membership inference: decide from a release whether a person took part.
 
 The attacker holds raw recordings of a target (other ones than those released, unless said
-otherwise) and the release. The score is how near the nearest published pseudonym comes: the largest
-cosine between the target's vector and a published one, both whitened by how recordings of one
-person differ, in units of the cosines between the target and the other targets (some people
-resemble everybody). For heat maps it is how far the published map leans from the usual one towards
-the target's own (Homer et al. 2008).
+otherwise) and the release. The score is the similarity of the nearest published pseudonym: the
+largest cosine between the target's vector and a published one. Vectors are whitened by the
+within-person covariance. The unit is the cosines between the target and the other targets, since
+some people resemble many. For heat maps the score is the shift of the published map from the usual
+one towards the target's own (Homer et al. 2008).
 
-Judged on people who took part and people of the same kind who did not: a release that tells nothing
-gives an area of 0.5. The rate at few false alarms is shown beside it, because naming a few people
-with certainty is worse than being a little right about all.
+Evaluated on participants and on people of the same kind who did not take part. A release without
+membership information gives an area under the curve of 0.5. The rate at few false alarms is
+reported too: certainty about a few people is worse than slight evidence about all.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ FALSE_ALARMS = (0.001, 0.01, 0.1)
 
 @dataclass(frozen=True, eq=False)
 class Membership:
-    """What a release tells about taking part: the probability that somebody who did scores above
-    somebody who did not, the share of those who did found at few false alarms
-    (:data:`FALSE_ALARMS`), and the attacker's score of each target.
+    """Membership inference result. It holds the probability that a participant scores above a
+    non-participant, the share of participants found at few false alarms (:data:`FALSE_ALARMS`), and
+    each target's score.
     """
 
     auc: AttackResult

@@ -114,13 +114,13 @@ def within(scores: Scores, groups: Mapping[str, Hashable]) -> Scores:
     Raises
     ------
     DataError
-        If the group of somebody is not known.
+        If the group of a person is not known.
     """
     _check_groups((*scores.probes, *scores.known), groups)
     same = np.array(
         [[groups[p] == groups[k] for k in scores.known] for p in scores.probes], dtype=np.bool_
     ).reshape(scores.values.shape)
-    # Somebody without a score stays a candidate, the last one; only the filter takes people out.
+    # A person without a score stays the last candidate; only the filter removes people.
     finite = scores.values[np.isfinite(scores.values)]
     floor = float(finite.min()) - 1 if len(finite) else -1.0
     filled = np.where(np.isfinite(scores.values), scores.values, floor)

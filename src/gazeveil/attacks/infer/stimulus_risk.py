@@ -1,21 +1,20 @@
-"""Stimulus risk: which stimulus gives people away.
+"""Stimulus risk: compare stimuli by re-identification rate.
 
 David-John et al. (2021) find rates that depend on "the type of stimulus used to elicit the eye
 movements" between datasets. Here the stimuli of one cohort are compared, with the same people.
 
 * `across`: attackers learn people from all other stimuli and name them from one alone.
-* `within`: attackers learn from the first half of everybody's recording of a stimulus and name
-  people from the second half.
-* `control`: as across, but the gallery's recordings of each stimulus are dealt out anew among
-  people, so that a name stands for nobody. It must be at chance.
-* `person_share` needs no attacker: how much of the variance between people of the features of one
-  half of a recording is there again in the other half (the intraclass correlation, mean over
-  features); 0 where nothing of a person shows, 1 where nothing else does.
+* `within`: attackers learn from the first half of each recording of a stimulus and name people from
+  the second half.
+* `control`: as across, but each stimulus's gallery recordings are permuted among people, which
+  breaks the link to names. It must be at chance level.
+* `person_share` needs no attacker: the intraclass correlation of features between the two halves of
+  a recording, mean over features. 0 means that the features carry nothing about the person, 1
+  nothing else.
 
-Several attackers are tried, on a raw gallery and, for a release, on a gallery of it too. Whoever is
-the strongest on the *other* stimuli speaks for a stimulus, so that luck on it has no part in the
-choice. How many stimuli differ from the mean at all is said by
-:mod:`gazeveil.attacks.infer.told_apart`.
+Several attackers are tried, on a raw gallery and, for a release, on a gallery of it too. The rate
+of a stimulus is that of the strongest attacker on the *other* stimuli, so luck does not select it.
+:mod:`gazeveil.attacks.infer.told_apart` tests which stimuli differ from the mean.
 
 Longer recordings tell more. `seconds` compares the first seconds of each alone.
 
@@ -140,8 +139,8 @@ def part(whole: RecordingSet, stimulus: str, others: bool = False) -> RecordingS
 
 
 def dealt(gallery: RecordingSet, rng: np.random.Generator) -> RecordingSet:
-    """A gallery in which the recordings of each stimulus are dealt out anew among those who saw it,
-    so that a name stands for nobody.
+    """Permute the gallery's recordings of each stimulus among its viewers, which breaks the link to
+    names.
     """
     names: dict[tuple[str, str], str] = {}
     for stimulus in gallery.stimuli:
@@ -160,7 +159,7 @@ def dealt(gallery: RecordingSet, rng: np.random.Generator) -> RecordingSet:
     return RecordingSet(None, tables, gallery.pipeline)
 
 
-#: Who is tried unless somebody is named: the simplest of the strong ones and the strongest alone.
+#: Default attackers: the simplest of the strong ones and the strongest alone.
 ATTACKS = ("linkage", "steps")
 
 #: An attacker, and what it learns from: `raw` or `release`.
@@ -287,8 +286,8 @@ def stimulus_risk(
     Raises
     ------
     DataError
-        For a release of pieces, for fewer than four people who saw two stimuli, or if nobody can
-        attack the release.
+        For a release of pieces, for fewer than four people who saw two stimuli, or if no attacker
+        fits the release.
     """
     attacked = raw if release is None else release
     if attacked.origins is not None:

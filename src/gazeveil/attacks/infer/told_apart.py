@@ -55,7 +55,7 @@ class ToldApart:
         Chance of so large a spread of all conditions if none differs.
     least_difference : float
         The smallest excess that could have been told apart here, median over conditions; NaN where
-        nobody's outcomes vary.
+        no person's outcomes vary.
     shrunk : array of float64, shape (conditions,)
         Excess to expect with other people.
     """

@@ -1,10 +1,10 @@
-"""What an attacker achieves who names pieces: one decision per piece, one figure per person.
+"""Re-identification of pieces: one decision per piece, one figure per person.
 
 Controls of a figure about pieces: what it would be if it said nothing, or the opposite.
 
-A rate below guessing is no privacy: whoever turns the scores round has a rate above it. And where
-names of pieces are dealt anew among the viewers of a window, every attacker must fall to guessing;
-how often chance does as well as the attacker is a test that assumes nothing else.
+A rate below chance level is no privacy: an attacker with inverted scores is above it. With names of
+pieces permuted among the viewers of a window, every attacker must fall to chance level. The share
+of permutations that do as well as the attacker is a test without further assumptions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gazeveil.features.recording_set import PieceWindow
 
 @dataclass(frozen=True, eq=False)
 class PieceDecisions:
-    """What an attacker said about the pieces of each person.
+    """An attacker's decisions about the pieces of each person.
 
     Parameters
     ----------
@@ -34,11 +34,11 @@ class PieceDecisions:
         One row per piece; `probes` are the people whose the pieces are (the truth).
     credit, matched : array of float64, shape (people,)
         Share of a person's pieces that get the right name, each by itself and where all names of a
-        window are given at once; guessing for somebody without pieces.
+        window are given at once; chance level for a person without pieces.
     answers : tuple of str or None
         The name that most of a person's pieces get; None where two are as frequent.
     beaten_by : tuple of int or None
-        How many others score above the person, mean over pieces, rounded; None for somebody without
+        How many others score above the person, mean over pieces, rounded; None for a person without
         pieces or not learnt.
     """
 

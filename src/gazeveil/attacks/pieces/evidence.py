@@ -34,7 +34,7 @@ SCORES = ("fusion", "steps", "rocket", "linkage")
 #: Parts into which stimuli of the gallery are dealt, and most people on whom anything is weighed.
 PARTS, MOST_PEOPLE = 4, 60
 
-# Somebody who cannot be chosen must not be: far below everybody.
+# A candidate that is not eligible scores far below all others.
 _NOBODY = -10.0
 
 #: Factors of the scale that are tried.

@@ -1,9 +1,9 @@
-"""Whose a piece is, from a few looks that are known from elsewhere.
+"""Re-identify pieces from a few looks known from another source.
 
-Somebody who stood beside a viewer, or saw a screen recording, knows that the viewer looked at some
-place at some time. Which released piece of that time fits these looks best? The places are those of
-the raw recording, so this is the most that such knowledge can give. It works on releases whose
-names last as well: there whole recordings take the place of pieces.
+The attacker stood beside a viewer or saw a screen recording, and so knows a few places and times.
+The released piece of that time that fits these looks best is chosen. The places are those of the
+raw recording, an upper bound on such knowledge. On releases with lasting names, whole recordings
+take the place of pieces.
 """
 
 from __future__ import annotations

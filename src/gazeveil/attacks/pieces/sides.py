@@ -123,8 +123,8 @@ def _table(table: FeatureTable, names: Mapping[RecordingKey, RecordingKey]) -> F
 
 
 def cut_like(raw: RecordingSet, windows: Iterable[PieceWindow]) -> RecordingSet:
-    """Raw recordings cut as a release was: the windows are public, so whoever holds raw recordings
-    cuts them too. Times count from each recording's first sample.
+    """Cut raw recordings as a release was: the windows are public, so an attacker can do it too.
+    Times count from each recording's first sample.
 
     Returns
     -------

@@ -104,8 +104,8 @@ class _Filters:
     counts: _Counts
 
 
-# Whoever is asked about, the gallery is looked at once. Only what was asked for last is kept: some
-# 4,500 numbers a recording are much for thousands of them, and scores are remembered elsewhere.
+# The gallery is computed once for all probes. Only the last result is cached: 4,500 numbers a
+# recording are much for thousands of them. Scores are cached elsewhere.
 _OF_GALLERY: WeakKeyDictionary[RecordingSet, _Filters] = WeakKeyDictionary()
 _KEPT: WeakKeyDictionary[RecordingSet, WeakKeyDictionary[RecordingSet, _Counts]] = (
     WeakKeyDictionary()

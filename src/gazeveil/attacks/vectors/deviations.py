@@ -52,14 +52,14 @@ def standardised_deviations(vectors: RecordingVectors, reference: RecordingVecto
 
 
 def person_means(values: Floats, persons: Texts, names: tuple[str, ...]) -> Floats:
-    """Mean row of each person; zeros for somebody without rows.
+    """Compute the mean row of each person; zeros for a person without rows.
 
     Parameters
     ----------
     values : array of float64, shape (rows, features)
         All known.
     persons : array of str, shape (rows,)
-        Whose each row is; somebody who is not asked for is left out.
+        The person of each row; persons not in `names` are left out.
     names : tuple of str
         Sorted.
     """
@@ -125,8 +125,8 @@ def _centred(vectors: RecordingVectors, rows: Bools, reference: RecordingVectors
 
     Where another source shows a stimulus by more than twice as many people (a raw gallery with some
     protected examples), its mean there, moved and stretched to fit this source, is the better one.
-    Where nobody else saw it the mean of the source stands, and that of the reference where the side
-    has one person.
+    For a stimulus with one viewer the mean of the source stands, and that of the reference where
+    the side has one person.
     """
     values, persons, stimuli = vectors.values, vectors.persons, vectors.stimuli
     own = values if rows.all() else values[rows]

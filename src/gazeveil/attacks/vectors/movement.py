@@ -1,4 +1,4 @@
-"""How somebody moves: statistics of the steps of a path, their lengths, directions and turns.
+"""Movement statistics: lengths, directions and turns of the steps of a path.
 
 Computed for many recordings at many slot lengths, so the sums are compiled.
 """

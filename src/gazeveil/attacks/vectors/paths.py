@@ -195,7 +195,7 @@ def sample_weights(recording: Recording, noise_scale: NoiseScale | None) -> Floa
 def crowds(paths: Sequence[Path], people: Sequence[str]) -> list[Floats]:
     """For each path of one stimulus the mean path of the other people, as long as it.
 
-    Somebody who was alone with a stimulus is compared with their own mean over time.
+    The only viewer of a stimulus is compared with their own mean over time.
     """
     longest = max(len(p.vectors) for p in paths)
     stack = np.zeros((len(paths), longest, 3))

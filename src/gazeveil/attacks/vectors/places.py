@@ -1,5 +1,5 @@
-"""Where somebody looks: the power of a path in bands of frequency, a coarse map, and how the path
-lies to that of the other people.
+"""Place statistics: power of a path in frequency bands, a coarse map, and its position relative to
+the other people's paths.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`steps` vectors: how somebody moves, what is missing and where they look, at many scales.
+"""`steps` vectors: movement, lost samples and places, at many time scales.
 
 Seven kinds of numbers for each recording, some 750 in all: steps between means over 0.02 to 3.2 s;
 the same steps against those of the other people; lost samples, pauses and lengths; how long places

@@ -1,11 +1,10 @@
-"""Where somebody looks compared with everybody else, on a trajectory of 0.2 s averages.
+"""Trajectories of 0.2 s averages, relative to the other viewers of the stimulus.
 
-Averages over 0.2 s have a few degrees less noise than samples, and a trajectory of them keeps what
-independent noise cannot hide: where a person's gaze sits, how far it follows the others, how late,
-how widely and how quickly it wanders. Two people's trajectories on different stimuli cannot be
-compared point by point, so each is described against the mean trajectory of the other people on the
-same stimulus; the description is the vector. Somebody who was alone with a stimulus is compared
-with the mean over time.
+Averages over 0.2 s have a few degrees less noise than samples. Their trajectory keeps features that
+independent noise cannot hide: mean position, following of the other viewers, lag, spread and speed.
+Two people's trajectories on different stimuli cannot be compared point by point, so each is
+described against the mean trajectory of the other people on the same stimulus. That description is
+the vector. The only viewer of a stimulus is compared with the mean over time.
 """
 
 from __future__ import annotations

@@ -12,13 +12,13 @@ Per recording and area (boxes of :mod:`gazeveil.io.areas`, scanpaths of
 
 Figures. `dwell_rmse_s`, `visits_rmse`, `fixations_rmse`, `first_fixation_rmse_s`,
 `first_saccade_rmse_s`: root mean square of released minus raw over the areas of one recording, then
-the mean over a person's recordings, then over people. An area nobody looked at has dwell time,
+the mean over a person's recordings, then over people. An area without fixations has dwell time,
 visits and count 0, which counts as an answer. A time to first that one side never reached is the
-length of the raw recording; where neither side reached it, there is nothing to compare and it is
-left out. `order_edit`: edit distance between the two sequences of areas visited (successive
-fixations in one area count once, outside of all areas not at all), over the length of the longer
-one: 0 the same, 1 nothing in common. `order_tau`: Kendall's rank correlation of the times of first
-fixation over areas that both sides looked at, for at least two of them.
+length of the raw recording. A time that neither side reached is left out. `order_edit`: edit
+distance between the two sequences of areas visited (successive fixations in one area count once,
+outside of all areas not at all), over the length of the longer one: 0 the same, 1 nothing in
+common. `order_tau`: Kendall's rank correlation of the times of first fixation over areas that both
+sides looked at, for at least two of them.
 
 `chance` is what a release without any fixation gives. A release of pieces is compared piece by
 piece with the same seconds of the recording; times to first then count from the piece's beginning.

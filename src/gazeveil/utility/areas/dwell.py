@@ -16,11 +16,11 @@ and windows together (`per=stimulus`, the default), or over viewers in each wind
   the raw means. It is at least `mean_error`.
 
 0.15 means: within 15 % of raw. One part per stimulus; the value is their mean. A viewer without a
-valid sample in a window has no dwell share there. A stimulus of which nothing was released counts
-as one nobody looked at, so that losing everything is never a good figure. `chance` is what a
-release gives in which everybody looks evenly at everything. The note says how much as many other
-viewers would differ, by drawing the raw viewers again with replacement: an analyst who would
-conclude something from a smaller difference is mistaken already with raw data.
+valid sample in a window has no dwell share there. A stimulus without released gaze counts as one
+without dwell, so losing everything never gives a good figure. `chance` is the figure of a release
+with gaze spread evenly over every stimulus. The note gives the bootstrap difference of as many
+other viewers, from the raw viewers drawn with replacement. A smaller difference supports no
+conclusion, even with raw data.
 """
 
 from __future__ import annotations

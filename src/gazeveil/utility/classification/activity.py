@@ -1,4 +1,4 @@
-"""What somebody does, told by a forest from features of windows or by a network from samples."""
+"""Activity recognition: by a forest from window features, or by a network from samples."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ MOST_STEPS = 15_000
 
 @dataclass(frozen=True)
 class Activity(Utility):
-    """What somebody does, from windows, with people nobody trained on (David-John et al.'s (2023)
-    split).
+    """Activity recognition from windows, on held-out people (David-John et al.'s (2023) split).
 
     Parameters
     ----------
@@ -108,7 +107,7 @@ class Activity(Utility):
             )
         check_weights(self.name, self.weights, network, f"Use classifier={NETWORK}.")
         if network:
-            # No table of windows is made for somebody who does not look at it.
+            # No table of windows is made for a classifier that does not read it.
             self.store("needs", ("samples",))
 
     def measure(
@@ -188,8 +187,8 @@ class Activity(Utility):
 
 
 def trained_by(how: Classifier, raw: RecordingSet) -> frozenset[str]:
-    """Who was trained on by the weights of a file, as far as it is known; nobody where the
-    classifier learns here.
+    """Participants known to be in the training set of a weights file; empty where the classifier
+    learns here.
     """
     weights = how.weights if isinstance(how, NetworkClassifier) else None
     return frozenset() if weights is None else trained_people(raw, weights.marks)

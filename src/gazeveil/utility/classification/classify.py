@@ -54,7 +54,7 @@ PRIVACY_COLUMN = "privacy_sensitive"
 
 @dataclass(frozen=True)
 class Document(Utility):
-    """Which type of document somebody reads.
+    """Classification of the type of document that is read.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Document(Utility):
         `svm`, `knn`, `tree` or `forest`.
     split : str
         `halves`: trained on the first half of every reading, tested on the second (David-John et
-        al. 2022); `people`: on everybody else (Bozkir et al. 2021).
+        al. 2022); `people`: on all other people (Bozkir et al. 2021).
     vote : bool
         One decision per reading, by majority over its windows, instead of one per window.
     every : int
@@ -125,7 +125,7 @@ class Document(Utility):
 
 @dataclass(frozen=True)
 class Gender(Utility):
-    """Gender, or another attribute of people that is a word, of a person nobody trained on.
+    """Classification of gender, or another attribute that is a word, on held-out people.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class Gender(Utility):
 
 @dataclass(frozen=True)
 class PrivacySensitivity(Utility):
-    """Whether what somebody sees is private, window by window (Bozkir et al. 2021, MPIIPrivacEye).
+    """Detection of privacy-sensitive scenes, window by window (Bozkir et al. 2021, MPIIPrivacEye).
 
     The annotation is `privacy_sensitive` of the raw window table: one of its `annotations`, which
     mechanisms never see, or else a column (:func:`with_privacy_labels` puts it there), which they

@@ -6,9 +6,9 @@ about the same seconds. Each moment holds the newest sample of the release, at m
 1.5 samples, where that is more); what is older is lost. The head is that of the recording, the eye
 in it is worked out from released gaze (:mod:`gazeveil.utility.prediction.moments`).
 
-As published, gaze in the world is longitude and latitude in degrees, so that a window also says
-where in the scene somebody looked. Ours is relative to the mean direction of the window: people who
-did something in one place do not make another place look like it.
+As published, gaze in the world is longitude and latitude in degrees, so a window also encodes the
+place in the scene. Ours is relative to the mean direction of the window. An activity recorded in
+one place is then not recognised by that place.
 """
 
 from __future__ import annotations

@@ -11,11 +11,10 @@ Parameters that several recognisers share.
 Accuracy and macro F1 of decisions about people, with what guessing gives and parts over which an
 interval can be drawn.
 
-Accuracy is taken per person and then averaged over people, so that somebody with long recordings
-does not weigh more. Macro F1 has no meaning for one person (in leave-one-person-out gender
-recognition each has one class only): its value is that of all decisions together, and its parts are
-the jackknife's pseudo-values, n F1 - (n - 1) F1 without that person, whose spread is that of F1
-over people.
+Accuracy is taken per person and then averaged over people, so long recordings do not weigh more.
+Macro F1 has no meaning for one person (in leave-one-person-out gender recognition each has one
+class only): its value is that of all decisions together, and its parts are the jackknife's
+pseudo-values, n F1 - (n - 1) F1 without that person, whose spread is that of F1 over people.
 """
 
 from __future__ import annotations
@@ -198,7 +197,7 @@ def left_out(
     trained = set(known.persons.tolist())
     predicted = np.empty(len(asked), dtype=np.result_type(known.labels.dtype, asked.labels.dtype))
     missing = 0
-    # People the training side does not know by name leave nobody out, so one classifier serves them
+    # Names that are not on the training side need no held-out split: one classifier serves them
     # all.
     unknown = ~np.isin(asked.persons, sorted(trained))
     folds = [

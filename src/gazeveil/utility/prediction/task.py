@@ -24,8 +24,8 @@ the mean angle between the two, per person.
 one, which is all that an analyst of a published release has. `prediction:target=released` in the
 scenario private/raw asks whether a model learnt from a release alone serves real people.
 
-A release of pieces is learnt from and tested piece by piece; who is learnt from and who is tested
-goes by the true names, so that nobody is both.
+A release of pieces is learnt from and tested piece by piece. The train/test split goes by the true
+names, so no participant is on both sides.
 
 Who is tested differs from seed to seed, and people differ more than mechanisms do:
 `error_over_hold` is the model's error divided by that of `hold` for the same person, 1 for a model
@@ -338,7 +338,7 @@ class Prediction(Utility):
         progress: Callable[[int, int], None] | None,
     ) -> Floats:
         """Mean angular errors in degrees of the model, of `hold`, `linear` and `kalman`, shape
-        (people, 4); NaN for somebody without released gaze, and for a model that learnt nothing.
+        (people, 4); NaN for a person without released gaze, and for a model that learnt nothing.
         """
         totals, counts = {p: np.zeros(4) for p in tested}, dict.fromkeys(tested, 0)
         number = sum(key[0] in totals for key in raw.keys)
