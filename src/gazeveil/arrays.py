@@ -1,4 +1,4 @@
-"""Short names of array types, so that signatures fit on a line; arrays that nobody changes."""
+"""Short names of array types, so that signatures fit on a line; read-only arrays."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Array = TypeVar("Array", bound=NDArray[np.generic])
 
 
 def frozen(array: Array) -> Array:
-    """The same array, to which nobody can write any more."""
+    """Make an array read-only and return it."""
     array.setflags(write=False)
     return array
 
 
 def own_floats(values: ArrayLike) -> Floats:
-    """Values that nobody else can change: a copy, or the array itself where it is frozen and has
-    memory of its own or of another frozen array. Large arrays are handed on frozen so that they
+    """Return values without a writable alias: a copy, or the array itself where it is frozen and
+    has memory of its own or of another frozen array. Large arrays are handed on frozen so that they
     are not there twice.
     """
     if isinstance(values, np.ndarray) and values.dtype == np.float64:

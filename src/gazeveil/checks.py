@@ -100,7 +100,7 @@ def renamed(owner: str, name: str, old: str, new: str) -> NoReturn:
 
 
 def known_options(owner: str, options: Mapping[str, object], allowed: Iterable[str]) -> None:
-    """Refuse options nobody reads: a misspelt one must never be silently ignored."""
+    """Refuse unknown options: a misspelt one must never be silently ignored."""
     choices = sorted(allowed)
     for name in options:
         if name not in choices:

@@ -46,7 +46,7 @@ class DataError(GazeveilError, ValueError):
 
 
 class NothingLeftError(DataError):
-    """A release that left nothing to learn from: whoever attacks it can only guess."""
+    """A release without training data: every attacker is at chance level."""
 
 
 class FormatError(DataError):

@@ -1,4 +1,4 @@
-"""Worker processes: how they start without the user's script, end with whoever started them, and
+"""Worker processes: how they start without the user's script, end with their parent process, and
 which task it is that ends one.
 """
 

@@ -6,7 +6,7 @@ in its `pyproject.toml`::
     [project.entry-points."gazeveil.mechanisms"]
     my-noise = "my_package.noise:MyNoise"
 
-A part that cannot be loaded gives one warning and is left out; nobody replaces a built-in part.
+A part that cannot be loaded gives one warning and is left out; built-in parts cannot be replaced.
 """
 
 from __future__ import annotations

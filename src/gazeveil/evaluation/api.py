@@ -1,8 +1,7 @@
 """`gazeveil.evaluate`: attack protected recordings and measure what they are still good for.
 `gazeveil.attack`: attack a copy that is already there.
 
-A protected copy that is already there, judged as it is: somebody holds raw recordings and the
-copy, and wants the attackers' rates.
+:func:`attack` evaluates an existing protected copy against its raw recordings, as it is.
 """
 
 from __future__ import annotations
@@ -147,8 +146,8 @@ def study_of_copy(raw: Cohort, copy: Cohort, attacks: tuple[Any, ...], **setting
 
 
 def _at_one_rate(raw: Cohort, copy: Cohort) -> tuple[Cohort, Cohort]:
-    """Raw recordings at the rate of a slower copy, as an attacker would bring them: features of
-    250 samples a second do not describe a copy of 60, though it hides nobody.
+    """Resample raw recordings to the rate of a slower copy, as an attacker would. Features at 250
+    Hz do not match a copy at 60 Hz, even if it is unprotected.
     """
     rates = {r.rate_hz for r in copy if np.isfinite(r.rate_hz) and r.rate_hz > 0}
     slowest = min(rates, default=0.0)
@@ -233,7 +232,7 @@ def evaluate(
         Raw recordings.
     mechanisms, attacks, utilities : objects or texts `name:parameter=value,...`
         The unprotected baseline is always there, as mechanism `none` in the scenario `raw/raw`.
-        Attacks may be batteries: `quick`, `strong` (the default), `all`, or `none` for nobody.
+        Attacks may be batteries: `quick`, `strong` (the default), `all`, or `none` for no attack.
     scenarios : sequence of str
         Train/test: `private/raw raw/private private/private` (two independent releases)
         `release/release` (one release, split afterwards).
@@ -305,11 +304,11 @@ def attack(
     raw : Cohort or path
         Raw recordings.
     protected : Cohort, Release or path
-        The copy, with the same names of people and stimuli: without them nobody can tell whether an
-        attacker is right.
+        The copy, with the same names of people and stimuli: they are the ground truth of
+        re-identification.
     attacks : objects or texts `name:parameter=value,...`
-        Who attacks; batteries too (`quick`, `strong`, `all`). Of a battery those are left out who
-        make releases of their own: how the copy was made is not known here.
+        Attackers; batteries too (`quick`, `strong`, `all`). Attackers that make releases of their
+        own are left out of a battery, because the mechanism of the copy is unknown here.
     repetitions : int
         Random splits of the stimuli.
     seed : int

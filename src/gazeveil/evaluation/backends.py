@@ -47,7 +47,7 @@ ANSWER_S = 10.0
 
 @dataclass(frozen=True)
 class FailedBatch:
-    """A batch nobody answered for."""
+    """A batch without a result."""
 
     sentence: str
 
@@ -61,7 +61,7 @@ Answer: TypeAlias = dict[Cell, Content] | FailedBatch
 
 
 class Backend(ABC):
-    """Somebody who computes batches; a context manager."""
+    """A backend that computes batches; a context manager."""
 
     @abstractmethod
     def work(
@@ -174,7 +174,7 @@ class Processes(Backend):
                 for number, cell in self._finished():
                     cells = batches[number].cells[cell:][:1]
                     yield replace(batches[number], cells=cells), Finished()
-                # Also where nothing is finished: whoever asked may want to stop.
+                # Also where nothing is finished: the caller may want to stop.
                 yield replace(batches[0], cells=()), Finished()
 
     def _beginning(
@@ -207,8 +207,7 @@ class ExecutorBackend(Backend):
     Parameters
     ----------
     executor : Executor
-        It must be able to send Python objects to whoever computes, and Gazeveil must be installed
-        there.
+        It must be able to send Python objects to its workers, and Gazeveil must be installed there.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -342,7 +341,7 @@ _QUEUE: SimpleQueue[tuple[int, int]] | None = None
 
 
 def _begin(sent: bytes, queue: SimpleQueue[tuple[int, int]]) -> None:
-    """A worker process learns its study, and ends when whoever started it does."""
+    """Initialise a worker process with its study, and end it with its parent process."""
     global _WORKER, _QUEUE
     _WORKER, _QUEUE = pickle.loads(sent), queue
     serve_parent()

@@ -228,7 +228,7 @@ def _names(contents: Sequence[tuple[int, Content]]) -> DealtNames:
 
 
 def _credit_of(contents: Sequence[tuple[int, Content]]) -> Floats:
-    """Credit of each person in each repetition, NaN where somebody was not asked about."""
+    """Credit of each person in each repetition, NaN where a person was not a probe."""
     people = sorted({p for _, c in contents for p in c["people"]})
     place = {p: i for i, p in enumerate(people)}
     credit = np.full((len(people), len(contents)), np.nan)

@@ -185,7 +185,7 @@ def plan(study: Study, raw: RecordingSet) -> StudyPlan:
 def _scenarios(
     study: Study, mechanism: Mechanism[Any] | None, who: Attack | Utility
 ) -> Iterator[tuple[str, int]]:
-    """The scenarios somebody is measured in, each with its repetitions."""
+    """The scenarios of an attacker or a utility, each with its repetitions."""
     splits = isinstance(who, Attack) or who.trains
     if mechanism is None:
         # Without a mechanism and without a split there is nothing random but the utility's own
@@ -209,8 +209,8 @@ def table_names(tables: str, raw: RecordingSet) -> tuple[str, ...]:
 
 
 def tables_of(who: Attack | Utility) -> tuple[str, ...]:
-    """The tables somebody looks at; an attacker that does not say looks at events, if there are
-    any.
+    """The tables an attacker or a utility reads. An attacker without a declaration reads events, if
+    there are any.
     """
     if not who.needs and isinstance(who, Attack):
         return "fixation", "saccade"

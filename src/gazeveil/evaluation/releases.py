@@ -97,8 +97,8 @@ def protect(
         return released
     keep = {"keep": ("labels",)} if recording_set.pipeline.events == "carried" else {}
     release = mechanism.release(recording_set.cohort, seed=seed, **keep)
-    # Made now and kept, because a lazy release would be made anew each time somebody looks at it.
-    # Attackers know how a release was made, and so what it shows of its own noise.
+    # Made now and kept, because a lazy release would be made anew on each access. Attackers know
+    # the mechanism of a release, and so what it shows of its own noise.
     scale = mechanism.noise_scale_deg if isinstance(mechanism, StreamMechanism) else None
     samples = set_aside(release.data)
     return RecordingSet(samples, None, recording_set.pipeline, recording_set.people, scale)
@@ -310,8 +310,8 @@ class ReleaseCache:
         return self._once(("part", which, part), make, which == "raw")
 
     def _made_alone(self, which: str) -> bool:
-        """Whether a part of a release is made without the whole: the noise of a recording in a
-        stream follows from the seed and its key, and nobody needed the whole so far.
+        """Whether a part of a release is made without the whole. The noise of a recording in a
+        stream follows from the seed and its key. False once the whole release is made.
         """
         return (
             self.mechanism is not None
@@ -413,7 +413,7 @@ class ReleaseCache:
 
         def make() -> RecordingSet:
             if self._made_alone("exemplars") and not self.has_pieces:
-                # Nobody looks at the others.
+                # The others are not read.
                 own = self._part("raw", part).where(chosen.__contains__)
                 return self._protect(own, "exemplars")
             return self._part("exemplars", part).where(chosen.__contains__)

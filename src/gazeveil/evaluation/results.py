@@ -491,8 +491,8 @@ def _tested(
 
 
 def _credit(outcomes: pl.DataFrame) -> tuple[Floats, dict[tuple[str, str], int]]:
-    """Credit as an array (attack and scenario, repetition, person), NaN where nobody was asked, and
-    the place of each attack and scenario; these in order of their names.
+    """Credit as an array (attack and scenario, repetition, person), NaN for persons that were not
+    probes. It comes with the index of each attack and scenario, in order of their names.
     """
     cells = outcomes.select("attack", "scenario").unique().sort("attack", "scenario").rows()
     place = {cell: i for i, cell in enumerate(cells)}
@@ -521,8 +521,8 @@ def _difference(name: str, first: Floats, second: Floats) -> dict[str, object]:
 
 @contextmanager
 def _whole(place: Path) -> Iterator[BinaryIO]:
-    """A file that takes its name when it is whole: somebody may read an older one meanwhile, or the
-    machine may stop.
+    """Write a file that takes its name when it is whole. A reader meanwhile sees the older one,
+    also after a crash.
     """
     waiting = place.with_name(f".{place.name}.part")
     with waiting.open("wb") as file:

@@ -130,7 +130,7 @@ def _notes(cells: Mapping[Cell, Content]) -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def _kept_cells(store: Store, keys: Mapping[Cell, str], folder: Path | None) -> Iterator[None]:
-    """Say what is kept when somebody stops the run."""
+    """Report the saved cells when the run is interrupted."""
     try:
         yield
     except KeyboardInterrupt:

@@ -202,8 +202,8 @@ def opened(
 
 
 def loaded(recording_set: RecordingSet) -> RecordingSet:
-    """The material with every sample read once, as it is handed to whoever computes: in memory, or
-    where it is large in a scratch file that the workers of this machine share.
+    """Return the material with every sample read once, as the workers get it: in memory. Large
+    material is in a scratch file that the workers of this machine share.
     """
     people = {
         p: dict(a) for p, a in recording_set.people.items()
@@ -260,7 +260,7 @@ def in_memory(recording_set: RecordingSet) -> RecordingSet:
 
 
 def scratch_paths(recording_set: RecordingSet) -> frozenset[str]:
-    """The scratch files that somebody who is handed the material must be able to read."""
+    """The scratch files that a worker with the material must be able to read."""
     cohort = recording_set.cohort
     loads = [getattr(item, "load", None) for item in cohort.items] if cohort is not None else []
     return frozenset(load.file.path for load in loads if isinstance(load, SetAside))

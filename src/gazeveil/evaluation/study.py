@@ -543,7 +543,7 @@ def _built(
     items: list[Any] = []
     for entry in _listed(name, value):
         if isinstance(entry, str):
-            # The baseline is always there; whoever names it means nothing else.
+            # The baseline is always there, so naming it adds nothing.
             items += [] if entry == NONE and base is Mechanism else [by_name(entry)]
         elif isinstance(entry, base):
             items.append(entry)

@@ -46,7 +46,7 @@ from gazeveil.utility.base import Utility, UtilityResult
 
 @dataclass(frozen=True, eq=False)
 class Worker:
-    """A study as whoever computes it gets it.
+    """A study as a worker gets it.
 
     Parameters
     ----------
@@ -371,8 +371,8 @@ _NOBODY = "The attacker learnt nobody: the gallery holds nothing it can use."
 
 
 def complete(scores: Scores, people: tuple[str, ...]) -> Scores:
-    """Scores of exactly these people, in this order; whoever the release left nothing of is a guess
-    (a row of equal values).
+    """Scores of exactly these people, in this order. A person without released data is a guess (a
+    row of equal values).
     """
     if not scores.known:
         raise DataError(_NOBODY)

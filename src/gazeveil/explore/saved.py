@@ -1,8 +1,8 @@
 """The page as one file, for sending on.
 
-A page that is sent on must not hold anybody's gaze, and several releases of the same gaze add up:
-whoever averages them undoes the noise. So unless it is asked for, the pictures in it are of
-simulated people, and of the real ones only how many were recognised.
+A page that is sent on must not hold a participant's gaze. Several releases of the same gaze add up:
+their average undoes the noise. So by default its pictures are of simulated people; of real ones it
+gives only the number re-identified.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def save(
 
 
 def stand_ins(cohort: Cohort) -> Cohort:
-    """Simulated people at about the rate of a cohort, on a screen or a sphere as it is. Nothing
-    else of it is used: an exact rate or a viewing distance can tell who somebody is.
+    """Simulate people at about the rate of a cohort, on a screen or a sphere as it is. Nothing else
+    of it is used: an exact rate or a viewing distance can identify a person.
     """
     first = cohort[0]
     task = "free-viewing" if isinstance(first.space, Sphere) else "reading"

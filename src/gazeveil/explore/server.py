@@ -1,7 +1,7 @@
 """The page's server: Python's own, on the loopback interface of this machine.
 
-Recordings are raw here. So it answers to this machine's own host names alone, and figures only to
-who knows the secret in the link. The secret stands behind a `#`, which browsers send to nobody.
+Recordings are raw here. So the server answers to this machine's own host names alone. Figures
+require the secret in the link. The secret stands behind a `#`, which browsers do not send.
 """
 
 from __future__ import annotations

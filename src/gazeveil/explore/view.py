@@ -135,8 +135,8 @@ def page(figures: object = None) -> str:
 
 
 def policy(live: bool) -> str:
-    """What a browser lets the page do: run its own script and no other, and ask nobody but its own
-    server, or nobody at all.
+    """Content security policy of the page: its own script only, and requests to its own server or
+    to none.
     """
     return (
         f"default-src 'none'; script-src '{_hash(_script())}'; style-src '{_hash(_style())}';"

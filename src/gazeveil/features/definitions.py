@@ -9,11 +9,11 @@ The bounds come from physiology and tracker limits and are the same for every da
 lasts at most 5 s (a window's longest 10 s, where a detector without pursuit joins several), a
 saccade lasts at most 0.5 s and spans at most 100 deg, eyes turn at most 1000 deg/s and accelerate
 at most 200 000 deg/s^2 (peaks of large human saccades are about 700 deg/s and 40 000 deg/s^2; the
-rest is room for tracker noise, which differences amplify), nobody makes more than 6 saccades or
-fixations per second for a whole window, and a blink of more than 2 s is a lost eye. A standard
-deviation lies within half the largest value, a variance over events within the square of a quarter
-of the range. The bounds do not follow a sample rate: noise of very fast trackers may pass them, and
-is clipped by the mechanisms.
+rest is room for tracker noise, which differences amplify). A whole window has at most 6 saccades or
+fixations per second, and a blink of more than 2 s is a lost eye. A standard deviation lies within
+half the largest value, a variance over events within the square of a quarter of the range. The
+bounds do not follow a sample rate: noise of very fast trackers may pass them, and is clipped by the
+mechanisms.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ SUBSETS: dict[str, dict[str, tuple[str, ...]]] = {
 # Window features
 # --------------------------------------------------------------------------------------------------
 
-#: Fixations or saccades per second that nobody keeps up for a window.
+#: Upper bound on fixations or saccades per second over a window.
 MOST_PER_S = 6.0
 
 #: Largest pupil by unit: a human pupil is below 10 mm; an eye camera shows it below 200 px;

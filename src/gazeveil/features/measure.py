@@ -80,8 +80,8 @@ def _select(v: Floats, n: int, k: int) -> float:
     while lo < hi:
         a, b, c = v[lo], v[(lo + hi) // 2], v[hi]
         pivot = max(min(a, b), min(max(a, b), c))  # the middle of three splits more evenly
-        # Every value changes places with the first that is not smaller, also with itself: to ask
-        # first would cost more, because nobody can tell the answer of noise ahead.
+        # Every value changes places with the first that is not smaller, also with itself. A test
+        # before would cost more, because its branch is unpredictable on noise.
         j = lo
         for i in range(lo, hi + 1):
             value = v[i]

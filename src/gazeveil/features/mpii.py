@@ -80,15 +80,15 @@ PEOPLE_TABLES = ("participants.tsv", "participants.csv", "participant_info.csv",
 
 
 def mpii_people(path: str | Path) -> dict[str, dict[str, object]]:
-    """Age, gender and the like of the people, from a table in the folder or the one above it (one
-    of :data:`PEOPLE_TABLES`); none where there is no such table.
+    """Read attributes of the people (age, gender) from a table in the folder or the one above it.
+    The table is one of :data:`PEOPLE_TABLES`; without it there are none.
 
     `4`, `04` and `P04` are the person `P4` of :func:`mpii_features`.
 
     Raises
     ------
     FormatError
-        For a table that names nobody, or somebody twice.
+        For a table without a person, or with a person twice.
     """
     from gazeveil.io.tables_file import read_people
 

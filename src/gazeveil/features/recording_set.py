@@ -1,11 +1,11 @@
-"""RecordingSet: what somebody holds of some recordings, be it an attacker or an analyst: samples,
-tables of events, tables of windows.
+"""RecordingSet: the data of an attacker or an analyst: samples, tables of events, tables of
+windows.
 
 A release of samples gives samples, from which events and windows are found again; a release of
 tables gives tables and nothing else. Tables are made on first use and kept, because every attacker
 and every utility asks for the same ones.
 
-Tables of a recording set; large ones lie in a scratch file until somebody looks at them.
+Tables of a recording set; large ones lie in a scratch file until they are read.
 
 Attackers look at a table a few times in a study and at their own vectors in between: with a
 thousand people the tables of the sets that one of them holds would fill more memory than all else.
@@ -50,7 +50,7 @@ class TableShelf(MutableMapping[str, FeatureTable]):
         self._held: dict[str, FeatureTable | _TableAside] = (
             dict(tables._held) if isinstance(tables, TableShelf) else dict(tables)
         )
-        # A table that somebody holds is not read a second time.
+        # A table in use is not read a second time.
         self._read: WeakValueDictionary[str, FeatureTable] = WeakValueDictionary()
 
     def __setitem__(self, name: str, table: FeatureTable) -> None:
@@ -226,8 +226,8 @@ class RecordingSet:
         noise_scale_deg: Callable[[Recording], Floats | None] | None = None,
     ) -> None:
         self.cohort = cohort
-        # Set by whoever takes several parts of one set, so that what is computed recording by
-        # recording is computed once, for the whole.
+        # Set by callers that take several parts of one set: per-recording results are computed
+        # once, for the whole.
         self.part_of: RecordingSet | None = None
         # Of several sets put together: in which of them each recording is, and under which key.
         self.made_of: Mapping[RecordingKey, tuple[RecordingSet, RecordingKey]] | None = None
@@ -470,7 +470,7 @@ def _session(session: str, i: int) -> str:
 
 
 def _other_session(item: Recording | Handle, session: str) -> Handle:
-    """The recording under another session, made when somebody looks at it."""
+    """The recording under another session, made on first access."""
     load = partial(_load_as, item, session)
     return Handle(item.person, item.stimulus, load, session, item.task)
 

@@ -110,7 +110,7 @@ class FeatureTable(Tabular):
     keys : Keys
         Whose rows they are.
     bounds : array of float64, shape (features, 2), optional
-        Public lower and upper bound of each feature; None where nobody has said them.
+        Public lower and upper bound of each feature; None where they are not stated.
     counts : mapping of str to int
         What has no row, by reason (for instance events that are too short).
     annotations : mapping of str to array of float64, shape (rows,)

@@ -1,9 +1,9 @@
 """Gaze relative to the world, or to the head.
 
-On a sphere a recording says where in the world somebody looked, and so which way they faced and
-turned: places identify people. Gaze in the head keeps how the eyes move and leaves out where the
-head was. It is made sample by sample, so a promise about samples that move holds as it stands, with
-degrees in the head instead of degrees in the world.
+On a sphere a recording gives gaze in the world, and so the direction of the head: places identify
+people. Gaze in the head keeps the eye movements and leaves out the head. It is computed sample by
+sample. A promise about samples that move therefore holds unchanged, with degrees in the head
+instead of degrees in the world.
 
 What is not offered: gaze relative to the mean direction of a recording. Every sample would depend
 on all others, and a promise about a window of samples would no longer be about that window.

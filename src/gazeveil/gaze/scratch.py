@@ -1,8 +1,8 @@
 """Recordings set aside in a temporary file, so that many of them do not fill the memory.
 
-The file has no name where the system allows that (Linux): it is gone as soon as nobody holds it,
-however the process ends. Other processes of the same user on the same machine read the same file,
-so that a study with several workers holds its recordings once, on disk, and not once in each.
+The file has no name where the system allows that (Linux): it is gone when its last holder ends, in
+any way. Other processes of the same user on the same machine read the same file. A study with
+several workers then holds its recordings once, on disk.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _STEP = 16
 
 
 class ScratchFile:
-    """A temporary file of recordings; it lives as long as somebody in this process refers to it."""
+    """A temporary file of recordings; it lives as long as this process refers to it."""
 
     def __init__(self) -> None:
-        # Open as long as somebody refers to this object, and so outside of any block.
+        # Open as long as this object is referenced, and so outside of any block.
         file: IO[bytes] = tempfile.TemporaryFile(prefix="gazeveil-")  # noqa: SIM115
         place = Path(f"/proc/{os.getpid()}/fd/{file.fileno()}")
         if not place.exists():
@@ -163,7 +163,7 @@ class SetAside:
         content = self.file.read(self.begin, self.length)
         state, places = pickle.loads(memoryview(content)[self.arrays :])
         for name, (shape, dtype, begin) in places.items():
-            # A view of what was read: bytes, which nobody can write to.
+            # A read-only view of the bytes read.
             state[name] = np.ndarray(shape, dtype, content, begin)
         recording = Recording.__new__(Recording)
         recording.__setstate__(state)

@@ -93,7 +93,7 @@ def heat_map(
     shares = np.where(np.isfinite(cells) & (cells > 0), cells, 0.0)
     shares = shares / shares.mean() if shares.any() else shares
     brightest = _top(shares, top)
-    # The map lets the picture below it through where nobody looked.
+    # The map is transparent where it is zero.
     alpha = None if image is None else np.clip(np.sqrt(shares / brightest), 0, 0.85)
     if scale == "sqrt":
         values, low, high = np.sqrt(shares / brightest), 0.0, 1.0

@@ -1,6 +1,7 @@
-"""The card of a release: what was measured and what is promised, in two lines that do not use the
-same words, so that a proof is not taken for a release in which nobody is recognised. And the card
-of all results, which a notebook shows.
+"""The card of a release and the card of all results, which a notebook shows.
+
+Measurement and promise stand in two lines with different words. A proof is then not mistaken for a
+re-identification rate of zero.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MOST_ROWS = 20
 
 
 def release_card(findings: Findings, release: ReleaseFindings, note: str) -> Markup:
-    """One release of the summary; nothing where nobody attacked it."""
+    """Card of one release of the summary; empty where it was not attacked."""
     worst = release.shown
     if worst is None:
         return Markup("")
@@ -48,7 +49,7 @@ def release_card(findings: Findings, release: ReleaseFindings, note: str) -> Mar
 
 
 def _promise(release: ReleaseFindings) -> Markup:
-    """The line of the promise; a tick where it is proved and nobody is recognised."""
+    """The line of the promise; a tick where it is proved and no participant is re-identified."""
     kept = release.guarantee.get("status") == "proved" and not release.recognised
     ticked = kept and release.guarantee.get("definition") != "none"
     words = tag("p", tag("b", "Promise:"), f" {summary.promise(release)}")

@@ -213,8 +213,9 @@ _DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 
 
 def draw_gallery(findings: Findings, folder: Path) -> Picture | None:
-    """The strongest attacker of each release, in closed form from how many others score above the
-    true person; None where nobody knows three people.
+    """Draw the strongest attacker of each release over gallery size, in closed form. The input is
+    the number of people scoring above the true person. None where no attacker has three people in
+    its gallery.
     """
     lines = _lines(findings)
     people = max((len(curve) + 1 for _, curve in lines), default=0)

@@ -336,7 +336,7 @@ class Findings:
 
     @cached_property
     def attacked(self) -> tuple[ReleaseFindings, ...]:
-        """All releases somebody attacked."""
+        """All releases with at least one attack."""
         return tuple(r for r in self.releases if r.worst is not None)
 
     @cached_property
@@ -468,7 +468,7 @@ class Headline:
     Parameters
     ----------
     chosen, chosen_low, chosen_high : float
-        Rate of whoever is the strongest on the other repetitions, with its interval over people.
+        Rate of the strongest attacker on the other repetitions, with its interval over people.
     p_value : float
         How often the best of all attackers does as well where names are dealt anew.
     guessed : float

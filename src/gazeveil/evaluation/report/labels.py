@@ -183,7 +183,7 @@ def _described(mechanism: str) -> tuple[str, dict[str, str]]:
     try:
         cls = get(mechanism)
     except GazeveilError:
-        return mechanism, {}  # a mechanism of somebody else: all its parameters are shown
+        return mechanism, {}  # a third-party mechanism: all its parameters are shown
     defaults = {f.name: str(f.default) for f in fields(cls) if f.default is not MISSING}
     return getattr(cls, "label", mechanism), defaults
 

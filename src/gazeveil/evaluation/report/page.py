@@ -34,8 +34,7 @@ from gazeveil.plot.canvas import INKS
 if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
 
-# The page may show its own style and its own pictures, and ask nobody for anything: a browser holds
-# it to that.
+# The page may show its own style and its own pictures, and make no request. Browsers enforce that.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 

@@ -162,7 +162,7 @@ def _other_metrics(findings: Findings) -> dict[tuple[str, ...], dict[str, float]
 
 
 def inferences(findings: Findings) -> Markup:
-    """What attackers who name nobody infer: attributes, links between records, positions."""
+    """Results of inference attacks: attributes, links between records, positions."""
     frame = findings.results.frame.filter(pl.col("attack").is_not_null())
     naming = frame.filter(pl.col("metric") == RATE)["attack"].unique().to_list()
     labels = {r.key: f"{r.number}. {r.label}" for r in findings.releases}

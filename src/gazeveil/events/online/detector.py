@@ -216,8 +216,8 @@ class OnlineDetector:
         return self.push_arrays(t, x, y, mask)
 
     def push_arrays(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, good: Bools) -> Ints:
-        """As :meth:`push_rows`, for arrays of these types and one length that nobody has to look at
-        again; a good sample is a finite one.
+        """As :meth:`push_rows`, for arrays of these types and one length, without further checks. A
+        good sample is a finite one.
         """
         if self._closed:
             raise DataError("This OnlineDetector is closed. Make a new one for the next recording.")

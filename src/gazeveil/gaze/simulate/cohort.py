@@ -62,7 +62,7 @@ _RECORDINGS = np.array([0.75, 0.75, 0.24, 0.3, 0.3, 0.30, 0.9])
 
 
 class SimulatedReader(NamedTuple):
-    """How somebody reads on one occasion, whatever it is.
+    """Reading habits of one simulated person on one occasion.
 
     Parameters
     ----------
