@@ -43,9 +43,9 @@ from lines import markdown, put_into
 COHORTS = {"screen": "gazecom", "headset": "eyenavgs_nthu"}
 TOLD = {
     "select": "its own thing that was chosen",
-    "avatar": "the part of the view, of 8 across and 4 down",
-    "aoi-analytics": "looks at its areas, as cells of 5 degrees",
-    "research": "every event, and samples with little noise",
+    "follow": "the part of the view, of 8 across and 4 down",
+    "count": "looks at its areas, as cells of 5 degrees",
+    "study": "every event, and samples with little noise",
 }
 _STREAM = "gaussian:sigma_deg=1"
 
@@ -76,7 +76,7 @@ def seen(recording: Recording, preset: str) -> View:
             rate_hz=recording.rate_hz,
             space=recording.space,
         )
-        watch = _tiles if preset == "avatar" else _events
+        watch = _tiles if preset == "follow" else _events
         return watch(recording, keeper, keeper.app("app"))
 
 

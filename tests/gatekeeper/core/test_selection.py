@@ -576,7 +576,7 @@ def test_however_samples_are_cut_into_blocks_the_rests_and_the_choice_are_the_sa
 
 
 def test_the_preset_gives_selections_and_nothing_else_and_comes_first() -> None:
-    assert next(iter(PRESETS)) == "select"
+    assert next(iter(PRESETS)) == "choose"
     preset = PRESETS["choose"]
     assert (
         preset.scopes,

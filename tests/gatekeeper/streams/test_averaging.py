@@ -51,7 +51,7 @@ def test_no_app_finds_resting_eyes_better_than_its_preset_says_over_many_places(
 
 
 def test_every_preset_that_tells_places_says_what_averaging_gives() -> None:
-    assert TELLING == ["aoi-analytics", "research"]
+    assert TELLING == ["count", "study"]
     assert "which of the device's parts of the view" in PRESETS["follow"].means
     for preset in PRESETS.values():
         if preset.steady is not None:
