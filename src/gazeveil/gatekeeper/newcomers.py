@@ -1,8 +1,7 @@
 """Connections to a WebSocket port that have not shown yet who they are.
 
-Whoever can reach a port can open connections and say nothing. Of those a port keeps a few: when one
-more comes, the oldest of them goes. So a stranger who holds many open keeps nobody out who says
-hello at once.
+Any host that reaches a port can open silent connections. A port holds a few of them: each further
+one closes the oldest. A client that says hello at once gets in, however many others are open.
 """
 
 from __future__ import annotations

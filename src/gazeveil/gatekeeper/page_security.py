@@ -1,5 +1,4 @@
-"""What every page of this package is served with, whoever serves it: headers that keep it to
-itself, and host names under which a service of this machine answers.
+"""Security headers of every page of this package, and host names of services on this machine.
 
 It needs nothing but the standard library, so that pages can be served without a web framework.
 """

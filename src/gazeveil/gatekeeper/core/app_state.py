@@ -52,8 +52,9 @@ class AppState:
         return sum(self.calls)
 
     def recent_calls(self, now_ns: int) -> int:
-        """As :meth:`calls_last_minute`, for somebody who does not hold the lock and so changes
-        nothing.
+        """Return :meth:`calls_last_minute` without changing anything.
+
+        Callers need not hold the lock.
         """
         first, last = self.calls_second + 1, now_ns // _SECOND_NS
         over = {second % 60 for second in range(first, min(last, first + 59) + 1)}

@@ -8,10 +8,9 @@ each level, so everything the counter ever tells is epsilon-differentially priva
 presence of one fixation in the area. The error of a count has variance at most L times 2 (L /
 epsilon)**2, instead of growing with the number of answers. Proof: proofs/gatekeeper.md.
 
-Blocks are drawn when they are first asked for: those nobody asks for cost no random bits, and a
-tick without fixations costs nothing. Areas of the same cells share one counter, whichever apps ask.
-An app is told what the counter says now less what it said when the app began to ask: the fixations
-before cancel out, and the noise of both counts stays.
+Blocks are drawn on first use. An unused block costs no random bits, and a tick without fixations
+costs nothing. All apps share one counter for areas of the same cells. An app gets the present count
+minus the count at its first call. Earlier fixations cancel out; the noise of both counts remains.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from gazeveil.privacy.rational import Number, exact
 #: Levels of the tree: a horizon of 16383 ticks, 27 minutes at 100 ms.
 TREE_LEVELS = 14
 
-#: Events that wait for somebody to ask before they are put together.
+#: Pending events at most; more are merged before the next query.
 MOST_WAITING = 4096
 
 
@@ -87,7 +86,7 @@ class TreeCounter:
         self._words = words
         self._tree = 0  # which horizon the events and blocks below belong to
         self._events: list[int] = []  # ticks within it
-        self._later: list[int] = []  # ticks of horizons that nobody has asked about yet
+        self._later: list[int] = []  # ticks of horizons without a query so far
         self._blocks: dict[tuple[int, int], int] = {}
         self._before = 0  # answers of finished horizons
         self._asked = 0
@@ -103,8 +102,7 @@ class TreeCounter:
         place = max(tick - self.first_tick, self._asked)
         self._later.append(place)
         if len(self._later) > MOST_WAITING:
-            # Nobody has asked for long: finished horizons become one number each, as they would if
-            # somebody asked now.
+            # No query for long: merge each finished horizon into one number, as a query would.
             self.count(place + self.first_tick)
 
     def count(self, tick: int) -> int:

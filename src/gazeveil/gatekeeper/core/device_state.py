@@ -136,7 +136,7 @@ class DeviceState:
         #: Up to which horizon the device has paid for an area's counter.
         self.charged: dict[Rectangle, int] = {}
         self.app_states: dict[str, AppState] = {}
-        #: Of names that nobody granted anything, together.
+        #: Refusals of all apps without a grant, together.
         self.refusals_of_unknown = RefusalRows()
         self.listeners: list[Listener] = []
         self.subscriptions: dict[Subscription, Request] = {}
@@ -157,9 +157,7 @@ class DeviceState:
         return self.device, *(account_of(app, self.wearer) for app in self.policy.apps)
 
     def switch(self, wearer: str | None) -> None:
-        """Somebody else wears the device: all that was subscribed ends, everything begins anew, and
-        nothing is allowed yet.
-        """
+        """Switch to another wearer: end all subscriptions, reset all state, allow nothing yet."""
         with self.lock:
             for subscription in tuple(self.subscriptions):
                 subscription.end(CHANGED, "wearer")
@@ -243,7 +241,7 @@ class DeviceState:
             allowed = AllowedRequest(request, self.billing, self.policy)
             decision = self.decide(request)
             refusals = self.refusals_of_unknown
-            # Nothing is remembered of names that nobody granted anything.
+            # No state is held for apps without a grant.
             if request.app in self.policy.apps:
                 app_state = self.app_state(request.app)
                 app_state.calls_last_minute(request.now_ns)
@@ -379,8 +377,9 @@ class DeviceState:
         )
 
     def limits(self, policy: Policy) -> None:
-        """Tell the ledger the limits of a policy for its wearer, as far as they are new. Somebody
-        unknown has no account.
+        """Set the new limits of a policy in the ledger, for its wearer.
+
+        An unknown wearer has no account.
         """
         if policy.wearer is None:
             return

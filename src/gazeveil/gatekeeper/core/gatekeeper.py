@@ -185,21 +185,21 @@ class Gatekeeper(GazeIntake, PolicyChanges):
 
     @property
     def wearer(self) -> str | None:
-        """Who wears the device, as :meth:`switch_wearer` was told; None where that is not known."""
+        """Name of the wearer, as set by :meth:`switch_wearer`; None if unknown."""
         return self._state.wearer
 
     def switch_wearer(self, name: str | None) -> None:
-        """Somebody else wears the device now.
+        """Switch to another wearer.
 
-        All subscriptions end with the code `wearer`. Events, areas, sums, counters and streams
-        begin anew, so that no app of the next wearer sees anything of the last one's gaze. Consent,
-        grants and budgets are the next wearer's own. What the last one spent stays spent.
+        All subscriptions end with the code `wearer`. Events, areas, sums, counters and streams are
+        reset. Apps of the next wearer see nothing of the last wearer's gaze. Consent, grants and
+        budgets are the next wearer's own. Budget spent by the last wearer stays spent.
 
         Parameters
         ----------
         name : str, optional
-            Who it is; None where the platform does not know. Somebody the policy does not name has
-            given no consent and granted nothing.
+            Name of the wearer; None where the platform does not know it. A wearer the policy does
+            not name has no consent and no grants.
 
         Raises
         ------

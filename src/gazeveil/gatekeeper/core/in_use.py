@@ -43,9 +43,7 @@ class Indicator:
         self._until_ns[app, scope_of(action)] = now_ns + ANSWER_NS
 
     def forget(self) -> None:
-        """Somebody else wears the device: answers about the last one's gaze are
-        no use of theirs.
-        """
+        """Drop recent answers, because they belong to the last wearer."""
         self._until_ns.clear()
 
     @property

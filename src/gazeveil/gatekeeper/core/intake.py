@@ -175,8 +175,9 @@ class GazeIntake:
         return self._state.closed or not self._state.policy.consent
 
     def _watched(self) -> bool:
-        """Whether the owner looks at gaze that apps do not get: only at the owner's own. Another
-        wearer who has not consented is nobody's to look at.
+        """Whether the owner's page may show gaze that apps do not get.
+
+        It shows the owner's own gaze alone, never that of another wearer.
         """
         return (
             bool(self._watchers) and not self._state.closed and self._state.policy.wearer == OWNER

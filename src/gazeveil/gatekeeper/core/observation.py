@@ -132,5 +132,5 @@ class Regions:
                 tell(subscription, callback, region, t_ms)
 
 
-#: So far from the middle of the view the eyes look at whoever is there.
+#: Largest offset from the centre of the view that counts as `at-you`, across and down, in degrees.
 AT_YOU_DEG = 10.0

@@ -257,8 +257,8 @@ class PolicyChanges(ABC):
         """Switch everything on or off; `taken` as for :meth:`set_policy`. Without consent samples
         are not even looked at.
 
-        Switching on what was off begins a session: budgets `per="session"` are whole again. Nobody
-        but the owner does that, and no restart does.
+        Consent after a withdrawal begins a session and resets budgets `per="session"`. Only the
+        owner can do that; a restart does not.
         """
         if not on:
             self.take(lambda policy: replace(policy, consent=False))

@@ -12,8 +12,8 @@ its targets or not, until the wearer chooses:
 
 Then the app is told the name of that target, once, and the selection ends. A target is made of
 whole cells of the public grid, and a cell that several targets of one app hold belongs to the one
-whose middle is nearest. A place that targets of several apps hold belongs to none of them, unless
-the platform says whose gesture it was: nobody hears of choices that were meant for another.
+whose middle is nearest. A cell held by targets of several apps belongs to none of them, unless the
+platform names the app of the gesture. No app learns of a choice meant for another app.
 
 What an app may try by opening selections again and again is bounded: :data:`MOST_OPEN` are open at
 a time, one for each of its tabs, of which one look answers one; at most
@@ -226,8 +226,9 @@ class Selections:
         self._fixation = None
 
     def anew(self) -> None:
-        """Somebody else wears the device, and the session's time begins anew; what apps may open in
-        a minute does not.
+        """Reset the session's time for another wearer.
+
+        The limit of selections per app and minute is not reset.
         """
         self._fixation = None
         self._chosen_ns.clear()

@@ -25,7 +25,7 @@ from gazeveil.privacy.stream.mechanism import StreamMechanism
 #: How far beyond the edge the eye must be, in tiles.
 MARGIN = 0.1
 
-#: How long a tile's stream goes on when nobody asks.
+#: Idle time after which a tile's stream ends, in ms.
 IDLE_MS = 10_000
 
 
@@ -78,8 +78,8 @@ class TilePublisher:
     tiles : Tiles
         Follows the places.
     mechanism : StreamMechanism, optional
-        Of the protected stream that the tile follows, for which the device pays while somebody
-        asks; None where it follows the event log.
+        Mechanism of the protected stream that the tile follows; None for the event log. The device
+        pays for the stream while the tile is in use.
     pool : StreamPool
         The device's streams.
     subscribe : callable
@@ -168,7 +168,7 @@ class TilePublisher:
             self._see(x_deg, y_deg)
 
     def tick_over(self) -> None:
-        """Follow the protected stream, where there is one and somebody still asks."""
+        """Follow the protected stream, where there is one and the tile is in use."""
         if self._place is not None:
             place, self._place = self._place, None
             self._see(*place)

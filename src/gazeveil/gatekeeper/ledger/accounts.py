@@ -96,8 +96,10 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class Balance:
-    """How an account stands in its current period. The limit is None where there is none, 0 where
-    nobody set the account up; `reserved` is what is set aside.
+    """Balance of an account in its current period.
+
+    The limit is None for an unlimited account and 0 for one that was never set up. `reserved` is
+    the amount set aside.
     """
 
     limit: Fraction | None

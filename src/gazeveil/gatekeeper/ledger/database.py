@@ -2,16 +2,15 @@
 URL.
 
 A write is one transaction that is on the disk when it returns (SQLite: write-ahead log with
-`synchronous=FULL`; PostgreSQL: `synchronous_commit=on`). On SQLite writers take the write lock when
-they begin, and threads of one process queue for it, so that nobody finds out at the end that
-somebody else was first. What passes (a lock, a restart, a lost race) is tried again for a few
-seconds; what stays is a :class:`~gazeveil.gatekeeper.errors.LedgerError` with one sentence. A write
-that is tried again after its outcome got lost must be safe to repeat: every write here goes by an
-id of its own.
+`synchronous=FULL`; PostgreSQL: `synchronous_commit=on`). On SQLite a writer takes the write lock at
+its start, and threads of one process queue for it. No transaction fails at its end because another
+was first. Transient errors (a lock, a restart, a lost race) are retried for a few seconds. Lasting
+errors raise a :class:`~gazeveil.gatekeeper.errors.LedgerError` with one sentence. A write retried
+after its outcome was lost must be idempotent: every write here has its own id.
 
 A file of SQLite that was removed or replaced while it is open is noticed before each transaction
-(:mod:`gazeveil.gatekeeper.ledger.database_file`): charges would go into a file that nobody finds
-again. It is never believed; the file that was opened may come back.
+(:mod:`gazeveil.gatekeeper.ledger.database_file`): charges would go into an unlinked file. The
+replacement is never trusted; the file that was opened may come back.
 """
 
 from __future__ import annotations

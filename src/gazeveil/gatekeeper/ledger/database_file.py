@@ -19,8 +19,7 @@ from pathlib import Path
 
 from gazeveil.gatekeeper.errors import LedgerError
 
-#: Less room than this on the disk counts as none: a charge needs a few pages, and one that fails in
-#: the middle helps nobody.
+#: Least free disk space for a charge, which needs a few pages: refuse it rather than fail halfway.
 ROOM_BYTES = 256 * 1024
 
 
@@ -88,7 +87,7 @@ class DatabaseFile:
         elif identity != self._identity:
             raise LostFileError(self.path, "replaced by another", _PUT_BACK)
         content = (status.st_mtime_ns, status.st_size)
-        # Only a write of ours copies the log into the file; whoever else wrote it, it was not us.
+        # Only our own writes copy the log into the file; any other change is another program's.
         if write and self.alone and self._content not in (None, content):
             self._overwritten = True
         if self._overwritten:

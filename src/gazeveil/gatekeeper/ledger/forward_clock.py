@@ -1,4 +1,4 @@
-"""Time that never goes back: what has ended stays ended when somebody sets the device's clock."""
+"""Clock that never goes back: a period that has ended stays ended if the device's clock is set."""
 
 from __future__ import annotations
 

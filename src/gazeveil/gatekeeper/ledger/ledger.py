@@ -7,8 +7,7 @@ Rules
   nothing; it never gives an answer for free.
 * A request id is charged once, however often it is sent again.
 * Several charges of one request happen together or not at all.
-* What is reserved counts as gone. A reservation that nobody commits in time stays gone, unless it
-  is cancelled.
+* A reserved amount counts as spent. An expired reservation stays spent, unless it is cancelled.
 * A period (a UTC day, a session, or ever) never begins again: each account keeps the latest period
   it has seen, so a clock that is put back gives no budget back. A session ends by
   :meth:`Ledger.begin_session`, never by a restart.
@@ -295,7 +294,7 @@ class Ledger(LedgerReader):
         Denied
             Where it was cancelled, has expired, or its period has ended.
         LedgerError
-            For an id nobody reserved, or where the database fails.
+            For an id without a reservation, or where the database fails.
         """
         return self._finish(request_id, "commit", now_ns)
 
@@ -305,7 +304,7 @@ class Ledger(LedgerReader):
         Raises
         ------
         LedgerError
-            Where it was committed, for an id nobody reserved, or where the database fails.
+            Where it was committed, for an id without a reservation, or where the database fails.
         """
         return self._finish(request_id, "cancel", now_ns)
 

@@ -78,12 +78,13 @@ class LedgerReader:
         return self.balance(account, currency, now_ns).reserved
 
     def limit(self, account: str, currency: str) -> Fraction | None:
-        """The limit; 0 for an account nobody set up, None where there is none."""
+        """Return the limit: 0 for an account that was never set up, None for an unlimited one."""
         return self.balance(account, currency, 0).limit
 
     def remaining(self, account: str, currency: str, now_ns: int) -> Fraction | None:
-        """What may still be charged in the current period; 0 for an account nobody set up, None
-        where there is no limit.
+        """Return the amount left in the current period.
+
+        It is 0 for an account that was never set up and None for an unlimited one.
         """
         return self.balance(account, currency, now_ns).remaining
 

@@ -40,7 +40,7 @@ def _select_heads(count: int) -> Ready:
         sa.tuple_(sa.bindparam(f"a{i}", type_=sa.Text), sa.bindparam(f"c{i}", type_=sa.Text))
         for i in range(count)
     ]
-    # In the order of their names: whoever locks several does it in the same order.
+    # In the order of their names: several locks are always taken in the same order.
     chosen = sa.select(HEADS).where(
         sa.or_(*(sa.tuple_(HEADS.c.account, HEADS.c.currency) == key for key in keys))
     )

@@ -38,8 +38,9 @@ def comparable(value: object) -> Value:
 
 
 def checked_bound(owner: str, parameter: str, bound: object) -> Bound:
-    """A bound, as somebody wrote it, in its exact form, with the numbers as fractions. `owner` and
-    `parameter` are for the error.
+    """Return a bound in its exact form, with its numbers as fractions.
+
+    `owner` and `parameter` are for the error.
     """
     if not (isinstance(bound, tuple | list) and len(bound) == 2 and bound[0] in SIGNS):
         refuse(owner, parameter, f"a pair of a sign ({' '.join(SIGNS)}) and a value", bound)

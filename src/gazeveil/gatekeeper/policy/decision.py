@@ -3,9 +3,8 @@
 Every decision has a word for programs and a sentence for people. A decision that cannot be made is
 a denial: :func:`decide` never raises.
 
-Budgets are not spent here; :mod:`gazeveil.gatekeeper.ledger.ledger` does that. Here it is only
-checked that a grant has a budget in what the answer costs, so that nobody gets for free what nobody
-thought of.
+Budgets are not spent here; :mod:`gazeveil.gatekeeper.ledger.ledger` does that. This module only
+checks that a grant has a budget in the currency of the answer. An unforeseen cost is refused.
 """
 
 from __future__ import annotations

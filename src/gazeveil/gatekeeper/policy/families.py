@@ -6,10 +6,10 @@ Three rules, each against an attack that worked before it was there:
 * A mechanism that adds no noise only copies samples. Two phases of `temporal` are raw gaze,
   `smoothing` and `kalman` are linear and can be undone, and the edges of `spatial` tell where gaze
   crosses them. Such a mechanism is given only behind noise with a proved promise, in a chain.
-* Noise of its own for every set of parameters is averaged away by whoever holds several. So
-  mechanisms are put into families, and a device has at most one session of a family at a time. All
-  `gaussian` streams are views of one graded session; who asks another family for other
-  parameters than those in use is refused.
+* Independent noise for each set of parameters can be averaged away by an app with several streams.
+  So mechanisms are put into families, and a device has at most one session of a family at a time.
+  All `gaussian` streams are views of one graded session. In other families, a request for
+  parameters other than those in use is refused.
 * sigma = 2, 2.0001 and 2.0002, one after the other, are fresh noise three times. So parameters come
   from a short public list, the same for all apps, or from values that the owner's rule names one by
   one.

@@ -1,9 +1,8 @@
 """The policy file of a service: read, watched for edits of others, and written without losing them.
 
 The owner's choices in the dashboard are written into the same file that the owner may edit by hand.
-Before every write the file is read again. What somebody has edited since stays; where both changed
-the same app the choice made last, which is the one being written, wins. A file that cannot be read
-is never overwritten.
+Before every write the file is read again, and edits made since are merged. Where both changed the
+same app, the choice being written wins. A file that cannot be read is never overwritten.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class PolicyEdit:
-    """What somebody has edited in the file: what it said when it was last read or written, and what
-    it said now.
-    """
+    """Edit of the file by hand: the policy last read or written, and the policy read now."""
 
     before: Policy
     after: Policy
@@ -37,8 +34,9 @@ class PolicyEdit:
 
 
 class PolicyFile:
-    """A policy file. One that somebody named must be there; one in the home folder is made when
-    there is something to write.
+    """A policy file.
+
+    A file named by the user must exist. The one in the home folder is created at the first write.
     """
 
     def __init__(self, path: Path, named: bool) -> None:
@@ -110,7 +108,7 @@ class PolicyFile:
         Raises
         ------
         GazeveilError
-            Where somebody has edited the file so that it cannot be read. It is left as it is.
+            Where an edit has made the file unreadable. It is left as it is.
         OSError
             Where it cannot be written.
         """

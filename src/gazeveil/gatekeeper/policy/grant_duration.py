@@ -35,7 +35,7 @@ class GrantUse:
 class GrantUses:
     """The use of all grants of a device, and the open connections of its apps.
 
-    It has a lock of its own, so that a connection that ends waits for nobody.
+    It has a lock of its own, so that a connection ends without waiting.
     """
 
     def __init__(self) -> None:

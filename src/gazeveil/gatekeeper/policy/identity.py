@@ -1,9 +1,9 @@
 """Who a program on this machine is, as its kernel says: the user it runs as, and the file it was
 started from.
 
-A connection over a Unix socket carries the process, user and group of whoever opened it
-(SO_PEERCRED), which the other side cannot choose. The user is the stronger of the two: it cannot be
-changed afterwards without rights that nobody but root has. The file is read from `/proc/PID/exe`
+A connection over a Unix socket carries the process, user and group of its peer (SO_PEERCRED), which
+the peer cannot choose. The user is stronger evidence than the file, because only root can change it
+afterwards. The file is read from `/proc/PID/exe`
 when the connection is made: its path, and its device and inode, because in a mount namespace of its
 own any user can show any file under any path. Between the two a process may start another program
 in its place, and hand the open connection to a child; so a file tells honest programs of one user

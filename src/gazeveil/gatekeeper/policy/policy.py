@@ -37,7 +37,7 @@ class Policy:
     version : int
         1.
     wearer : str, optional
-        Whose `apps` and `consent` these are; None for somebody the policy does not name, who has
+        Wearer of these `apps` and `consent`; None for a wearer the policy does not name, with
         neither.
     others : mapping of str to Wearer
         What the other wearers of the device have decided.
@@ -119,8 +119,9 @@ class Policy:
         return {**mine, **self.others}
 
     def worn_by(self, name: str | None) -> Policy:
-        """The same policy while somebody else wears the device: `apps` and `consent` are theirs,
-        and empty and off for whom it does not name.
+        """Return the policy for another wearer, with that wearer's `apps` and `consent`.
+
+        They are empty and off for a wearer the policy does not name.
 
         Examples
         --------

@@ -4,8 +4,7 @@ whose.
 The platform says who wears the device
 (:meth:`gazeveil.gatekeeper.core.gatekeeper.Gatekeeper.switch_wearer`). Consent, grants and budgets
 follow the wearer. The first one, :data:`OWNER`, has the top of the policy file; the others have a
-table `[wearers.NAME]` each. Whoever the policy does not name has decided nothing: no consent, no
-grants.
+table `[wearers.NAME]` each. A wearer the policy does not name has no consent and no grants.
 
 What a wearer spent stays spent in the ledger, under an account that holds the wearer's name, so
 switching away and back gives nothing back.
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 #: The wearer that the top of a policy belongs to.
 OWNER = "owner"
 
-#: What subscribers are told when the device is put on by somebody else.
+#: Message to subscribers at a change of wearer.
 CHANGED = "Another person wears the device now. Ask again."
 
 #: How names look, in words.

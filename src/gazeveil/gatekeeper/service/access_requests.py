@@ -6,9 +6,9 @@ that is worth nothing until its own question is granted, and is forgotten where 
 program of this machine that writes a foreign origin into its request does not inherit the wearer's
 answer to the page.
 
-A question that nobody answers is dismissed after two minutes. An app whose questions were refused
-three times may not ask again until the owner says so; a grant begins the count anew. The counts lie
-in a file of the home folder, so a restart does not begin it.
+An unanswered question is dismissed after two minutes. An app whose questions were refused three
+times may not ask again until the owner allows it. A grant resets the count. The counts lie in a
+file of the home folder, so a restart does not reset them.
 """
 
 from __future__ import annotations

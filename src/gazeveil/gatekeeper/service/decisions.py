@@ -302,9 +302,7 @@ class Decisions(ServiceQueries):
         self.broadcaster.hang_up(others, "token", reason, 4001)
 
     def _write(self, policy: Policy) -> Policy:
-        """Write a policy, with what somebody has edited in its file meanwhile, which comes in force
-        too; both together.
-        """
+        """Write a policy together with edits made in its file meanwhile, and put both in force."""
         try:
             with self._writing:
                 edit = self.policy_file.write(as_written(policy, self.ledger.now_ns()))

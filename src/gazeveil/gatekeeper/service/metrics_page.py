@@ -1,12 +1,11 @@
 """Counters for Prometheus at `/metrics`: how the service does, nothing about where or when anybody
 looks.
 
-The page is the owner's alone. Scrapes are kept elsewhere, often for years, so what it shows is
-coarse even there. It is made anew once a minute, whoever asks however often: two scrapes a second
-apart are equal, and no counter tells in which second the eyes moved. There is no histogram of how
-long the tracker's samples took, because a saccade takes longer than rest and the sum told them
-apart; only blocks that took far too long are counted. Dropped events are counted in hundreds. No
-app's name is on it.
+The page is the owner's alone. Scrapes are stored elsewhere, often for years, so its figures are
+coarse. It is renewed once a minute, however often it is requested. Two scrapes a second apart are
+equal, and no counter reveals the second of an eye movement. There is no histogram of the time taken
+by samples: a saccade takes longer than rest, and the sum would reveal it. Only blocks that took far
+too long are counted. Dropped events are counted in hundreds. No app's name is on the page.
 """
 
 from __future__ import annotations

@@ -6,9 +6,8 @@ module hears of it. Here it is put into the file `taken-back` of the home folder
 to the policy file, the tokens and the audit log by a thread that tries until it succeeds. What
 stands in the file at a start wins over the policy.
 
-The file is made with room for its content and written in place, so that a full disk does not stop
-it. One that cannot be read was torn by a crash in the middle of a revocation: then nobody knows
-what was taken, and consent is off for everybody.
+The file is preallocated and written in place, so that a full disk does not stop a revocation. An
+unreadable file was torn by a crash during a revocation. Consent is then off for all wearers.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Revocation:
     app : str
         Whose; empty for consent.
     wearer : str, optional
-        Who took it away; None for somebody the policy does not name.
+        Wearer of the revoked grant or consent; None for one the policy does not name.
     at_ns : int
         When, since the Unix epoch.
     """

@@ -87,7 +87,7 @@ class Service(Decisions):
         self.access_requests = AccessRequests(settings.home / "dismissed.json")
         self.tracker: Tracker | None = None
         if settings.tracker not in OWN_CHANNEL:
-            # a rate that nobody named is no reason to doubt what the tracker itself says
+            # a default rate is no reason to doubt the rate that the tracker reports
             named = settings.tracker == "simulated" or "rate_hz" in settings.model_fields_set
             options: dict[str, object] = {"rate_hz": settings.rate_hz} if named else {}
             if settings.tracker == "mouse" and settings.screen:
@@ -192,9 +192,9 @@ class Service(Decisions):
     # ----------------------------------------------------------------------------------------------
 
     async def switch_wearer(self, name: str | None, stale: bool) -> None:
-        """Somebody else wears the device; None where it is not known who.
+        """Switch to another wearer; None for an unknown one.
 
-        Where `stale`, samples that wait are thrown away: they are the last wearer's and came late.
+        If `stale`, waiting samples are dropped, because they are the last wearer's.
         """
         await self.tracker_input.switch(partial(self._switch, name), stale)
 

@@ -227,9 +227,10 @@ def no_password(url: str) -> None:
 
 
 def secret_text(path: Path, name: str) -> str:
-    """The one line of a file that nobody else may read; `name` is the setting that names it. In
-    systemd's `$CREDENTIALS_DIRECTORY` its folder keeps others out, whatever the mode of the file
-    shows.
+    """Return the one line of a file that no other user may read.
+
+    `name` is the setting that names the file. In systemd's `$CREDENTIALS_DIRECTORY` the folder
+    keeps other users out, whatever the mode of the file.
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)

@@ -17,14 +17,15 @@ MARKER = "lock"
 
 
 def make_home(home: Path) -> None:
-    """Make the folder, for its owner's eyes alone; one that is there is used as it is, if nobody
-    else can look into it.
+    """Create the folder, readable by its owner alone.
+
+    An existing folder is used as it is, if no other user can read it.
 
     Raises
     ------
     ParameterError
-        Where it cannot be written, or where others may read it. Its rights are never changed: it
-        may be somebody's `/tmp`.
+        Where it cannot be written, or where others may read it. Its mode is never changed: it may
+        be a shared folder such as `/tmp`.
     """
     try:
         home.parent.mkdir(parents=True, exist_ok=True)

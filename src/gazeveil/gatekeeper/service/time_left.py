@@ -1,9 +1,8 @@
-"""What is left of a budget, told as a time of use: nobody knows what 1800 epsilon are, everybody
-knows half an hour.
+"""Remaining budget as a time of use: half an hour is clearer than 1800 epsilon.
 
-The time is what is left divided by the price of a second: of the app's open streams, or where none
-is open, of the dearest stream its grant allows. So the time is never told as longer than it is.
-Times are rounded down.
+The time is the remaining budget divided by the price of a second. The price is that of the app's
+open streams, or, where none is open, of the dearest stream of its grant. The time is therefore
+never overstated. Times are rounded down.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ class Prices:
         patience_s = 0.0 if time.monotonic() < self._busy_until_s else _PATIENCE_S
         free = self._state.lock.acquire(timeout=patience_s)
         if not free:
-            # Whoever asks about many apps waits for one of them.
+            # A query about many apps waits for one of them only.
             self._busy_until_s = time.monotonic() + 10 * _PATIENCE_S
         try:
             yield free

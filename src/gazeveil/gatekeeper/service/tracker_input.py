@@ -28,7 +28,7 @@ BLOCKS_AHEAD = 32
 #: Without a sample for so long the tracker is taken to be gone, in seconds.
 SILENT_S = 1.0
 
-#: Whoever runs the service is told of gaze that is so late, in ns.
+#: Age of gaze above which the operator gets a message, in ns.
 _LONG_LATE_NS = 1_000_000_000
 
 

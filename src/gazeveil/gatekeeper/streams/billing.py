@@ -213,7 +213,7 @@ class Billing:
         Raises
         ------
         LedgerError
-            Where it does not answer in time, or nobody wants it any more.
+            Where it does not answer in time, or the answer is no longer wanted.
         """
         since_s = self._waiting_since_s = self._waiting_since_s or time.monotonic()
         while not asked.done():

@@ -67,7 +67,7 @@ class GradedStream(SharedStream):
         return known[scale_deg, samples]
 
     def view_of(self, mechanism: StreamMechanism, every: int = 1) -> StreamView:
-        """The view, which is not there before somebody subscribes to it.
+        """Return the view; it is created by its first subscription.
 
         Raises
         ------

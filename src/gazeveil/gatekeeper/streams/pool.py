@@ -2,11 +2,11 @@
 to.
 
 A family has at most one shared stream that is in use or being paid for. A place at a stream is
-reserved before it is paid for, under the lock of the Gatekeeper, so that of several who come at the
-same moment the first decides which parameters a family has; who is refused gives it back and leaves
-nothing behind. A shared stream that nobody uses stays, so that coming back goes on with the same
-session; another of its family takes its place when its first lease is paid. That is never cheaper:
-the new shared stream begins with a lease of its own, while the rest of the old one's is lost.
+reserved before payment, under the lock of the Gatekeeper. Of several simultaneous requests, the
+first therefore sets the parameters of the family. A refused request returns its place and leaves no
+trace. An unused shared stream stays, so that a returning app continues the same session. Another
+stream of the family replaces it once its first lease is paid. That is never cheaper: the new stream
+begins with a lease of its own, and the rest of the old lease is lost.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ class StreamPool:
         ------
         Denied
             With the code "rate" where the family has a session with other parameters, or one that
-            gives fewer samples: a second session would have noise of its own, and whoever holds
-            both could average.
+            gives fewer samples. A second session would have independent noise, and an app with both
+            could average.
         """
         shared = self._stream_for(mechanism, every)
         view = shared.view_of(mechanism, every // shared.every)
@@ -149,8 +149,9 @@ class StreamPool:
         return self._streams.get(key) or self._made_for(key, mechanism)
 
     def quoted(self, mechanism: StreamMechanism, every: int) -> tuple[SharedStream, StreamView]:
-        """A shared stream that nobody can subscribe to, for what its leases would cost, whatever is
-        open now.
+        """Return a shared stream for its price alone, whatever is open now.
+
+        It takes no subscribers.
         """
         shared = self._made_for(_key_of(mechanism, every), mechanism, quoted=True)
         return shared, shared.view_of(mechanism, every // shared.every)
@@ -188,8 +189,7 @@ class StreamPool:
             shared.charge_at(self._r_deg)
         shared.subscribe(subscriber, paid)
         if new:
-            # Nobody uses what else there is of the family: while somebody does, no other shared
-            # stream of it is reserved.
+            # The family's other streams are unused: while one is in use, no other is reserved.
             for key, stream in tuple(self._streams.items()):
                 if stream.family == shared.family and key != _GRADED:
                     del self._streams[key]

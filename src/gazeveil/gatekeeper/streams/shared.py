@@ -178,8 +178,9 @@ class SharedStream:
         return StreamView(self._session.guarantee, every=every)
 
     def cost(self, views: Iterable[StreamView]) -> Fraction:
-        """What a lease costs whoever has these views together: an app, or for
-        all subscribers the device.
+        """Return the price of a lease for these views together.
+
+        They are the views of one app, or of all subscribers for the device.
         """
         return self._amount if any(True for _ in views) else Fraction(0)
 

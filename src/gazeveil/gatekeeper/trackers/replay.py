@@ -1,11 +1,10 @@
 """A replayed recording as a tracker: any file or folder that :func:`gazeveil.read` reads, paced by
 its own times.
 
-The recordings of a folder are played one after another; between two the tracker has vanished
-(None), because the next one may be another person. One whose rate or space differs from the first
-is left out, counted and named in the log: a stream has one of each. Times keep the distances they
-have in the recording, beginning at the time of the start, so that nobody learns when it was
-recorded.
+The recordings of a folder are played one after another. Between two the tracker is lost (None),
+because the next one may be another person. A recording whose rate or space differs from the first
+is left out, counted and named in the log. Times keep their distances but begin at the time of the
+start, so that the time of recording is not revealed.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ class Tracker(ABC):
     picture : ImagePlane, optional
         The picture that its places are parts of, where it has one.
     trouble : str
-        What keeps gaze away or makes it wrong, and what to do, in one sentence for whoever runs the
-        service; empty where nothing does.
+        Fault that stops or distorts gaze, and its remedy, in one sentence for the operator; empty
+        without a fault.
     on_confirm : callable, optional
         Called, on the event loop, when the tracker says that the wearer made the gesture for a
         choice.
@@ -110,7 +110,7 @@ class ReconnectingTracker(Tracker):
 
     @abstractmethod
     def connection(self) -> AsyncGenerator[Block | None, None]:
-        """The samples of one connection until it ends; nothing where nobody answers."""
+        """Yield the samples of one connection until it ends; none if there is no answer."""
 
     async def samples(self) -> AsyncIterator[Block | None]:
         """Samples of one connection after another; None when the tracker vanished."""

@@ -1,6 +1,4 @@
-"""What waits between a port and whoever takes its samples: bounded, so that a tracker that is too
-fast waits, and easy to let go of.
-"""
+"""Bounded queue between a port and the consumer of its samples: a fast tracker waits."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from gazeveil.gatekeeper.blocks import Block
 
-#: Messages that wait; then whoever sends waits too.
+#: Most messages in the queue; beyond it the sender waits.
 _MOST = 256
 
 
@@ -31,7 +29,7 @@ class Waiting:
             await self._queue.put("end")
 
     def end(self) -> None:
-        """Nobody takes anything any more: whoever waits for room goes on, and the iterator ends."""
+        """Stop consuming: release waiting senders and end the iterator."""
         self._over = True
         while not self._queue.empty():
             self._queue.get_nowait()

@@ -2,8 +2,8 @@
 tracker that serves (`ws://host:port/path`).
 
 Both take the messages of :mod:`gazeveil.gatekeeper.trackers.messages`. A page in a browser may not
-connect to the port: whoever sends an Origin is refused, because a page of any site could otherwise
-feed gaze. One tracker is connected at a time. Beyond this machine a port needs a token.
+connect to the port: a connection with an Origin is refused, because a page of any site could
+otherwise feed gaze. One tracker is connected at a time. Beyond this machine a port needs a token.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who is told of events and tiles, and how: an app's faulty callback harms nobody but itself."""
+"""Listeners for events and tiles. An app's faulty callback ends only its own subscription."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ class SaccadeStart:
 
 @dataclass(eq=False)
 class Listener:
-    """Somebody who wants to be told of events of one kind: that one has begun, by its tick alone
-    (`starts`), that one has ended (`ends`), or both; of none before `since_ms`, when it began to
-    listen.
+    """Listener for events of one kind: their starts, their ends, or both.
+
+    A start carries its tick alone. Events before `since_ms`, the time of subscription, are not
+    delivered.
     """
 
     subscription: Subscription
@@ -45,7 +46,7 @@ class Listener:
 
 @dataclass(eq=False)
 class TileListener:
-    """Somebody who wants to be told of tiles."""
+    """Listener for tiles."""
 
     subscription: Subscription
     callback: Callable[[int | None, int], None]

@@ -1,9 +1,9 @@
 """The audit log as a file of JSON lines, and how it is checked on a machine that has no database.
 
-The first line says what the file is and how far it goes; every other line is a row as it was
-written. Each row holds a keyed hash over its content and the row before, so whoever has the key can
-see that no row was changed, removed, moved or put in. Where old rows were pruned, a later row of
-the kind `pruned` holds the number and the hash of the last one that went; the chain begins there.
+The first line names the format and the range of rows; every other line is a row as written. Each
+row holds a keyed hash over its content and the row before. With the key, any row that was changed,
+removed, moved or inserted is detected. Where old rows were pruned, a later row of the kind `pruned`
+holds the number and the hash of the last pruned row. The chain begins there.
 """
 
 from __future__ import annotations

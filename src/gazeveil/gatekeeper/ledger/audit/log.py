@@ -1,11 +1,11 @@
 """What was asked and answered, for the owner: rows with hashed ids, each bound to the one before.
 
-An app stands in the log as a keyed BLAKE2b hash, so that a copy of the log does not tell which apps
-somebody uses; the owner, who has the key, can compute the hash of a name. Each row holds a keyed
-hash over its content and the row before: a row that was changed, removed, moved or put in makes
-:meth:`AuditLog.verify` fail. Whoever can write the database and read the key can make a whole new
-log; keep :meth:`AuditLog.head` in another place to see that too. Details are short words and whole
-numbers; anything that could be gaze is refused.
+An app stands in the log as a keyed BLAKE2b hash. A copy of the log therefore does not reveal the
+apps in use; with the key, the owner can compute the hash of a name. Each row holds a keyed hash
+over its content and the row before. A row that was changed, removed, moved or inserted makes
+:meth:`AuditLog.verify` fail. Write access to the database and the key suffice to forge a whole log.
+Store :meth:`AuditLog.head` elsewhere to detect that. Details are short words and integers; anything
+that could be gaze is refused.
 
 No row, no answer: :meth:`AuditLog.record` returns when its row is on the disk, or raises.
 """
@@ -151,15 +151,16 @@ class AuditLog:
             self._add(connection, PRUNED, self.pseudonym("device"), detail, int(now_ns))
 
         def work(connection: Connection) -> int:
-            _HEAD(connection, {"n": "audit"}).one()  # nobody adds a row meanwhile
+            _HEAD(connection, {"n": "audit"}).one()  # lock: no row is added meanwhile
             return prune(connection, before_ns, mark)
 
         return self._database.write(work)
 
     @property
     def key(self) -> bytes:
-        """What the hashes are keyed with. Whoever has it can check an export, find out the apps'
-        names, and write a log of their own.
+        """Key of the hashes.
+
+        It allows checking an export, recovering the names of apps, and forging a log.
         """
         return self._key
 
@@ -235,7 +236,7 @@ class AuditLog:
                 .order_by(AUDIT.c.id.desc())
             )
             for row in self._database.rows(query):
-                # A row that somebody else has written may say anything.
+                # A row written by another program may have any content.
                 with suppress(ValueError, KeyError, TypeError):
                     up_to = pruned_up_to(row.kind, row.detail)
                     if up_to is not None and up_to[0] == first - 1:

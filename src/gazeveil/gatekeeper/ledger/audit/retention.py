@@ -1,9 +1,8 @@
 """Old rows of the audit log go, and the chain of those that stay can still be checked.
 
 Before rows are deleted, a row of the kind `pruned` is written that holds the number and the hash of
-the last one that goes. It is a link of the chain like all others, so nobody without the key can
-write one. Rows go only from the beginning. The trigger that lets the table only grow is off for
-that one transaction.
+the last deleted row. It is a link of the chain, so writing one takes the key. Rows are deleted only
+from the beginning. The trigger that makes the table append-only is off for that one transaction.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Live tokens in memory, by hash.
 
-They tell in microseconds whether a token is one of ours, before any limit is looked at, so that a
-flood of wrong ones shuts out nobody who holds a right one, and so that the owner can take away
-while the database does not answer.
+A look-up takes microseconds and comes before any rate limit. A flood of wrong tokens therefore
+shuts out no holder of a valid one. The owner can revoke while the database does not answer.
 """
 
 from __future__ import annotations

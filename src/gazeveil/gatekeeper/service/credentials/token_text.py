@@ -27,7 +27,7 @@ class TokenText(NamedTuple):
 
     @classmethod
     def new(cls, role: str) -> TokenText:
-        """A token that nobody has."""
+        """Generate a new random token."""
         return cls(role, token_hex(8), token_urlsafe(32))
 
     @classmethod

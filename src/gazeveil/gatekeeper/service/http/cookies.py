@@ -12,7 +12,7 @@ import re
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-#: Cookies of the owner that are looked at; more are somebody's mischief.
+#: Most cookies of the owner that are read, against floods.
 MOST = 8
 
 _OURS = re.compile(rb"((?:__Host-)?gazeveil_owner_[0-9]{1,5})=([A-Za-z0-9_-]{43})", re.ASCII)

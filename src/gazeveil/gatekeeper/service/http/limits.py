@@ -81,9 +81,9 @@ class Guesses:
     """Limits wrong tokens in a minute by who sends them: where from, which page, and which token
     they are made to look like.
 
-    Whoever sends wrong tokens fills a bucket of their own. Tokens of ours never come here
-    (:mod:`gazeveil.gatekeeper.service.credentials.live_tokens`), so wrong ones shut out nobody who
-    holds a right one.
+    A sender of wrong tokens fills a bucket of its own. Valid tokens never come here
+    (:mod:`gazeveil.gatekeeper.service.credentials.live_tokens`), so wrong ones shut out no holder
+    of a valid one.
     """
 
     def __init__(self, per_minute: float, clock: Callable[[], float] = time.monotonic) -> None:

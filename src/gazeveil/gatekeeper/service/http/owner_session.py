@@ -96,7 +96,7 @@ async def taking_caller(
     """The owner, by token or by session, for calls that only take away: the session's secret is
     enough.
 
-    Whoever is remembered is let in here, on the event loop: all threads may wait for a database
+    A remembered caller is accepted on the event loop, because all threads may wait for a database
     that hangs.
     """
     service = service_of(request)

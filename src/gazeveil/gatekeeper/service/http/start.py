@@ -98,7 +98,7 @@ def listen(settings: Settings, say: Any = print) -> socket.socket:
 def address_of(found: socket.socket) -> str:
     """The address of a socket, as browsers write it."""
     host, port = found.getsockname()[:2]
-    # Nobody can open the address that means all addresses.
+    # A browser cannot open the wildcard address.
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

@@ -102,8 +102,9 @@ class AppSession:
             await self._obey(command)
 
     def _is_still_the_app(self) -> bool:
-        """Whether the token has not ended while the connection was being made: whoever ended it
-        closed those connections that were there then.
+        """Whether the token is still valid after the connection was made.
+
+        A revocation during the handshake does not close this connection.
         """
         if (local := self.connection.local) is not None:
             return self.service.callers.local_app(local) == self.caller.app
@@ -229,8 +230,7 @@ class AppSession:
             opened = app.add_event_listener(wish.what, partial(_event, channel), mode=wish.mode)
         channel.close, channel.opened = opened.close, opened
         if channel.ended:
-            # The connection broke meanwhile: nobody else knows of what was opened, which would go
-            # on, and be paid for.
+            # The connection broke meanwhile: an open subscription would go on and be charged.
             opened.close()
         opened.on_end(lambda reason, code: self.connection.end(channel, code, reason))
         return guarantee

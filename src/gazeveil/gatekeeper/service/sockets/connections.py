@@ -332,13 +332,14 @@ class Broadcaster:
         try:
             self.loop.call_soon_threadsafe(self.flush)
         except RuntimeError:
-            # The loop has ended: nobody is there to send to.
+            # The loop has ended: no connection is left.
             return
 
     @contextlib.contextmanager
     def pushing(self) -> Iterator[None]:
-        """While the core works off a block nobody is woken for each connection: who pushes flushes
-        afterwards.
+        """Suppress wake-ups of single connections while the core handles a block.
+
+        The caller flushes afterwards.
         """
         self._pushing = threading.get_ident()
         try:

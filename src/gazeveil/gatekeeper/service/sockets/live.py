@@ -1,9 +1,9 @@
 """`/v1/live`: what the device itself sees, beside what each app was sent; for the owner's page
 alone.
 
-This is the one place where raw gaze leaves the core. It goes to a connection that shows both halves
-of an owner's session, or an owner's token, and comes from the device's own page, at most
-:data:`FRAMES_HZ` times a second, and only while somebody looks.
+This is the one place where raw gaze leaves the core. It goes only to a connection of the device's
+own page that shows both halves of an owner's session, or an owner's token. It is sent at most
+:data:`FRAMES_HZ` times a second, and only while such a page is connected.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ async def live(websocket: WebSocket) -> None:
         connection = connect(service, websocket, "", caller.expires_ns)
         service.owner_connections[connection] = caller.credential
         try:
-            # Whoever signed out before the connection was noted down would not be hung up.
+            # A sign-out before the connection was registered did not close it.
             if _signed_in(service, hello):
                 await _show(service, websocket, connection)
             else:

@@ -46,8 +46,9 @@ def is_own(peer: LocalPeer | None) -> bool:
 
 
 def listen_at_home(home: Path) -> socket.socket | None:
-    """The Unix socket in the home folder, where nobody but the service's user comes; None where
-    there can be none.
+    """Open the Unix socket in the home folder, reachable by the service's user alone.
+
+    Return None where that is not possible.
     """
     try:
         return listen_local(home / "gaze.sock")
@@ -74,8 +75,8 @@ def listen_local(path: Path) -> socket.socket:
     try:
         _make_room(path)
         sock.bind(str(path))
-        # Like a port of 127.0.0.1: whoever connects is nobody until the policy knows the user, or a
-        # token comes.
+        # Like a port of 127.0.0.1: a peer has no rights until the policy names its user, or a token
+        # comes.
         os.chmod(path, 0o666)
         sock.listen(1024)
         sock.setblocking(False)

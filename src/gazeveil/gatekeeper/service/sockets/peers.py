@@ -1,11 +1,10 @@
 """Open connections by who is behind them, so that strangers can use up neither the memory nor the
 file handles that others need.
 
-A connection is a stranger's until it has shown a valid token or session. Strangers are few: beyond
-`strangers_per_address` of one address, or `strangers` in all, the one that came first is closed to
-let the new one in. Whoever sends a whole request at once is through long before their turn comes;
-whoever opens connections and waits loses them. Connections that are known count for their app or
-for the owner, and no stranger can close them.
+A connection is a stranger's until it has shown a valid token or session. Strangers are limited to
+`strangers_per_address` of one address and `strangers` in all; a further one closes the oldest. A
+client that sends a whole request at once is served long before its turn comes. Idle connections are
+lost. Known connections count for their app or for the owner, and no stranger can close them.
 
 All of it runs on the event loop.
 """
