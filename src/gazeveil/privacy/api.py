@@ -41,7 +41,7 @@ def protect(
     mechanism : Mechanism or str
         A mechanism, or its text `name:parameter=value,...`.
     seed : int, optional
-        For tests: repeatable noise, which protects nobody.
+        For tests: repeatable noise, which gives no protection.
     keep : names of channels
         Passed on as they are; stream mechanisms alone.
 

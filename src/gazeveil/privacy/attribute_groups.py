@@ -101,7 +101,7 @@ def _best_split(
             return _NOBODY
         best = whole(gender, i, j)
         for m in range(i + 1, j):
-            # The last group starts at m, and both parts must hold somebody.
+            # The last group starts at m, and both parts must be non-empty.
             last = whole(gender, m, j)
             if last is None or sums[gender][m] == sums[gender][i]:
                 continue

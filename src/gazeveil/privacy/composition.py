@@ -41,8 +41,8 @@ from gazeveil.privacy.promise.privacy_map import PrivacyMap, StreamMap
 class RecordingsMap(PrivacyMap):
     """Recordings that were protected one by one, each with noise of its own.
 
-    A sample, a window and a recording lie in one recording, nobody knows in which: the worst of
-    them counts. A person is all their recordings: those add up, and the worst person counts.
+    A sample, a window and a recording lie in one recording, which is unknown: the largest loss
+    counts. A person's loss is the sum over their recordings; the largest person's loss counts.
 
     Parameters
     ----------
@@ -307,8 +307,8 @@ def _joined(names: Iterable[str]) -> str:
 
 
 def _of_people(parts: list[Guarantee]) -> Guarantee:
-    """k-anonymity or plausible deniability of disjoint people: whoever has a record shares it
-    within their own part, so the smallest k counts.
+    """k-anonymity or plausible deniability of disjoint people. Each record is shared within its own
+    part, so the smallest k counts.
     """
     if len({(g.definition, g.alike) for g in parts}) > 1 or any(
         g.status != "proved" for g in parts

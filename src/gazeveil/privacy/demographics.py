@@ -1,5 +1,5 @@
-"""`demographics`: what is known about the people, generalised until nobody stands out (supplement
-of David-John et al. 2023).
+"""`demographics`: attributes of the people, generalised to k-anonymity (supplement of David-John et
+al. 2023).
 
 Every person ends up in a group of at least k people with the same released age range and gender.
 `corrected` finds the partition with the most groups

@@ -1,12 +1,11 @@
 """The promise of a release, as a value that maps a change of the data to a loss and prints as one
 true text.
 
-A guarantee says *what* is promised (the definition, and a map from changes to losses), *about what*
-(the change that the definition speaks of), *under which assumptions*, *what it does not cover*, and
-*how it is known* (the status). Its numbers, its neighbours, what it adds up to for a person and its
-text are all read off the map; none of them is stored. Where the status is not `proved` the numbers
-are what somebody claims: `epsilon`, `delta`, `rho` and `k` are None and :meth:`Guarantee.map`
-refuses, so nobody can read an unproved number off it by accident.
+A guarantee holds a definition, a map from changes to losses, its assumptions, what it does not
+cover, and a status (how it is known). Its numbers, neighbours, total for a person and text are all
+read off the map; none of them is stored. Where the status is not `proved` the numbers are only
+claimed. `epsilon`, `delta`, `rho` and `k` are then None and :meth:`Guarantee.map` refuses, so that
+unproved numbers are not read by accident.
 """
 
 from __future__ import annotations
@@ -362,8 +361,8 @@ class Guarantee:
         )
 
     def tested(self) -> Guarantee:
-        """The guarantee of a release made with a seed: whoever knows the seed can undo the noise,
-        so it is only claimed.
+        """Return the guarantee of a release made with a seed. It is only claimed: with the seed the
+        noise can be undone.
         """
         if self.status != "proved":
             return self

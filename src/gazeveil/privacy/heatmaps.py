@@ -377,8 +377,8 @@ def heatmap_laplace(mechanism: HeatmapLaplace, unit: str | None) -> Game:
 
 def heatmap_gaussian(mechanism: HeatmapGaussian, unit: str | None) -> Game:
     """Zero-concentrated differential privacy, judged as (epsilon, delta) at delta = 1e-6."""
-    # What rho itself implies. The curve of continuous Gaussian noise is a little lower, and nobody
-    # has promised it.
+    # What rho itself implies. The curve of continuous Gaussian noise is a little lower, and is not
+    # promised.
     claimed = float(epsilon_of_rho(mechanism.rho, DELTA))
     description = f"{_PAIR} rho = {mechanism.rho} is judged as epsilon at delta = 1e-6."
     return Game(

@@ -202,7 +202,7 @@ class Mechanism(ABC, Generic[Data]):
         seed : int or None
             The test stream, if there was one.
         notes : mapping of str to int
-            Counts for whoever holds the raw data.
+            Counts for the curator.
         """
         promise = guarantee if seed is None else guarantee.tested()
         return Release(data, promise, self.provenance(seed), notes)

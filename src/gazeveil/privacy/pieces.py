@@ -1,9 +1,9 @@
 """Mechanisms that release pieces of recordings under names that do not last.
 
 The evidence about a person adds up over everything that is published under one name. A mechanism of
-this kind cuts recordings at public times and gives every piece a name of its own, so a release
-holds many names per person, and nobody but the curator knows whose each one is. Whoever measures
-such a release needs to know it too: :meth:`PieceMechanism.release_with_origins` tells.
+this kind cuts recordings at public times and gives every piece a pseudonym of its own. A release
+holds many pseudonyms per person, and only the curator knows their persons. Evaluation needs that
+mapping too: :meth:`PieceMechanism.release_with_origins` returns it.
 """
 
 from __future__ import annotations

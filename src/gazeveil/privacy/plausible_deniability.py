@@ -15,12 +15,11 @@ may exceed 1. With gamma = 1 a cell would be a single number: it is then a band 
   not differentially private.
 * randomised: the threshold is k plus fresh integer noise, P(z) proportional to exp(-epsilon0 |z|).
 
-The theorem about the randomised test speaks of what was released. A rejection is not covered by it:
-with one person who is like nobody else it has probability about 1/N, and without that person almost
-none. So with probability 1/N a record is rejected in any case, which hides the others.
-:func:`charge_candidates` has the cost where a rejected record is replaced by one made without a
-seed (proofs/marginals.md), :func:`charge_attempts` where rejections may be seen
-(proofs/event-synth-pd.md).
+The theorem about the randomised test is about released records. It does not cover a rejection: with
+one outlying person it has probability about 1/N, and without that person almost none. So with
+probability 1/N a record is rejected in any case, which hides the others. :func:`charge_candidates`
+has the cost where a rejected record is replaced by one made without a seed (proofs/marginals.md),
+:func:`charge_attempts` where rejections may be seen (proofs/event-synth-pd.md).
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def register(mechanism: type[Mechanism[Any]]) -> type[Mechanism[Any]]:
     Raises
     ------
     ParameterError
-        For a name that is taken: nobody may replace a built-in mechanism.
+        For a name that is taken: built-in mechanisms cannot be replaced.
     """
     checks.one_of("register", "kind", mechanism.kind, KINDS)
     return REGISTRY.register(mechanism)

@@ -36,7 +36,7 @@ class Provenance:
     parameters : mapping of str to str
         All parameters, as text.
     seeded : bool
-        Whether the noise came from a test stream; such a release protects nobody.
+        Whether the noise came from a test stream; such a release gives no protection.
     versions : mapping of str to str
         Gazeveil, numpy and Python.
     """
@@ -84,8 +84,8 @@ class Release(Generic[Data]):
     provenance : Provenance
         How it was made.
     curator_notes : mapping of str to int
-        Counts for whoever holds the raw data (values clamped to the public bounds, say). They come
-        from the data and are not covered by the guarantee: never publish them.
+        Counts for the curator (values clamped to the public bounds, say). They come from the data
+        and are not covered by the guarantee: never publish them.
     kept : tuple of str
         Channels that went through as they were, because `keep` named them.
     raw : Cohort or Recording, optional

@@ -53,7 +53,7 @@ def _half_noise() -> Game:
 
 def _no_clipping() -> Game:
     def play(side: int, trials: int, seed: int | None) -> Floats:
-        # The public bounds say [0, 1]; the value is 10 and nobody clips it.
+        # The public bounds say [0, 1]; the value is 10 and is not clipped.
         return 10.0 * side + _laplace(Fraction(1), trials, seed)[:, None]
 
     return Game(

@@ -16,8 +16,8 @@ proofs/noise-blocks.md.
 Alias tables in whole numbers: a law on a few thousand outcomes, drawn with one word.
 
 A table (Walker 1977, Vose 1991) shares 2**63 equal slots: outcome x owns the whole part of
-p(x) 2**63, and one word picks the slot. The few slots nobody owns are the outcome "escape", drawn
-about once in 2**50 values: there the outcome is chosen among the fractions of slots with 1,200
+p(x) 2**63, and one word picks the slot. The few unassigned slots are the outcome "escape", drawn
+about once in 2**50 values. There the outcome is chosen among the fractions of slots with 1,200
 further bits, on Python's integers. So the table is fast and every probability is right to 2**-1200.
 Proof: proofs/noise-table.md.
 """
@@ -110,7 +110,7 @@ class AliasTable:
 
     @property
     def escapes(self) -> int:
-        """Slots nobody owns."""
+        """Number of unassigned slots."""
         return (1 << self.slot_bits) - sum(self.owned)
 
     def look_up(self, words: WordArray, position: int) -> tuple[int, int, int]:
@@ -125,8 +125,9 @@ class AliasTable:
         return int(x), int(bit), position
 
     def escape(self, words: WordArray, position: int) -> tuple[int, int]:
-        """The outcome of a slot that nobody owns, x in proportion to what p(x) 2**slot_bits exceeds
-        the slots of x, and the position after it; position -1 when the words ran out.
+        """Draw the outcome of an unassigned slot, and return it with the position after it. x is
+        drawn in proportion to the excess of p(x) 2**slot_bits over the slots of x. The position is
+        -1 when the words ran out.
         """
         slot, position = draw_below(np.uint64(self.escapes), words, position)
         if position < 0 or position + _ESCAPE_WORDS > len(words):
@@ -218,7 +219,7 @@ class BlockLaw(NamedTuple):
     columns : array of uint64
         Slots that a column keeps, times 2**16, plus the outcome of the others.
     escape : int
-        The outcome that says that nobody owns the slot.
+        The outcome of an unassigned slot.
     """
 
     k: int

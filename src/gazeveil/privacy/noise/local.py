@@ -318,7 +318,7 @@ def _prime(n: int, step: int) -> int:
 
 
 def _rare(p: Fraction, q: Fraction) -> Fraction:
-    """Variance per report of the count of a category that nobody has."""
+    """Variance per report of the count of an empty category."""
     return q * (1 - q) / (p - q) ** 2
 
 

@@ -8,7 +8,7 @@ Three operations, and each says where it is right:
 
 * `a + b`, `a.repeated(n)`: composition. Two releases about the same change whose noise is
   independent, or the second of which was chosen after seeing the first.
-* `worst(a, b)`: the change falls into one of several parts, nobody knows which.
+* `worst(a, b)`: the change falls into one of several parts, and the part is unknown.
 * `a.grouped(n)`: a change that is n steps of one this loss speaks of, in the same release. In zCDP
   that costs n squared.
 

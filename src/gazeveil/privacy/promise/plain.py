@@ -22,7 +22,7 @@ TAIL = 10**-6
 #: Above this epsilon a bound protects nothing worth the name.
 _LARGEST_EPSILON = 7
 
-#: Statuses of what a paper says and nobody has proved.
+#: Statuses of claims of a paper without a proof.
 _UNPROVED = ("claimed", "empirical")
 
 Part = Mapping[str, object]
@@ -197,5 +197,5 @@ def _numbers(stored: object) -> dict[str, Fraction]:
 
 
 def _number(value: object) -> Fraction:
-    # A certificate of somebody else may hold an exponent that would fill the memory.
+    # A third-party certificate may hold an exponent that would fill the memory.
     return exact("certificate", "numbers", str(value))

@@ -1,5 +1,4 @@
-"""The sentence of a promise, made from its map: nobody writes it by hand, so none says more than
-the map does.
+"""The sentence of a promise, generated from its map, so that it never says more than the map does.
 
 What a notebook shows of a guarantee: its text, its table, and what it means for belief.
 """
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 #: Numbers of which more is promised the larger they are; printed decimals of them are rounded down.
 MORE_IS_BETTER = frozenset({"k", "r_deg", "w_samples", "t_samples"})
 
-#: Numerical errors below this are kept and not printed: nobody reads them as anything but nothing.
+#: Numerical errors below this are kept and not printed: they read as zero.
 LEAST_PRINTED = Fraction(1, 10**100)
 
 #: The delta at which a rho is put into words.
@@ -281,7 +280,7 @@ def guarantee_html(
 
 
 def _belief(epsilons: Mapping[str, float]) -> str:
-    """What somebody may believe who held 50 % before, at most."""
+    """Compute the largest posterior belief of an attacker with a prior of 50 %."""
     names, shares = ["belief before: 50 %"], [0.5]
     for unit, epsilon in epsilons.items():
         after = 1 / (1 + math.exp(-min(epsilon, 700.0)))

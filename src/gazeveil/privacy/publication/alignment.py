@@ -11,11 +11,10 @@ tracker reaches only the steps before the next one (proofs/publication.md).
 
 One public screen for all recordings of one resolution.
 
-Readers work the millimetres out where a file does not say them: from the gaze points themselves,
-from the calibration, from the resolution in degrees. Such a size has thirteen digits and is
-somebody's own, as good as a name; it also moves with every sample. So only sizes that several
-people share pass as they are. All other screens of one resolution become one, of median size and
-distance in whole centimetres. Degrees stay as they are.
+Where a file does not state millimetres, readers compute them from gaze points, calibration or
+resolution in degrees. Such a size has thirteen digits, identifies a person and changes with every
+sample. So only sizes that several people share pass unchanged. All other screens of one resolution
+become one, of median size and distance in whole centimetres. Degrees stay unchanged.
 """
 
 from __future__ import annotations
@@ -144,7 +143,7 @@ SAME_RATE = 0.02
 
 _CHANNELS = ("left_deg", "right_deg", "head_deg", "eye_in_head_deg", "pupil", "confidence")
 
-#: The word of a sample that nobody labelled.
+#: The label of an unlabelled sample.
 UNLABELLED = "undefined"
 
 

@@ -31,8 +31,8 @@ VERSION = 1
 
 JSON_NAME, PAGE_NAME, SIGNATURE_NAME = "PRIVACY.json", "PRIVACY.md", "PRIVACY.sig"
 
-#: What measurements show: no mechanism stands between them and the recordings, so that somebody who
-#: has recordings can try who took part.
+#: Caveat of measurements: no mechanism stands between them and the recordings. An attacker with
+#: recordings can test membership.
 FIGURES = "the figures of attackers and analyses below, which come from the recordings, rounded"
 
 #: Files that `PRIVACY.json` cannot list: itself, and what is made from its bytes.
@@ -71,17 +71,17 @@ class Description:
         What the released gaze promises; its assumptions and what it does not cover include those
         of the alignment and of what was kept.
     mechanism, reading : str
-        Who made it.
+        The mechanism and its reading.
     parameters : mapping of str to str
         All of them.
     seeded : bool
-        Whether the noise came from a test stream; such a release protects nobody.
+        Whether the noise came from a test stream; such a release gives no protection.
     versions : mapping of str to str
         Of the software.
     people_table : Guarantee, optional
         What the table of people's attributes promises; None where none is released.
     kept : tuple of str
-        Fields that went out as they were, because somebody asked for it.
+        Fields that were released unchanged, on request.
     alignment : mapping
         `time_zero`, `rate_hz`, `durations`, `pseudonyms` and `sessions`, as they are in the files;
         `frame` where degrees are relative to the head.

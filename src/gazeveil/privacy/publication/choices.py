@@ -1,4 +1,4 @@
-"""What somebody may choose about a publication; what is not chosen is the safe way."""
+"""Options of a publication; every default is the safe one."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class PublicationChoices:
         `stimulus-001` and so on. Left out, a name passes that at least two people have in common
         and that looks like neither a person, a date, a clock nor a path.
     key_file : Path, optional
-        Where the key of the pseudonyms goes, with mode 0600; never inside the release. Left out,
-        nobody keeps one.
+        Where the key of the pseudonyms goes, with mode 0600; never inside the release. Left out, no
+        key is written.
     """
 
     keep: tuple[str, ...] = ()

@@ -3,8 +3,8 @@ pass an allow-list, and recordings in a random order.
 
 The key of pseudonyms: who is who, for the holder of the raw data alone.
 
-It is written apart from the release, for its owner only (mode 0600), and never over a file that is
-there. Whoever scores attackers reads it; attackers never do.
+It is written apart from the release, for its owner only (mode 0600), and never over an existing
+file. Evaluation reads it as ground truth; attackers never do.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def listed_stimuli(choices: PublicationChoices, names: PublicNames) -> dict[str,
 
 
 def check_names(choices: PublicationChoices, keys: Sequence[RecordingKey]) -> None:
-    """Refuse an allow-list with a name that nobody has: a misspelt one would be lost in silence."""
+    """Refuse an allow-list with an unknown name: a misspelt one would be ignored silently."""
     known = ({k[1] for k in keys} | {k[3] for k in keys}) - {""}
     for name in choices.stimuli or ():
         checks.one_of("publication", "stimuli", name, known)
@@ -281,8 +281,8 @@ def read_key(path: Path) -> PublicNames:
 
 
 def raw_names(copy: Cohort, names: PublicNames, people: Mapping[str, Attributes]) -> Cohort:
-    """A published copy under the raw names of its key, for whoever scores attackers. `people` says
-    what is true of people, by raw name.
+    """Return a published copy under the raw names of its key, for evaluation. `people` holds the
+    true attributes of people, by raw name.
 
     Raises
     ------

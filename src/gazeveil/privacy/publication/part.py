@@ -1,4 +1,4 @@
-"""One recording of a publication: loaded, protected, renamed and written by whoever has time.
+"""One recording of a publication: loaded, protected, renamed and written by a free worker.
 
 Parts do not know one another, so any process may write any of them, in any order; what a part
 writes depends on nothing but the part. Its files appear under their names when they are whole.
@@ -192,7 +192,7 @@ def piece_alignment(alignment: Alignment, rates_hz: Iterable[float]) -> Alignmen
     Raises
     ------
     DataError
-        For pieces of several rates: a rate that is somebody's own would be a lasting name.
+        For pieces of several rates: a rate that one person alone has would link their pieces.
     """
     rates = sorted(set(rates_hz))
     if len(rates) != 1:

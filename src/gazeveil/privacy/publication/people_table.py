@@ -1,7 +1,7 @@
 """What is published about people: age and gender in groups of at least k who are alike.
 
-Whoever lacks an attribute would stand out by the gap, so people without a row are none, or at least
-k; where neither can be had, an attribute is left out, or the table.
+A person without an attribute would stand out by the gap. So the number of people without a row is
+zero or at least k. Where neither is possible, an attribute is left out, or the table.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _CHOICES = (("age", "gender"), ("age",), ("gender",))
 @dataclass(frozen=True)
 class PeopleTable:
     """The published table of people, by raw name; people without a row have no entry. `guarantee`
-    is what the generalised attributes promise, None where none are published; `kept` go out as they
-    are; notes are sentences for whoever holds the raw data.
+    is that of the generalised attributes, None where none are published. `kept` are released
+    unchanged; notes are sentences for the curator.
     """
 
     rows: Mapping[str, Mapping[str, object]] = field(default_factory=dict)

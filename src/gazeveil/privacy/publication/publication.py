@@ -101,7 +101,7 @@ class Publication:
 
     @property
     def pieces(self) -> bool:
-        """Whether names are those of pieces, and so nobody's."""
+        """Whether names are those of pieces, not of people."""
         return makes_pieces(self.release.provenance.mechanism)
 
     @property
@@ -115,7 +115,7 @@ class Publication:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for whoever holds the raw data; not to be published."""
+        """Sentences for the curator; not to be published."""
         numbered = []
         for place, words in ((1, "stimuli"), (3, "tasks")):
             pairs = self.names.recordings.items()

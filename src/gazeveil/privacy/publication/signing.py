@@ -1,5 +1,5 @@
-"""Signatures of certificates (Ed25519, RFC 8032): who published a release, and that nobody edited
-its certificate since.
+"""Signatures of certificates (Ed25519, RFC 8032): the publisher of a release, and its unedited
+certificate.
 
 A signature proves only that the holder of a key signed. Whose key it is, a reader must know from
 elsewhere: the lab's page, the paper. So verification without a pinned key names the key and does

@@ -1,7 +1,7 @@
 """Releases that are one file: feature tables, heat maps and tables of people, with a certificate
 beside them.
 
-The file appears last: whoever finds it finds its certificate too.
+The file appears last, so its certificate is always there too.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _described(
     origin, keep = release.provenance, choices.keep
     named = {"pseudonyms": "kept" if "person" in keep else "random"}
     numbered = {"sessions": "kept" if "session" in keep else "numbered in random order"}
-    # Maps hold nobody, and a table of people no sessions: nothing is said of what is not there.
+    # Maps hold no people, and a table of people no sessions: absent contents are not listed.
     alignment = {
         **(named if "people" in contents else {}),
         **(numbered if "rows" in contents else {}),

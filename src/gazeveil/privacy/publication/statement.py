@@ -103,8 +103,8 @@ def published_promise(
 
 
 def promise_of_file(promise: Guarantee, alignment: Alignment, *shown: str) -> Guarantee:
-    """The guarantee of a table or of maps that were made of recordings on a public clock: somebody
-    else's length and rate moved what was taken of everybody's gaze.
+    """Return the guarantee of a table or of maps made of recordings on a public clock. There the
+    length and rate of one person changed the samples taken of all others.
     """
     if alignment.rate_hz is not None or alignment.lengths_s or alignment.screens:
         shown = (*shown, _MEDIANS)

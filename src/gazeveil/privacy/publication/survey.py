@@ -111,7 +111,7 @@ def public_alignment(looks: Sequence[Look], choices: PublicationChoices) -> Alig
     DataError
         Where no recording has a rate.
     ParameterError
-        For the length of a stimulus that nobody saw.
+        For the length of an unknown stimulus.
     """
     screens = public_screens(
         (look.key[0], look.space) for look in looks if isinstance(look.space, Screen)
@@ -155,5 +155,5 @@ def _lengths(looks: Sequence[Look], choices: PublicationChoices) -> Mapping[str,
     for look in looks:
         period = 0.0 if math.isnan(look.rate_hz) else 1.0 / look.rate_hz
         lengths.setdefault(look.key[1], []).append(look.duration_s + period)
-    # Tenths of a second: a median to the nanosecond is somebody's own length.
+    # Tenths of a second: a median to the nanosecond is one person's own length.
     return {s: Fraction(max(1, round(10 * median(own))), 10) for s, own in lengths.items()}

@@ -3,12 +3,12 @@
 Three layers, each built on the one before:
 
 1. A :class:`~gazeveil.privacy.randomness.rng.Source` gives 64-bit words:
-   :class:`~gazeveil.privacy.randomness.rng.SystemSource` from a key of the operating system that
-   nobody else has, :class:`~gazeveil.privacy.randomness.keys.KeyedSource` the same words each time
-   under a key that follows from the :class:`~gazeveil.privacy.randomness.keys.MasterKey` of a
-   release, :class:`~gazeveil.privacy.randomness.rng.TestStream` repeatable words that protect
-   nobody. :class:`~gazeveil.privacy.randomness.supply.Bits` says which of them serves the streams
-   of a session.
+   :class:`~gazeveil.privacy.randomness.rng.SystemSource` from an unshared key of the operating
+   system, :class:`~gazeveil.privacy.randomness.keys.KeyedSource` the same words each time under a
+   key that follows from the :class:`~gazeveil.privacy.randomness.keys.MasterKey` of a release,
+   :class:`~gazeveil.privacy.randomness.rng.TestStream` repeatable words without protection.
+   :class:`~gazeveil.privacy.randomness.supply.Bits` says which of them serves the streams of a
+   session.
 2. :class:`~gazeveil.privacy.randomness.rng.Words` runs samplers over a source and keeps the words
    that they left; :class:`~gazeveil.privacy.randomness.records.WordRecords` are words in numbered
    records for draws that may have to be known more exactly.

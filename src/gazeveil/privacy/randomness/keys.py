@@ -1,10 +1,9 @@
 """One secret for one release or session, and everything else derived from it.
 
-A release that is drawn when it is looked at must be the same whoever looks, and when: two noisy
-copies of a recording say more than one, and forty can be averaged. So the one key is drawn from the
-operating system when the release is made, not when it is looked at, and the key of a recording and
-a purpose follows from it by public labels. Threads, forked processes and repeated loads then get
-the same bits without having agreed on anything.
+A lazy release must be the same on every read: two noisy copies of a recording say more than one,
+and forty can be averaged. So the master key is drawn from the operating system when the release is
+made, not when it is read. The key of a recording and a purpose is derived from it by public labels.
+Threads, forked processes and repeated loads then get the same bits without coordination.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _DRAWN_ANEW: ContextVar[bool] = ContextVar("drawn_anew", default=False)
 
 @contextmanager
 def drawn_anew() -> Iterator[None]:
-    """Let master keys be pickled without their secret: whoever unpickles one draws a new key.
+    """Let master keys be pickled without their secret: an unpickled one draws a new key.
 
     For work that is handed to other processes and done there once, with noise that no other
     process needs: the secret itself never travels. All that is pickled together has one new key
@@ -56,9 +55,9 @@ def drawn_anew() -> Iterator[None]:
 
 
 class MasterKey:
-    """The secret that all noise of a release or a session comes from; whoever has it can undo the
-    noise. With a seed it gives test streams instead: repeatable, no secret, and never protecting
-    anybody.
+    """The secret from which all noise of a release or a session is derived, and with which it can
+    be undone. With a seed it gives test streams instead: repeatable, without a secret or
+    protection.
 
     It is printed nowhere and cannot be pickled (:func:`drawn_anew` sends a blank one). A copy
     within the process is the same key: one release has one noise.

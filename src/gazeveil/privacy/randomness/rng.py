@@ -1,7 +1,7 @@
 """Random bits: keyed from the operating system, or from a marked test stream.
 
 Protective noise takes its bits from :class:`SystemSource`. A seed gives a :class:`TestStream`,
-whose releases are only `claimed`: whoever knows the seed can undo the noise. Both hand out the same
+whose releases are only `claimed`: with the seed the noise can be undone. Both hand out the same
 kind of 64-bit words through :class:`Words`, which keeps what a sampler left over, so that drawing
 one value at a time or a million at once uses the same bits for the same value.
 
@@ -10,10 +10,10 @@ of their own, and used words are overwritten with zeros.
 
 Whether an object that holds noise is still the one that was made here.
 
-Noise protects once. Memory does not know that: a forked child, an unpickled object and a copy hold
-the same key and the same place in its stream as the original, and whoever sees one noise on two
-people's gaze can subtract it. A :class:`ProcessIdentity` says whether its holder is the original;
-a copy takes a key of its own or refuses.
+Noise protects once. A forked child, an unpickled object and a copy hold the same key and stream
+position as the original. One noise on two people's gaze can be subtracted. A
+:class:`ProcessIdentity` tells whether its holder is the original; a copy takes a key of its own or
+refuses.
 
 A snapshot of the whole machine that is resumed twice cannot be told from inside; that it is not
 done is assumed (:data:`gazeveil.privacy.randomness.rng.ASSUMPTION`).

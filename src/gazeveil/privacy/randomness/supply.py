@@ -57,7 +57,7 @@ class Bits:
 
     @property
     def seeded(self) -> bool:
-        """Whether the noise is repeatable and protects nobody."""
+        """Whether the noise is repeatable, and so without protection."""
         return self.seeds is not None
 
     def sources(self, streams: int, *keys: str | int) -> list[Source]:

@@ -8,9 +8,9 @@ apart, and they change places from slot to slot: then the outcome "publish, and 
 speaks for the same stream in the test and in the publication, slot after slot. The published
 reading begins with its first sample, where its budget is largest.
 
-Between two slots what was shown is shown again, so slots alone are played, and of a very long
-window the first ones: whoever sees less of it learns no more, so nothing is refuted falsely. The
-exact loss is that of the whole window.
+Between two slots the last output is repeated, so slots alone are played, and of a very long window
+the first ones. A shorter observation carries no more information, so no claim is refuted falsely.
+The exact loss is that of the whole window.
 
 Games for the stream mechanisms that add noise to samples or none at all: one window of steady
 gaze against the same window moved by r.

@@ -31,7 +31,7 @@ Protect: TypeAlias = Callable[[Recording, Bits], Recording]
 
 
 class KeyedBits(Bits):
-    """Noise of one recording of a release: the same for the same gaze, whoever loads it and when.
+    """Noise of one recording of a release: the same for the same gaze, on every load.
 
     Parameters
     ----------
@@ -103,9 +103,7 @@ class RecordingShapes:
         self._seen.update(seen)
 
     def all(self) -> Iterator[tuple[str, float, Space, int]]:
-        """Person, rate, space and samples of every recording; those that nobody has loaded yet are
-        read now.
-        """
+        """Person, rate, space and samples of every recording; those not loaded yet are read now."""
         for item in self._cohort.items:
             if item.key not in self._seen:
                 self.note(item.key, item if isinstance(item, Recording) else item.load())

@@ -182,14 +182,14 @@ class Graded:
         `planar-laplace` (scale = b of exp(-|z| / b)).
     levels_deg : iterable of numbers
         Scales declared at the start, in degrees. With planar Laplace the smallest is fixed for the
-        session: it is drawn and kept even if nobody gets it, and nothing finer can be given out
-        later.
+        session: it is drawn and kept even if no receiver has that level. Nothing finer can be
+        released later.
     r_deg : number
         How far a sample moves in the promise.
     bits : int, optional
         2**bits steps of the grid to a degree, 5 to 20; by default as fine as the finest of
         `levels_deg` asks for. Where it is given, levels may all be declared later (not with planar
-        Laplace), and which ones a session can carry does not depend on who came first.
+        Laplace). The levels a session can carry then do not depend on the order of receivers.
 
     Examples
     --------
@@ -280,7 +280,7 @@ class GradedSession:
         return partial(MasterKey(self._seed).source, "graded", self.graded.law, self.bits)
 
     def _begin(self) -> None:
-        """Whoever this is now answers for samples from here on."""
+        """Make this process the owner of the stream from here on."""
         self._lock = threading.Lock()
         self._identity = ProcessIdentity()
         self._first = self.count

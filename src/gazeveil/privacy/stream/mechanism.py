@@ -394,7 +394,7 @@ class StreamMechanism(Mechanism[Any]):
         if self.losses == "fill":
             samples = on_clock(recording, rate_hz, self._duration)
             if not samples[3].any():
-                # Nobody's gaze is not made up from nothing: the guarantee says that this shows.
+                # Missing gaze is not invented: the guarantee states that this shows.
                 made = replace(made, losses="keep", duration_s=None, clock_hz=None)
         t, x, y, valid = Session(made, rate_hz, recording.space, bits=bits).push(*samples)
         keep = {*kept, *(("t_ns", "labels") if self.keeps_tracker_times else ())}

@@ -1,1 +1,1 @@
-"""Synthesis: recordings that nobody made, from parameters of recordings that people made."""
+"""Synthesis: artificial recordings from parameters of real ones."""

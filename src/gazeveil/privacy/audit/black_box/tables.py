@@ -152,8 +152,8 @@ def _stacked(released: FeatureTable, people: int, recordings: int) -> Floats:
 
 
 def at_a_named_length(mechanism: Mechanism[Any]) -> Mechanism[Any]:
-    """The mechanism with the length of the games' own tables, where nobody named one: what is
-    derived from data is not promised, and there would be nothing to attack.
+    """Return the mechanism with the length of the games' own tables, where no length is given. A
+    length derived from data is not promised, so the audit would have no claim to test.
     """
     if getattr(mechanism, "length", 0) is not None:
         return mechanism
@@ -279,8 +279,8 @@ def _others(mechanism: Mechanism[Any]) -> Iterator[Game]:
 
 
 def _shape(mechanism: Mechanism[Any], cast: _Cast, crowd: int) -> Game:
-    """One person with all rows against one with a single row of the same recordings, somebody else
-    having all rows in both.
+    """Neighbours: one person with all rows, against the same person with a single row of the same
+    recordings. A second person has all rows in both.
     """
     people = [np.full((len(cast.rows), cast.length, cast.features), 0.5)] * crowd
     shapes = []

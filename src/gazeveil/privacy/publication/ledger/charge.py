@@ -6,11 +6,10 @@ recordings or a recording cut to two seconds does not hide them.
 A step is four different samples in a row, rounded to a thousandth of a degree. Of every half
 second of steps the smallest keyed hash is kept (winnowing; Schleimer, Wilkerson and Aiken 2003), so
 any two seconds that two recordings share give at least three hashes in common, and two people share
-none. Whoever has the ledger without its key learns nothing from the hashes; key and hashes lie in
-one file, which is the holder's own, as the recordings are. A participant who comes back and is
-recorded anew is not recognised: give both recordings to one release. Nor is anybody in recordings
-that were resampled, moved or read with another screen: the ledger guards against oversight, not
-against its holder.
+none. Without the key, the hashes of a ledger reveal nothing. Key and hashes lie in one file, which
+belongs to the curator, as the recordings do. A participant who is recorded anew is not recognised:
+give both recordings to one release. Recordings that were resampled, moved or read with another
+screen are not recognised either. The ledger guards against oversight, not against its holder.
 """
 
 from __future__ import annotations
@@ -163,7 +162,7 @@ def _mixed(places: NDArray[np.int64], key: bytes) -> NDArray[np.uint64]:
     """One keyed 63-bit hash for each step of a recording.
 
     A polynomial over the samples of a step with secret odd coefficients, then a secret mixing by
-    multiplication and shifts: quick, and without the key nobody can try gaze against it.
+    multiplication and shifts. It is fast, and without the key gaze cannot be tested against it.
     """
     words = np.frombuffer(hashlib.blake2b(key, digest_size=64).digest(), dtype=np.uint64) | 1
     more = np.frombuffer(hashlib.blake2b(key + b"2", digest_size=64).digest(), dtype=np.uint64) | 1

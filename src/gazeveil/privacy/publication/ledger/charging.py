@@ -30,7 +30,7 @@ class PeopleSeen:
     Parameters
     ----------
     key : bytes, optional
-        Secret; left out, one that is nobody's and kept nowhere.
+        Secret; left out, a fresh one that is not stored.
     """
 
     def __init__(self, key: bytes | None = None) -> None:
@@ -64,7 +64,7 @@ class Charging:
     budget : number, optional
         The most that everything of one person may lose, all releases together.
     instead_of : Path, optional
-        An earlier release that was given to nobody: it and its charge are removed first.
+        An earlier release that was never shared: it and its charge are removed first.
     """
 
     def __init__(
@@ -96,8 +96,8 @@ class Charging:
         table : bool
             Whether a table of people's attributes goes with it.
         pieces : bool
-            Whether its names are those of pieces, and so nobody's: then all people who were looked
-            at are in it.
+            Whether its names are those of pieces, not of people. All people examined are then in
+            it.
         resumed : bool
             Whether it goes on with a run that was interrupted, and so with its charge.
 
@@ -141,9 +141,9 @@ class Charging:
 
 
 def release_id(names: PublicNames, out: Path) -> str:
-    """What names a release in a ledger: fresh names or another place make another one, a resumed
-    run has the same. Kept names alone would not do: every release of the same recordings has them,
-    and maps name nobody.
+    """Compute the identifier of a release in a ledger. Fresh pseudonyms or another place change it;
+    a resumed run has the same. Unchanged names alone do not suffice: every release of the same
+    recordings has them, and maps have none.
     """
     text = json.dumps([names.to_list(), os.path.abspath(out)], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -162,8 +162,8 @@ def charged(
     resumed: bool = False,
     left: Callable[[], bool] = lambda: False,
 ) -> Iterator[str]:
-    """Charge a release while it is written; what the ledger says. Without a ledger it is seen at
-    least that nobody has two names, since a promise to each of them is half of what it says.
+    """Charge a release while it is written; what the ledger says. Without a ledger the check for
+    people with two names remains. A promise to each name is half of the promise to the person.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ Rules, for every person who is in two releases (:mod:`gazeveil.privacy.compositi
 2. Promises about groups (k-anonymity, plausible deniability) do not add up with anything.
 3. What has no bound for a whole person has no sum.
 4. Two tables of attributes must be of the same people: what differs between them singles out.
-5. Nobody is in one release under two names: a promise about a person counts names.
+5. No person is in one release under two names: a promise about a person counts names.
 6. Pieces under names that do not last are released once: a second release of the same people, of
    whatever kind, shows which pieces belong together.
 """
@@ -69,8 +69,8 @@ class LedgerAnswer:
     people : int
         How many of its people are in earlier ones.
     together : Loss, optional
-        What the worst of its people have lost then, this release included; None where it has no
-        bound and shares nobody.
+        The largest loss of its people, this release included; None where it has no bound and shares
+        no people.
     resumed : bool
         Whether it was charged before, so that nothing was added now.
     """
@@ -243,7 +243,7 @@ class ReleaseLedger:
         self._set(release_id, "cancelled", None)
 
     def withdraw(self, release: Path) -> None:
-        """Remove a release that was given to nobody, and take its charge back.
+        """Remove a release that was never shared, and take its charge back.
 
         Parameters
         ----------
@@ -279,8 +279,8 @@ class ReleaseLedger:
             ledger_file.store(self.path, stored)
 
     def keep(self, release_id: str) -> bool:
-        """Let a charge stand for good, because nobody can tell any more whether its release was
-        published; whether there is one that counts.
+        """Make a charge permanent, because its release may have been published. Returns whether
+        there is one that counts.
         """
         states = [r["state"] for r in self.releases if r["id"] == release_id]
         if "charged" in states:
@@ -389,7 +389,7 @@ def _larger(a: Loss, b: Loss) -> Loss:
 
 
 def check_one_name(charge: ReleaseCharge, people: Mapping[str, PersonPrint]) -> None:
-    """Refuse a release that promises something to people, and in which somebody has two names.
+    """Refuse a release that makes a promise to people, and in which a person has two names.
 
     Raises
     ------

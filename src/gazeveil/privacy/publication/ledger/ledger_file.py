@@ -130,7 +130,7 @@ def _lock_of(path: Path) -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Nobody else changes the ledger meanwhile."""
+    """Lock the ledger against changes by other processes."""
     handle = os.open(_lock_of(path), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -9,7 +9,7 @@ What a release of Kaleido shows of its own noise.
 
 A value that changes was published, one that stays was repeated, and what a publication may spend
 follows from the publications of the window before it. So the scale of every publication's noise is
-public: whoever averages a release weighs its values by it.
+public, and an average over a release can weigh its values by it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Amplification by shuffling: what reports lose if somebody between the devices and the curator
-takes names and order off them.
+"""Amplification by shuffling: the loss of reports if a shuffler between devices and curator removes
+names and order.
 
 Feldman, McMillan and Talwar, "Hiding Among the Clones: A Simple and Nearly Optimal Analysis of
 Privacy Amplification by Shuffling" (2021), Theorem 3.1: n reports of which each is epsilon0-locally

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 COHORTS, PEOPLE, EVENTS, RATE_HZ = 8, 20, 60, 60.0
 
-#: Cohorts after which the game ends if nothing at all was released: there is nobody to find, and
-#: nothing passes only after all attempts were made.
+#: Cohorts after which the game ends without a release: there is no participant to identify. A
+#: record is lost only after all attempts were made.
 EMPTY = 2
 
 #: Places people look at, in degrees.

@@ -72,7 +72,7 @@ class CorrectedPlans:
     allowed: int
 
     def notes(self, motions: Mapping[RecordingKey, Motion]) -> dict[str, int]:
-        """Counts for whoever holds the raw data."""
+        """Counts for the curator."""
         counts: dict[str, int] = {}
         for kind in ("fixations", "saccades"):
             rows = [getattr(d, kind) for d in self.drawn]
@@ -112,7 +112,7 @@ def corrected_plans(
         pool = [motions[people[i], *cell] for i in members]
         frames[cell] = frame = common_frame(pool, how.rule.k)
         coded = how.coding_for(coding, frame)
-        # The crowd seeds whoever has a recording, so that nothing shows whose rate was not known.
+        # The crowd seeds every person with a recording, so that an unknown rate does not show.
         seeded = members if how.own else np.flatnonzero(status)
         keys = [(people[i], *cell) for i in seeded]
         drawn = _draw(coded, keys, pool, frame, how, source)
@@ -121,8 +121,8 @@ def corrected_plans(
         all_drawn += drawn
         pairs = most_events(frame.seconds, coded.clock(frame.space)) * len(keys)
         allowed += 2 * how.rule.attempts * pairs
-        # Whoever has no recording there would have released none, and whoever has one of unknown
-        # rate nothing but lost samples.
+        # A person without a recording there would have released none. A person with one of unknown
+        # rate would have released only lost samples.
         joint += np.where(status[:, None] == status, 0.0, -np.inf)
         if how.own:
             joint[np.ix_(members, members)] += np.array([events.joint for events in drawn])

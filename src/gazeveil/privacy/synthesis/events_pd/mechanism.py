@@ -21,9 +21,9 @@ change from event to event, and everything a person does together tells who it i
    length for all recordings of the stimulus: a person's own rate and length are as good as their
    name, since hardly anybody shares them.
 
-With `seeds="own"` step 1 is left out: a name's events are seeded by that person alone, and the name
-is released only if k people, that one among them, would have given *all* of it with probabilities
-within gamma_total: the test for whole sequences, which nearly nobody passes.
+With `seeds="own"` step 1 is left out: a name's events are seeded by that person alone. The name is
+released only if k people, that one included, would have given *all* of it with probabilities within
+gamma_total. Almost no sequence passes this test.
 """
 
 from __future__ import annotations

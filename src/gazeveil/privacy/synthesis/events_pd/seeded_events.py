@@ -271,7 +271,7 @@ def _own_event(
     for a in range(len(seeds.starts) - 1):
         lo, hi = spans[a, 0], spans[a, 1]
         if not there:
-            # Whoever has a record there would have shown something.
+            # Every person with a record there would have released some event.
             if hi > lo:
                 out.joint[a] = -math.inf
         else:

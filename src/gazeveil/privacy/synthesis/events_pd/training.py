@@ -108,7 +108,7 @@ def network(
     Raises
     ------
     DataError
-        Where nobody made a saccade.
+        If there is no saccade.
     MissingExtraError
         Without torch.
     """

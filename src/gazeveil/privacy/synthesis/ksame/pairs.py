@@ -24,8 +24,8 @@ from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere, angle_deg
 from gazeveil.privacy.synthesis.motion import Motion
 
-#: a (deg/s), b, c and seconds of the saccade that stands in for one nobody made: about 5 degrees on
-#: the main sequence.
+#: a (deg/s), b, c and seconds of the saccade that replaces a missing one: about 5 degrees on the
+#: main sequence.
 PUBLIC_SACCADE = (250.0, 0.5, 0.3, 0.04)
 
 #: Lost time is saved up and released as one stretch once it comes to this, as a blink: a sample
@@ -134,9 +134,9 @@ def average_in_time(members: Sequence[Pairs], k: int, on_sphere: bool) -> Floats
     At the clock's time s a pair lasts as long as the members' next pairs from s on do on average.
     It lies where they look between s and the end of its fixation, each member weighted by the
     square of how many look there: the sum over all members of exp(-d**2 / (2 h**2)), with d the
-    distance from the member's place and h = :data:`NEAR_DEG`. Where nobody agrees all weigh the
-    same, where some look at one thing the mean lies near it and not between it and the others. Then
-    the clock moves on, until fewer than k members go on.
+    distance from the member's place and h = :data:`NEAR_DEG`. Without agreement all weigh the same.
+    Where some look at one thing, the mean lies near it and not between it and the others. Then the
+    clock moves on, until fewer than k members go on.
 
     A saccade that goes less far than the members' saccades do on average is shortened along the
     main sequence (:func:`_shortened`).

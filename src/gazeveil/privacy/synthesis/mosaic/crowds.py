@@ -114,8 +114,8 @@ def _known(mechanism: Mosaic, item: Recording | Handle) -> _Known:
 def _windows(
     mechanism: Mosaic, stimulus: str, known: list[_Known], rate_hz: float
 ) -> PublicWindows:
-    # By person: somebody who came often and stayed long would be alone in the last windows, and
-    # everybody's pieces there would be made of that one person's readings.
+    # By person: a person with many long recordings would be alone in the last windows. All pieces
+    # there would be made of that one person's readings.
     longest: dict[str, Fraction] = {}
     for k in known:
         longest[k.person] = max(k.seconds, longest.get(k.person, k.seconds))

@@ -1,9 +1,9 @@
 """`mosaic`: short pieces of paths that are stitched from what a crowd looked at, under names that
 do not last.
 
-No mechanism that keeps a person's own path near the truth under one lasting name hides the person:
-how far and in which direction somebody moves survives noise, and the evidence adds up over
-everything that is published under that name. So linkage in time is broken:
+No mechanism that keeps a person's path near the truth under one lasting pseudonym hides the person.
+Lengths and directions of movements survive noise, and the evidence adds up over everything
+published under that pseudonym. So linkage in time is broken:
 
 1. gaze is read at public times, one sample in each slot, and each reading gets noise: the readings
    of `clock-render`, with its promise. Everything after is computed from all viewers' readings;
@@ -87,11 +87,11 @@ class Mosaic(PieceMechanism):
         How near to the own reading another viewer's must be to stand for it, in degrees: larger
         hides more.
     move_deg : number
-        How far a path moves when it goes on to follow somebody else, in degrees.
+        How far a path moves when it changes to another viewer, in degrees.
     stay : number
         Probability of following the same viewer for another slot.
     among : int
-        How many people exchange segments.
+        Number of people who exchange segments.
     segment_s : number
         Seconds of a segment that is exchanged; whole slots.
     slot_s, window_s : number

@@ -23,7 +23,7 @@ from gazeveil.privacy.randomness.rng import Source, Words
 from gazeveil.privacy.randomness.uniform import generator, shuffled
 from gazeveil.privacy.synthesis.mosaic.readings import CrowdReadings, others_of
 
-#: Number of a slot in which nobody can be followed.
+#: Marks a slot without a viewer to follow.
 NOBODY = -1
 
 # Probability of what the model calls impossible.
@@ -150,7 +150,7 @@ def followed(
                     for a in range(m):
                         prior += forward[j - 1, a] * step[a, c]
                 if own_seen[j]:
-                    # Counted from the nearest, so that nobody is too far for a double.
+                    # Counted from the nearest, so that no distance is too large for a double.
                     away = _apart_deg(own[j], places[others[c], j], sphere) - nearest
                     prior *= max(math.exp(-away / b_deg), _LEAST)
                 forward[j, c] = prior

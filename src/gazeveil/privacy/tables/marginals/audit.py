@@ -69,8 +69,8 @@ def marginals(mechanism: Marginals, unit: str | None) -> Game:
 
 
 def _randomised(mechanism: Marginals, unit: str | None) -> Game:
-    """One vector under the randomised test, with even histograms: one person like nobody else,
-    against one like all the others.
+    """One vector under the randomised test, with even histograms: an outlying person, against one
+    like all the others.
     """
     audited = asked_unit(unit, "user", ("user",))
     people, bins = 2 * mechanism.k, mechanism.bins

@@ -5,8 +5,7 @@ All of them split into what is dropped (a reverse cumulative sum over coefficien
 noise adds (a forward one). Derivations are in proofs/fpa.md, proofs/dcfpa.md and
 proofs/dct-knorm.md.
 
-How many bins of a spectrum are released where nobody gives a number: the least expected error
-under the public model.
+The default number of released bins of a spectrum: the least expected error under the public model.
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ def sum_noise(n: int) -> Reals:
 
 @lru_cache(maxsize=256)
 def public_k(n: int, epsilon: float, spectrum: PublicSpectrum, shrink: bool) -> int:
-    """The number of bins `corrected` releases where nobody gives one.
+    """Compute the default number of bins of `corrected`.
 
     It has the least expected error for sequences of the public model, so it depends on the block
     length, the budget of a block, the public spectrum and whether coefficients are shrunk, and on
@@ -183,8 +182,8 @@ def _difference_coordinates(values: Reals) -> Reals:
 
 @lru_cache(maxsize=256)
 def public_difference_k(n: int, epsilon: float, spectrum: PublicSpectrum, shrink: bool) -> int:
-    """The number of bins `dcfpa` releases where nobody gives one: least expected error under the
-    public model, a function of public things alone.
+    """Compute the default number of bins of `dcfpa`: the least expected error under the public
+    model. It is a function of public values alone.
     """
     many = n // 2 + 1
     covariance = spectrum.covariance(n)

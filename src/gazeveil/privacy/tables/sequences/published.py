@@ -5,9 +5,9 @@ Bozkir et al. (PLOS ONE 2021), equation 7: the sensitivity of a feature is the l
 distance between the sequences of two participants, over the longer of the two. It is computed for
 each document (stimulus, session and task) separately, as the paper applies its methods; a shorter
 sequence counts as 0 where it has ended. A document that only one person has takes the sensitivity
-over all documents. All of this is a function of the very data it should protect: whoever knows the
-scale of the noise knows something about the two people farthest apart, and where all participants
-agree there is no noise at all.
+over all documents. All of this is a function of the very data it should protect. The scale of the
+noise reveals something about the two people farthest apart. Where all participants agree there is
+no noise at all.
 
 The published readings of `fpa`, `cfpa` and `dcfpa`, prepared once and drawn as often as wanted.
 

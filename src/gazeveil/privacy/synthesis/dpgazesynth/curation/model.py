@@ -23,8 +23,8 @@ from gazeveil.gaze.events import read_only
 from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import Transitions
 from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 
-#: Directions nobody has to report: gaze that wanders leaves a cell through an edge (a corner is a
-#: point), and a jump goes into any of eight equal sectors; half of each.
+#: Public prior of directions, without a report. Drifting gaze leaves a cell through an edge (a
+#: corner is a point); a jump goes into any of eight equal sectors. Half of each.
 PUBLIC_DIRECTIONS: Floats = read_only(np.tile([3.0, 1.0], 4) / 16.0)
 
 #: Quantile of the noise that a difference must exceed to count.

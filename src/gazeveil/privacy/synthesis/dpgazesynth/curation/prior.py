@@ -299,7 +299,7 @@ def worth_undoing(grid: CellGrid, scale_deg: float, windows: int) -> bool:
 
 
 def even(grid: CellGrid) -> Floats:
-    """The density of somebody who looks everywhere alike: by area."""
+    """The density of gaze that is uniform over the area."""
     rows = (
         np.sin((np.arange(grid.G) + 0.5) * np.pi / grid.G)
         if isinstance(grid.space, Sphere)
