@@ -20,13 +20,11 @@ _ENOUGH = 1_000_000
 
 
 def markdown() -> str:
-    """Return the tables of all kinds of recordings and purposes."""
-    parts = []
-    for kind, participants in KINDS.items():
-        data = next(r.data for r in advice_rows() if r.kind == kind and r.found is not None)
-        parts += [f"### {participants.capitalize()}: {data}\n"]
-        for purpose, words in PURPOSES.items():
-            parts += _section(words, advise(purpose, _ENOUGH, kind))
+    """Return the tables of all purposes for recordings on a screen; `advise` prints the others."""
+    data = next(r.data for r in advice_rows() if r.kind == "screen" and r.found is not None)
+    parts = [f"### {KINDS['screen'].capitalize()}: {data}\n"]
+    for purpose, words in PURPOSES.items():
+        parts += _section(words, advise(purpose, _ENOUGH, "screen"))
     return "\n".join(parts)
 
 
@@ -40,8 +38,6 @@ def _section(words: str, advice: Advice) -> Iterator[str]:
         for row in ranked:
             yield f"| {_name(row)} | {row.value:.2g} | {row.reference:.2g} | {_found(row)} |"
         yield ""
-    if advice.useless:
-        yield f"Of no use: {', '.join(f'`{row.mechanism}`' for row in advice.useless)}.\n"
 
 
 def _metric(rows: Sequence[AdviceRow]) -> str:
