@@ -265,8 +265,8 @@ def page(rows: list[dict[str, object]], said: str) -> str:
         (
             "How much later a released sample tells of a movement, in ms, on however fast a"
             f" machine: the area above the response to a step of {STEP_DEG:g} degrees (400"
-            " streams). No mechanism holds samples back. `smoothing` averages over a fixed number of"
-            " samples; the Kaleido family and `clock-render` look at gaze at public times only."
+            " streams). No mechanism holds samples back. `smoothing` averages over a fixed number"
+            " of samples; the Kaleido family and `clock-render` look at gaze at public times only."
         ),
         "",
         "| mechanism | " + " | ".join(f"{r:g} Hz" for r in RATES_HZ) + " |",

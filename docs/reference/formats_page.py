@@ -7,6 +7,9 @@ from pathlib import Path
 
 from gazeveil.io import registry
 
+#: Options that stand once, at the head of the page.
+USUAL = {"pattern", "person", "stimulus", "session", "task"}
+
 HEAD = """# Formats
 
 `gazeveil.read(path)` and every verb of the command line read these formats, from a file or a
@@ -31,7 +34,9 @@ Rules of all readers:
 - Where the size and distance of the screen are unknown, a typical screen is assumed, and
   `metadata["assumed_geometry"]` says so.
 
-This page is written by `python docs/reference/formats_page.py` from the readers' own words.
+Most readers take the options `pattern`, `person`, `stimulus`, `session` and `task`, which name what
+the files do not; each section lists further ones. `python docs/reference/formats_page.py` writes
+this page from the readers' own words.
 
 """
 
@@ -41,22 +46,23 @@ def page() -> str:
     parts = [HEAD]
     for name in registry.names():
         form = registry.get(name)
-        options = ", ".join(f"`{o}`" for o in sorted(form.options)) or "none"
+        options = ", ".join(f"`{o}`" for o in sorted(set(form.options) - USUAL))
         if name in registry.KNOWN:
             parts.append(_described(name))
             continue
         place = f"gazeveil.io.{registry.MODULES[name].partition(':')[0]}"
         words = _first_paragraphs(import_module(place).__doc__ or "")
-        parts.append(f"## `{name}`\n\n{words}\n\nOptions: {options}. Module: `{place}`.\n")
+        further = f"Options: {options}. " if options else ""
+        parts.append(f"## `{name}`\n\n{words}\n\n{further}Module: `{place}`.\n")
     return "\n".join(parts)
 
 
-def _first_paragraphs(doc: str, most: int = 85) -> str:
+def _first_paragraphs(doc: str, most: int = 45) -> str:
     """Return the first paragraphs of a docstring, while they have at most so many words."""
     kept: list[str] = []
     for paragraph in doc.strip().split("\n\n"):
         n_words = sum(len(p.split()) for p in kept) + len(paragraph.split())
-        plain = not (paragraph.startswith(" ") or paragraph.endswith("::") or "\n---" in paragraph)
+        plain = not (paragraph.startswith(" ") or paragraph.endswith(":") or "\n---" in paragraph)
         if kept and (n_words > most or not plain):
             break
         kept.append(paragraph)
@@ -66,7 +72,7 @@ def _first_paragraphs(doc: str, most: int = 85) -> str:
 def _described(name: str) -> str:
     """Return the section of a table of known layout."""
     layout = f"{registry.get(name).title}. Layout: `gazeveil/io/known/{name}.toml`."
-    return f"## `{name}`\n\n{layout}\n\nOptions: as of `csv`.\n"
+    return f"## `{name}`\n\n{layout} Options: as of `csv`.\n"
 
 
 if __name__ == "__main__":
