@@ -47,17 +47,15 @@ from lines import Lines, markdown, put_into
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 RECORDINGS = ("gazecom", "eyenavgs_nthu")
-SETTINGS = tuple((epsilon, size) for size in (60, 30) for epsilon in (3, 2, 1))
+SETTINGS = tuple((epsilon, size) for size in (60, 30) for epsilon in (3, 1))
 BITS = float(np.log(2.0))
 
 #: Ren et al. 2024, Table 4: (epsilon, G) -> Kaleido and DPGazeSynth on 360_em, Kaleido and
 #: DPGazeSynth on GazeBaseVR.
 PUBLISHED = {
     (3, 60): (0.358, 0.120, 0.310, 0.009),
-    (2, 60): (0.329, 0.122, 0.237, 0.009),
     (1, 60): (0.295, 0.122, 0.125, 0.011),
     (3, 30): (0.375, 0.130, 0.255, 0.016),
-    (2, 30): (0.345, 0.130, 0.182, 0.016),
     (1, 30): (0.319, 0.136, 0.051, 0.017),
 }
 
@@ -278,9 +276,7 @@ def compare(name: str, cohort: Cohort, epsilon: int, repetitions: int, lines: Li
     return [
         name,
         f"{people:,}",
-        f"{one['windows']:,.0f}",
         str(epsilon),
-        f"{even:.2f}",
         f"{split['tv']:.2f}",
         f"{one['tv']:.2f}",
         f"{split['jsd']:.3f}",
@@ -309,9 +305,7 @@ def bench_population(lines: Lines, repetitions: int, most: int) -> str:
     columns = (
         "recordings",
         "people",
-        "windows",
         "epsilon",
-        "equal steps, TV",
         "dpgazesynth, TV",
         "one report, TV",
         "dpgazesynth, JSD",

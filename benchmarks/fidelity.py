@@ -65,16 +65,12 @@ OTHERS = "other half"
 COLUMNS = {
     "release": "{text}",
     "fixations (s)": "{fixation_q1:.2f} / {fixation_q2:.2f} / {fixation_q3:.2f}",
-    "KS": "{fixation_ks:.2f}",
     "W (s)": "{fixation_duration_wasserstein_s:.3f}",
     "per s": "{fixations_per_s:.2f}",
     "saccades (deg)": "{saccade_q1:.1f} / {saccade_q2:.1f} / {saccade_q3:.1f}",
-    "KS ": "{saccade_ks:.2f}",
     "W (deg)": "{saccade_amplitude_wasserstein_deg:.1f}",
-    "slope": "{slope:.2f}",
     "peak (deg/s)": "{peak_deg_s:.0f}",
     "JSD": "{jsd:.2f}",
-    "JSD, all": "{jsd_pooled:.3f}",
     "away (deg)": "{away_deg:.1f}",
     "lost": "{lost:.0%}",
 }

@@ -190,6 +190,8 @@ def attributes() -> str:
 def _inferred(name: str, results: Sequence[AttackResult]) -> list[list[str]]:
     rows = []
     for r in results:
+        if r.metric in ("r2", "mae"):
+            continue
         p = "" if np.isnan(r.p_value) else f"{r.p_value:.3f}"
         rows.append([name, r.protocol.split(" of ")[0], r.metric, plain(r), f"{r.chance:.2f}", p])
     return rows
