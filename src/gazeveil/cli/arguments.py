@@ -153,7 +153,7 @@ def options(
 
 
 def attackers(named: list[str] | None, battery: str | None) -> tuple[str, ...]:
-    """Who attacks: those named, and a battery; the default battery where nobody is named."""
+    """Return the named attackers and a battery; the default battery if none are named."""
     from gazeveil.attacks.registry import BATTERIES, DEFAULT
 
     chosen = [battery] if battery is not None else []

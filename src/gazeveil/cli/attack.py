@@ -181,7 +181,7 @@ def _own_noise(path: Path) -> bool:
 
 
 def _refuse_nobody(path: Path, certificate: Mapping[str, Any]) -> None:
-    """Refuse a release in which there is nobody to recognise: no key of it exists."""
+    """Refuse a release without participants to recognise: no key of it exists."""
     from gazeveil.cli.inspect import ONE_FILE
 
     contents = certificate.get("contents")

@@ -189,9 +189,7 @@ def _study(
 
 
 def _with_maps_and_people(results: Results, cohort: Cohort) -> Results:
-    """The results with two releases nobody can be identified in by an attacker of recordings: a
-    heat map, and the table of people.
-    """
+    """Add two releases without recordings to attack: a heat map, and the table of participants."""
     from gazeveil.privacy.registry import mechanism
 
     promised = []

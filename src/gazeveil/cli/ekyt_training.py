@@ -167,7 +167,7 @@ class Card(Protocol):
 
 @contextmanager
 def stoppable(plan: StepPlan) -> Iterator[None]:
-    """Training that says where it goes on from, and what is kept when somebody stops it."""
+    """Report the checkpoint that training resumes from, and the one left on Ctrl-C."""
     assert plan.checkpoint is not None
     if plan.checkpoint.exists():
         say(f"Going on from {plan.checkpoint}.")

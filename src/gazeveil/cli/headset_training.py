@@ -109,7 +109,7 @@ def train_headset(options: HeadsetOptions, cohort: Cohort, data: str) -> Network
 
 
 def _refuse_twins(cohort: Cohort, trained: set[str]) -> None:
-    """Refuse somebody held out whose gaze is that of somebody trained on, under another name."""
+    """Refuse a held-out participant whose gaze is in the training set under another name."""
     from gazeveil.models.marks import RecordingMarks
 
     marks = RecordingMarks.of((r for r in cohort if r.person in trained), "held out")

@@ -112,7 +112,7 @@ def _is_certified(path: Path) -> bool:
 
 
 def show(cohort: Cohort, rows: int = 10, pieces: bool = False) -> CohortSummary:
-    """Print the summary of a cohort and return it; names of pieces are nobody's."""
+    """Print the summary of a cohort and return it; names of pieces identify no participant."""
     from gazeveil.gaze.facts import FILE
     from gazeveil.gaze.summary import summarise
 
@@ -226,7 +226,7 @@ def _rows(summary: CohortSummary, rows: int, pieces: bool) -> Table:
 
 
 def figures(summary: CohortSummary, pieces: bool = False) -> dict[str, object]:
-    """The summary as JSON has it; a release of pieces names nobody."""
+    """Return the summary as for JSON; a release of pieces has no names of participants."""
     import numpy as np
 
     return {
@@ -327,7 +327,7 @@ def holds_one_file(path: Path) -> bool:
 
 
 def holds_pieces(path: Path) -> bool:
-    """Whether a release holds pieces, whose names are nobody's."""
+    """Whether a release holds pieces, whose names identify no participant."""
     from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
 
     if not path.is_dir() or not has_certificate(path):

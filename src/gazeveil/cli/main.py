@@ -1,7 +1,7 @@
 """`gazeveil`: every verb, and what happens when something goes wrong.
 
-A mistake ends with one sentence on standard error and exit code 2, never with a traceback; a bug
-still shows its traceback, because hiding it would help nobody.
+Bad input ends with one sentence on standard error and exit code 2, never with a traceback. A bug
+still shows its traceback.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _wanted(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def _stopped(arguments: Sequence[str]) -> str:
-    """What is said when somebody stops a verb that says nothing itself."""
+    """Return the message printed on Ctrl-C by verbs that print none."""
     verb = next((a for a in arguments if not a.startswith("-")), "")
     return "Stopped, nothing was written." if verb in _ALL_OR_NOTHING else "Stopped."
 
@@ -188,9 +188,7 @@ def _tidy_help(command: Any) -> None:
 
 
 def _command(arguments: Sequence[str]) -> Any:
-    """The command line, which passes on what is said when somebody stops it: typer would end with
-    nothing but a code.
-    """
+    """Build the command line; on Ctrl-C it prints a message, where typer would only exit."""
     command: Any = typer.main.get_command(build(_wanted(arguments)))
     for each in (command, *getattr(command, "commands", {}).values()):
         _tidy_help(each)

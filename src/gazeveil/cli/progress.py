@@ -137,7 +137,7 @@ def _press(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def interrupts_kept() -> Iterator[None]:
-    """Remember Ctrl-C in the main thread, unless it is ignored or somebody else handles it."""
+    """Remember Ctrl-C in the main thread, unless it is ignored or has another handler."""
     ours = (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGINT) is signal.default_int_handler

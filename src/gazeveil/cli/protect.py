@@ -249,7 +249,7 @@ def _counts(kind: str, data: Any, out: Path) -> Numbers:
 
 
 def _print_notes(data: Any, release: Release[Any], seed: int | None) -> None:
-    """Print what is for the holder of the raw data alone, and that a seed protects nobody."""
+    """Print notes for the holder of the raw data, and the warning about a seed."""
     from gazeveil.gaze.cohort import Cohort
     from gazeveil.privacy.pieces import PieceMechanism
     from gazeveil.privacy.registry import get

@@ -98,8 +98,9 @@ def _option(found: re.Match[str], options: Collection[str]) -> str:
 
 
 def without_controls(text: str) -> str:
-    r"""A text with control characters written out: printed as they are, those in the name of a file
-    or in a certificate of somebody else could wipe the screen and show another verdict.
+    r"""Escape the control characters of a text.
+
+    Those in a foreign file name or certificate could wipe the screen and show another verdict.
 
     Examples
     --------

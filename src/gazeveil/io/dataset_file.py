@@ -23,8 +23,8 @@
     height_mm = 225
     distance_mm = 450
 
-Every key is optional. Options of a call go before the file; a key that nobody reads is an error,
-never ignored. `ignore = ["note"]` names columns that are not to be used, `valid = [0, 1]` the codes
+Every key is optional. Options of a call go before the file. An unknown key is an error, never
+ignored. `ignore = ["note"]` names columns that are not to be used, `valid = [0, 1]` the codes
 that mean valid in columns of validity; `stimuli = ["clip 1"]` names of stimuli and tasks that may
 be published, `confirmed = ["person"]` what was guessed and is right, where a release asks for it
 (:mod:`gazeveil.release.stop_sign`); `[optional]` has columns that a file need not have, `[rows]`
@@ -109,7 +109,7 @@ def read_dataset_file(path: Path) -> DatasetFile:
     Raises
     ------
     FormatError
-        For text that is not TOML, a key that nobody reads, or a value of the wrong kind.
+        For text that is not TOML, an unknown key, or a value of the wrong kind.
     """
     try:
         content = tomllib.loads(path.read_text("utf-8"))
@@ -131,7 +131,7 @@ def described(path: Path, content: Mapping[str, object]) -> DatasetFile:
     Raises
     ------
     ParameterError
-        For a key that nobody reads, or a value of the wrong kind.
+        For an unknown key, or a value of the wrong kind.
     """
     checks.known_options(FILE_NAME, content, _KEYS)
     options: dict[str, object] = {k: content[k] for k in _SAME if k in content}

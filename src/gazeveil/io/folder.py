@@ -259,7 +259,7 @@ def _own_columns(files: list[Path], options: Mapping[str, object]) -> Format | N
 
 
 def _misfit(chosen: Format, place: Path, options: Mapping[str, object], guessing: bool) -> str:
-    """Why a file is not of a format under these options; empty where it is or nobody can say."""
+    """Explain why a file is not of a format under these options; empty if it is, or if unknown."""
     return "" if chosen.why_not is None else chosen.why_not(Head.of(place), options, guessing)
 
 

@@ -450,8 +450,9 @@ def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
 
 
 def foreign_files(folder: Path) -> Iterable[Path]:
-    """Files in a canonical folder that its index does not name, such as notes, or a recording
-    somebody added by hand.
+    """Yield files in a canonical folder that its index does not name.
+
+    Examples are notes, or a recording added by hand.
     """
     indexed = {folder / name for name in (INDEX, *CERTIFICATE)}
     for row in _index(folder)["recordings"]:  # type: ignore[attr-defined]

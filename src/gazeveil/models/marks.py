@@ -7,7 +7,7 @@ earlier, is known again. It is not known again once its beginning was cut off, o
 protected, or read with options that move its samples; and another recording of the same person has
 no mark at all.
 
-Nobody can work gaze out of a mark, but whoever holds a recording can tell whether it is marked.
+A mark does not reveal gaze, but the holder of a recording can test whether it is marked.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class StepPlan:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRun:
-    """A training that somebody waits for.
+    """Training run that can be stopped and resumed.
 
     Parameters
     ----------

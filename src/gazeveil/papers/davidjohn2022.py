@@ -163,7 +163,7 @@ def _linkage_orders(dataset: str) -> Iterator[Order]:
 
 
 def _document_orders(k: str) -> Iterator[Order]:
-    """Document types under the three mechanisms, where nobody is recognised and at epsilon 20."""
+    """Yield expected orders of document types, at chance-level identification and epsilon 20."""
     ours = [document("marginals", k), document("k-same-select", k)]
     theirs = (("marginals-PD", f"k={k}"), ("k-same-select-sequence", f"k={k}"))
     yield Order(

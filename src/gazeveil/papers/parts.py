@@ -83,8 +83,10 @@ class StudyPart:
         return self.label.partition(",")[0]
 
     def resolved(self) -> StudyPart:
-        """The part after a look at its files: where they name nobody there is no attack, and where
-        nothing else is to be measured people are simulated.
+        """Return the part after a look at its files.
+
+        Files without participant names are not attacked. Where nothing else is to be measured,
+        people are simulated.
         """
         if not (self.real and self.said.get("attacks")):
             return self

@@ -1,6 +1,6 @@
 """Protocols of single papers that are no attacker or utility of general use: Bozkir et al.'s (2021)
 person identification by windows, David-John et al.'s (2023) demographic attack, and the published
-splits of the arrays of DGaze and EHTask, whose rows name nobody.
+splits of the arrays of DGaze and EHTask, whose rows have no participant names.
 
 A study file names them as it names the others, `person-by-window:classifier=knn,vote=true` among
 the utilities and `demographic:k=4` among the attacks.

@@ -3,7 +3,7 @@ with Kaleido.
 
 Fig. 2: macro F1 of an RBF network trained on raw gaze and asked about protected gaze, 12 people of
 360_em, 10 recordings to learn from and 3 to be asked about. Table 2: which of three tasks of
-GazeBaseVR somebody does. Table 3: distance of the two paths. Table 4: Jensen-Shannon divergence of
+GazeBaseVR is performed. Table 3: distance of the two paths. Table 4: Jensen-Shannon divergence of
 where gaze is. The radius r is 5 or 10 % of the smaller side of the space: 9 or 18 degrees on the
 sphere of 360_em, 1.5 or 3 on GazeBaseVR's screen of 47 x 30; DPGazeSynth's grids have 60 and 30
 cells. DPGazeSynth's corrected reading and

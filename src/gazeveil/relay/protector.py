@@ -49,7 +49,7 @@ class Protector:
     space : Sphere or Screen
         What the tracker's degrees mean.
     seed : int, optional
-        For tests only: repeatable noise, which protects nobody.
+        For tests only: repeatable noise, which gives no protection.
     """
 
     def __init__(

@@ -101,7 +101,7 @@ class PupilSink(Sink):
         self._publisher = self._plain.socket(zmq.PUB)
         # kept, or the port would close again, and another program could take it
         self._bin = bin_socket = self._context.socket(zmq.SUB)
-        # without a limit whoever connects can have memory set aside for a message of any size
+        # without a limit any client can have memory allocated for a message of any size
         self._publisher.setsockopt(zmq.MAXMSGSIZE, _MOST_TOPIC_BYTES)
         bin_socket.setsockopt(zmq.MAXMSGSIZE, _MOST_QUESTION_BYTES)
         where = f"tcp://{in_brackets(self.host)}"

@@ -1,7 +1,7 @@
-"""The attack step: what attackers still get from such a release, and what analysts keep.
+"""The attack step: re-identification rate and utility of a release.
 
-The mechanism makes test releases for it, from the aligned recordings, with the same parameters;
-then the published files are attacked themselves, by somebody who holds raw recordings.
+The mechanism makes test releases from the aligned recordings, with the same parameters. Then an
+attacker with raw recordings attacks the published files themselves.
 """
 
 from __future__ import annotations

@@ -47,9 +47,11 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """What will be released: the recordings that take part, what was seen of them and what they
-    will have in common, sentences about who and what is left out, the plan as headings with a
-    sentence each, and the mechanism, with what names its length where nobody has.
+    """Plan of a release.
+
+    It holds the recordings, the look at each, and their alignment. `left_out` has sentences about
+    recordings and participants left out; `lines` has headings with a sentence each. `named` is the
+    text that sets the mechanism's length, where the user set none.
     """
 
     cohort: Cohort = field(repr=False)
@@ -76,7 +78,7 @@ def plan_of(
     Raises
     ------
     DataError
-        If nobody is left.
+        If no participant is left.
     ParameterError
         For a mechanism on tables of people, which every publication has anyway.
     """
@@ -147,7 +149,7 @@ def _taking_part(
 
 
 def _not_read(cohort: Cohort) -> list[str]:
-    """Files that no reader took: an empty one may be all that there is of somebody."""
+    """List the files that no reader took; an empty one may be a participant's only file."""
     files = [file for file in cohort.skipped if file.reason not in EXPECTED]
     if not files:
         return []
@@ -319,8 +321,10 @@ _WINDOW_S, _STEP_S = Fraction(30), Fraction(1, 2)
 def at_public_length(
     mechanism: Mechanism[Any], alignment: Alignment, table: str
 ) -> tuple[Mechanism[Any], str]:
-    """The mechanism with a length from the longest public duration, and the words that name it,
-    where it needs one and nobody named it; else as it is, and no words.
+    """Set a missing length of a mechanism to the longest public duration.
+
+    Return the mechanism and the text of that length. Return it unchanged, with no text, where it
+    has a length or needs none.
     """
     name = next((n for n in ("length", "seconds") if getattr(mechanism, n, 0) is None), None)
     if name is None or mechanism.claim.status != "proved" or not alignment.lengths_s:

@@ -160,7 +160,7 @@ def publish(
     """
     told = Watcher() if watcher is None else watcher
     seen = PeopleSeen() if charging is None else charging.seen
-    # Under a seed nothing is promised, and nobody is looked for.
+    # Under a seed nothing is promised, and no participant is looked up.
     plan = planned(recipe, cohort, told, seen if seed is None else None)
     recipe = with_choices(
         recipe,
@@ -255,7 +255,10 @@ class _Job:
         return found
 
     def _written(self, publication: Publication, folder: Path) -> Cohort | None:
-        """What was written, under raw names; None where names do not last or nobody attacks."""
+        """Read the written release under raw names.
+
+        Return None where names do not last, or without an attack.
+        """
         if publication.pieces or self.recipe.battery == NOBODY:
             return None
         try:
@@ -361,7 +364,7 @@ def compare(
     with TemporaryDirectory(prefix="gazeveil-compare-") as scratch:
         for name, mechanism in mechanisms.items():
             watcher.say("compare", f"{name}: {mechanism}")
-            # What was asked once is answered, and the steps of a scratch release are nobody's.
+            # Questions were answered before, and the steps of a scratch release are not reported.
             quiet = replace(watcher, say=lambda step, sentence: None)
             tried = replace(recipe, mechanism=mechanism)
             try:

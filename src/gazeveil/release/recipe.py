@@ -175,7 +175,7 @@ def read_recipe(path: Path) -> Recipe:
     Raises
     ------
     FormatError
-        For a file that is none, or that has an entry nobody reads.
+        For a file that is no recipe, or that has an unknown entry.
     """
     try:
         stored = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -227,7 +227,7 @@ def with_choices(recipe: Recipe, **changes: object) -> Recipe:
 
 @dataclass(frozen=True)
 class ReleasePreset:
-    """A choice that somebody may take without knowing mechanisms.
+    """Preset: a choice that needs no knowledge of mechanisms.
 
     Parameters
     ----------

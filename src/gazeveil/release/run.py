@@ -48,10 +48,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def begun_names(out: Path) -> PublicNames | None:
-    """The names of an interrupted run that can go on; None where there is none.
+    """Return the names of an interrupted run that can go on; None where there is none.
 
-    Whoever resumes a run prepares the publication with them: the parts that are finished have these
-    names already.
+    A resumed run uses these names, because the finished parts have them already.
     """
     folder = WorkFolder(out)
     journal = folder.journal() if folder.exists else None
@@ -64,8 +63,8 @@ def check_out(out: Path, resume: bool) -> None:
     Raises
     ------
     DataError
-        If there is something else there, another run is writing it at this moment, or one was
-        interrupted and nobody asked to resume it.
+        If the place holds other data, if another run is writing it, or if a run was interrupted and
+        `resume` is off.
     """
     folder = WorkFolder(out)
     if not folder.exists:

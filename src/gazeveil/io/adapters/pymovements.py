@@ -324,7 +324,7 @@ def _times(frame: pl.DataFrame, gaze: Any) -> Ints:
     )
     if "t_ns" in frame.columns and not frame["t_ns"].null_count():
         exact = frame["t_ns"].cast(pl.Int64).to_numpy()
-        # Milliseconds as doubles round; the exact column counts as long as nobody moved the clock.
+        # Milliseconds as doubles round; the exact column counts unless the clock was shifted.
         if np.abs(exact - t_ns).max(initial=0) <= 1000:
             return exact
     return t_ns

@@ -7,9 +7,8 @@ question to rows of x (px), y (px), ms. Each is a recording; the task is the tex
 (`nr` normal reading, `is` information seeking), also for the questions about it. The set's name is
 in `metadata["set_name"]`.
 
-Nobody knows how large the screens were or how far away: a pixel is taken as 1/96 inch, which is
-what a browser means by it, and the distance as 600 mm. `metadata["assumed_geometry"]` is True.
-`screen=` replaces it.
+The size and distance of the screens are unknown. A pixel is taken as 1/96 inch, as in browsers, and
+the distance as 600 mm. `metadata["assumed_geometry"]` is True. `screen=` replaces the assumption.
 """
 
 from __future__ import annotations

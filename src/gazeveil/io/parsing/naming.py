@@ -350,7 +350,7 @@ def question_of(files: Sequence[Path], root: Path) -> PathQuestion:
         return PathQuestion((default,) if len(files) > 1 else ())
     columns, depth = list(zip(*(p.fields for p in parts), strict=True)), len(parts[0].folders)
     named = [i for i, c in enumerate(columns) if all(_PERSON.fullmatch(w) for w in c)]
-    # What is the same in all files tells nobody apart, however it looks.
+    # A part that is the same in all files distinguishes no participants, however it looks.
     varying = [i for i in named if len(set(columns[i])) > 1 or len(files) == 1]
     distinct = {columns[i]: i for i in reversed(varying)}
     found = [(i, r) for i in distinct.values() if (r := _reading(files, root, parts, {i}))]

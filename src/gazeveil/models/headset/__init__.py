@@ -1,3 +1,3 @@
-"""Networks of headsets: where gaze will be (DGaze) and what somebody does (EHTask), from the
-eyes and the head.
+"""Networks of headsets: gaze prediction (DGaze) and activity recognition (EHTask), from the eyes
+and the head.
 """

@@ -1,5 +1,5 @@
-"""A recogniser of activities in the manner of EHTask (Hu et al. 2022): what somebody does, from
-windows of the eyes in the head, the head, and gaze in the world.
+"""Activity recognition in the manner of EHTask (Hu et al. 2022), from windows of the eyes in the
+head, the head, and gaze in the world.
 
     each of the three (2 x steps): three times a convolution with 16 filters of width 3, batch norm,
     ReLU, maximum of two; then a GRU of 64 units in both directions, its last output;

@@ -90,7 +90,7 @@ def _beginning(_: int, __: BaseContext) -> tuple[Callable[..., None], tuple[()]]
 def _given(
     part: StudyPart, out: Path, limit_s: float | None
 ) -> tuple[StudyPart, Path, int, None, float | None]:
-    """The arguments of :func:`run_part`: one process, nobody to tell of progress."""
+    """Build the arguments of :func:`run_part`: one process, no progress."""
     return part, out, 1, None, limit_s
 
 

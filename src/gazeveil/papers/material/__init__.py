@@ -1,1 +1,1 @@
-"""The recordings of a part: tables of windows with their annotation, and files that name nobody."""
+"""The recordings of a part: tables of annotated windows, and files without participant names."""

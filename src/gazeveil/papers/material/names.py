@@ -1,9 +1,7 @@
-"""Files that do not say who looked: nobody can be recognised in them, and everything else can be
-measured.
+"""Files without participant names: no identification is possible, all else can be measured.
 
 The runs of VR-Saliency may carry no viewer, and the rows of the public arrays of DGaze and EHTask
-never do. Where nobody has two recordings of different stimuli, an attacker has nothing to learn a
-person from.
+never do. An attacker needs two recordings of a participant, with different stimuli, to learn from.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ SIMULATED_INSTEAD = f"{_WHY}, so people are simulated"
 
 
 def are_nameless(keys: Iterable[RecordingKey]) -> bool:
-    """Whether nobody has recordings of two stimuli, tasks or sessions.
+    """Whether no participant has recordings of two stimuli, tasks or sessions.
 
     Examples
     --------

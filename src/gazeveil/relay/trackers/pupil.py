@@ -134,7 +134,7 @@ class PupilTracker(ReconnectingTracker):
             context.destroy(linger=0)
 
     async def _connect(self, context: zmq.asyncio.Context) -> zmq.asyncio.Socket | None:
-        """The handshake; None where nobody answers."""
+        """Perform the handshake; return None without an answer."""
         remote = context.socket(zmq.REQ)
         remote.setsockopt(zmq.MAXMSGSIZE, MOST_BYTES)
         host = in_brackets(self.host)
@@ -189,7 +189,7 @@ class PupilTracker(ReconnectingTracker):
                     frames[0] == self._topic if self.surface else frames[0].startswith(self._topic)
                 )
                 if not taken:
-                    # a surface whose name begins alike is raw gaze, and nobody asked for it
+                    # a surface whose name begins alike is raw gaze that was not subscribed to
                     if frames[0].startswith(self._forward):
                         self.on_other(frames)
                     continue
@@ -231,4 +231,4 @@ def checked_surface(owner: str, surface: object) -> str:
 
 
 def _drop_frames(frames: list[bytes]) -> None:
-    """Messages that nobody asked for are dropped."""
+    """Drop messages without a subscription."""

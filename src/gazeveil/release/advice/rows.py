@@ -1,9 +1,9 @@
 """The measured table behind advice, `advice.csv`: one line for each purpose, kind of recording and
 mechanism. `benchmarks/advice_table.py` makes it from results of studies.
 
-The order of advice is that of a data holder who wants to publish: first what is of use at all, and
-among it what attackers get least from, and then what keeps most. A mechanism that nobody attacked
-counts as found by nobody where its promise is about whole people, and stands last otherwise.
+Advice is ordered for publishing data. Useful mechanisms come first, by lowest re-identification
+rate, then by highest utility. A mechanism that was not attacked counts as rate 0 where its promise
+is about whole people, and stands last otherwise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gazeveil.privacy.publication.page import LARGEST_SHARE
 from gazeveil.privacy.publication.part import makes_pieces
 from gazeveil.release.recipe import PRESETS
 
-#: Purpose -> what somebody does with the release.
+#: Purpose -> use of the release.
 PURPOSES: Mapping[str, str] = MappingProxyType(
     {
         "maps": "heat maps of where people look",
@@ -65,7 +65,7 @@ class AdviceRow:
     unit : str
         Of both.
     attacker : str
-        The strongest; empty where nobody attacked.
+        The strongest; empty if there was no attack.
     found, guessing : float or None
         Per cent of people that it found, and that guessing finds.
     data : str

@@ -105,7 +105,7 @@ class ScrubJob:
         return plain if plain.lower() in words or plain.lower() in PLAIN else self.label(plain)
 
     def is_harmless(self, text: str) -> bool:
-        """Whether a short text names nobody and looks like no date, number of a device or path."""
+        """Whether a short text holds no name and looks like no date, device number or path."""
         if not _SAFE.fullmatch(text) or next(spots(text), None) is not None:
             return False
         return self._known is None or self._known.search(text) is None

@@ -1,15 +1,14 @@
-"""The mechanism that a certificate names, made again without trusting what it says.
+"""Rebuild the mechanism that a certificate names, and its promise, without trusting either.
 
-A certificate comes from whoever published. Its texts are taken apart before anything is made of
-them, because a mechanism may open a file: one that is named there must lie in the release itself,
-under a bare name, or be given by whoever verifies.
+A certificate is the publisher's text. It is parsed before a mechanism is built, because a mechanism
+may open a file. A file named there must lie in the release itself, under a bare name, or be given
+by the verifier.
 
-The promise, worked out again from the mechanism, its parameters and what is released.
-
-A stream mechanism promises what follows from its parameters and from the rates, spaces and lengths
-of the released recordings, one on tables or maps what follows from the released file; so all
-numbers are compared. What a mechanism over people promises also depends on the recordings behind
-the release; of it the definition, the status and the numbers that are parameters are compared.
+The promise is computed again from the mechanism, its parameters and the released data. For a stream
+mechanism it follows from the parameters and from the rates, spaces and lengths of the released
+recordings. For one on tables or maps it follows from the released file. In both cases all numbers
+are compared. The promise of a mechanism over people also depends on the raw recordings. There the
+definition, the status and the numbers that are parameters are compared.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class FilesOfRelease:
     place : Path
         The release.
     regions : Path, optional
-        The file of regions, given by whoever verifies; it stands for any that is named.
+        The verifier's file of regions; it replaces any file named in the certificate.
     """
 
     place: Path
@@ -257,7 +256,7 @@ def _expected(
     chosen: StreamMechanism, certificate: Mapping[str, Any], released: Cohort
 ) -> Guarantee:
     # The promise depends on the shapes of recordings alone; nothing is protected here, because a
-    # release of files makes nothing until somebody loads it.
+    # release of files is lazy.
     promise = chosen.release(released).guarantee
     return promise.tested() if certificate.get("seeded") else promise
 

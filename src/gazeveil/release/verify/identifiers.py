@@ -262,7 +262,7 @@ _OUR_NAMES = re.compile(
     r"|participants\.(tsv|json)|dataset_description\.json|dataset\.toml|README(\.md)?"
 )
 
-#: Words of the files that every release of some format has, whoever was recorded.
+#: Words in the files of every release of some format, for any participants.
 FORMAT_WORDS = """
 acq ahead angle around as asked attack attacker attackers axis battery beh between bidsignore
 bidsversion blink both bytes can cell cells centre cohort column columns coordinate counts csv
@@ -283,9 +283,11 @@ where width world zenith
 def identifiers(
     raw: Cohort, path: Path | None, findings: Iterable[tuple[str, str]] = ()
 ) -> dict[str, str]:
-    """Texts of the recordings that nobody may find in a release -> what each is: people, sessions
-    of many digits, attributes, every part of `path` and of the paths below it, every text in a
-    column of a table there, and the (kind, value) findings of an inventory.
+    """Map each text of the recordings that a release must not contain to its kind.
+
+    They are people, sessions of many digits, attributes, and every part of `path` and of the paths
+    below it. Texts in columns of tables there, and the (kind, value) findings of an inventory, are
+    included.
     """
     found: dict[str, str] = {}
     for kind, value in findings:

@@ -195,8 +195,9 @@ def check_contents(
 
 
 def _own_screens(recordings: Sequence[ReleasedRecording]) -> list[str]:
-    """Screens of one person alone that have the digits of an estimate: a reader worked them out
-    from that person's recording, and whoever has it finds its owner by them.
+    """List screens of one participant alone whose size has the digits of an estimate.
+
+    A reader estimated it from that participant's recording, so it links the two.
     """
     people: dict[Screen, set[str]] = {}
     for r in recordings:

@@ -7,11 +7,10 @@ that the release is written with. Two kinds of find are red:
 * more single samples than chance gives. Chance is known twice: from how densely gaze lies, and from
   looking up the recordings moved by a degree, where nothing of them can be found but by chance.
 
-The corners of what is released, where gaze is cut off, and the middle are nobody's and do not
-count. Where released gaze lies on few places (rounding to cells), single samples say nothing, and
-five in a row are asked for. Samples that were resampled or rounded to another grid are found by
-their rows alone; whoever changes every sample by a little is not found here: that is what attackers
-are for.
+Samples in the middle and in the corners, where gaze is clipped, do not count. Where released gaze
+lies on few places (rounding to cells), single samples are no evidence, and five in a row are
+required. Samples that were resampled or rounded to another grid are found by their rows alone. A
+small change of every sample is not detected here; the attackers test that.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ def _sorted(batch: list[tuple[Floats, Floats]], precision_deg: float) -> _Releas
 
 
 def _public(x: Floats, y: Floats) -> NDArray[np.bool_]:
-    """Samples at places that are nobody's: the middle, and the corners where gaze is cut off."""
+    """Mark samples that do not count: in the middle, and in the corners where gaze is clipped."""
     corner = ((x == x.min()) | (x == x.max())) & ((y == y.min()) | (y == y.max()))
     middle = ((x == 0) & (y == 0)) | ((x == 180) & (y == 90))
     found: NDArray[np.bool_] = corner | middle

@@ -242,7 +242,7 @@ def _public_names(certificate: Mapping[str, Any], raw: Cohort) -> set[str]:
 
 
 def vocabulary(certificate: Mapping[str, Any], files: FilesOfRelease) -> str:
-    """Words that are in every release of this mechanism, whoever was recorded."""
+    """Collect the words in every release of this mechanism, for any participants."""
     chosen = certified_mechanism(certificate, files)
     words = [chosen.summary, chosen.label, chosen.name, *chosen.parameters(), *CHANNELS]
     # Names of files and of stimuli are data, and so is a part that no release has.

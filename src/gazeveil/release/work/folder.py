@@ -15,8 +15,8 @@ The hidden folder beside a release that is being written.
       release/                 parts that are finished, in their places
       attempts/                parts that workers are writing
 
-It is named after the release, so that a later run finds it. It takes the name of the release when
-all is finished, so that nobody ever sees half of one.
+It is named after the release, so that a later run finds it. It gets the name of the release at the
+end, so that a partial release is never visible.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class WrittenTask:
 
 
 def packed(parts: Sequence[Part]) -> bytes:
-    """Parts as they are sent; whoever unpacks them draws keys of their own."""
+    """Serialise parts for sending; the receiver draws keys of its own."""
     with drawn_anew():
         return pickle.dumps((__version__, tuple(parts)))
 

@@ -51,7 +51,7 @@ Parts = Sequence[Part]
 
 
 class Workers(ABC):
-    """Somebody who writes parts; a context manager."""
+    """Workers that write parts; a context manager."""
 
     @abstractmethod
     def work(self, tasks: Sequence[Parts], attempts: Path) -> Iterator[WrittenTask]:
@@ -177,8 +177,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class RunResult:
-    """A release that is complete: the name of its run in ledgers, what its parts say by number, how
-    many of them an interrupted run had made, and sentences for whoever made it.
+    """Result of a complete release.
+
+    It holds the name of its run in ledgers, the summaries of its parts by number, the number of
+    parts resumed from an interrupted run, and notes for the data holder.
     """
 
     run: str

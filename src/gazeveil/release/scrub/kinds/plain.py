@@ -55,7 +55,7 @@ def scrubbed_csv(
     job : ScrubJob
         Labels and counts.
     said : mapping of role to column, optional
-        Where somebody says it; columns are called by their roles then. Else names say it.
+        Explicit mapping; columns are then called by their roles. Without it, names decide.
     comment : str
         What a line of comment begins with.
     """
