@@ -42,7 +42,7 @@ from lines import markdown, put_into
 
 COHORTS = {"screen": "gazecom", "headset": "eyenavgs_nthu"}
 TOLD = {
-    "select": "its own thing that was chosen",
+    "choose": "its own thing that was chosen",
     "follow": "the part of the view, of 8 across and 4 down",
     "count": "looks at its areas, as cells of 5 degrees",
     "study": "every event, and samples with little noise",
@@ -221,7 +221,7 @@ def main() -> None:
     for preset in PRESETS:
         cells = []
         for folder in COHORTS.values():
-            if preset == "select":
+            if preset == "choose":
                 cells += ["nothing", "nothing"]
                 continue
             views = [(r, seen(r, preset)) for r in gazeveil.read(data / folder)]

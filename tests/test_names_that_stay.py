@@ -548,7 +548,7 @@ def test_the_gatekeeper_embeds_without_the_web() -> None:
     from gazeveil.gatekeeper import Gatekeeper, Ledger, Policy
     from gazeveil.gatekeeper.policy.presets import PRESETS
 
-    policy = Policy({"shop": PRESETS["aoi-analytics"].grant()}, consent=True)
+    policy = Policy({"shop": PRESETS["count"].grant()}, consent=True)
     with Ledger.open("sqlite://") as ledger, Gatekeeper(policy, ledger, rate_hz=120.0) as keeper:
         shop = keeper.app("shop")
         shelf = shop.register_area("shelf", 150, 70, 40, 30)

@@ -400,7 +400,7 @@ def test_a_policy_of_several_wearers_reads_back_whoever_wears_the_device(tmp_pat
     path = tmp_path / "policy.toml"
     path.write_text(
         "consent = true\n[wearers.anna]\nconsent = true\n[wearers.anna.apps.shop]\npreset ="
-        ' "aoi-analytics"\n'
+        ' "count"\n'
     )
     assert Policy.load(path).worn_by("anna").apps["shop"].scopes
 

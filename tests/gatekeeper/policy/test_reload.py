@@ -33,7 +33,7 @@ per = "day"
 
 # The shop pays the rent.
 [apps.shop]
-preset = "aoi-analytics"
+preset = "count"
 areas = 4           # one for each shelf
 origins = [
   "https://shop.example",   # the real one
@@ -49,7 +49,7 @@ expires = 2099-01-31T12:00:00Z   # when the trial ends
 consent = true
 
 [wearers.anna.apps.shop]
-preset = "aoi-analytics"
+preset = "count"
 """
 
 
@@ -165,7 +165,7 @@ def test_an_app_taken_out_of_the_file_is_not_brought_back_by_a_choice_about_anot
 
 def test_a_file_edited_into_nonsense_is_not_overwritten(here: Running, policy_path: Path) -> None:
     policy_path.write_text("consent = perhaps\n")
-    no = here.owner.post("/v1/apps/shop/grant", json={"preset": "aoi-analytics"})
+    no = here.owner.post("/v1/apps/shop/grant", json={"preset": "count"})
     assert (no.status_code, no.json()["error"]["code"]) == (409, "edited")
     assert "line 1" in no.json()["error"]["reason"]
     here.owner.post("/v1/apps/shop/revoke")
@@ -242,7 +242,7 @@ def test_a_reload_that_takes_away_does_not_wait_for_the_database(
             raise LedgerError("The disk is full.")
 
         monkeypatch.setattr(service.audit, "record", broken)
-        policy_path.write_text("consent = false\n[apps.shop]\npreset = 'research'\n")
+        policy_path.write_text("consent = false\n[apps.shop]\npreset = 'study'\n")
         with pytest.raises(LedgerError):
             service.reload_policy()
         assert talk.until("ended")["code"] == "no-consent"

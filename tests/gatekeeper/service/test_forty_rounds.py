@@ -56,7 +56,7 @@ class Device:
         self.home.mkdir(mode=0o700)
         end = datetime.now(UTC) + timedelta(seconds=1)
         (self.home / "policy.toml").write_text(
-            f'[apps.old]\npreset = "avatar"\nexpires = {end.isoformat()}\n'
+            f'[apps.old]\npreset = "follow"\nexpires = {end.isoformat()}\n'
         )
         self.process = Process(
             self.home, free_port(), PYTHONPATH=os.pathsep.join((str(folder), str(ROOT / "src")))

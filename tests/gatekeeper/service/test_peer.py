@@ -265,7 +265,7 @@ def test_an_app_that_is_dropped_is_not_known_by_its_user_any_more(
 def test_a_grant_by_the_owner_keeps_the_identity(here: Running, folder: Path) -> None:
     assert (
         here.owner.post(
-            "/v1/apps/here/grant", json={"preset": "aoi-analytics", "lasts": "until-stopped"}
+            "/v1/apps/here/grant", json={"preset": "count", "lasts": "until-stopped"}
         ).status_code
         == 200
     )

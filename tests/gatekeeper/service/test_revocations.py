@@ -305,7 +305,7 @@ def test_off_and_the_event_loop_do_not_wait_for_samples_that_wait_for_the_databa
         assert here.service is not None
         state = here.service.keeper.state
         here.app("shop")
-        for preset in ("avatar", "research"):
+        for preset in ("follow", "study"):
             here.app(preset)
             here.owner.post(f"/v1/apps/{preset}/grant", json={"preset": preset})
         before = here.owner.get("/v1/apps").json()["apps"]

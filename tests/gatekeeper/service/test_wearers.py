@@ -23,7 +23,7 @@ POLICY = """
 version = 1
 consent = true
 [apps.game]
-preset = "research"
+preset = "study"
 [wearers.anna]
 consent = false
 """

@@ -100,7 +100,7 @@ def rest(k: Gatekeeper, first: int, count: int, x_deg: Any = 180.0) -> None:
 
 @pytest.mark.parametrize("name", list(PRESETS))
 def test_no_preset_gives_a_sample_of_raw_gaze_however_phases_are_put_together(name: str) -> None:
-    """`research` once gave `temporal:K=2` and, a sample later, the same with `hold`: both phases,
+    """`study` once gave `temporal:K=2` and, a sample later, the same with `hold`: both phases,
     1,000 of 1,000 samples bit for bit.
     """
     k, _ = device({"study": PRESETS[name].grant(streams=20, calls_per_minute=10**6)})
@@ -329,7 +329,7 @@ def test_changing_to_other_parameters_and_back_is_never_cheaper_than_staying() -
 
 
 def test_an_app_does_not_choose_the_change_it_is_charged_for_in_any_preset() -> None:
-    """`research` let an app write `r_deg` = 0.001 into its mechanism, and with it a price of 0.0014
+    """`study` let an app write `r_deg` = 0.001 into its mechanism, and with it a price of 0.0014
     instead of 662 rho.
     """
     for preset in PRESETS.values():

@@ -60,7 +60,7 @@ def test_a_service_that_is_killed_is_said_to_be_gone_and_nothing_is_shown_as_kno
     killed: Desk,
 ) -> None:
     killed.consent(True)
-    killed.app("shop", preset="avatar", lasts="for-good")
+    killed.app("shop", preset="follow", lasts="until-stopped")
     page = killed.context().new_page()
     with page.expect_event("websocket", timeout=gatekeeper_browser.WAIT_MS) as opened:
         page.goto(killed.process.address)

@@ -60,14 +60,6 @@ PERIODS = ("day", "session", "ever")
 #: back.
 LASTS = ("visit", "until-stopped")
 
-#: Words of pages that ask as before.
-OLD_LASTS = {
-    "once": "visit",
-    "in-use": "visit",
-    "tonight": "until-stopped",
-    "for-good": "until-stopped",
-}
-
 _ORIGIN = re.compile(
     r"(https?|moz-extension|chrome-extension)://[A-Za-z0-9.\-\[\]:]{1,255}", re.ASCII
 )

@@ -122,7 +122,7 @@ def _by_name(name: str) -> Preset:
     return PRESETS[name]
 
 
-_SELECT = Preset(
+_CHOOSE = Preset(
     scopes=frozenset({"select"}),
     areas=0,
     calls_per_minute=60,
@@ -139,7 +139,7 @@ _SELECT = Preset(
     platform="fine",
 )
 
-_AVATAR = Preset(
+_FOLLOW = Preset(
     scopes=frozenset({"tile"}),
     areas=0,
     calls_per_minute=120,
@@ -156,8 +156,8 @@ _AVATAR = Preset(
     platform="coarse",
 )
 
-_AOI_RESTING = RestingGazeAccuracy(1.4, 1.4, 1.4, 0.07)
-_AOI = Preset(
+_COUNT_RESTING = RestingGazeAccuracy(1.4, 1.4, 1.4, 0.07)
+_COUNT = Preset(
     scopes=frozenset({"areas", "fixations", "saccades", "counter"}),
     areas=16,
     calls_per_minute=60,
@@ -169,14 +169,15 @@ _AOI = Preset(
         "The app can count looks at up to 16 areas it names in advance, with dwell, visits and"
         " order; an area may be the whole view, so every look and the way from one to the next may"
         " be told; positions come as cells, times as ticks; at the coarse level"
-        f" {_AOI_RESTING.words()}; samples, the movement itself, velocities and pupils are removed."
+        f" {_COUNT_RESTING.words()}; samples, the movement itself, velocities and pupils are"
+        " removed."
     ),
     platform="coarse",
-    steady=_AOI_RESTING,
+    steady=_COUNT_RESTING,
 )
 
-_RESEARCH_RESTING = RestingGazeAccuracy(0.2, 0.05, 0.02, 0.02)
-_RESEARCH = Preset(
+_STUDY_RESTING = RestingGazeAccuracy(0.2, 0.05, 0.02, 0.02)
+_STUDY = Preset(
     scopes=frozenset({"areas", "fixations", "saccades", "events", "tile", "counter", "samples"}),
     mechanisms=(
         MechanismRule("kaleido", {"epsilon": ("<=", 4), "w": (">=", 30), "r_deg": (">=", 1)}),
@@ -192,24 +193,21 @@ _RESEARCH = Preset(
     sentence="For a study you joined: it follows your eyes, with a little noise.",
     means=(
         "The app is part of a study that the wearer joined: it gets every kind of answer and"
-        f" streams with little noise, which averaging takes away: {_RESEARCH_RESTING.words()}; raw"
+        f" streams with little noise, which averaging takes away: {_STUDY_RESTING.words()}; raw"
         " samples, pupils, velocities and the tracker's own timing are still removed, and a person"
         " can be recognised from it."
     ),
     platform="fine",
-    steady=_RESEARCH_RESTING,
+    steady=_STUDY_RESTING,
 )
 
 #: Presets by name, the one that tells an app least first.
 PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {p.name: p for p in (_SELECT, _AVATAR, _AOI, _RESEARCH)}
+    {p.name: p for p in (_CHOOSE, _FOLLOW, _COUNT, _STUDY)}
 )
 
 #: What protects samples where an app leaves that to the device.
 STUDY_MECHANISM = "gaussian:sigma_deg=1"
-
-#: Names that pages, policies and programs may still use.
-OLD_NAMES = {"select": "choose", "aoi-analytics": "count", "avatar": "follow", "research": "study"}
 
 
 def preset_of(grant: Grant) -> Preset | None:

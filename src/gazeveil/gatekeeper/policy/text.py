@@ -1,7 +1,7 @@
 """Policies as TOML files.
 
 Every key is known or an error that names it and what is allowed in its place. An app's table may
-begin with `preset = "avatar"` and change single keys of it. Bounds of parameters are written as
+begin with `preset = "follow"` and change single keys of it. Bounds of parameters are written as
 people write them::
 
     parameters = { epsilon = "<= 1", w = "60..240", r_deg = ">= 2", snap_deg = "any" }
@@ -24,9 +24,9 @@ from typing import Any
 from gazeveil import checks
 from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gatekeeper.policy.bounds import Bound
-from gazeveil.gatekeeper.policy.grant import OLD_LASTS, DeviceLimits, Grant
+from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
 from gazeveil.gatekeeper.policy.identity import LocalIdentity
-from gazeveil.gatekeeper.policy.presets import OLD_NAMES, PRESETS
+from gazeveil.gatekeeper.policy.presets import PRESETS
 from gazeveil.gatekeeper.policy.rules import MechanismRule
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
 
@@ -109,7 +109,6 @@ def grant_of(tree: object, where: str = "grant") -> Grant:
     values: dict[str, Any] = {}
     if "preset" in table:
         name = table.pop("preset")
-        name = OLD_NAMES.get(name, name) if isinstance(name, str) else name
         preset = PRESETS[checks.one_of(f"policy key {where}", "preset", name, PRESETS)]
         values = {f.name: getattr(preset, f.name) for f in fields(Grant)}
     if "expires" in table:
@@ -124,8 +123,6 @@ def grant_of(tree: object, where: str = "grant") -> Grant:
         table["identity"] = LocalIdentity(
             **_table(f"policy key {where}.identity", table["identity"], ("uid", "executable"))
         )
-    if isinstance(table.get("lasts"), str):
-        table["lasts"] = OLD_LASTS.get(table["lasts"], table["lasts"])
     if "mechanisms" in table:
         table["mechanisms"] = tuple(
             _rule(entry, f"{where}.mechanisms[{i}]") for i, entry in enumerate(table["mechanisms"])

@@ -15,8 +15,8 @@ from starlette.concurrency import run_in_threadpool
 
 from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.errors import Denied, LedgerError, Refused
-from gazeveil.gatekeeper.policy.grant import OLD_LASTS, Grant
-from gazeveil.gatekeeper.policy.presets import OLD_NAMES, PRESETS
+from gazeveil.gatekeeper.policy.grant import Grant
+from gazeveil.gatekeeper.policy.presets import PRESETS
 from gazeveil.gatekeeper.policy.rules import rule_text
 from gazeveil.gatekeeper.policy.text import grant_of
 from gazeveil.gatekeeper.service.certificate import certificate, certificate_text
@@ -181,15 +181,14 @@ def grant(
             ]
             chosen = grant_of(table)
         else:
-            preset = PRESETS.get(OLD_NAMES.get(str(body.preset), str(body.preset)))
+            preset = PRESETS.get(str(body.preset))
             if preset is None:
                 raise unknown_name("preset", PRESETS)
             changes = {"budgets": body.budgets, "per": body.per, "expires_ns": body.expires_ns}
             chosen = preset.grant(**{n: value for n, value in changes.items() if value is not None})
         kept = replace(chosen, origins=before.origins, identity=before.identity, revoked=False)
-        lasts = OLD_LASTS.get(body.lasts, body.lasts)
         answered = waiting if body.ask is not None else None
-        service.set_grant(app, replace(kept, lasts=lasts), taken, answered)
+        service.set_grant(app, replace(kept, lasts=body.lasts), taken, answered)
     except GazeveilError as error:
         if isinstance(error, Refused | Denied | LedgerError):
             raise

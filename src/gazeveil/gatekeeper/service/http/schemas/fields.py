@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-#: How long a grant lasts, as :data:`gazeveil.gatekeeper.policy.policy.LASTS`.
-Lasts = Literal["visit", "until-stopped", "once", "in-use", "tonight", "for-good"]
+#: How long a grant lasts, as :data:`gazeveil.gatekeeper.policy.grant.LASTS`.
+Lasts = Literal["visit", "until-stopped"]
 
 #: What a grant is worth now.
 State = Literal["none", "granted", "spent", "revoked", "expired"]
