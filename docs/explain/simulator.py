@@ -438,7 +438,8 @@ def main() -> None:
         for t in TASKS
     }
     parts = figures | {
-        "COUNT": f"**{sum(row[-1] for row in rows)} of {len(rows)}** figures are within 20 % (bold: beyond).",
+        "COUNT": f"**{sum(row[-1] for row in rows)} of {len(rows)}** figures are within 20 %"
+        " (bold: beyond).",
         "TABLES": "\n\n".join(
             c.markdown()
             for c in compared.values()
