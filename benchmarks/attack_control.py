@@ -131,13 +131,15 @@ def main() -> None:
     rows, held, asked = coverage(cohorts)
     table = markdown(["attack on simulated people", "rate (%)", "intervals that hold it"], rows)
     print(table)
+    shares = [float(row[2].split()[0]) for row in rows]
     if given.page:
         sentence = (
             f"{alarms} of {len(nulls)} null studies alarm at 5 %: {exact(alarms, len(nulls))}. "
             f"{held} of {asked} intervals of {len(cohorts)} simulated cohorts hold the mean rate: "
-            f"{100 * held / asked:.1f} %."
+            f"{100 * held / asked:.1f} %. Single attacks on simulated people: {min(shares):.1f} to"
+            f" {max(shares):.1f} %."
         )
-        put_into(given.page, "control", f"{sentence}\n\n{table}")
+        put_into(given.page, "control", sentence)
 
 
 if __name__ == "__main__":
