@@ -43,9 +43,9 @@ class Denoised(RecordingSet):
         self.before = before
         self.piece_windows = before.piece_windows
 
-    def where(self, wanted: Callable[[RecordingKey], bool]) -> RecordingSet:
+    def where(self, predicate: Callable[[RecordingKey], bool]) -> RecordingSet:
         """As of any recording set; both signals are selected from."""
-        return self._with(super().where(wanted), self.before.where(wanted))
+        return self._with(super().where(predicate), self.before.where(predicate))
 
     def halves(self) -> tuple[RecordingSet, RecordingSet]:
         """As of any recording set; both signals are cut."""

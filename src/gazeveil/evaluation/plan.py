@@ -108,13 +108,13 @@ class StudyPlan:
     left_out: tuple[str, ...]
     repeats: int = 0
 
-    def batches(self, wanted: frozenset[Cell]) -> list[CellBatch]:
+    def batches(self, selection: frozenset[Cell]) -> list[CellBatch]:
         """The wanted cells by mechanism, repetition and events, in order; promises and examples
         last.
         """
         groups: dict[tuple[bool, str, int, str], list[Cell]] = {}
         for cell in self.cells:
-            if cell in wanted:
+            if cell in selection:
                 groups.setdefault(
                     (cell.kind == "about", cell.mechanism, cell.repetition, cell.events), []
                 ).append(cell)

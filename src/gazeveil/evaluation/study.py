@@ -384,12 +384,12 @@ _PLAIN = frozenset(f.name for f in fields(Study)) - {
 _COHORT = ("path", "format", "options", "table", "people", "stimuli")
 
 
-def from_toml(said: Mapping[str, Any], here: Path, stem: str) -> Study:
+def from_toml(options: Mapping[str, Any], here: Path, stem: str) -> Study:
     """A study from what a TOML file says.
 
     Parameters
     ----------
-    said : mapping
+    options : mapping
         Its keys.
     here : Path
         Its folder.
@@ -401,8 +401,8 @@ def from_toml(said: Mapping[str, Any], here: Path, stem: str) -> Study:
     Where the file does not say who attacks, the battery
     :data:`gazeveil.attacks.registry.DEFAULT` does; `attacks = []` leaves attackers out.
     """
-    checks.known_options("A study", said, {*_PLAIN, "cohort", "simulate", "preparation"})
-    sections = {name: said.get(name, {}) for name in ("cohort", "simulate", "preparation")}
+    checks.known_options("A study", options, {*_PLAIN, "cohort", "simulate", "preparation"})
+    sections = {name: options.get(name, {}) for name in ("cohort", "simulate", "preparation")}
     for name, section in sections.items():
         if not isinstance(section, Mapping):
             raise ParameterError(
@@ -413,7 +413,7 @@ def from_toml(said: Mapping[str, Any], here: Path, stem: str) -> Study:
     plain = {
         "name": stem,
         "attacks": batteries.DEFAULT,
-        **{k: v for k, v in said.items() if k in _PLAIN},
+        **{k: v for k, v in options.items() if k in _PLAIN},
     }
     cohort = sections["cohort"]
     checks.known_options("The section [cohort]", cohort, _COHORT)
@@ -474,7 +474,7 @@ def _source(cohort: Mapping[str, Any], simulated: Mapping[str, Any], here: Path)
     return simulated_source(simulated)
 
 
-def simulated_source(said: Mapping[str, Any]) -> Simulated:
+def simulated_source(options: Mapping[str, Any]) -> Simulated:
     """A simulated cohort from the keys of a `[simulate]` section."""
     from gazeveil.gaze.simulate import simulate
 
@@ -482,13 +482,13 @@ def simulated_source(said: Mapping[str, Any]) -> Simulated:
     further = [
         n for n in signature(simulate).parameters if n not in own and n not in ("space", "tracker")
     ]
-    checks.known_options("The section [simulate]", said, {*own, *further})
-    missing = [n for n in ("people", "stimuli", "seconds", "rate_hz") if n not in said]
+    checks.known_options("The section [simulate]", options, {*own, *further})
+    missing = [n for n in ("people", "stimuli", "seconds", "rate_hz") if n not in options]
     if missing:
         raise ParameterError(f"The section [simulate] needs '{missing[0]}'.", name=missing[0])
     source = Simulated(
-        **{k: v for k, v in said.items() if k in own},
-        options={k: v for k, v in said.items() if k in further},
+        **{k: v for k, v in options.items() if k in own},
+        options={k: v for k, v in options.items() if k in further},
     )
     source.open()  # it is lazy: this checks the parameters and makes nothing
     return source

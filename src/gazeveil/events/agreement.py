@@ -163,7 +163,7 @@ class Agreement:
 
 def agreement(
     truth: Events | ArrayLike,
-    found: Events | ArrayLike,
+    detected: Events | ArrayLike,
     t_ns: ArrayLike | None = None,
     overlap: float = 0.5,
     *,
@@ -173,7 +173,7 @@ def agreement(
 
     Parameters
     ----------
-    truth, found : Events or array of str, shape (n,)
+    truth, detected : Events or array of str, shape (n,)
         One word of `KINDS` per sample, or events; samples in no event are `undefined`.
     t_ns : array of int64, shape (n,), optional
         Times of the samples; without them onset and offset errors are NaN.
@@ -196,7 +196,7 @@ def agreement(
     >>> agreement(true, detected, join={"pso": "saccade"})["saccade"].f1
     1.0
     """
-    return pool([(truth, found, t_ns)], overlap, join=join)
+    return pool([(truth, detected, t_ns)], overlap, join=join)
 
 
 def pool(

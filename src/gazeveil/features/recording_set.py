@@ -346,11 +346,11 @@ class RecordingSet:
             part.people = {p: a for p, a in self.people.items() if p in some_people}
         return part
 
-    def where(self, wanted: Callable[[RecordingKey], bool]) -> RecordingSet:
-        """The recordings whose (person, stimulus, session, task) `wanted` says yes to."""
+    def where(self, predicate: Callable[[RecordingKey], bool]) -> RecordingSet:
+        """The recordings whose (person, stimulus, session, task) `predicate` says yes to."""
         cohort = None
         if self.cohort is not None:
-            items = [item for item in self.cohort.items if wanted(item.key)]
+            items = [item for item in self.cohort.items if predicate(item.key)]
             remaining = {item.person for item in items}
             cohort = Cohort(
                 items,
@@ -361,7 +361,7 @@ class RecordingSet:
         for name, table in self._tables.items():
             rows = np.zeros(len(table), dtype=np.bool_)
             for key, places in table.recordings().items():
-                rows[places] = wanted(key)
+                rows[places] = predicate(key)
             if rows.all():
                 tables.take(name, self._tables)
             else:
@@ -369,7 +369,7 @@ class RecordingSet:
         part = RecordingSet(cohort, tables, self.pipeline, self.people, self.noise_scale_deg)
         part.origins = self.origins
         if self.piece_windows is not None:
-            part.piece_windows = {k: w for k, w in self.piece_windows.items() if wanted(k)}
+            part.piece_windows = {k: w for k, w in self.piece_windows.items() if predicate(k)}
         return part
 
     def halves(self) -> tuple[RecordingSet, RecordingSet]:

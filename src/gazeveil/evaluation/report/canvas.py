@@ -230,11 +230,11 @@ def badge(status: str, recognised: bool = False) -> Markup:
     )
 
 
-def people(found: int, n: int, ink: str) -> Markup:
+def people(n_found: int, n: int, ink: str) -> Markup:
     """A row of people, those who are recognised filled: a picture of a count."""
-    label = f"{found} of {n} people recognised"
+    label = f"{n_found} of {n} people recognised"
     if n > 100:
-        wide = 200 * found / n
+        wide = 200 * n_found / n
         bars = (
             '<rect width="200" height="12" rx="3" fill="none" stroke="var(--faint)"/><rect'
             f' width="{wide:.1f}" height="12" rx="3" fill="var(--{ink})"/>'
@@ -250,7 +250,7 @@ def people(found: int, n: int, ink: str) -> Markup:
         x, y = 10 * (i % columns) + 5, 10 * (i // columns) + 5
         look = (
             f'fill="var(--{ink})"'
-            if i < found
+            if i < n_found
             else 'fill="none" stroke="var(--faint)" stroke-width="1.2"'
         )
         dots.append(f'<circle cx="{x}" cy="{y}" r="3.6" {look}/>')

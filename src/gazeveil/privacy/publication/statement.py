@@ -48,12 +48,14 @@ ALWAYS = ("who saw what, and in how many sessions",)
 
 
 def check_keep(
-    choices: PublicationChoices, kept: tuple[str, ...], people: Mapping[str, Mapping[str, object]]
+    choices: PublicationChoices,
+    channels: tuple[str, ...],
+    people: Mapping[str, Mapping[str, object]],
 ) -> None:
     """Refuse to keep what is not known, and channels that the release does not hold."""
     attributes = attribute_names(people)
     for name in choices.keep:
-        if name in FIELDS or name in kept or name in attributes:
+        if name in FIELDS or name in channels or name in attributes:
             continue
         if name in CHANNELS:
             checks.refuse(

@@ -304,7 +304,9 @@ class StreamMechanism(Mechanism[Any]):
             return Release(out, promise, made.provenance(seed), kept=kept)
         if not isinstance(data, Cohort):
             checks.refuse(self.name, "data", "a Recording or a Cohort", data)
-        result, shapes = protect_cohort(partial(made.protected, kept=kept), data, seed, made.shape)
+        result, shapes = protect_cohort(
+            partial(made.protected, channels=kept), data, seed, made.shape
+        )
 
         def promised() -> Guarantee:
             return made.joint_promise(shapes.all(), kept, seed).with_not_covered(
@@ -334,7 +336,7 @@ class StreamMechanism(Mechanism[Any]):
     def joint_promise(
         self,
         recordings: Iterable[tuple[str, float, Space, int]],
-        kept: tuple[str, ...],
+        channels: tuple[str, ...],
         seed: int | None,
     ) -> Guarantee:
         """What recordings are promised together: their maps merged, each with noise of its own.
@@ -343,7 +345,7 @@ class StreamMechanism(Mechanism[Any]):
         ----------
         recordings : iterable of (person, rate_hz, space, samples)
             Rates in Hz.
-        kept : names of :data:`KEEPABLE`
+        channels : names of :data:`KEEPABLE`
             What is passed on.
         seed : int or None
             The test stream, if there is one.
@@ -379,10 +381,10 @@ class StreamMechanism(Mechanism[Any]):
                     else NEVER_COVERED
                 )
             )
-        promise = promise.with_not_covered(*(f"{KEEPABLE[k]}, kept as they were" for k in kept))
+        promise = promise.with_not_covered(*(f"{KEEPABLE[k]}, kept as they were" for k in channels))
         return promise if seed is None else promise.tested()
 
-    def protected(self, recording: Recording, bits: Bits, kept: tuple[str, ...]) -> Recording:
+    def protected(self, recording: Recording, bits: Bits, channels: tuple[str, ...]) -> Recording:
         """A protected copy of one recording."""
         if np.isnan(recording.rate_hz):
             raise DataError(
@@ -397,7 +399,7 @@ class StreamMechanism(Mechanism[Any]):
                 # Missing gaze is not invented: the guarantee states that this shows.
                 made = replace(made, losses="keep", duration_s=None, clock_hz=None)
         t, x, y, valid = Session(made, rate_hz, recording.space, bits=bits).push(*samples)
-        keep = {*kept, *(("t_ns", "labels") if self.keeps_tracker_times else ())}
+        keep = {*channels, *(("t_ns", "labels") if self.keeps_tracker_times else ())}
         every = slice(None, None, self.stride)
         parts: dict[str, Any] = {
             n: getattr(recording, n)[every]

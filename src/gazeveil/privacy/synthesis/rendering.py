@@ -100,7 +100,7 @@ def render(
 
 
 def render_with(
-    motion: Motion, drawn: Floats, profiles: Floats, kept: float = 0.0
+    motion: Motion, drawn: Floats, profiles: Floats, persistence: float = 0.0
 ) -> tuple[Floats, Floats]:
     """Samples in degrees from normals that are drawn already, NaN in no event.
 
@@ -109,10 +109,10 @@ def render_with(
     motion : Motion
         The events.
     drawn : array, shape (normals,)
-        Two for each sample of a fixation; where `kept` is above 0 two more for each fixation.
+        Two for each sample of a fixation. Two more for each fixation if `persistence` is above 0.
     profiles : array, shape (saccades, 30) or (0, 30)
         Speeds of saccades; without rows their curves are taken.
-    kept : float
+    persistence : float
         Share of a velocity that is left after one sample; 0 for independent samples.
     """
     x, y = np.full(motion.samples, np.nan), np.full(motion.samples, np.nan)
@@ -124,7 +124,7 @@ def render_with(
         motion.onset,
         np.ascontiguousarray(profiles, dtype=np.float64),
         drawn,
-        _drift(kept),
+        _drift(persistence),
         x,
         y,
     )

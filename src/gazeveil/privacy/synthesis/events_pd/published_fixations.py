@@ -195,12 +195,12 @@ def people_near(
     made: SampleMoments,
     person: int,
     records: Pool,
-    wanted: int,
+    limit: int,
     width: float,
     counted: Ints,
     stamp: int,
 ) -> int:
-    """How many others have a fixation in the cell of the seed's density, counted up to `wanted`.
+    """How many others have a fixation in the cell of the seed's density, counted up to `limit`.
 
     No record gives samples of spread sqrt(vx), sqrt(vy) more than the normals with exactly that
     spread and their mean do, and each step away costs; so records farther than a number of their
@@ -225,7 +225,7 @@ def people_near(
                     if -(mine + 1.0) * width < other <= -mine * width:
                         counted[owner[r]] = stamp
                         count += 1
-                        if count >= wanted:
+                        if count >= limit:
                             return count
             r += 1
     return count

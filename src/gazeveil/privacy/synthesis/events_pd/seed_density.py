@@ -145,7 +145,7 @@ def plausible(
     seeds: SeedRecords,
     spans: Ints,
     seed: np.int64,
-    wanted: np.int64,
+    minimum: np.int64,
     width: float,
     y: Floats,
     where: Floats,
@@ -160,7 +160,7 @@ def plausible(
         Of all people.
     spans : array of int64, shape (people or more, 2)
         Which records of each person are asked.
-    seed, wanted : int
+    seed, minimum : int
         Who seeded the event, and how many are needed.
     width : float
         Of a cell in the natural logarithm.
@@ -172,14 +172,14 @@ def plausible(
     people = len(seeds.starts) - 1
     i = cell(density(seeds, spans[seed, 0], spans[seed, 1], y, where), width)
     if math.isnan(i):
-        return bool(wanted <= 1)
+        return bool(minimum <= 1)
     # Outside of the outer edges a density is surely in another cell, inside of the inner ones
     # surely in this one.
     upper, lower, count = -i * width, -(i + 1.0) * width, 1
     top, high = math.exp(upper + _OFF), math.exp(upper - _OFF)
     low, bottom = math.exp(lower + _OFF), math.exp(lower - _OFF)
     for a in range(people):
-        if count >= wanted or count + people - a < wanted:
+        if count >= minimum or count + people - a < minimum:
             break
         lo, hi = spans[a, 0], spans[a, 1]
         if a == seed or hi == lo:
@@ -192,4 +192,4 @@ def plausible(
             count += cell(density(seeds, lo, hi, y, where), width) == i
         else:
             count += low < p < high
-    return bool(count >= wanted)
+    return bool(count >= minimum)
