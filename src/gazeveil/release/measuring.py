@@ -139,8 +139,9 @@ def _of_files(
     repetitions: int,
     executor: int | str | None,
 ) -> dict[str, Any] | None:
-    """What attackers find in the published files themselves; None where names do not last, or raw
-    recordings and files have too little in common.
+    """Attack the published files themselves.
+
+    Return None where names do not last, or raw recordings and files have too little in common.
     """
     if files is None:
         return None

@@ -1,5 +1,4 @@
-"""What a publication will do, said before it is done: what is released, at which cost, how long it
-takes, which fields are dropped and who is left out.
+"""Plan of a publication: released data, cost, duration, dropped fields, and participants left out.
 
 The feature table that is published, at a length that tells nothing of gaze.
 
@@ -244,9 +243,7 @@ def planned_promise(
     alignment: Alignment,
     choices: PublicationChoices,
 ) -> Guarantee | None:
-    """What recordings that were looked at will be promised; None where that is known after the
-    protection alone.
-    """
+    """Return the promise for inspected recordings; None if only the protection determines it."""
     if not isinstance(mechanism, StreamMechanism):
         return None
     kept = channels_of(choices, mechanism.kind)

@@ -57,7 +57,7 @@ RECIPE_NAME = "publish.toml"
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who is told what happens.
+    """Observer of a publication.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Watcher:
 
 @dataclass(frozen=True)
 class Published:
-    """What was published.
+    """Result of a publication.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def _aligned(plan: ReleasePlan, recipe: Recipe, chosen: Mechanism[Any]) -> str:
 
 @dataclass(frozen=True)
 class _Job:
-    """What remains to be done once everything is decided."""
+    """Remaining steps of a publication after all decisions."""
 
     recipe: Recipe
     plan: ReleasePlan
@@ -356,8 +356,10 @@ class _Job:
 def compare(
     recipe: Recipe, presets: Sequence[str], cohort: Cohort, watcher: Watcher
 ) -> list[dict[str, Any]]:
-    """What each preset gives, with the other choices of a recipe: its name, what it promises, who
-    was recognised and which analyses still work, or why it cannot be done.
+    """Compare presets under the other choices of a recipe.
+
+    A row has the preset's name, promise, re-identification rate and utility, or the reason why it
+    is not possible.
     """
     mechanisms = {name: preset(name).mechanism for name in presets}
     rows: list[dict[str, Any]] = []

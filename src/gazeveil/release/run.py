@@ -147,7 +147,7 @@ def run(
 
 
 def _left(folder: WorkFolder) -> str:
-    """What an interrupted run leaves; a folder without a finished part is removed at once."""
+    """Describe the remains of an interrupted run; remove a folder without a finished part."""
     journal = folder.journal()
     if journal is None or not journal.parts or not journal.head.can_go_on:
         folder.remove()
@@ -173,7 +173,7 @@ def _workers(job: ReleaseJob, workers: int | None, cluster: str | None) -> Worke
 
 @dataclass(frozen=True)
 class Running:
-    """Who works on a release, and whether it is begun already.
+    """Workers of a release, and whether to resume it.
 
     Parameters
     ----------

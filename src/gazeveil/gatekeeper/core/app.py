@@ -30,7 +30,7 @@ MOST_EVENTS = 1000
 
 
 class App:
-    """What one app may call; made by :meth:`gazeveil.gatekeeper.core.gatekeeper.Gatekeeper.app`.
+    """Interface of one app; made by :meth:`gazeveil.gatekeeper.core.gatekeeper.Gatekeeper.app`.
 
     Every method raises :class:`~gazeveil.gatekeeper.errors.Denied` where the policy or the budget
     does not allow it, and :class:`~gazeveil.gatekeeper.errors.LedgerError` where the charge or the

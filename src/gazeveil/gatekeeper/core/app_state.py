@@ -1,4 +1,4 @@
-"""What the device remembers of an app while it runs."""
+"""State of one app on the device, in memory only."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from gazeveil.gatekeeper.core.events.log import LoggedEvent
 
 @dataclass(frozen=True)
 class AreaMetrics:
-    """What an app learns of one of its areas.
+    """Answer to an app about one of its areas.
 
     Parameters
     ----------

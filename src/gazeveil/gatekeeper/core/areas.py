@@ -18,7 +18,7 @@ from gazeveil.gaze.grid import Grid
 
 @dataclass(frozen=True)
 class RegisteredArea:
-    """What an app knows of an area of its own.
+    """Description of an area, for the app that owns it.
 
     Parameters
     ----------

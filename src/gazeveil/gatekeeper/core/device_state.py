@@ -1,5 +1,5 @@
-"""What the tracker's side and the apps' side of a Gatekeeper share: the event log, the policy, the
-streams, and one lock around them.
+"""State shared by the tracker's side and the apps' side of a Gatekeeper: the event log, the policy,
+the streams, and one lock around them.
 
 :class:`gazeveil.gatekeeper.core.gatekeeper.Gatekeeper` writes into it,
 :class:`gazeveil.gatekeeper.core.app.App` reads from it. Every question passes
@@ -195,7 +195,7 @@ class DeviceState:
         return None if decision.allow else Denied(decision.code, decision.reason)
 
     def app_state(self, app: str) -> AppState:
-        """What is remembered of an app."""
+        """Return the state of an app, created on first use."""
         if app not in self.app_states:
             self.app_states[app] = AppState(EventNumbers(first_number(self._seed, app)))
         return self.app_states[app]
@@ -211,7 +211,7 @@ class DeviceState:
         rate_hz: float | None = None,
         areas: int | None = None,
     ) -> Request:
-        """What the policy is to decide."""
+        """Build the policy request."""
         now = self.clock_ns()
         app_state = self.app_states.get(app)
         calls = 0 if app_state is None else app_state.calls_last_minute(now)
@@ -262,7 +262,7 @@ class DeviceState:
         return allowed
 
     def decide(self, request: Request) -> AccessDecision:
-        """What the policy says, and whether the grant is not over by its use."""
+        """Return the policy's decision, with grants that ended by their use refused."""
         grant = self.policy.apps.get(request.app)
         if (
             grant is not None
@@ -339,7 +339,7 @@ class DeviceState:
             self.pool.leave(subscription)
 
     def _decided_anew(self) -> Iterator[tuple[Subscription, AccessDecision]]:
-        """What the policy says now of every subscription."""
+        """Apply the present policy to every subscription."""
         now = self.clock_ns()
         for subscription, was in tuple(self.subscriptions.items()):
             yield subscription, self.decide(_again(was, now))

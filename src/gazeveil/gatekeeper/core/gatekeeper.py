@@ -133,7 +133,7 @@ class Gatekeeper(GazeIntake, PolicyChanges):
 
     @property
     def space(self) -> Space:
-        """What degrees mean."""
+        """Space of the gaze: the meaning of its degrees."""
         return self._state.space
 
     @property
@@ -143,12 +143,12 @@ class Gatekeeper(GazeIntake, PolicyChanges):
 
     @property
     def counter_epsilon(self) -> Fraction:
-        """What the counter of an area costs."""
+        """Price of an area's counter, as epsilon."""
         return self._state.counters.epsilon
 
     @property
     def state(self) -> DeviceState:
-        """What the parts of the Gatekeeper share, for its own service. Never hand it to an app."""
+        """State shared by the Gatekeeper's parts, for its own service. Never pass it to an app."""
         return self._state
 
     # Who uses the gaze.

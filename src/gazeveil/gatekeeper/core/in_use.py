@@ -25,7 +25,7 @@ def scope_of(action: str) -> str:
 
 
 class Indicator:
-    """What is in use, and who is told of changes. Guarded by the Gatekeeper's lock."""
+    """Gaze in use by apps, and callbacks for changes. Guarded by the Gatekeeper's lock."""
 
     def __init__(self) -> None:
         self._until_ns: dict[tuple[str, str], int] = {}
@@ -54,8 +54,9 @@ class Indicator:
     def look(
         self, subscriptions: Iterable[tuple[str, str]], now_ns: int, tell: bool = True
     ) -> InUse:
-        """What is in use now; tells those who want to know where it has changed. Who does not hold
-        the Gatekeeper's lock may only read.
+        """Return the present use, and call the callbacks if it has changed.
+
+        Without the Gatekeeper's lock only reading is allowed.
         """
         # A clock that was put back must not keep the indicator on: what counts for longer than it
         # can has ended.

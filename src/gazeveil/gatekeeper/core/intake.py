@@ -227,8 +227,9 @@ class GazeIntake:
             state.forget_look()
 
     def gap(self) -> None:
-        """What the tracker gave meanwhile is too old, or was lost on its way: what had begun is
-        forgotten, nothing of it is told, and the tile is not known.
+        """Handle samples that came too late or were lost on the way.
+
+        Unfinished events are dropped without notice, and the tile is unknown.
         """
         state = self._state
         with state.lock:

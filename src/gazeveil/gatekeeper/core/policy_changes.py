@@ -335,9 +335,7 @@ def _allows_anything(grant: Grant | None) -> bool:
 
 
 def _audit_detail(grant: Grant | None) -> dict[str, object]:
-    """What the audit log says was granted: names of the system's own, cut where a row has no room
-    for more.
-    """
+    """Describe a grant for the audit log, in the system's own names, cut to the length of a row."""
     if grant is None:
         return {}
     preset = preset_of(grant)

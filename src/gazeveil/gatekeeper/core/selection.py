@@ -102,7 +102,7 @@ class Selection:
 
     @property
     def app(self) -> str:
-        """Whose it is."""
+        """Name of the app that opened the selection."""
         return self.subscription.app
 
     def tell(self, name: str) -> None:

@@ -42,7 +42,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class AdviceRow:
-    """What was measured of one mechanism for one purpose.
+    """Measurements of one mechanism for one purpose.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class AdviceRow:
 
     @property
     def reference_words(self) -> str:
-        """Whose error the reference is."""
+        """Description of the reference analyst."""
         headset = (self.purpose, self.kind) == ("samples", "vr")
         return "with the head's direction alone" if headset else "without the data"
 
@@ -163,7 +163,7 @@ def _row(line: Mapping[str, str]) -> AdviceRow:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to take.
+    """Advice for one purpose: usable mechanisms, and those ruled out.
 
     Parameters
     ----------

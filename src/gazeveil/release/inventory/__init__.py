@@ -1,4 +1,4 @@
-"""What recordings say about people beside their gaze, found before anything is released."""
+"""Inventory of personal data beside gaze in recordings, taken before a release."""
 
 from gazeveil.release.inventory.collect import inventory
 from gazeveil.release.inventory.finding import KINDS, Finding, Inventory

@@ -75,12 +75,12 @@ class Finding:
 
     @property
     def in_release(self) -> str:
-        """What `publish` and `protect` do with it."""
+        """Treatment by `publish` and `protect`."""
         return "kept by name" if self.kept else KINDS[self.kind][0]
 
     @property
     def in_scrub(self) -> str:
-        """What `scrub` does with it."""
+        """Treatment by `scrub`."""
         return KINDS[self.kind][1]
 
     def to_dict(self) -> dict[str, object]:
@@ -202,7 +202,7 @@ PLAIN = frozenset(
 
 
 class FileNotes:
-    """What was found in one file, named by its path below the folder that was asked for."""
+    """Findings in one file, named by its path below the given folder."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -407,7 +407,7 @@ def is_clock(number: float) -> bool:
 
 
 def spots(text: str) -> Iterator[Spot]:
-    """What a text holds, each character once: a date inside a path is part of the path.
+    """Find identifiers in a text, each character once: a date inside a path is part of the path.
 
     Examples
     --------

@@ -292,7 +292,7 @@ def look_at_table(sampled: Sampled, notes: FileNotes) -> int:
 
 
 class _Column:
-    """What is remembered of a column: its texts, and a clock's first and last time."""
+    """Summary of a column: its texts, and a clock's first and last time."""
 
     def __init__(self, name: str) -> None:
         self.name = name

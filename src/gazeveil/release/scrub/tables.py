@@ -76,7 +76,7 @@ class TableRules:
     quoted: bool = False
 
     def action(self, name: str) -> str | None:
-        """What happens to a column, or None where it is left out."""
+        """Return the treatment of a column, or None if it is left out."""
         plain = key(name)
         for action in ("empty", "shift", "label", "event", "midpoint", "presence", "keep"):
             match = re.match(getattr(self, action), plain)

@@ -48,7 +48,7 @@ _FORMAT, _VERSION = "gazeveil-work", 1
 
 @dataclass(frozen=True)
 class JournalHead:
-    """What a release is made of.
+    """Head of a journal: run, unit of noise, choices and names of a release.
 
     Parameters
     ----------
@@ -85,9 +85,7 @@ class JournalPart:
 
 @dataclass(frozen=True)
 class Journal:
-    """What a journal says: about the whole release, its finished parts, and whether all its files
-    are in place.
-    """
+    """Content of a journal: its head, the finished parts, and whether all files are placed."""
 
     head: JournalHead
     parts: tuple[JournalPart, ...] = ()
@@ -286,7 +284,7 @@ class WorkFolder:
         return self.path.is_dir()
 
     def journal(self) -> Journal | None:
-        """What the journal says; None where the run ended before it began one."""
+        """Read the journal; None where the run ended before it began one."""
         return read_journal(self.journal_file) if self.journal_file.is_file() else None
 
     def make(self) -> None:

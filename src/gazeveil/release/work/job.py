@@ -1,4 +1,4 @@
-"""Who writes the parts of a release: this process, processes of its own, or a Dask cluster.
+"""Workers that write the parts of a release: this process, other processes, or a Dask cluster.
 
 Tasks come back in any order. A worker that is lost (killed, out of memory, its machine gone) loses
 the tasks it had, and they are given out again; nothing of what it wrote was taken.
@@ -98,7 +98,7 @@ class OwnProcesses(Workers):
 
 
 def _given(parts: Parts, attempts: Path) -> tuple[object, Path]:
-    """What a worker gets for one task."""
+    """Build the arguments of a worker for one task."""
     return packed(parts), attempts
 
 
@@ -265,7 +265,7 @@ class ReleaseJob:
         return [p for p in parts if p.raw[0] not in missing]
 
     def tasks(self) -> list[list[Part]]:
-        """What is left to do: parts, together where they share noise."""
+        """Return the unfinished parts, grouped where they share noise."""
         finished = {p.written.summary.number for p in self.ready}
         left = [p for p in self.publication.parts if p.number not in finished]
         if self.head.noise_unit in ("recording", "fit"):
@@ -337,7 +337,7 @@ def _made(publication: Publication) -> dict[str, str]:
 
 
 def _stamp(item: Recording | Handle) -> str:
-    """What tells that a recording has changed: size and time of its file, or its own values."""
+    """Fingerprint of a recording: size and time of its file, or a digest of its values."""
     if isinstance(item, Recording):
         digest = hashlib.blake2b(digest_size=16)
         for values in (item.t_ns, item.x_deg, item.y_deg, item.valid):

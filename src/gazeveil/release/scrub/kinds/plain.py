@@ -101,7 +101,7 @@ def _public(name: str, role: str) -> str:
 
 
 def _rules(actions: dict[str, str]) -> TableRules:
-    """What happens to each column of these names, by role."""
+    """Build the rules for columns of these names, by role."""
 
     def of(*roles: str) -> str:
         return "|".join(key(n) + "$" for n, r in actions.items() if r in roles) or NEVER
