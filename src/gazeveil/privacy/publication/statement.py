@@ -104,13 +104,13 @@ def published_promise(
     return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, aligned_first)))
 
 
-def promise_of_file(promise: Guarantee, alignment: Alignment, *shown: str) -> Guarantee:
+def promise_of_file(promise: Guarantee, alignment: Alignment, *not_covered: str) -> Guarantee:
     """Return the guarantee of a table or of maps made of recordings on a public clock. There the
     length and rate of one person changed the samples taken of all others.
     """
     if alignment.rate_hz is not None or alignment.lengths_s or alignment.screens:
-        shown = (*shown, _MEDIANS)
-    promise = promise.with_not_covered(*shown)
+        not_covered = (*not_covered, _MEDIANS)
+    promise = promise.with_not_covered(*not_covered)
     return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, True)))
 
 

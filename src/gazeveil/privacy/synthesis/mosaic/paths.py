@@ -126,7 +126,7 @@ def followed(
     Returns
     -------
     array of int64, shape (slots,)
-        Numbers of viewers; :data:`NOBODY` where none of them can be followed.
+        Numbers of viewers; -1 where none of them can be followed.
     """
     slots, m = len(own), len(others)
     path = np.full(slots, NOBODY)
