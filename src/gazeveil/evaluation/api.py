@@ -224,7 +224,7 @@ def evaluate(
     progress: Progress | None = None,
     **settings: Any,
 ) -> Results:
-    """What an attacker still gets and what an analyst still can do, mechanism by mechanism.
+    """Measure re-identification and utility, mechanism by mechanism.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ def attack(
     split: str = "stimulus",
     progress: Progress | None = None,
 ) -> Results:
-    """What attackers who hold raw recordings get from a protected copy of the same people.
+    """Measure attackers with raw recordings on a protected copy of the same people.
 
     Parameters
     ----------

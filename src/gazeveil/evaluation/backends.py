@@ -1,5 +1,5 @@
-"""Who computes a study: this process, processes of its own, any executor, or a Dask cluster. Dask
-is known here and nowhere else.
+"""Backends of a study: this process, processes of its own, any executor, or a Dask cluster. Dask is
+known here and nowhere else.
 
 Work goes out batch by batch. A worker that is lost (killed, out of memory, its machine gone) loses
 the batch it had, which is given out again; a batch that loses its worker a second time is tried
@@ -93,8 +93,8 @@ class Backend(ABC):
 
 
 def make_backend(executor: Executor | str | int | None, batches: int) -> Backend:
-    """Who computes: an executor, the address of a Dask scheduler, or a number of processes; default
-    one process per core.
+    """Make a backend from an executor, the address of a Dask scheduler, or a number of processes;
+    default one process per core.
     """
     if isinstance(executor, Executor):
         return ExecutorBackend(executor)
@@ -350,7 +350,7 @@ def _begin(sent: bytes, queue: SimpleQueue[tuple[int, int]]) -> None:
 def _given(
     batch: CellBatch, folder: Path | None, number: int
 ) -> tuple[CellBatch, Path | None, int]:
-    """What a worker gets for one batch."""
+    """A worker's input for one batch."""
     return batch, folder, number
 
 

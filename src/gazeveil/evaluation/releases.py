@@ -1,5 +1,5 @@
-"""What attackers and analysts are handed: raw recordings, independent releases of them, and the
-parts they learn from and are asked about.
+"""Inputs of attackers and analysts: raw recordings, independent releases of them, and their
+train/test parts.
 
 Releases of a study use seeds, which is right here because nothing is published: a study must be
 repeatable, a publication must not be.
@@ -106,7 +106,7 @@ def protect(
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Who and what is in the gallery and in the probe.
+    """The people and recordings of the gallery and of the probe.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ class ReleaseCache:
         return self._split
 
     def sides(self, attack: Attack, scenario: str) -> tuple[RecordingSet, RecordingSet]:
-        """What an attacker learns from, and what it is asked about."""
+        """An attacker's gallery and probe."""
         gallery, probe = _releases(scenario) if self.mechanism is not None else ("raw", "raw")
         learnt, asked = ("all", "all") if same_stimulus(attack) else ("gallery", "probe")
         if gallery == "raw" and self.mechanism is not None and attack.knowledge != "black-box":

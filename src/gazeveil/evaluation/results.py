@@ -48,7 +48,7 @@ _FILES = ("results.parquet", "outcomes.parquet", "study.json", "examples.npz")
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What a study found.
+    """The results of a study.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ def _kept_cells(store: Store, keys: Mapping[Cell, str], folder: Path | None) -> 
 
 
 def _context(study: Study, raw: RecordingSet) -> dict[str, object]:
-    """What every cell of a study depends on."""
+    """The context that every cell of a study depends on."""
     p = study.preparation
     return {
         "code": code(),

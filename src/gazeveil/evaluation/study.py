@@ -158,7 +158,7 @@ _BUILT: tuple[tuple[str, type | tuple[type, ...], Callable[[str], Any]], ...] = 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What to compute.
+    """The specification of a study.
 
     Parameters
     ----------

@@ -223,7 +223,7 @@ def compose(
     partition: str = "unknown",
     change: Change | None = None,
 ) -> Guarantee:
-    """What several releases promise together, for every change that all of them have a bound for.
+    """Compose the promises of several releases, for every change that all of them bound.
 
     Parameters
     ----------

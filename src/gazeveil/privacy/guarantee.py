@@ -86,7 +86,7 @@ class PublicNumber:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a release promises.
+    """The promise of a release.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class Guarantee:
         return self.claimed_loss(change)
 
     def claimed_loss(self, change: Change) -> Loss:
-        """What is claimed to be lost at most, proved or not."""
+        """The claimed upper bound of the loss, proved or not."""
         if not isinstance(change, Change):
             checks.refuse(
                 "Guarantee",

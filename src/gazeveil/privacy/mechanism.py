@@ -1,4 +1,4 @@
-"""What every mechanism is: a frozen value of checked parameters with `release(data, seed=None)`.
+"""The mechanism interface: a frozen value of checked parameters with `release(data, seed=None)`.
 
 A mechanism is a frozen dataclass whose fields are its parameters. Its constructor stores and
 checks, and does no work. Third parties register theirs with
@@ -156,7 +156,7 @@ class Mechanism(ABC, Generic[Data]):
 
     @property
     def claim(self) -> Claim:
-        """What this mechanism promises with its reading and parameters."""
+        """The promise of this mechanism with its reading and parameters."""
         return self.claims[self.reading]
 
     def parameters(self) -> dict[str, object]:

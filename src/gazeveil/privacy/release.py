@@ -1,4 +1,4 @@
-"""What a mechanism gives back: the data, the promise, and how it was made.
+"""The result of a mechanism: data, promise and provenance.
 
 How a release was made, as far as that may be published.
 """
@@ -122,7 +122,7 @@ class Release(Generic[Data]):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the data promise."""
+        """The promise of the data."""
         if not isinstance(self.promised, Guarantee):
             object.__setattr__(self, "promised", self.promised())
         assert isinstance(self.promised, Guarantee)

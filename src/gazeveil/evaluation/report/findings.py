@@ -1,5 +1,5 @@
-"""What the results say, as plain values the words, the pictures and the tables share: releases,
-their worst case, their utilities.
+"""Findings of a study, as plain values shared by words, pictures and tables: releases, their worst
+case, their utilities.
 
 A *release* here is one mechanism with one setting (and, where a study asks for it, with events
 carried along). Its worst case is the attack and the scenario that find the most people. The
@@ -463,7 +463,7 @@ def _preferred(measures: list[Measure]) -> Iterable[Measure]:
 
 @dataclass(frozen=True)
 class Headline:
-    """What stands over a release; rates are fractions of 1, NaN where they were not measured.
+    """The headline of a release; rates are fractions of 1, NaN where they were not measured.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ def maps(findings: Findings, folder: Path, with_names: bool = False) -> Picture 
 
 
 def confusion(findings: Findings, folder: Path) -> Picture | None:
-    """Who is taken for whom by the strongest attacker of each release."""
+    """Confusions of people by the strongest attacker of each release."""
     shown: list[tuple[ReleaseFindings, Floats]] = []
     for release in findings.attacked:
         if release.worst is not None and len(shown) < 6:

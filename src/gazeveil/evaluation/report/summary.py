@@ -32,7 +32,7 @@ FOOTNOTE = (
 
 
 def baseline_sentence(findings: Findings) -> str:
-    """What an attacker gets without protection."""
+    """Re-identification without protection."""
     release = findings.baseline
     if release is None or release.shown is None:
         return (
@@ -57,7 +57,7 @@ def _sitting(findings: Findings) -> str:
 
 
 def verdict(release: ReleaseFindings) -> str:
-    """What the strongest attacker gets of one release."""
+    """Result of the strongest attacker on one release."""
     shown = release.shown
     if shown is None:
         return f"{_capital(release.label)}: nobody attacked it."

@@ -1,5 +1,5 @@
-"""What a published release promises: the promise of its mechanism, less what the publication hides
-besides, and with what it shows.
+"""The promise of a published release: that of its mechanism, adjusted for the publication's own
+changes and channels.
 """
 
 from __future__ import annotations

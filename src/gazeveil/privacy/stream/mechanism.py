@@ -1,5 +1,5 @@
-"""What every stream mechanism shares: opening sessions, and releasing whole recordings and cohorts
-through them.
+"""The base of stream mechanisms: open sessions, and release whole recordings and cohorts through
+them.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class StreamMechanism(Mechanism[Any]):
 
     @abstractmethod
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
-        """What a stream of that rate in that space is promised, known before any sample is seen.
+        """Compute the promise of a stream of that rate in that space, known before any sample.
 
         Its map, where it promises anything, is a
         :class:`~gazeveil.privacy.promise.privacy_map.StreamMap`; what recordings and people add up
@@ -339,7 +339,7 @@ class StreamMechanism(Mechanism[Any]):
         channels: tuple[str, ...],
         seed: int | None,
     ) -> Guarantee:
-        """What recordings are promised together: their maps merged, each with noise of its own.
+        """Compute the joint promise of recordings: their maps merged, each with noise of its own.
 
         Parameters
         ----------
