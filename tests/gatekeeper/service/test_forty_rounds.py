@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +23,13 @@ from tests.support.postgres import quick_folder  # noqa: F401
 
 #: Every write takes so long, and each start finds the clock set back further.
 SLOW_S, BACK_S = 0.08, 1800
+
+#: How long a client waits for an answer, in seconds: a busy machine may stand still for minutes,
+#: and an answer that comes late is not lost.
+PATIENCE_S = 600
+
+#: Statuses of a command that gives: done, cancelled by what was taken away, not written.
+GIVING = {200, 409, 503}
 
 #: Loaded by the interpreter of the service before anything else.
 SLOW_AND_LATE = f"""
@@ -61,9 +69,13 @@ class Device:
         self.process = Process(
             self.home, free_port(), PYTHONPATH=os.pathsep.join((str(folder), str(ROOT / "src")))
         )
-        self.starts, self.tokens = 0, []
-        self.broken: list[str] = []
+        self.starts, self.kills, self.tokens = 0, 0, []
+        self.lost: list[str] = []
         self.holds = {"shop": "none", "consent": False}
+        self.client = httpx.Client(
+            timeout=PATIENCE_S,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+        )
 
     def start(self) -> None:
         """Start again, with the clock set back further than ever."""
@@ -79,15 +91,38 @@ class Device:
             until(lambda: self.shown()["old"] == "expired", 30, 0.2)
         self.starts += 1
 
-    def do(self, client: int, command: str) -> int:
-        """One command of one client; its status, 0 where the process was killed."""
+    def restart(self) -> None:
+        """Kill the process and start it again."""
+        self.kills += 1
+        self.process.kill()
+        self.start()
+
+    def do(self, client: int, command: str, sent: threading.Event | None = None) -> int:
+        """Status of one command of one client; 0 where the process was killed before it answered.
+
+        `sent` is set once the whole request has left the client. An answer that is lost while the
+        process lives is a fault.
+        """
         path, body = COMMANDS[command]
-        headers = {"Authorization": f"Bearer {self.tokens[client]}"}
+        kills, left = self.kills, sent or threading.Event()
+
+        def trace(event: str, _: dict[str, Any]) -> None:
+            if event.endswith("send_request_body.complete"):
+                left.set()
+
         try:
-            answer = httpx.post(self.process.address + path, json=body, headers=headers, timeout=60)
-        except httpx.HTTPError as error:
-            self.broken.append(repr(error))
+            answer = self.client.post(
+                self.process.address + path,
+                json=body,
+                headers={"Authorization": f"Bearer {self.tokens[client]}"},
+                extensions={"trace": trace},
+            )
+        except httpx.TransportError as error:
+            if self.kills == kills:
+                self.lost.append(f"{command}: {error!r}")
             return 0
+        finally:
+            left.set()
         return answer.status_code
 
     def did(self, command: str) -> None:
@@ -99,19 +134,20 @@ class Device:
 
     def shown(self) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self.tokens[0]}"}
-        page = httpx.get(self.process.address + "/v1/apps", headers=headers, timeout=60).json()
+        page = self.client.get(self.process.address + "/v1/apps", headers=headers).json()
         return {"consent": page["consent"], **{app["app"]: app["state"] for app in page["apps"]}}
 
 
 @pytest.fixture
 def device(quick_folder: Path) -> Iterator[Device]:
     made = Device(quick_folder)
-    made.start()
     try:
+        made.start()
         yield made
     finally:
         if made.process.process is not None:
             made.process.kill()
+        made.client.close()
 
 
 def round_of(device: Device, pool: ThreadPoolExecutor, rng: random.Random) -> None:
@@ -119,29 +155,33 @@ def round_of(device: Device, pool: ThreadPoolExecutor, rng: random.Random) -> No
     last = rng.choice(("revoke", "off", "grant", "on"))
     waiting: list[Future[int]] = []
     for _ in range(3):
+        sent = [threading.Event() for _ in (0, 1)]
         waiting += [
-            pool.submit(device.do, client, rng.choice(("grant", "on"))) for client in (0, 1)
+            pool.submit(device.do, client, rng.choice(("grant", "on")), sent[client])
+            for client in (0, 1)
         ]
+        # A command that leaves its client after the last one would rightly hold.
+        assert all(event.wait(PATIENCE_S) for event in sent)
         time.sleep(rng.uniform(0.0, SLOW_S))
     if last in ("grant", "on"):
         # What is given last is given after all else was answered, or which was last is not known.
         done = [one.result() for one in waiting]
-        assert set(done) <= {200, 409, 503}, device.broken
+        assert set(done) <= GIVING, device.lost
         other = "on" if last == "grant" else "grant"
         until(lambda: device.do(0, other) == 200, 30, 0.1)
         until(lambda: device.do(2, last) == 200, 30, 0.1)
         device.did(other)
         device.did(last)
         return
-    assert device.do(2, last) == 200
+    assert device.do(2, last) == 200, device.lost
     device.did(last)
     kept = "consent" if last == "revoke" else "shop"
     if rng.random() < 0.5:
-        assert {one.result() for one in waiting} <= {200, 409, 503}
+        assert {one.result() for one in waiting} <= GIVING, device.lost
     else:
-        device.process.kill()
-        device.start()
-        [one.result() for one in waiting]
+        device.restart()
+        assert {one.result() for one in waiting} <= {0, *GIVING}
+        assert not device.lost
     # Of the other thing the clients gave as they liked: what it is now is what holds.
     device.holds[kept] = device.shown()[kept]
 
@@ -153,8 +193,7 @@ def rounds(device: Device, count: int) -> None:
             round_of(device, pool, rng)
             for again in (False, True):
                 if again:
-                    device.process.kill()
-                    device.start()
+                    device.restart()
                 shown = device.shown()
                 assert shown["old"] == "expired", f"round {number}: an end came undone"
                 held = {name: shown[name] for name in device.holds}
