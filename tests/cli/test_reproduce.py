@@ -107,6 +107,8 @@ def test_all_studies_of_papers_make_one_page_and_a_record(
     [
         (("reproduce", "--list", "--all"), "exclude one another"),
         (("reproduce", "gazecom", "--data", "nowhere"), "--data must be a folder"),
+        (("reproduce", "--all", "--part", "GazeCom"), "--part needs a study"),
+        (("reproduce", "davidjohn2021/fig4", "--part", "GazeCom"), "VR-EyeTracking"),
         (("reproduce", "davidjohn2021/fig"), "Did you mean 'davidjohn2021/fig4'"),
         (("reproduce", "gazecom", "--workers", 2, "--cluster", "tcp://x:1"), "exclude one another"),
         (("evaluate", "studies/gazecom.toml"), "run `gazeveil reproduce gazecom`"),

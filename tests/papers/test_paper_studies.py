@@ -4,6 +4,7 @@ several parts leaves.
 
 import importlib.resources
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gazeveil import simulate
+from gazeveil import Cohort, Recording, simulate
 from gazeveil.attacks.registry import unfold
 from gazeveil.errors import FormatError, GazeveilError, ParameterError
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
-from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.papers import page, protocols, published, series, study_file
+from gazeveil.papers import page, protocols, series, study_file
 from gazeveil.papers.catalogue import FOLDER, name_of, study_names, study_path
 from gazeveil.papers.citations import CITATIONS
 from gazeveil.papers.comparison.lookup import Lookup, pairs, same, same_text
-from gazeveil.papers.figure import RESERVED, CellQuery, Order, published_figures
-from gazeveil.papers.parts import StudyPart
+from gazeveil.papers.figure import CellQuery, Order, published_figures
+from gazeveil.papers.parts import StudyPart, most_seen
 from gazeveil.papers.published import paper_module
-from gazeveil.privacy.registry import mechanism, mechanisms
+from gazeveil.privacy.registry import mechanism
 from tests.support.recordings import real
 
 STUDIES = sorted(p for p in FOLDER.rglob("*.toml"))
@@ -73,14 +74,13 @@ def test_every_name_and_parameter_of_a_study_is_known(path: Path, quick: bool) -
             assert str(protocols.attack(str(text)))
         for text in part.said["utilities"]:
             assert str(protocols.utility(text))
-        assert all(m.partition(":")[0] in RESERVED for m in part.missing)
 
 
 def answers(part: StudyPart, cell: CellQuery) -> bool:
     """Whether a part computes a cell."""
     if part.label != cell.cohort:
         return False
-    texts = [*part.said["mechanisms"], *part.missing]
+    texts = part.said["mechanisms"]
     if cell.mechanism != "none" and not any(_same_mechanism(t, cell) for t in texts):
         return False
     if cell.attack and not any(
@@ -105,7 +105,6 @@ def answers(part: StudyPart, cell: CellQuery) -> bool:
         or not trains
         or not cell.scenario
         or cell.scenario in part.said["scenarios"]
-        or bool(part.missing)
     )
 
 
@@ -160,25 +159,6 @@ def test_the_real_sets_are_found_under_the_data_folder(
     assert all(p.real for p in study_file.read(FOLDER / "gazecom.toml").parts)
     monkeypatch.setenv("GAZEVEIL_DATA", str(tmp_path))
     assert not any(p.real for p in study_file.read(FOLDER / "gazecom.toml").parts)
-
-
-@pytest.fixture
-def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A registry without the mechanisms whose names are reserved."""
-    names = tuple(n for n in mechanisms() if n not in RESERVED)
-    monkeypatch.setattr(study_file, "known_mechanisms", lambda: names)
-    monkeypatch.setattr(published, "mechanisms", lambda: names)
-
-
-@pytest.mark.usefixtures("unbuilt")
-def test_mechanisms_that_are_not_built_are_left_out_and_listed() -> None:
-    (held,) = study_file.read(FOLDER / "ren2024" / "fig2.toml").parts
-    assert {t.partition(":")[0] for t in held.said["mechanisms"]} == {
-        "kaleido",
-        "dpgazesynth-one-report",
-    }
-    assert {t.partition(":")[0] for t in held.missing} == {"dpgazesynth"}
-    assert len(held.missing) == 12
 
 
 def test_what_only_files_have_is_left_out_of_a_simulated_part() -> None:
@@ -413,7 +393,6 @@ def test_a_run_of_parts_is_one_result_under_the_parts_labels(small: tuple[Result
         (pl.col("metric") == "identification_rate") & (pl.col("cohort") == "ET-DK2")
     )
     assert rates["mechanism"].to_list() == ["none", "gaussian", "gaussian"]
-    assert results.study["missing"] == []
     assert [
         (p["cohort"], p["dataset"], p["real"], p["people"]) for p in results.study["parts"]
     ] == [  # type: ignore[attr-defined]
@@ -465,19 +444,6 @@ def test_the_page_shows_the_papers_pictures_and_works_offline(small: tuple[Resul
     for label in ("ET-DK2", "ET-DK2, 8 stimuli"):
         assert (out / "parts" / series.folder_name(label) / "report.html").is_file()
         assert f'href="parts/{series.folder_name(label)}/report.html"' in text
-
-
-@pytest.mark.usefixtures("unbuilt")
-def test_a_run_names_what_is_missing_and_goes_on_without_it(tmp_path: Path) -> None:
-    text = STUDY.replace(
-        '10},reading=published"]', '10},reading=published", "dpgazesynth:epsilon=1"]'
-    )
-    results = series.run(written(tmp_path, text), executor=1, quick=True)
-    assert results.study["missing"] == ["dpgazesynth:epsilon=1"]
-    assert "dpgazesynth" not in results.frame["mechanism"].to_list()
-    assert "missing here: dpgazesynth:epsilon=1" in page.write(
-        results, tmp_path / "page"
-    ).read_text(encoding="utf-8")
 
 
 def test_a_part_that_cannot_be_computed_stops_no_other(tmp_path: Path) -> None:
@@ -624,3 +590,37 @@ def test_a_path_to_a_study_of_the_package_is_answered_with_its_name(tmp_path: Pa
     assert not name_of(Path("studies/mine.toml"))
     with pytest.raises(FormatError, match="run `gazeveil reproduce gazecom`"):
         study_file.read(tmp_path / "gazecom.toml")
+
+
+def test_a_short_form_takes_people_who_saw_the_same_stimuli() -> None:
+    seen = {"a": "xy", "b": "xyz", "c": "yz", "d": "z", "e": "yz"}
+    recordings = [
+        Recording(p, s, np.arange(3) * 10**7, np.full(3, 180.0), np.full(3, 90.0), rate_hz=100.0)
+        for p, stimuli in seen.items()
+        for s in stimuli
+    ]
+    raw = RecordingSet(Cohort(recordings), None, FeaturePipeline())
+    first = most_seen(raw, {"people": 3, "stimuli": 2})
+    assert set(first.persons) == {"b", "c", "e"}
+    assert set(first.stimuli) == {"y", "z"}
+    assert set(most_seen(raw, {}).persons) == set(seen)
+
+
+def test_one_part_runs_alone_and_without_files_the_folders_are_named() -> None:
+    plan = study_file.read(FOLDER / "davidjohn2021" / "fig4.toml")
+    assert [p.label for p in plan.only("VR-EyeTracking").parts] == ["VR-EyeTracking"]
+    with pytest.raises(ParameterError, match="--part"):
+        plan.only("GazeCom")
+    simulated = replace(plan, parts=tuple(replace(p, real=False) for p in plan.parts))
+    with pytest.raises(ParameterError, match="Gaze_txt_files/<person>/<video>"):
+        simulated.only(have_data=True)
+
+
+def test_a_folder_may_be_unpacked_with_underscores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GAZEVEIL_DATA", str(tmp_path))
+    (tmp_path / "vr_eyetracking").mkdir()
+    plan = study_file.read(FOLDER / "davidjohn2021" / "fig4.toml")
+    (part,) = plan.only("VR-EyeTracking", have_data=True).parts
+    assert part.said["cohort"]["path"] == "vr_eyetracking"

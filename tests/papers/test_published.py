@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
-from gazeveil.papers import bozkir2021, davidjohn2023, published, ren2024
+from gazeveil.papers import bozkir2021, davidjohn2023, ren2024
 from gazeveil.papers.citations import CITATIONS
 from gazeveil.papers.comparison.grading import (
     NOT_REPRODUCED,
@@ -20,7 +20,6 @@ from gazeveil.papers.comparison.grading import (
 )
 from gazeveil.papers.comparison.lookup import Lookup, same_text
 from gazeveil.papers.figure import (
-    RESERVED,
     CellQuery,
     Formula,
     NotComparable,
@@ -172,7 +171,10 @@ def test_what_needs_no_recordings_agrees_exactly_with_one_known_contradiction() 
         if r["kind"] == "exact" and r["ours"] is not None
     ]
     assert len(rows) > 25
-    odd = [r for r in rows if r["verdict"] != REPRODUCED]
+    chance = [r for r in rows if "chance" in str(r["what"])]
+    assert {r["verdict"] for r in chance} == {""}
+    assert {str(r["reason"]).partition(":")[0] for r in chance} == {"chance level"}
+    odd = [r for r in rows if r["verdict"] != REPRODUCED and r not in chance]
     # The supplement's text says 24 people where its Table 1 lists 31.
     assert [(r["published"], r["ours"], r["verdict"]) for r in odd] == [(24.0, 31, NOT_REPRODUCED)]
     assert "Table 1 lists 31" in str(odd[0]["reason"])
@@ -255,9 +257,7 @@ def test_simulated_people_and_the_short_form_grade_nothing_of_recordings(
         asked = [r for r in compared if "ET-DK2" in str(r["what"]) and r["low"] is not None]
         assert asked
         assert {r["reason"] for r in asked} == {reason}
-        # Formulas need no recordings: only the short form leaves them ungraded too.
-        formulas = [r for r in compared if "chance" in str(r["what"])]
-        assert {bool(r["verdict"]) for r in formulas} <= {not real}
+        assert not any(r["verdict"] for r in compared if "chance" in str(r["what"]))
 
 
 def test_every_row_has_a_verdict_or_says_why_it_has_none() -> None:
@@ -366,80 +366,8 @@ def test_the_right_direction_is_no_agreement() -> None:
     assert (row["published"], row["verdict"]) == (30.0, NOT_REPRODUCED)
 
 
-def table_1(sign: float) -> list[dict[str, object]]:
-    """All cells of Table 1 of Bozkir et al. (2021), ours rising or falling with theirs."""
-    rows = []
-    for f in published_figures("bozkir2021"):
-        if f.location == "Table 1":
-            asked = bozkir2021.ask(f, Lookup(EMPTY))
-            assert isinstance(asked, CellQuery)
-            parameters = ",".join(f"{k}={v}" for k, v in asked.parameters.items())
-            row = {
-                "cohort": asked.cohort,
-                "mechanism": asked.mechanism,
-                "parameters": parameters,
-                "reading": "published",
-                "scenario": asked.scenario,
-            }
-            rows.append(
-                {
-                    **row,
-                    "utility": asked.utility,
-                    "metric": "accuracy",
-                    "value": 0.5 + sign * f.number / 2,
-                }
-            )
-    return rows
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_a_whole_table_is_compared_by_ranks_and_not_graded(sign: float) -> None:
-    rows = compare(results(table_1(sign), figure="mpiidpeye"), "bozkir2021")
-    row = row_of(rows, id="bozkir2021-ranks-Table 1")
-    assert row["verdict"] == ""
-    assert row["ours"] == pytest.approx(sign)
-    assert sum(r["ours"] is not None for r in rows if "Table 1," in str(r["what"])) == 141
-
-
-# --- impossible and missing
+# --- impossible
 # --------------------------------------------------------------------------------------------------
-
-
-def synthesis(value: float) -> list[dict[str, object]]:
-    return [
-        rate("EHTask", value, "k-same-synth", "k=2", NETWORK_2023, scenario="private/raw"),
-        rate("EHTask", 0.3, attack=NETWORK_2023),
-    ]
-
-
-def test_a_mechanism_that_is_not_built_is_named_as_missing_and_never_filled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(published, "mechanisms", lambda: ("gaussian", "kaleido"))
-    absent = [r for r in compare(EMPTY, "davidjohn2023") if str(r["reason"]).startswith("missing")]
-    assert {str(r["reason"]) for r in absent} >= {
-        "missing: k-same-synth not built yet",
-        "missing: event-synth-pd not built yet",
-    }
-    assert all(r["kind"] == "impossible" and r["ours"] is None for r in absent)
-    monkeypatch.setattr(published, "mechanisms", lambda: ("gaussian", "kaleido", *RESERVED))
-    assert not any(str(r["reason"]).startswith("missing") for r in compare(EMPTY, "davidjohn2023"))
-
-
-def test_rows_fill_in_as_soon_as_the_mechanism_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published, "mechanisms", lambda: ("gaussian", "k-same-synth"))
-    row = row_of(
-        compare(results(synthesis(0.1), figure="bars"), "davidjohn2023"),
-        what="Table 3, EHTask, k-same-synth k=2,",
-    )
-    assert (row["kind"], row["reason"]) == ("order-only", "simulated people")
-    assert row["ours"] == pytest.approx(10.0)
-    monkeypatch.setattr(published, "mechanisms", lambda: ("gaussian",))
-    row = row_of(
-        compare(results(synthesis(0.1), figure="bars"), "davidjohn2023"),
-        what="Table 3, EHTask, k-same-synth k=2,",
-    )
-    assert (row["kind"], row["ours"]) == ("impossible", None)
 
 
 def test_privacy_sensitivity_needs_the_files_and_is_never_simulated() -> None:
@@ -517,6 +445,32 @@ def test_a_text_with_defaults_left_out_is_the_same() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
+def table_1(sign: float) -> list[dict[str, object]]:
+    """All cells of Table 1 of Bozkir et al. (2021), ours rising or falling with theirs."""
+    rows = []
+    for f in published_figures("bozkir2021"):
+        if f.location == "Table 1":
+            asked = bozkir2021.ask(f, Lookup(EMPTY))
+            assert isinstance(asked, CellQuery)
+            parameters = ",".join(f"{k}={v}" for k, v in asked.parameters.items())
+            row = {
+                "cohort": asked.cohort,
+                "mechanism": asked.mechanism,
+                "parameters": parameters,
+                "reading": "published",
+                "scenario": asked.scenario,
+            }
+            rows.append(
+                {
+                    **row,
+                    "utility": asked.utility,
+                    "metric": "accuracy",
+                    "value": 0.5 + sign * f.number / 2,
+                }
+            )
+    return rows
+
+
 def test_lines_join_models_and_hide_what_was_not_run() -> None:
     held = results(table_1(1.0), paper="bozkir2021", figure="mpiidpeye")
     text = lines(held)
@@ -546,12 +500,12 @@ def test_the_summary_counts_each_row_once() -> None:
         {"verdict": NOT_REPRODUCED, "reason": "undecided, intervals overlap"},
         {"verdict": "", "reason": "simulated people: intervals apart"},
         {"verdict": "", "reason": "not in this run"},
-        {"verdict": "", "reason": "missing: dpgazesynth not built yet"},
+        {"verdict": "", "reason": "too few people: 3, of 10 at least"},
         {"verdict": "", "reason": "impossible here: time on the authors' machine"},
     ]
     assert (
         summary(rows) == "1 reproduced, 1 same order, 2 not reproduced; 4 not graded: 1 not in this"
-        " run, 1 simulated people, 1 missing, 1 impossible here."
+        " run, 1 simulated people, 1 too few people, 1 impossible here."
     )
 
 

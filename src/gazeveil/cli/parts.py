@@ -78,12 +78,14 @@ def run_parts(
     counts: Mapping[str, int],
     executor: str | int | None,
     limit_s: float | None = None,
+    part: str | None = None,
+    have_data: bool = False,
 ) -> Results:
     """Run a study of parts, part by part, and print what it found beside the published figures."""
     from gazeveil.papers.series import run, shorter
     from gazeveil.papers.study_file import read
 
-    plan = shorter(read(path, quick), **counts)
+    plan = shorter(read(path, quick).only(part, have_data), **counts)
     with bar("Computing cells") as progress:
         results = run(plan, out, executor, progress, limit_s=limit_s)
     say_found(results)

@@ -38,15 +38,16 @@ if TYPE_CHECKING:
 QUICK_LIMIT_S = 180.0
 
 HELP = """\
-Recordings are those under `--data` or `GAZEVEIL_DATA`, or simulated people where they are not
-there. `--list` names every table and figure of the five papers, the study that repeats it and the
-recordings it needs; `--all` runs all of them and writes one page.
+With `--data DIR` the parts of the study whose files are there run, and no others; without it
+recordings are those under `GAZEVEIL_DATA`, or simulated people where they are not there. `--part
+LABEL` runs one part. `--list` names every table and figure of the five papers, the study that
+repeats it and the recordings it needs; `--all` runs all of them and writes one page.
 
 Examples: `gazeveil reproduce --list`
 
 `gazeveil reproduce davidjohn2021/fig4 --quick --out fig4/`
 
-`gazeveil reproduce davidjohn2021/fig4 --data recordings/`
+`gazeveil reproduce davidjohn2021/fig4 --data recordings/ --part VR-EyeTracking`
 
 `gazeveil reproduce --all --quick --out papers/`"""
 
@@ -64,6 +65,12 @@ def command(
     everything: Annotated[
         bool, typer.Option("--all", help="Run every study of a paper; one page over all.")
     ] = False,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            "--part", metavar="LABEL", help="Run one part of the study, such as VR-EyeTracking."
+        ),
+    ] = None,
     repetitions: RepetitionsOption = None,
     seed: SeedOption = None,
     workers: WorkersOption = None,
@@ -86,6 +93,8 @@ def command(
         raise ParameterError(
             "A study, --list and --all exclude one another. Name one of them.", name="study"
         )
+    if part is not None and study is None:
+        raise ParameterError("--part needs a study. Name the study it is of.", name="--part")
     counts = counts_of(repetitions, seed)
     if limit_s is not None:
         checks.positive("reproduce", "--limit-s", limit_s)
@@ -103,7 +112,9 @@ def command(
             from gazeveil.papers.catalogue import study_path
 
             executor = executor_of(workers, cluster)
-            results = run_parts(study_path(study), out, quick, counts, executor, limit_s)
+            results = run_parts(
+                study_path(study), out, quick, counts, executor, limit_s, part, data is not None
+            )
             print_places(results, out, write_parts(results, out) if report else None, json_file)
 
 
@@ -223,13 +234,15 @@ def _print_studies(json_file: Path | None) -> None:
     from gazeveil.papers.catalogue import study_names, study_path
     from gazeveil.papers.study_file import read
 
-    rows = []
-    for name in study_names():
-        plan = read(study_path(name))
-        recorded = sum(part.real for part in plan.parts)
-        rows.append({"study": name, "title": plan.name, "parts": len(plan.parts), "real": recorded})
+    plans = {name: read(study_path(name)) for name in study_names()}
+    rows = [
+        {"study": n, "title": p.name, "parts": len(p.parts), "real": sum(x.real for x in p.parts)}
+        for n, p in plans.items()
+    ]
     table = Table("study", "title", "parts", "of them with recordings here")
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     console().print(table)
+    layouts = (line for plan in plans.values() for p in plan.parts for line in p.layouts)
+    say("\n  ".join(["Folders of datasets, below --data:", *dict.fromkeys(layouts)]))
     write_json(json_file, rows)

@@ -367,7 +367,7 @@ def _table(
         drawing.table(
             folder,
             f"bozkir2021-table{number}",
-            title,
+            lookup.titled(title),
             ("method", *(f"epsilon = {t}" for t in BUDGETS)),
             rows,
         )

@@ -403,7 +403,11 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
             value = "-" if utility is None else f"{utility.value:.4g} {unit}".strip()
             rows.append((f.dataset, *pairs, rates, f.metric, value, f"{f.value} {unit}".strip()))
         title = f"David-John et al. 2021 Table {number}: {own}, {parameter} = {grid[-1]}"
-        paths.append(drawing.table(folder, f"davidjohn2021-table{number}", title, header, rows))
+        paths.append(
+            drawing.table(
+                folder, f"davidjohn2021-table{number}", lookup.titled(title), header, rows
+            )
+        )
     return paths + _retraining(lookup, folder)
 
 

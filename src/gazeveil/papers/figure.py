@@ -16,10 +16,6 @@ from pathlib import Path
 
 from gazeveil.papers.citations import check_key
 
-#: Mechanisms of the papers whose names are reserved and whose code need not be there yet: named as
-#: missing where it is not.
-RESERVED = ("k-same-synth", "event-synth-pd", "dpgazesynth")
-
 #: The reading that alone may stand beside a published figure, for mechanisms whose studies have
 #: several. Kaleido's pseudocode to the letter halves its budget for ever, so that after some
 #: seconds every sample lies opposite to the true one; the papers' figures cannot come from it.

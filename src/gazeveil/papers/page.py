@@ -60,11 +60,6 @@ def _page(
             "<p><strong>Short form</strong>: few people and repetitions, to see that everything"
             " works. It grades nothing.</p>"
         )
-    missing = results.study.get("missing", [])
-    if isinstance(missing, list) and missing:
-        body.append(
-            f"<p>Not built yet, so missing here: {escape(', '.join(map(str, missing)))}.</p>"
-        )
     body.append("</header><main>")
     if pictures:
         body.append(

@@ -22,6 +22,7 @@ from gazeveil.gaze.cohort import Cohort, Handle, natural
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.datasets.gazebase import VR_SCREEN as SCREEN
+from gazeveil.io.registry import get as format_named
 from gazeveil.papers import protocols
 from gazeveil.papers.material.names import NAMELESS, SIMULATED_INSTEAD, are_nameless
 from gazeveil.papers.material.windows import window_material
@@ -59,8 +60,6 @@ class StudyPart:
         Its keys, those of the whole file included.
     real : bool
         Whether its files are there; else it is simulated.
-    missing : tuple of str
-        Mechanisms that were left out because their code is not there.
     here : Path
         Folder of the file.
     left_to_files : tuple of str
@@ -72,7 +71,6 @@ class StudyPart:
     label: str
     said: Mapping[str, Any]
     real: bool
-    missing: tuple[str, ...]
     here: Path
     left_to_files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -81,6 +79,11 @@ class StudyPart:
     def dataset(self) -> str:
         """The label without its variant."""
         return self.label.partition(",")[0]
+
+    @property
+    def layouts(self) -> list[str]:
+        """The folder of each dataset of the part, and how its files lie there."""
+        return [f"{t.get('path')}/ ({_layout(t)})" for t in tables_in(self.said.get("cohort"))]
 
     def resolved(self) -> StudyPart:
         """Return the part after a look at its files.
@@ -175,7 +178,7 @@ class StudyPart:
             section = "cohort" if self.real else "simulate"
             study = self._plain({**plain, "cohort": {}, "simulate": {}, section: table})
             held = opened(study.source, study.people, study.stimuli, FeaturePipeline())
-            cohort = _first(held, self._most(table if self.real else {})).cohort
+            cohort = most_seen(held, self._most(table if self.real else {})).cohort
             if cohort is None:
                 raise ParameterError(
                     "Parts that join several cohorts need recordings, not tables.", name="cohort"
@@ -193,7 +196,7 @@ class StudyPart:
         of windows.
         """
         raw = opened(study.source, study.people, study.stimuli, study.preparation)
-        raw = _first(raw, most)
+        raw = most_seen(raw, most)
         rng = np.random.default_rng(study.seed)
         drawn = self.said.get("draw", {})
         chosen = {}
@@ -231,6 +234,29 @@ class MultiPartStudy:
     quick: bool
     parts: tuple[StudyPart, ...]
 
+    def only(self, label: str | None = None, have_data: bool = False) -> MultiPartStudy:
+        """The part of a label, by all of it or its dataset; with `have_data` those whose files are
+        there.
+
+        Raises
+        ------
+        ParameterError
+            For a label the study does not have, or where no files are there.
+        """
+        labels = dict.fromkeys(name for p in self.parts for name in (p.label, p.dataset))
+        if label is not None:
+            checks.one_of("reproduce", "--part", label, tuple(labels))
+        chosen = [p for p in self.parts if label in (None, p.label, p.dataset)]
+        found = [p for p in chosen if p.real or not have_data]
+        if not found:
+            folders = dict.fromkeys(line for p in chosen for line in p.layouts)
+            raise ParameterError(
+                f"No files of {self.name} are there. Put a dataset into its folder: "
+                + "; ".join(folders),
+                name="--data",
+            )
+        return replace(self, parts=tuple(found))
+
 
 def tables_in(value: object) -> list[dict[str, Any]]:
     """`cohort` or `simulate` of a part as a list of tables."""
@@ -247,11 +273,24 @@ def tables_in(value: object) -> list[dict[str, Any]]:
     return [dict(t) for t in tables if isinstance(t, Mapping)]
 
 
-def _first(raw: RecordingSet, most: Mapping[str, int]) -> RecordingSet:
-    """The first people and stimuli in natural order, at most so many."""
-    named = {"people": raw.persons, "stimuli": raw.stimuli}
-    chosen = {k: sorted(named[k], key=natural)[:n] for k, n in most.items() if n < len(named[k])}
-    return raw.select(**chosen) if chosen else raw
+def most_seen(raw: RecordingSet, most: Mapping[str, int]) -> RecordingSet:
+    """At most so many stimuli, those with the most viewers, and people, those who saw the most of
+    them; in natural order among equals.
+    """
+    viewers: dict[str, set[str]] = {s: set() for s in raw.stimuli}
+    for key in raw.keys:
+        viewers[key[1]].add(key[0])
+    stimuli = sorted(viewers, key=lambda s: (-len(viewers[s]), natural(s)))
+    stimuli = stimuli[: most.get("stimuli", len(stimuli))]
+    seen = {p: sum(p in viewers[s] for s in stimuli) for p in raw.persons}
+    people = sorted(seen, key=lambda p: (-seen[p], natural(p)))
+    people = people[: most.get("people", len(people))]
+    return raw.select(people=people, stimuli=stimuli) if most else raw
+
+
+def _layout(table: Mapping[str, Any]) -> str:
+    dataset = format_named(str(table["format"])).dataset if "format" in table else None
+    return "any files" if dataset is None else dataset.layout
 
 
 def _handle(item: Recording | Handle, dataset: str) -> Handle:

@@ -3,9 +3,8 @@
 Three kinds of comparison. `exact`: the recordings are the paper's own, or the figure needs none
 (chance rates, budgets, grid steps, group sizes), so the numbers must agree within a stated
 tolerance. `order-only`: a claimed order, or a figure that cannot be graded: other people or
-simulated ones, another model. `impossible`: nothing here can answer the figure, with the reason; a
-mechanism that is not built yet is named as missing, and its rows fill in as soon as the registry
-knows it. The verdicts are those of :mod:`gazeveil.papers.comparison.grading`.
+simulated ones, another model. `impossible`: nothing here can answer the figure, with the reason.
+The verdicts are those of :mod:`gazeveil.papers.comparison.grading`.
 """
 
 from __future__ import annotations
@@ -17,17 +16,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-
 from gazeveil import checks
 from gazeveil.evaluation.results import Results
 from gazeveil.papers.citations import CITATIONS, check_key
 from gazeveil.papers.comparison.grading import (
     ABSENT,
+    FEWEST_PEOPLE,
     IMPOSSIBLE,
-    MISSING,
     NOT_REPRODUCED,
-    OURS,
     QUICK,
     REPRODUCED,
     grade_figure,
@@ -41,9 +37,7 @@ from gazeveil.papers.comparison.grading import (
 )
 from gazeveil.papers.comparison.lookup import Lookup
 from gazeveil.papers.figure import (
-    RESERVED,
     Asked,
-    CellQuery,
     Formula,
     Identity,
     NotComparable,
@@ -53,12 +47,8 @@ from gazeveil.papers.figure import (
     published_figures,
     row_of,
 )
-from gazeveil.privacy.registry import mechanisms
 
 KINDS = ("exact", "order-only", "impossible")
-
-#: Fewest settings of a table to correlate their ranks.
-FEWEST = 6
 
 
 class Paper(Protocol):
@@ -122,7 +112,7 @@ def compare(results: Results, paper: str | None = None) -> list[Row]:
         _order(o, lookup) if isinstance(o, Order) else _identity(o, lookup)
         for o in module.orders(lookup, which)
     ]
-    return rows + _ranks(rows, {f.id: f for f in published_figures(str(name))}) + claims
+    return rows + claims
 
 
 def lines(results: Results) -> list[str]:
@@ -209,10 +199,12 @@ def _row(figure: PublishedFigure, asked: Asked, lookup: Lookup) -> Row:
     if isinstance(asked, Formula):
         verdict = grade_formula(asked, figure, lookup.quick)
         return row | {"ours": asked.ours, "kind": "exact"} | verdict
-    absent = _missing([asked])
-    if absent:
-        return row | ungraded(MISSING, absent)
-    exact = lookup.real(asked.cohort) and not asked.other_model and bool(asked.tolerance)
+    exact = (
+        lookup.real(asked.cohort)
+        and lookup.people(asked.cohort) >= FEWEST_PEOPLE
+        and not (asked.other_model or lookup.quick)
+        and bool(asked.tolerance)
+    )
     row["kind"] = "exact" if exact else "order-only"
     estimate = lookup.find(asked)
     if estimate is None:
@@ -234,52 +226,10 @@ def _order(order: Order, lookup: Lookup) -> Row:
     row = row_of(order.id, order.what, order.published, "order-only")
     estimates = [f for f in map(lookup.find, order.cells) if f is not None]
     if len(estimates) < 2:
-        absent = _missing(order.cells)
-        return row | (
-            {"kind": "impossible", **ungraded(MISSING, absent)} if absent else ungraded(ABSENT)
-        )
+        return row | ungraded(ABSENT)
     ordered = all(a.value < b.value for a, b in pairwise(estimates))
     row["ours"] = (" < " if ordered else ", ").join(_text(f.value) for f in estimates)
     return row | grade_order(order, estimates, lookup)
-
-
-def _ranks(rows: Sequence[Row], by_id: Mapping[str, PublishedFigure]) -> list[Row]:
-    """Whether the settings of a table stand in the published order, by Spearman's rank correlation
-    over all that are here. No paper claims one, so it is never graded.
-    """
-    from scipy.stats import spearmanr
-
-    tables: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
-    for row in rows:
-        f, ours, theirs = by_id[str(row["id"])], row["ours"], row["published"]
-        if (
-            row["kind"] != "impossible"
-            and f.mechanism != "none"
-            and isinstance(ours, float)
-            and isinstance(theirs, float)
-        ):
-            tables.setdefault((f.location, f.dataset, f.metric), []).append((ours, theirs))
-    rank_rows: list[Row] = []
-    for (location, dataset, metric), pairs in tables.items():
-        mine, other = (np.array(v) for v in zip(*pairs, strict=True))
-        if len(pairs) < FEWEST or len(set(mine.tolist())) == 1 or len(set(other.tolist())) == 1:
-            continue
-        rho, p = spearmanr(mine, other)
-        label = (
-            f"{location}, {dataset}, {metric}: rank correlation of {len(pairs)} settings with the"
-            " published ones"
-        )
-        name = f"{by_id[str(rows[0]['id'])].source}-ranks-{location}-{dataset}-{metric}"
-        row = row_of(name, label, 1.0, "order-only") | ungraded(OURS, f"p = {p:.2g}")
-        rank_rows.append(row | {"ours": round(float(rho), 3)})
-    return rank_rows
-
-
-def _missing(cells: Sequence[CellQuery]) -> str:
-    absent = sorted(
-        {c.mechanism for c in cells if c.mechanism in RESERVED and c.mechanism not in mechanisms()}
-    )
-    return f"{', '.join(absent)} not built yet" if absent else ""
 
 
 def _interval(row: Row) -> str:

@@ -247,7 +247,7 @@ def _fig2(lookup: Lookup, folder: str | Path) -> Path:
 
 def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
     raw = lookup.find(task())
-    title = (
+    title = lookup.titled(
         "Ren et al. 2024 Table 2: task recognised, %, published in brackets; raw"
         f" {drawing.number(None if raw is None else raw.value)} (98.5)"
     )
@@ -259,7 +259,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
         "Jensen-Shannon divergence, ours in bits",
     )
     for number, metric, unit in zip((3, 4), METRICS, units, strict=True):
-        title = f"Ren et al. 2024 Table {number}: {unit}, published in brackets"
+        title = lookup.titled(f"Ren et al. 2024 Table {number}: {unit}, published in brackets")
         rows = _distance_rows(lookup, metric)
         paths.append(drawing.table(folder, f"ren2024-table{number}", title, header, rows, _NOTE))
     return paths

@@ -115,7 +115,7 @@ def assembled(
     Returns
     -------
     Results
-        `cohort` is the part's label in both tables; the study says `parts`, `missing`, the paper
+        `cohort` is the part's label in both tables; the study says `parts`, the paper
         and figure it mirrors, and `published`: what :func:`gazeveil.papers.published.compare`
         finds. A part that cannot be computed is a failure and stops no other.
 
@@ -222,7 +222,6 @@ def together(
         "figure": plan.figure,
         "quick": plan.quick,
         "parts": parts,
-        "missing": sorted({m for p in plan.parts for m in p.missing}),
         "cohort": {
             "name": ", ".join(p.label for p, _ in done),
             "people": max(int(str(p["people"] or 0)) for p in parts),

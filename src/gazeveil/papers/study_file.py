@@ -24,8 +24,7 @@ otherwise, and names its recordings:
 
 In texts of mechanisms, attacks and utilities `{1,2,5}` stands for each of the values. `[quick]`
 says what the short form overrides; `most` in it caps people, stimuli and seconds, and lists in
-braces are cut to their ends. A mechanism whose name is reserved but whose code is not there is left
-out and listed as missing.
+braces are cut to their ends.
 """
 
 from __future__ import annotations
@@ -42,9 +41,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.evaluation.study import find_path, read_toml
 from gazeveil.papers.catalogue import name_of
 from gazeveil.papers.citations import FORMER, check_key
-from gazeveil.papers.figure import RESERVED
 from gazeveil.papers.parts import TEXTS, MultiPartStudy, StudyPart, tables_in
-from gazeveil.privacy.registry import mechanisms as known_mechanisms
 
 #: Keys of a file that are no part's.
 _WHOLE = ("name", "paper", "figure", "part", "quick")
@@ -106,13 +103,17 @@ def _plan(toml: Mapping[str, Any], place: Path, quick: bool) -> MultiPartStudy:
         )
     shared = {k: v for k, v in toml.items() if k not in _WHOLE}
     parts = []
+    here = place.parent.resolve()
     for part in listed:
         own = {
             **shared,
             **part,
             "preparation": {**shared.get("preparation", {}), **part.get("preparation", {})},
         }
-        here = place.parent.resolve()
+        own["cohort"] = _same_form(
+            own.get("cohort"),
+            lambda t: {**t, "path": found_folder(str(t["path"]), here)} if "path" in t else t,
+        )
         real = _has_files(own, here)
         if own.get("optional") and not real:
             continue
@@ -162,6 +163,15 @@ def _has_files(own: Mapping[str, Any], here: Path) -> bool:
     return bool(paths) and all(find_path(str(c["path"]), here).exists() for c in paths)
 
 
+def found_folder(path: str, here: Path) -> str:
+    """The path of a cohort as it is there: datasets are unpacked as `vr-eyetracking` or
+    `vr_eyetracking`.
+    """
+    other = path.replace("-", "_")
+    swapped = not find_path(path, here).exists() and find_path(other, here).exists()
+    return other if swapped else path
+
+
 def _part(own: Mapping[str, Any], here: Path, quick: bool, real: bool) -> StudyPart:
     part = dict(own)
     for kind in TEXTS:
@@ -170,12 +180,6 @@ def _part(own: Mapping[str, Any], here: Path, quick: bool, real: bool) -> StudyP
                 text for pattern in _patterns(part, kind) for text in expand(str(pattern), quick)
             )
         )
-    unavailable = [
-        t
-        for t in part["mechanisms"]
-        if t.partition(":")[0] in RESERVED and t.partition(":")[0] not in known_mechanisms()
-    ]
-    part["mechanisms"] = [t for t in part["mechanisms"] if t not in unavailable]
     simulated = tables_in(part.get("simulate"))
     if not real and not simulated:
         raise ParameterError(
@@ -193,7 +197,7 @@ def _part(own: Mapping[str, Any], here: Path, quick: bool, real: bool) -> StudyP
     # baseline is left.
     if not part["mechanisms"]:
         part["scenarios"] = ["raw/raw"]
-    return StudyPart(str(part["label"]), part, real, tuple(unavailable), here, tuple(left))
+    return StudyPart(str(part["label"]), part, real, here, tuple(left))
 
 
 def _patterns(part: Mapping[str, Any], kind: str) -> list[Any]:

@@ -32,11 +32,26 @@ OTHER_MODEL = "another model"
 NO_TOLERANCE = "no tolerance"
 IN_PART = "in part"
 OURS = "not claimed by the paper"
-MISSING = "missing"
 IMPOSSIBLE = "impossible here"
+CHANCE = "chance level"
+FEW = "too few people"
+
+#: Fewest people of a part whose figures are graded.
+FEWEST_PEOPLE = 10
 
 #: How the reason of a row without a verdict begins.
-UNGRADED = (ABSENT, QUICK, SIMULATED, OTHER_MODEL, NO_TOLERANCE, IN_PART, OURS, MISSING, IMPOSSIBLE)
+UNGRADED = (
+    ABSENT,
+    QUICK,
+    SIMULATED,
+    FEW,
+    OTHER_MODEL,
+    NO_TOLERANCE,
+    IN_PART,
+    OURS,
+    CHANCE,
+    IMPOSSIBLE,
+)
 
 
 def _factor(most: float) -> Callable[[float, float], bool]:
@@ -106,6 +121,8 @@ def grade_formula(asked: Formula, figure: PublishedFigure, quick: bool) -> Row:
     if quick:
         return ungraded(QUICK)
     equal = _equal(asked, figure)
+    if figure.model == "chance":
+        return ungraded(CHANCE, equal)
     verdict = NOT_REPRODUCED if equal == "not equal" else REPRODUCED
     return graded(verdict, ": ".join(filter(None, (equal, asked.note))))
 
@@ -151,6 +168,9 @@ def _barred(lookup: Lookup, cells: Sequence[CellQuery]) -> Row | None:
         return ungraded(QUICK)
     if not all(lookup.real(c.cohort) for c in cells):
         return ungraded(SIMULATED)
+    fewest = min((lookup.people(c.cohort) for c in cells), default=FEWEST_PEOPLE)
+    if fewest < FEWEST_PEOPLE:
+        return ungraded(FEW, f"{fewest}, of {FEWEST_PEOPLE} at least")
     return None
 
 

@@ -55,6 +55,10 @@ class Lookup:
         """Whether a part holds the dataset it is named after, rather than simulated people."""
         return bool(self.parts.get(cohort, {}).get("real", False))
 
+    def people(self, cohort: str) -> int:
+        """How many people a part has; many where the study does not say."""
+        return int(str(self.parts.get(cohort, {}).get("people") or 1_000_000))
+
     def titled(self, title: str) -> str:
         """A title that says where the recordings come from."""
         real = [bool(p.get("real")) for p in self.parts.values()]
