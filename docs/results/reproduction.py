@@ -1,176 +1,162 @@
-"""Write docs/results/reproduction.md's tables and reproduction.json from a run of all studies.
+"""Write one page per paper from reproduction.json and claims.toml.
 
-`gazeveil reproduce --all --out DIR`, then `python docs/results/reproduction.py DIR`. The prose of
-the page is written by hand; what stands between its `<!-- NAME -->` and `<!-- end -->` lines comes
-from here.
-
-A study that was run again alone (`gazeveil reproduce NAME --out RUN`) is added with `python
-docs/results/reproduction.py NAME=RUN ...`: its figures take the place of those of the same number,
-a table of its own says what was run, and what is said of other studies stays as it is. `NAME+=RUN`
-adds the figures of settings that were cut before, and nothing else, to `reproduction.json`.
+`python docs/results/reproduction.py` writes the pages. With `NAME=RUN ...`, folders that `gazeveil
+reproduce NAME --out RUN` wrote, their figures enter the record first.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gazeveil.papers.catalogue import study_names
-from gazeveil.papers.citations import CITATIONS
-from gazeveil.papers.figure import published_figures
-from gazeveil.papers.published import row_texts
+from gazeveil.papers.citations import CITATIONS, FORMER
+from gazeveil.papers.figure import PublishedFigure, published_figures
 
 HERE = Path(__file__).parent
+RECORD = HERE / "reproduction.json"
 KEPT = ("id", "published", "ours", "low", "high", "kind", "verdict", "reason")
+#: Most models that stand side by side; more become rows.
+MOST_COLUMNS = 6
+#: Most figures of a table with a row per setting; in longer tables a row is one mechanism.
+MOST_FIGURES = 12
 
-
-def read(folder: Path) -> dict[str, dict[str, Any]]:
-    """The studies of a run, by name, as their `study.json` says them."""
-    found = {}
-    for name in study_names():
-        place = folder / name / "study.json"
-        if place.is_file():
-            found[name] = json.loads(place.read_text(encoding="utf-8"))["study"]
-    return found
-
-
-def answered(study: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows with a figure of ours."""
-    return [row for row in study["published"] if row["ours"] is not None]
-
-
-def overview(studies: dict[str, dict[str, Any]]) -> str:
-    """One line for each study."""
-    lines = [
-        "| study | parts computed | draws | figures with ours beside | cells not computed |",
-        "|---|---|---|---|---|",
-    ]
-    for name, study in studies.items():
-        whole = {part["cohort"] for part in study["parts"]}
-        missing = [f["cell"] for f in study["failures"] if f["cell"].partition(":")[0] == f["cell"]]
-        parts = f"{len(whole)}" + (f", not {'; '.join(missing)}" if missing else "")
-        rows = f"{len(answered(study))} of {len(study['published'])}"
-        cells = f"{len(study['failures']) - len(missing):,}"
-        lines.append(f"| `{name}` | {parts} | {study['repetitions']} | {rows} | {cells} |")
-    return "\n".join(lines)
-
-
-def claims(studies: dict[str, dict[str, Any]]) -> str:
-    """What the papers claim of orders, and formulas; study by study."""
-    blocks = []
-    for name, study in studies.items():
-        rows = [r for r in answered(study) if not str(r["id"]).startswith("PF")]
-        if not rows:
-            continue
-        lines = [f"### `{name}`", "", "| claim | published | ours | what it says |"]
-        lines.append("|---|---|---|---|")
-        for what, published, ours, _, kind, verdict in row_texts(rows):
-            said = verdict or kind
-            lines.append("| " + " | ".join(_cell(c) for c in (what, published, ours, said)) + " |")
-        blocks.append("\n".join(lines))
-    return "\n\n".join(blocks)
-
-
-def _cell(text: str) -> str:
-    return str(text).replace("|", "\\|").replace("<", "&lt;")
-
-
-def fill(page: str, name: str, text: str) -> str:
-    """The page with what stands between two marks replaced."""
-    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-    return pattern.sub(lambda m: f"{m[1]}{text}\n{m[2]}", page)
-
-
-def later(page: str, runs: dict[str, dict[str, Any]]) -> str:
-    """One line for each study that was run again alone, then its orders; studies that the page has
-    already and that are not among the runs keep what it says of them.
-    """
-    between = re.search(r"<!-- LATER -->\n(.*?)<!-- end -->", page, re.DOTALL)
-    table, *blocks = re.split(r"\n(?=### )", between[1] if between else "")
-    rows = {m[1]: m[0] for m in re.finditer(r"^\| `(.+?)` \|.*$", table, re.MULTILINE)}
-    orders = {re.findall("`(.+?)`", block)[0]: block.strip() for block in blocks}
-    for name, study in runs.items():
-        answers = f"{len(answered(study))} of {len(study['published'])}"
-        parts = "; ".join(dict.fromkeys(part["cohort"] for part in study["parts"]))
-        said = (parts, study["repetitions"], answers, f"{len(study['failures']):,}")
-        rows[name] = f"| `{name}` | " + " | ".join(str(s) for s in said) + " |"
-        orders[name] = claims({name: study})
-    lines = [
-        "| study | parts run | draws | figures with ours beside | cells not computed |",
-        "|---|---|---|---|---|",
-        *rows.values(),
-    ]
-    return "\n".join(lines) + "\n\n" + "\n\n".join(filter(None, orders.values()))
-
-
-def write(record: dict[str, list[dict[str, Any]]]) -> None:
-    """The figures as JSON, a study a line, and on the page how many there are."""
-    lines = [f"{json.dumps(n)}: {json.dumps(rows)}" for n, rows in record.items()]
-    (HERE / "reproduction.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    ours = {row["id"] for rows in record.values() for row in rows}
-    all_figures = [figure for paper in CITATIONS for figure in published_figures(paper)]
-    said = f"{sum(f.id in ours for f in all_figures):,} of {len(all_figures):,} published figures"
-    page = HERE / "reproduction.md"
-    text = fill(page.read_text(encoding="utf-8"), "COUNT", f"Ours stands beside {said}.")
-    page.write_text(text, encoding="utf-8")
-
-
-def kept(study: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the record holds of a study."""
-    return [{key: row[key] for key in KEPT} for row in answered(study)]
-
-
-def add(runs: dict[str, dict[str, Any]]) -> None:
-    """Add studies that were run again alone."""
-    record = json.loads((HERE / "reproduction.json").read_text(encoding="utf-8"))
-    for name, study in runs.items():
-        newer = {row["id"]: row for row in kept(study)}
-        rows = {row["id"]: row for row in record.get(name, [])} | newer
-        record[name] = [rows[i] for i in sorted(rows)]
-    write(record)
-    page = HERE / "reproduction.md"
-    text = page.read_text(encoding="utf-8")
-    page.write_text(fill(text, "LATER", later(text, runs)), encoding="utf-8")
-
-
-def add_missing(name: str, study: dict[str, Any]) -> None:
-    """Add published figures that the record lacks: orders need all settings, and stay."""
-    record = json.loads((HERE / "reproduction.json").read_text(encoding="utf-8"))
-    rows = {row["id"]: row for row in kept(study) if str(row["id"]).startswith("PF")}
-    rows |= {row["id"]: row for row in record.get(name, [])}
-    record[name] = [rows[i] for i in sorted(rows)]
-    write(record)
+Rows = Mapping[str, Mapping[str, Any]]
 
 
 def study_of(run: str) -> dict[str, Any]:
-    """What a run of one study found."""
-    study: dict[str, Any] = json.loads((Path(run) / "study.json").read_text(encoding="utf-8"))
-    found: dict[str, Any] = study["study"]
-    return found
+    """The study that a run wrote."""
+    written: dict[str, Any] = json.loads((Path(run) / "study.json").read_text(encoding="utf-8"))
+    study: dict[str, Any] = written["study"]
+    return study
+
+
+def add(record: dict[str, list[dict[str, Any]]], runs: Mapping[str, str]) -> None:
+    """Replace the record's figures by those of some runs."""
+    for name, run in runs.items():
+        rows = {row["id"]: row for row in record.get(name, [])}
+        for row in study_of(run)["published"]:
+            if row["ours"] is not None:
+                rows[row["id"]] = {key: row[key] for key in KEPT}
+        record[name] = [rows[i] for i in sorted(rows)]
+    lines = [f"{json.dumps(n)}: {json.dumps(rows)}" for n, rows in record.items()]
+    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def page(
+    paper: str, record: Mapping[str, Iterable[Mapping[str, Any]]], notes: Mapping[str, Any]
+) -> str:
+    """The page of a paper: its tables and figures in its numbering, then its claims."""
+    # A figure of two studies is that of the later one.
+    found = {row["id"]: row for rows in record.values() for row in rows}
+    figures = [f for f in published_figures(paper) if f.model != "chance"]
+    measured = [f for f in figures if f.id in found]
+    code = next(old for old, key in FORMER.items() if key == paper)
+    studies = ", ".join(f"`{name}`" for name in record if name.startswith(f"{paper}/"))
+    lines = [
+        f"# {CITATIONS[paper].partition(':')[0]} ({code})",
+        "",
+        CITATIONS[paper],
+        "",
+        f"{len(measured):,} of {len(figures):,} published figures have one of ours beside them.",
+        f"Ours come from `gazeveil reproduce` with {studies}.",
+        notes["notes"][paper],
+        "",
+        "Cells read *published / ours (95 % CI)*; the model named is the paper's. Ours in *italics*"
+        " is of simulated participants and grades nothing. In long tables a row is one mechanism:"
+        " lowest to highest value of its settings, and the outermost ends of their CIs. Each figure"
+        " is in [reproduction.json](reproduction.json). Choices the paper leaves open:"
+        " [readings](readings.md).",
+        "",
+    ]
+    sizes = [f"{f.dataset} {f.value}" for f in figures if f.metric == "participants"]
+    if sizes:
+        lines += [f"Participants, as published and as simulated: {', '.join(sizes)}.", ""]
+    lines += ["## Claims", "", "| claim | status | number | evidence |", "|---|---|---|---|"]
+    lines += [_claim(claim) for claim in notes["claim"] if claim["paper"] == paper] + [""]
+    for location in dict.fromkeys(f.location for f in measured):
+        lines += [f"## {location[:1].upper()}{location[1:]}", ""]
+        lines += _tables([f for f in measured if f.location == location], found)
+    left = Counter(f.location for f in figures if f.id not in found and f.metric != "participants")
+    if left:
+        counts = ", ".join(f"{location} ({n})" for location, n in left.items())
+        lines += ["## Not measured", "", f"Figures, with their number: {counts}."]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _claim(claim: Mapping[str, str]) -> str:
+    cells = (claim["what"], f"*{claim['status']}*", claim["number"])
+    evidence = f"`{claim['test']}`" if "test" in claim else ""
+    if "link" in claim:
+        name = claim["link"].partition("#")[0].rpartition("/")[2]
+        evidence = f"[{name}]({claim['link']})"
+    return f"| {' | '.join(map(_text, cells))} | {evidence} |"
+
+
+def _tables(figures: Sequence[PublishedFigure], found: Rows) -> list[str]:
+    """One table per metric, a column per model where these are few."""
+    lines = []
+    groups: dict[tuple[str, str], list[PublishedFigure]] = {}
+    for f in figures:
+        groups.setdefault((f.metric, f.unit), []).append(f)
+    for (metric, unit), group in groups.items():
+        models = list(dict.fromkeys(f.model for f in group))
+        wide, alike = 1 < len(models) <= MOST_COLUMNS, len(models) == 1
+        joined = len(group) > MOST_FIGURES
+        cells: dict[str, dict[str, list[PublishedFigure]]] = {}
+        for f in group:
+            words = (f.mechanism.replace("none", "raw"), "" if joined else f.parameter)
+            setting = ", ".join(filter(None, (f.dataset, " ".join(filter(None, words)))))
+            label = ", ".join(filter(None, (setting, "" if wide or alike else f.model)))
+            column = f.model if wide else unit or "value"
+            cells.setdefault(label, {}).setdefault(column, []).append(f)
+        columns = models if wide else [unit or "value"]
+        title = ", ".join(filter(None, (metric, unit if wide else "", models[0] if alike else "")))
+        lines += [f"| {_text(title)} | " + " | ".join(_text(c) or "-" for c in columns) + " |"]
+        lines += ["|---" * (len(columns) + 1) + "|"]
+        for label, row in cells.items():
+            texts = (_cell(row[c], found) if c in row else "" for c in columns)
+            lines.append(f"| {_text(label)} | {' | '.join(texts)} |")
+        lines.append("")
+    return lines
+
+
+def _cell(figures: Sequence[PublishedFigure], found: Rows) -> str:
+    """Published values and ours, of one setting or over several."""
+    rows = [found[f.id] for f in figures]
+    text = _range([row["ours"] for row in rows])
+    ends = [(row["low"], row["high"]) for row in rows if None not in (row["low"], row["high"])]
+    if ends:
+        text += f" ({min(low for low, _ in ends):.3g} to {max(high for _, high in ends):.3g})"
+    simulated = any(str(row["reason"]).startswith("simulated") for row in rows)
+    published = figures[0].value if len(figures) == 1 else _range([f.number for f in figures])
+    return f"{_text(published)} / " + (f"*{text}*" if simulated else text)
+
+
+def _range(values: Sequence[Any]) -> str:
+    if not all(isinstance(v, int | float) for v in values):
+        return ", ".join(map(str, values))
+    ends = dict.fromkeys(f"{v:.3g}" for v in (min(values), max(values)))
+    return " to ".join(ends)
+
+
+def _text(text: str) -> str:
+    return str(text).replace("|", "\\|").replace("<", "&lt;")
 
 
 def main() -> None:
-    """Write both files."""
-    given = sys.argv[1:]
-    if given and all("=" in word for word in given):
-        named = [word.split("=", 1) for word in given]
-        again = {name: study_of(run) for name, run in named if not name.endswith("+")}
-        if again:
-            add(again)
-        for name, run in named:
-            if name.endswith("+"):
-                add_missing(name.removesuffix("+"), study_of(run))
-        return
-    if len(given) != 1 or not Path(given[0]).is_dir():
-        sys.exit("Give the folder that `gazeveil reproduce --all --out DIR` wrote, or NAME=RUN.")
-    studies = read(Path(given[0]))
-    page = HERE / "reproduction.md"
-    text = fill(page.read_text(encoding="utf-8"), "OVERVIEW", overview(studies))
-    page.write_text(fill(text, "CLAIMS", claims(studies)), encoding="utf-8")
-    write({name: kept(study) for name, study in studies.items()})
+    """Add the runs that are named, and write the pages."""
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    runs = dict(word.split("=", 1) for word in sys.argv[1:])
+    if runs:
+        add(record, runs)
+    notes = tomllib.loads((HERE / "claims.toml").read_text(encoding="utf-8"))
+    for paper in CITATIONS:
+        (HERE / f"{paper}.md").write_text(page(paper, record, notes), encoding="utf-8")
 
 
 if __name__ == "__main__":
