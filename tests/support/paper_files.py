@@ -209,7 +209,7 @@ def dgaze(data: Path, rows: int = 60) -> int:
     return 2 * rows
 
 
-def ehtask(data: Path, rows: int = 16) -> int:
+def ehtask(data: Path, rows: int = 64) -> int:
     """EHTask: rows of 10 s at 25 Hz with one of four tasks, to train on and to test."""
     folder = data / "ehtask"
     folder.mkdir(parents=True)
