@@ -125,9 +125,8 @@ class UnitMap(PrivacyMap):
         checks.count("UnitMap.lift", "parts", parts)
         if UNITS.index(checks.one_of("UnitMap.lift", "unit", unit, UNITS)) <= UNITS.index(below):
             checks.refuse("UnitMap.lift", "unit", f"larger than {below}", unit)
-        delta = min(Fraction(1), loss.delta * parts)
         lifted = Loss(
-            loss.measure, loss.amount * parts, delta, loss.delta_num
+            loss.measure, loss.amount * parts, min(Fraction(1), loss.delta * parts), loss.delta_num
         )  # all draws of the release are in delta_num already
         return replace(self, losses=(*self.losses, (unit, lifted)))
 
