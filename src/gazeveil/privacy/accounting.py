@@ -1,4 +1,4 @@
-"""Accounts: a budget that releases may use up but never exceed, and how much they have used.
+"""An account: a budget that releases may use up but never exceed.
 
 Releases add up by the rules of :mod:`gazeveil.privacy.composition`. Sums of pure epsilon and of rho
 stay valid when the next mechanism is chosen after seeing the last answer (Rogers et al. 2016 for
@@ -8,9 +8,8 @@ promise, not bookkeeping.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 from gazeveil import checks
@@ -18,37 +17,7 @@ from gazeveil.errors import GazeveilError
 from gazeveil.privacy.composition import BudgetError, loss_of, usable
 from gazeveil.privacy.guarantee import UNITS, Guarantee
 from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import epsilon_of_rho, rho_of_epsilon
 from gazeveil.privacy.rational import Number, exact, format_exact
-
-
-class _AccountedChange:
-    """The one change an account is about: the whole person, or whatever its first release speaks
-    of.
-    """
-
-    def __init__(self, owner: str, unit: str | Change) -> None:
-        self.change = (
-            unit
-            if isinstance(unit, Change)
-            else Change.person()
-            if checks.one_of(owner, "unit", unit, UNITS) == "user"
-            else None
-        )
-        self.unit = unit.unit if isinstance(unit, Change) else unit
-
-    def of(self, guarantee: Guarantee) -> Change:
-        """The change to ask a release about."""
-        if self.change is not None:
-            return self.change
-        if guarantee.change is None or guarantee.unit != self.unit:
-            name = guarantee.mechanism or "the release"
-            raise BudgetError(
-                f"This account is about a {self.unit}; {name} promises something about a"
-                f" {guarantee.unit}.",
-                guarantee,
-            )
-        return guarantee.change
 
 
 @dataclass(frozen=True)
@@ -106,7 +75,14 @@ class Filter:
     ) -> None:
         self.limit = exact("Filter", "limit", limit, above=0)
         self.currency = checks.one_of("Filter", "currency", currency, ("epsilon", "rho"))
-        self._about = _AccountedChange("Filter", unit)
+        name = (
+            unit.unit if isinstance(unit, Change) else checks.one_of("Filter", "unit", unit, UNITS)
+        )
+        self.unit = name
+        # The one change it is about; a smaller unit's is that of the first release.
+        self._change = (
+            unit if isinstance(unit, Change) else Change.person() if name == "user" else None
+        )
         self.delta_num_limit = exact("Filter", "delta_num", delta_num, least=0)
         self.spent = Fraction(0)
         self.delta_num = Fraction(0)
@@ -164,7 +140,7 @@ class Filter:
         self.spent = now.spent_after
         self.delta_num += self._cost(decision.guarantee)[1]
         self._version += 1
-        self._about.change = self._about.of(decision.guarantee)
+        self._change = self._change_of(decision.guarantee)
 
     def spend(self, guarantees: Iterable[Guarantee]) -> None:
         """Take several releases or none: the whole is checked before any of it is spent."""
@@ -177,17 +153,30 @@ class Filter:
                 "Put them into a list.",
             )
         wanted = list(guarantees)
-        before = (self.spent, self.delta_num, self._version, self._about.change)
+        before = (self.spent, self.delta_num, self._version, self._change)
         try:
             for guarantee in wanted:
                 self.commit(self.ask(guarantee))
         except GazeveilError:
-            self.spent, self.delta_num, self._version, self._about.change = before
+            self.spent, self.delta_num, self._version, self._change = before
             raise
+
+    def _change_of(self, guarantee: Guarantee) -> Change:
+        """The change to ask a release about."""
+        if self._change is not None:
+            return self._change
+        if guarantee.change is None or guarantee.unit != self.unit:
+            name = guarantee.mechanism or "the release"
+            raise BudgetError(
+                f"This account is about a {self.unit}; {name} promises something about a"
+                f" {guarantee.unit}.",
+                guarantee,
+            )
+        return guarantee.change
 
     def _cost(self, guarantee: Guarantee) -> tuple[Fraction, Fraction]:
         g = usable(guarantee)
-        loss = loss_of(g, self._about.of(g))
+        loss = loss_of(g, self._change_of(g))
         if self.currency == "epsilon":
             if loss.measure != "pure":
                 raise BudgetError(
@@ -199,77 +188,3 @@ class Filter:
         if loss.measure == "approximate":
             raise BudgetError(f"{g.definition} cannot be charged in rho.", g)
         return loss.as_concentrated().amount, loss.delta_num
-
-
-@dataclass
-class Odometer:
-    """How much has been spent so far, readable at any time, with no limit set beforehand.
-
-    Pure sums may be read at any moment. A running rho may not be turned into one (epsilon, delta)
-    at a moment chosen by the answers; :meth:`reading` therefore pays for a ladder of limits start,
-    2 start, 4 start, ... with shares 6/(pi**2 i**2) of delta, and reads off the first rung above
-    what was spent (Lecuyer 2021).
-
-    Parameters
-    ----------
-    unit : str or Change
-        What it is about, as of :class:`Filter`.
-    start : Fraction
-        First rung of the ladder, in rho.
-    """
-
-    unit: str | Change = "user"
-    start: Fraction = Fraction(1, 100)
-    _pure: list[Fraction] = field(default_factory=list)
-    _rho: Fraction = Fraction(0)
-    _is_pure: bool = True
-    _delta_num: Fraction = Fraction(0)
-
-    def __post_init__(self) -> None:
-        self._about = _AccountedChange("Odometer", self.unit)
-        self.start = exact("Odometer", "start", self.start, above=0)
-
-    def add(self, guarantee: Guarantee) -> None:
-        """Record a release that was made."""
-        g = usable(guarantee)
-        change = self._about.of(g)
-        loss = loss_of(g, change)
-        if loss.measure == "approximate":
-            raise BudgetError(
-                "An odometer adds up pure epsilon and rho. Record the mechanism's rho instead of"
-                " its (epsilon, delta).",
-                g,
-            )
-        if loss.measure == "concentrated":
-            self._is_pure = False
-            self._rho += loss.amount
-        else:
-            self._pure.append(loss.amount)
-            self._rho += rho_of_epsilon(loss.amount)
-        self._delta_num += loss.delta_num
-        self._about.change = change
-
-    def reading(self, delta: Number = Fraction(0)) -> tuple[Fraction, Fraction]:
-        """Valid (epsilon, delta) now; delta 0 works while every release was pure.
-
-        Returns
-        -------
-        epsilon, delta
-            Delta includes the numerical error.
-        """
-        d = exact("Odometer.reading", "delta", delta, least=0)
-        if d >= 1:
-            checks.refuse("Odometer.reading", "delta", "below 1", delta)
-        pure = sum(self._pure, start=Fraction(0)) if self._is_pure else None
-        if d == 0:
-            if pure is None:
-                raise BudgetError(
-                    "Releases with rho were recorded: a reading needs a delta above 0."
-                )
-            return pure, self._delta_num
-        rung, level = 1, self.start
-        while level < self._rho:
-            rung, level = rung + 1, level * 2
-        share = Fraction(math.floor(6 / math.pi**2 / rung**2 * 10**12), 10**12)
-        ladder = epsilon_of_rho(level, d * share)
-        return (ladder if pure is None else min(pure, ladder)), d + self._delta_num

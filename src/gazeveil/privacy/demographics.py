@@ -14,21 +14,18 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
-import numpy as np
-
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.privacy.attribute_groups import best_groups, mondrian
+from gazeveil.privacy.audit.crowds import crowd_game
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.plot_recipe import PlotRecipe
+from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
 from gazeveil.privacy.release import Release
 
 #: Person to attributes, as `cohort.people` has it.
@@ -249,7 +246,7 @@ class Demographics(Mechanism[People]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        return demographics(self, unit)
+        return crowd_game(self, unit)
 
 
 def _span(low: float, high: float) -> str:
@@ -262,33 +259,3 @@ def _general(values: list[float | str]) -> str:
         own = [float(v) for v in values]
         return _span(min(own), max(own))
     return distinct[0] if len(distinct) == 1 else ANY
-
-
-_COHORTS = 200
-
-
-def demographics(mechanism: Demographics, unit: str | None) -> Game:
-    """Random cohorts: the smallest group of any release must have k people."""
-    rng = np.random.default_rng(0)
-    smallest = None
-    for _ in range(_COHORTS):
-        size = int(rng.integers(mechanism.k, 5 * mechanism.k + 20))
-        people = {str(i): {n: _value(n, rng) for n in mechanism.attributes} for i in range(size)}
-        try:
-            released = mechanism.release(people).data
-        except DataError:
-            continue  # no partition exists for this cohort, and nothing was released
-        sizes = Counter(tuple(sorted((k, str(v)) for k, v in a.items())) for a in released.values())
-        smallest = min(sizes.values()) if smallest is None else min(smallest, *sizes.values())
-    description = (
-        f"{_COHORTS} random cohorts: the smallest group had {smallest} people, k = {mechanism.k} is"
-        " claimed."
-    )
-    broken = "A group is smaller than k." if smallest is not None and smallest < mechanism.k else ""
-    return Game("user", None, description, broken=broken)
-
-
-def _value(name: str, rng: np.random.Generator) -> object:
-    if name == "gender":
-        return "FM"[int(rng.random() < 0.7)]
-    return int(rng.integers(23, 53)) if name == "age" else float(rng.integers(0, 9))

@@ -34,7 +34,7 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere, smooth_map
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import DELTA, Game, asked_unit
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
 from gazeveil.privacy.noise.exact import (
     MOST_SIGMA,
     MOST_T,
@@ -45,7 +45,6 @@ from gazeveil.privacy.noise.exact import (
     refuse_budget,
     tail_delta,
 )
-from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss, epsilon_of_rho
 from gazeveil.privacy.promise.privacy_map import WholeMap

@@ -37,7 +37,6 @@ from gazeveil import checks
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.release import Provenance, Release
 
 Data = TypeVar("Data")
@@ -47,6 +46,31 @@ _NO_NOTES: Mapping[str, int] = MappingProxyType({})
 
 #: What a mechanism takes and gives.
 KINDS = ("stream", "table", "cohort", "map", "people")
+
+
+#: Drawings that several mechanisms share, and `own`: the module of `drawings` named like it.
+DRAWINGS = ("streams", "features", "population", "own")
+
+
+@dataclass(frozen=True)
+class PlotRecipe:
+    """A drawing and the releases in it; `docs/reference/mechanisms/recipes.py` draws them.
+
+    Parameters
+    ----------
+    drawing : str
+        One of :data:`DRAWINGS` (gaze over time and in space, one feature and its expected error,
+        one person and where a population looks), or `module:function`, which takes a path.
+    releases : tuple of str
+        Mechanisms as `name:parameter=value,...`, or `:parameter=value,...` for the one whose recipe
+        this is.
+    errors : tuple of str
+        For `features`: mechanisms without epsilon, whose error is drawn against it.
+    """
+
+    drawing: str
+    releases: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,8 +105,8 @@ class Mechanism(ABC, Generic[Data]):
         The picture on its page.
     noise_unit : str
         What has noise of its own, so that other processes may draw it and an interrupted release
-        can go on: each `recording`, each `person`, or each recording once the `fit` to all of them
-        is drawn; by default only the whole `release`.
+        can go on: each `recording`, or each recording once the `fit` to all of them is drawn; by
+        default only the whole `release`.
     claims : mapping of reading to Claim
         The readings it offers and what each promises; `reading` must be one of them.
     files : tuple of str

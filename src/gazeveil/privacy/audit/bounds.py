@@ -100,26 +100,6 @@ def epsilon_lower(
     )
 
 
-def epsilon_at(first: ArrayLike, second: ArrayLike, delta: float) -> float:
-    """The least epsilon for which two known laws are (epsilon, delta) alike, either way: where P
-    exceeds exp(epsilon) Q by delta in all.
-    """
-    p, q = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-
-    def over(epsilon: float) -> float:
-        return max(
-            float(np.maximum(a - math.exp(epsilon) * b, 0.0).sum()) for a, b in ((p, q), (q, p))
-        )
-
-    if over(700.0) > delta:
-        return math.inf
-    low, high = 0.0, 700.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if over(middle) > delta else (low, middle)
-    return low
-
-
 def _choose(
     a: Floats, b: Floats, error: float, delta: float, thresholds: int, above: bool
 ) -> tuple[float, float, bool] | None:

@@ -21,7 +21,7 @@ from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.noise.exact import discrete_laplace
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.tables.sequences.audit import worst_corner
+from gazeveil.privacy.tables.audit import worst_corner
 
 _GRID = 1000
 

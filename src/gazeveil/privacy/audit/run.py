@@ -1,18 +1,24 @@
 """`gazeveil.audit`: try to prove a mechanism's promise false.
 
-The verdict of an audit.
+A mechanism's own game looks at its noise from the inside, with one recording and one stream. What
+is put together above the noise, cohorts of unequal rates, spaces and lengths, people with several
+recordings, promises that are merged and lifted, keys and copies, can be false while every draw is
+right. So black-box games take nothing but the mechanism's `release` (or `open`), data of their own,
+and `release.guarantee.map(change)`: they change the data by the change, release both, and see
+whether more is lost than the map says. Makers of such games stand by the kind of mechanism, and may
+give none where there is nothing to attack.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from gazeveil import checks
 from gazeveil.errors import GazeveilError
-from gazeveil.privacy.audit.black_box.games import black_box_games
+from gazeveil.privacy.audit import crowds, identity, people, streams, tables
 from gazeveil.privacy.audit.bounds import epsilon_lower
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import UNITS
@@ -106,6 +112,30 @@ class Audit:
         )
 
 
+#: `make(mechanism)` gives the games that a mechanism of its kind must not lose.
+MakeGames: TypeAlias = Callable[[Mechanism[Any]], Iterator[Game]]
+
+_MAKERS: dict[str, tuple[MakeGames, ...]] = {
+    "stream": (streams.cohort_games, identity.releases, identity.sessions),
+    "table": (tables.tables,),
+    "cohort": (identity.releases, people.windows, crowds.crowds),
+    "map": (people.maps,),
+}
+
+
+def black_box_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
+    """The black-box games against a mechanism."""
+    if mechanism.kind == "table":
+        mechanism = tables.at_a_named_length(mechanism)
+    for make in _MAKERS.get(mechanism.kind, ()):
+        try:
+            yield from make(mechanism)
+        except (
+            GazeveilError
+        ) as refusal:  # of the games' own data, by parameters that do not fit them
+            yield Game("user", None, f"Not played: {refusal}")
+
+
 #: Most releases per input of a black-box game: each is a whole release.
 BLACK_BOX_TRIALS = 2000
 _BLACK_BOX_SHARE = 50
@@ -140,9 +170,8 @@ def audit(
     progress : callable
         Told what is being done.
     black_box : bool
-        Whether `release(...)` and the sentence it prints are attacked too
-        (:mod:`gazeveil.privacy.audit.black_box.games`), each with a fiftieth of the trials and at
-        most :data:`BLACK_BOX_TRIALS`; only what is said to be proved is.
+        Whether `release(...)` and the sentence it prints are attacked too, each with a fiftieth of
+        the trials and at most :data:`BLACK_BOX_TRIALS`; only what is said to be proved is.
     """
     count = checks.count("audit", "trials", trials, least=100)
     sure = checks.number("audit", "confidence", confidence)

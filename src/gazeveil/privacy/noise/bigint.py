@@ -50,24 +50,6 @@ def _cos_sin(turns: int) -> tuple[int, int]:
     return reals.cos_sin_of_turn(turns % _ONE, _BITS)
 
 
-def _turns(sine: int, cosine: int) -> int:
-    """Turns in [0, 1) of a direction: a double to begin with, and the small rest by the series of
-    the arc tangent.
-    """
-    largest = max(abs(sine), abs(cosine), 1)
-    shift = max(0, largest.bit_length() - 60)
-    begin = _fixed(Fraction(math.atan2(sine >> shift, cosine >> shift) / (2 * math.pi)))
-    cos0, sin0 = _cos_sin(begin)
-    cross, dot = sine * cos0 - cosine * sin0, cosine * cos0 + sine * sin0
-    small = (cross << _BITS) // dot
-    square, power, total, k = (small * small) >> _BITS, small, 0, 1
-    while power not in (0, -1):
-        total += power // k if k % 4 == 1 else -(power // k)
-        power = (power * square) >> _BITS
-        k += 2
-    return (begin + ((total << (_BITS - 1)) // reals.pi(_BITS))) % _ONE
-
-
 def _vector(ix: int, iy: int, step: float) -> tuple[list[int], int, int, int]:
     """Direction of a lattice point, the cosine and sine of its longitude, and the sine of its angle
     from the zenith.
@@ -90,7 +72,7 @@ def distance_rad(ax: int, ay: int, bx: int, by: int, step: float) -> int:
     dot = sum(p * q for p, q in zip(a, b, strict=True)) >> _BITS
     if length == 0:
         return 0 if dot > 0 else reals.pi(_BITS)
-    return (_turns(length, dot) * 2 * reals.pi(_BITS)) >> _BITS
+    return (reals.turn_of(length, dot, _BITS) * 2 * reals.pi(_BITS)) >> _BITS
 
 
 def test_passes(distance: int, threshold: float, scale: float, words: WordArray) -> bool:
@@ -123,7 +105,7 @@ def _wide_arc(scale_rad: float, uniform: int, keep: int) -> tuple[int, int] | No
     """
     cosine, sine = _ONE - 2 * uniform, 2 * math.isqrt(uniform * (_ONE - uniform))
     pi, scale = Fraction(reals.pi(_BITS), _ONE), Fraction(scale_rad)
-    rho = Fraction(_turns(sine, cosine), _ONE) * 2 * pi
+    rho = Fraction(reals.turn_of(sine, cosine, _BITS), _ONE) * 2 * pi
     level = (keep * (_ONE + reals.exp_minus(pi / scale, _BITS))) >> _BITS
     here = reals.exp_minus(rho / scale, _BITS)
     opposite = reals.exp_minus(max(pi - rho, Fraction(0)) / scale, _BITS)
@@ -168,8 +150,8 @@ def sphere_noise(
     x = (cos_rho * vx + east * cos_lon - ((north * up) >> _BITS) * sin_lon) >> _BITS
     y = (cos_rho * vy + north * flat) >> _BITS
     z = (cos_rho * vz - east * sin_lon - ((north * up) >> _BITS) * cos_lon) >> _BITS
-    lon = (_turns(x, z) + (_ONE >> 1)) % _ONE
-    down = _turns(_root((x * x + z * z) >> _BITS), y)
+    lon = (reals.turn_of(x, z, _BITS) + (_ONE >> 1)) % _ONE
+    down = reals.turn_of(_root((x * x + z * z) >> _BITS), y, _BITS)
     per_turn = round(360 / step)
     return _rounded(lon * per_turn, _BITS), _rounded(down * per_turn, _BITS)
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
@@ -290,22 +291,6 @@ def tail_delta(epsilon: Fraction, draws: int) -> Fraction:
     return min(Fraction(1), draws * each)
 
 
-class _LaplaceKernel:
-    def __init__(self, t: int, s: int) -> None:
-        self.t, self.s = np.uint64(t), np.uint64(s)
-
-    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
-        return _laplace(self.t, self.s, out, done, words, position)
-
-
-class _GaussianKernel:
-    def __init__(self, sigma: int) -> None:
-        self.sigma = np.uint64(sigma)
-
-    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
-        return draw_gaussians(self.sigma, out, done, words, position)
-
-
 def refuse_budget(owner: str, name: str, budget: object, least: Fraction, result: str) -> NoReturn:
     """Refuse a privacy budget below `least`: it asks for more noise than the samplers draw."""
     allowed = f"at least {float(least):.2g} here (below, noise drowns any {result})"
@@ -348,9 +333,8 @@ def discrete_laplace(scale: Fraction, count: int, words: Words) -> Ints:
         Random bits.
     """
     t, s = laplace_scale(scale)
-    return words.run(
-        _LaplaceKernel(t, s), checks.count("discrete_laplace", "count", count, least=0), 3
-    )
+    values = checks.count("discrete_laplace", "count", count, least=0)
+    return words.run(partial(_laplace, np.uint64(t), np.uint64(s)), values, 3)
 
 
 def discrete_gaussian(sigma: int, count: int, words: Words) -> Ints:
@@ -373,6 +357,5 @@ def discrete_gaussian(sigma: int, count: int, words: Words) -> Ints:
             sigma,
             "Choose another grid.",
         )
-    return words.run(
-        _GaussianKernel(sigma), checks.count("discrete_gaussian", "count", count, least=0), 6
-    )
+    values = checks.count("discrete_gaussian", "count", count, least=0)
+    return words.run(partial(draw_gaussians, np.uint64(sigma)), values, 6)

@@ -28,7 +28,6 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise import reals
-from gazeveil.privacy.noise.exact import TAIL_DELTA
 from gazeveil.privacy.randomness.rng import WordArray, Words
 from gazeveil.privacy.rational import Number, exact
 
@@ -192,29 +191,12 @@ class _KNormKernel:
             done, position = done + self.dimension, after
 
 
-def _checked(owner: str, dimension: int, scale_steps: Number) -> tuple[int, Fraction]:
-    size = checks.count(owner, "dimension", dimension)
-    scale = exact(owner, "scale_steps", scale_steps, above=0)
-    if size > MOST_DIMENSION:
-        checks.refuse(
-            owner, "dimension", f"at most {MOST_DIMENSION}", dimension, "Use fewer coefficients."
-        )
-    if not LEAST_SCALE <= scale <= MOST_SCALE:
-        checks.refuse(
-            owner,
-            "scale_steps",
-            "from 2**-20 to 2**40 grid steps",
-            scale_steps,
-            "Choose another grid.",
-        )
-    return size, scale
-
-
 def knorm(dimension: int, scale_steps: Number, count: int, words: Words) -> Ints:
     """Vectors of l2 K-norm noise, each coordinate rounded to the nearest whole number.
 
     Added to vectors of whole numbers whose l2 sensitivity is S steps, they give pure (S /
-    scale_steps)-DP up to :func:`knorm_delta`.
+    scale_steps)-DP up to :data:`~gazeveil.privacy.noise.exact.TAIL_DELTA` for each vector and every
+    epsilon up to 100: that 8,192 bits do not settle it.
 
     Parameters
     ----------
@@ -232,14 +214,19 @@ def knorm(dimension: int, scale_steps: Number, count: int, words: Words) -> Ints
     -------
     array of int64, shape (count, dimension)
     """
-    size, scale = _checked("knorm", dimension, scale_steps)
+    size = checks.count("knorm", "dimension", dimension)
+    scale = exact("knorm", "scale_steps", scale_steps, above=0)
+    if size > MOST_DIMENSION:
+        checks.refuse(
+            "knorm", "dimension", f"at most {MOST_DIMENSION}", dimension, "Use fewer coefficients."
+        )
+    if not LEAST_SCALE <= scale <= MOST_SCALE:
+        checks.refuse(
+            "knorm",
+            "scale_steps",
+            "from 2**-20 to 2**40 grid steps",
+            scale_steps,
+            "Choose another grid.",
+        )
     many = checks.count("knorm", "count", count, least=0)
     return words.run(_KNormKernel(size, scale), many * size, 2).reshape(many, size)
-
-
-def knorm_delta(dimension: int, scale_steps: Number) -> Fraction:
-    """What one vector adds to delta, for every epsilon up to 100: that 8,192 bits
-    do not settle it.
-    """
-    _checked("knorm_delta", dimension, scale_steps)
-    return TAIL_DELTA

@@ -31,8 +31,7 @@ from gazeveil.privacy.noise.spherical import (
     tangent,
     words_of_try,
 )
-from gazeveil.privacy.randomness.records import WordRecords
-from gazeveil.privacy.randomness.rng import Source, WordArray
+from gazeveil.privacy.randomness.rng import Source, WordArray, WordRecords
 
 #: How much farther apart two places can be after rounding both to the lattice, in steps: sqrt(2),
 #: rounded up.

@@ -1,44 +1,215 @@
-"""The frequency oracles of local differential privacy
-(:mod:`gazeveil.privacy.noise.frequency_oracle`).
+"""A frequency oracle: what a device reports of one category, and how a curator counts reports.
+
+A report "supports" some categories: the true one with probability p, every other one with
+probability q. Counting supports over n reports and solving for the truth gives an unbiased count
+with variance n (f p (1-p) + (1-f) q (1-q)) / (p-q)**2 for a category of share f (Wang, Blocki, Li
+and Jha, "Locally Differentially Private Protocols for Frequency Estimation", 2017).
+
+**Exact odds.** exp(epsilon) is irrational. E is a quotient of whole numbers just below it, so every
+probability is a quotient of whole numbers and drawn exactly, and the likelihood ratio of any report
+is at most E <= exp(epsilon): the promise holds as written, with no numerical error to charge.
+
+Supports are whole numbers: :class:`Tally` adds up in any order and at any size. Proof:
+proofs/noise-local.md.
+
+The frequency oracles of local differential privacy
+(:mod:`gazeveil.privacy.noise.local`).
 
 ======== ========================================================== =======================
 name     report                                                     p, q
 ======== ========================================================== =======================
 `grr`    one category: the true one or, at odds 1 : E, any other    E/(E+d-1), 1/(E+d-1)
 `oue`    d bits: the true one fair, the others 1 with probability q 1/2, 1/(E+1)
-`olh`    a random hash of all categories into g values, and the     E/(E+g-1), 1/g
-         hashed value through `grr`
 `subset` k categories: the true one among them at odds k E : d - k, kE/(kE+d-k), see code
          the others uniform (Ye and Barg 2018)
 ======== ========================================================== =======================
-
-OLH hashes by a linear map over a prime field, for which two categories collide with probability
-exactly 1/g.
-
-Compiled parts of the frequency oracles: bits with an exact probability, random subsets, and the
-counting of hashes.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
-from gazeveil.arrays import Ints
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
-from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle
+from gazeveil.privacy.noise import reals
 from gazeveil.privacy.randomness.rng import WordArray, Words
 from gazeveil.privacy.randomness.uniform import draw_below, uniform_below
-from gazeveil.privacy.rational import Number
+from gazeveil.privacy.rational import Number, exact
+
+MOST_CATEGORIES = 1 << 20
+MOST_EPSILON = 100
+
+_MOST_ODDS_BITS = 41
+
+
+@lru_cache(maxsize=64)
+def odds_below(epsilon: Fraction) -> Fraction:
+    """A quotient of whole numbers just below exp(epsilon), with numerator and denominator below
+    2**41; at most 2**40.
+
+    Examples
+    --------
+    >>> float(odds_below(Fraction(1)))
+    2.718281828458...
+    """
+    bits = 256
+    # exp_minus is off by less than 4 units, so this is at most exp(epsilon)
+    surely = Fraction(1 << bits, reals.exp_minus(epsilon, bits) + 4)
+    if surely >= 1 << (_MOST_ODDS_BITS - 1):
+        return Fraction(1 << (_MOST_ODDS_BITS - 1))
+    whole = 1 << (_MOST_ODDS_BITS - int(surely).bit_length())
+    return Fraction(int(surely * whole), whole)
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """How many reports support each category; tallies of the same oracle add up.
+
+    Parameters
+    ----------
+    supports : array of int64, shape (categories,)
+        Reports that support each category.
+    reports : int
+        How many reports there were.
+    """
+
+    supports: Ints
+    reports: int
+
+    def __add__(self, other: Tally) -> Tally:
+        if len(self.supports) != len(other.supports):
+            raise DataError(
+                f"Tallies of {len(self.supports)} and {len(other.supports)} categories do not add"
+                " up. Use one oracle for all reports."
+            )
+        return Tally(self.supports + other.supports, self.reports + other.reports)
+
+
+@dataclass(frozen=True)
+class FrequencyOracle(ABC):
+    """A way to report one of d categories privately, and to count the reports.
+
+    Parameters
+    ----------
+    epsilon : Fraction or other number
+        Budget of one report, above 0 and at most 100 (beyond about 27 the odds stay at 2**40).
+    categories : int
+        d, 2 to 2**20.
+    """
+
+    name: ClassVar[str]
+
+    epsilon: Number
+    categories: int
+
+    def __post_init__(self) -> None:
+        value = exact(self.name, "epsilon", self.epsilon, above=0)
+        if value > MOST_EPSILON or odds_below(value) <= 1:
+            checks.refuse(self.name, "epsilon", f"from 1e-9 to {MOST_EPSILON}", self.epsilon)
+        object.__setattr__(self, "epsilon", value)
+        if checks.count(self.name, "categories", self.categories, least=2) > MOST_CATEGORIES:
+            checks.refuse(
+                self.name, "categories", "at most 2**20", self.categories, "Use a coarser grid."
+            )
+
+    @cached_property
+    def odds(self) -> Fraction:
+        """E, the largest likelihood ratio of any report: at most exp(epsilon)."""
+        return odds_below(Fraction(self.epsilon))
+
+    @property
+    @abstractmethod
+    def p(self) -> Fraction:
+        """Probability that a report supports its true category."""
+
+    @property
+    @abstractmethod
+    def q(self) -> Fraction:
+        """Probability that a report supports any one other category."""
+
+    @abstractmethod
+    def _draw(self, truth: Ints, words: Words) -> NDArray[np.generic]: ...
+
+    @abstractmethod
+    def _supports(self, reports: Ints) -> Ints: ...
+
+    @property
+    @abstractmethod
+    def _shape(self) -> tuple[int, int]:
+        """Shape and exclusive upper limit of one report's numbers: (width, limit)."""
+
+    def report(self, categories: ArrayLike, words: Words) -> NDArray[np.generic]:
+        """One private report per true category.
+
+        Parameters
+        ----------
+        categories : array of int, shape (n,)
+            True categories, 0 to d - 1.
+        words : Words
+            Random bits.
+
+        Returns
+        -------
+        array, n rows; their shape does not depend on the categories
+        """
+        truth = np.atleast_1d(np.asarray(categories))
+        if (
+            truth.ndim != 1
+            or truth.dtype.kind not in "iu"
+            or (len(truth) and not (truth.min() >= 0 and truth.max() < self.categories))
+        ):
+            raise DataError(
+                f"{self.name} reports whole numbers from 0 to {self.categories - 1}, one per row."
+                " Nothing was reported."
+            )
+        return self._draw(truth.astype(np.int64), words)
+
+    def tally(self, reports: ArrayLike) -> Tally:
+        """Count the supports of reports.
+
+        Raises
+        ------
+        DataError
+            For reports that this oracle cannot have made.
+        """
+        rows = np.asarray(reports)
+        width, limit = self._shape
+        if (
+            rows.ndim != 2
+            or rows.shape[1] != width
+            or rows.dtype.kind not in "iu"
+            or (rows.size and not (rows.min() >= 0 and rows.max() < limit))
+        ):
+            raise DataError(
+                f"These are no reports of {self.name}: rows of {width} whole numbers from 0 to"
+                f" {limit - 1} are needed."
+            )
+        return Tally(self._supports(rows), len(rows))
+
+    def estimate(self, tally: Tally) -> Floats:
+        """Unbiased counts of the true categories; they may be negative."""
+        return np.asarray(
+            (tally.supports - tally.reports * float(self.q)) / float(self.p - self.q),
+            dtype=np.float64,
+        )
+
+    def variance(self, n: int, f: Number = 0) -> Fraction:
+        """Variance of the estimated count of a category that a share f of n people has."""
+        share = exact(self.name, "f", f, least=0)
+        p, q = self.p, self.q
+        return n * (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
 
 
 @compiled
@@ -47,12 +218,13 @@ def _unary(
     top: np.uint64,
     bottom: np.uint64,
     room: NDArray[np.uint8],
+    out: Ints,
     done: int,
     words: WordArray,
     position: int,
 ) -> tuple[int, int]:
     """Rows of bits: 1 with probability top / bottom, and one half at the true category, byte by
-    byte of the binary expansion.
+    byte of the binary expansion. They are written into `room`, one row for each value of the run.
     """
     eight, byte = np.uint64(8), np.uint64(255)
     first, left = (top << eight) // bottom, (top << eight) % bottom
@@ -78,24 +250,6 @@ def _unary(
         done += 1
         position = after
     return done, position
-
-
-class UnaryKernel:
-    """Rows of bits: 1 with probability top / bottom, fair at the true category. Written into
-    `room`, one value of the run per row.
-    """
-
-    def __init__(self, truth: Ints, top: int, bottom: int, room: NDArray[np.uint8]) -> None:
-        self.truth, self.top, self.bottom, self.room = (
-            truth,
-            np.uint64(top),
-            np.uint64(bottom),
-            room,
-        )
-
-    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
-        """See :data:`gazeveil.privacy.randomness.rng.Kernel`."""
-        return _unary(self.truth, self.top, self.bottom, self.room, done, words, position)
 
 
 @compiled
@@ -141,41 +295,6 @@ def _subsets(
     return done, position
 
 
-class SubsetKernel:
-    """Rows of `size` categories, the true one among them with probability top / bottom."""
-
-    def __init__(self, truth: Ints, top: int, bottom: int, categories: int, size: int) -> None:
-        self.arguments = (
-            truth,
-            np.uint64(top),
-            np.uint64(bottom),
-            categories,
-            size,
-            np.full(categories, -1, dtype=np.int64),
-        )
-
-    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
-        """See :data:`gazeveil.privacy.randomness.rng.Kernel`."""
-        return _subsets(*self.arguments, out, done, words, position)
-
-
-@compiled
-def hash_supports(reports: Ints, written: Ints, field: int) -> Ints:
-    """How many reports (coefficients, hashed value) support each category, given in digits."""
-    supports = np.zeros(len(written), dtype=np.int64)
-    digits = written.shape[1]
-    for r in range(len(reports)):
-        for v in range(len(written)):
-            total = 0
-            for i in range(digits):
-                total += reports[r, i] * written[v, i]
-            supports[v] += total % field == reports[r, digits]
-    return supports
-
-
-_MOST_FIELD = 1 << 20
-
-
 class GRR(FrequencyOracle):
     """Generalised randomised response (Kairouz, Bonawitz and Ramage 2016)."""
 
@@ -196,28 +315,15 @@ class GRR(FrequencyOracle):
         return 1, self.categories
 
     def _draw(self, truth: Ints, words: Words) -> NDArray[np.generic]:
-        return _respond(truth, self.odds, self.categories, words)[:, None]
+        top, bottom = self.odds.numerator, self.odds.denominator
+        # One uniform number below the common denominator settles which category it is.
+        common = top + bottom * (self.categories - 1)
+        drawn = uniform_below(np.full(len(truth), common), words)
+        other = (drawn - top) // bottom
+        return np.where(drawn < top, truth, other + (other >= truth))[:, None]
 
     def _supports(self, reports: Ints) -> Ints:
         return np.bincount(reports[:, 0], minlength=self.categories).astype(np.int64)
-
-
-def _respond(truth: Ints, odds: Fraction, categories: int, words: Words) -> Ints:
-    """The truth at odds E : 1 against every other category: one uniform number below the common
-    denominator settles which.
-    """
-    return _settle(
-        truth, odds, uniform_below(np.full(len(truth), _denominator(odds, categories)), words)
-    )
-
-
-def _denominator(odds: Fraction, categories: int) -> int:
-    return odds.numerator + odds.denominator * (categories - 1)
-
-
-def _settle(truth: Ints, odds: Fraction, drawn: Ints) -> Ints:
-    place = (drawn - odds.numerator) // odds.denominator
-    return np.where(drawn < odds.numerator, truth, place + (place >= truth))
 
 
 class OUE(FrequencyOracle):
@@ -242,79 +348,13 @@ class OUE(FrequencyOracle):
     def _draw(self, truth: Ints, words: Words) -> NDArray[np.generic]:
         q = self.q
         room = np.empty((len(truth), self.categories), dtype=np.uint8)
-        kernel = UnaryKernel(truth, q.numerator, q.denominator, room)
+        kernel = partial(_unary, truth, np.uint64(q.numerator), np.uint64(q.denominator), room)
         # one value per report; about a byte per bit
         words.run(kernel, len(truth), self.categories // 8 + 2)
         return room
 
     def _supports(self, reports: Ints) -> Ints:
         return reports.sum(axis=0, dtype=np.int64)
-
-
-class OLH(FrequencyOracle):
-    """Optimised local hashing (Wang et al. 2017) with a linear hash over a prime field.
-
-    A category is written in base g, g prime, and hashed to the sum of its digits times random
-    coefficients, modulo g. A report is the coefficients and the hashed value: a few numbers below
-    g, however many categories there are.
-    """
-
-    name: ClassVar[str] = "olh"
-
-    @cached_property
-    def field(self) -> int:
-        """g: the prime beside E + 1, where the variance is least, that gives less; at most the
-        first prime after 2**20.
-        """
-        best = max(2, min(round(self.odds + 1), _MOST_FIELD))
-        return min(
-            (_prime(best, -1), _prime(best, 1)),
-            key=lambda g: _rare(self.odds / (self.odds + g - 1), Fraction(1, g)),
-        )
-
-    @property
-    def p(self) -> Fraction:
-        """E / (E + g - 1)."""
-        return self.odds / (self.odds + self.field - 1)
-
-    @property
-    def q(self) -> Fraction:
-        """1 / g, exactly."""
-        return Fraction(1, self.field)
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self._digits + 1, self.field
-
-    @property
-    def _digits(self) -> int:
-        digits, reach = 1, self.field
-        while reach < self.categories:
-            digits, reach = digits + 1, reach * self.field
-        return digits
-
-    def _written(self, categories: Ints) -> Ints:
-        return categories[:, None] // self.field ** np.arange(self._digits) % self.field
-
-    def _draw(self, truth: Ints, words: Words) -> NDArray[np.generic]:
-        g = self.field
-        limits = np.tile([*([g] * self._digits), _denominator(self.odds, g)], len(truth))
-        drawn = uniform_below(limits, words).reshape(len(truth), self._digits + 1)
-        hashed = (drawn[:, :-1] * self._written(truth)).sum(axis=1) % g
-        return np.column_stack((drawn[:, :-1], _settle(hashed, self.odds, drawn[:, -1])))
-
-    def _supports(self, reports: Ints) -> Ints:
-        return hash_supports(
-            reports.astype(np.int64), self._written(np.arange(self.categories)), self.field
-        )
-
-
-@lru_cache(maxsize=64)
-def _prime(n: int, step: int) -> int:
-    """The prime at n or beside it, up or down, for n >= 2."""
-    while any(n % k == 0 for k in range(2, math.isqrt(n) + 1)):
-        n += step
-    return n
 
 
 def _rare(p: Fraction, q: Fraction) -> Fraction:
@@ -359,7 +399,9 @@ class Subset(FrequencyOracle):
 
     def _draw(self, truth: Ints, words: Words) -> NDArray[np.generic]:
         p, k = self.p, self.size
-        kernel = SubsetKernel(truth, p.numerator, p.denominator, self.categories, k)
+        marks = np.full(self.categories, -1, dtype=np.int64)
+        chance = np.uint64(p.numerator), np.uint64(p.denominator)
+        kernel = partial(_subsets, truth, *chance, self.categories, k, marks)
         rows = words.run(kernel, len(truth) * k, 2).reshape(len(truth), k)
         return np.sort(rows, axis=1)  # the order of drawing would tell the truth
 
@@ -377,13 +419,11 @@ class Subset(FrequencyOracle):
 
 #: All oracles by name.
 ORACLES: Mapping[str, type[FrequencyOracle]] = MappingProxyType(
-    {"grr": GRR, "subset": Subset, "oue": OUE, "olh": OLH}
+    {"grr": GRR, "subset": Subset, "oue": OUE}
 )
 
 
-def best_oracle(
-    epsilon: Number, categories: int, among: tuple[str, ...] = ("grr", "subset", "oue", "olh")
-) -> FrequencyOracle:
+def best_oracle(epsilon: Number, categories: int) -> FrequencyOracle:
     """The oracle with the least variance for a rare category; on a tie the one named first.
 
     Parameters
@@ -392,21 +432,11 @@ def best_oracle(
         Budget of one report.
     categories : int
         How many.
-    among : tuple of str
-        Which ones to choose from: without `subset` it is `grr` below about 3 exp(epsilon) + 2
-        categories, else `oue`; `olh` has the shortest reports.
 
     Examples
     --------
-    >>> best_oracle(1, 4).name, best_oracle(1, 1000, among=("grr", "oue")).name
-    ('grr', 'oue')
+    >>> best_oracle(1, 4).name, best_oracle(1, 1000).name
+    ('grr', 'subset')
     """
-    if not among:
-        checks.refuse(
-            "best_oracle", "among", "at least one of " + ", ".join(sorted(ORACLES)), among
-        )
-    made = [
-        ORACLES[checks.one_of("best_oracle", "among", name, ORACLES)](epsilon, categories)
-        for name in among
-    ]
+    made = [oracle(epsilon, categories) for oracle in ORACLES.values()]
     return min(made, key=lambda oracle: oracle.variance(1))

@@ -25,6 +25,7 @@ proofs/noise-planar.md.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -38,6 +39,10 @@ from gazeveil.privacy.rational import Number, exact
 
 LEAST_SCALE = Fraction(1, 16)
 MOST_SCALE = 1 << 22
+
+#: What one point adds to delta because the tail is cut at 2**30 steps, for neighbours at most 2**29
+#: steps apart.
+PLANAR_DELTA = Fraction(1, 1 << 160)
 
 _MOST_RING = 1 << 30
 
@@ -150,32 +155,20 @@ def _planar(
     return done, position
 
 
-class _PlanarKernel:
-    def __init__(self, t: int, s: int) -> None:
-        self.t, self.s = np.uint64(t), np.uint64(s)
-
-    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
-        return _planar(self.t, self.s, out, done, words, position)
-
-
-def _checked(owner: str, scale_steps: Number) -> Fraction:
-    scale = exact(owner, "scale_steps", scale_steps, above=0)
+def raised_scale(scale_steps: Number) -> Fraction:
+    """The scale that the sampler uses: above the one asked for by less than a part in 2**15, for
+    most scales 2**20.
+    """
+    scale = exact("planar_laplace", "scale_steps", scale_steps, above=0)
     if not LEAST_SCALE <= scale <= MOST_SCALE:
         checks.refuse(
-            owner,
+            "planar_laplace",
             "scale_steps",
             "from 1/16 to 2**22 grid steps",
             scale_steps,
             "Choose another grid.",
         )
-    return scale
-
-
-def raised_scale(scale_steps: Number) -> Fraction:
-    """The scale that the sampler uses: above the one asked for by less than a part in 2**15, for
-    most scales 2**20.
-    """
-    t, s = laplace_scale(_checked("planar_laplace", scale_steps))
+    t, s = laplace_scale(scale)
     # as many parts as fit, up to where two uniform integers share a word
     finer = max(1, min((1 << 25) // t, MOST_S // s))
     return Fraction(t * finer + 1, s * finer)
@@ -186,7 +179,7 @@ def planar_laplace(scale_steps: Number, count: int, words: Words) -> Ints:
     :func:`raised_scale`.
 
     Added to points of the grid they keep no more than d steps apart within a factor exp(d /
-    scale_steps), up to :func:`planar_delta`.
+    scale_steps), up to :data:`PLANAR_DELTA`.
 
     Parameters
     ----------
@@ -204,14 +197,5 @@ def planar_laplace(scale_steps: Number, count: int, words: Words) -> Ints:
     """
     scale = raised_scale(scale_steps)
     many = checks.count("planar_laplace", "count", count, least=0)
-    return words.run(_PlanarKernel(scale.numerator, scale.denominator), 2 * many, 8).reshape(
-        many, 2
-    )
-
-
-def planar_delta(scale_steps: Number) -> Fraction:
-    """What one point adds to delta because the tail is cut at 2**30 steps, for neighbours at most
-    2**29 steps apart.
-    """
-    _checked("planar_delta", scale_steps)
-    return Fraction(1, 1 << 160)
+    kernel = partial(_planar, np.uint64(scale.numerator), np.uint64(scale.denominator))
+    return words.run(kernel, 2 * many, 8).reshape(many, 2)

@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -159,17 +159,6 @@ class Shells:
     delta: Fraction
     variance: float
     least_loss: float
-
-
-class _ShellKernel:
-    def __init__(self, law: Shells) -> None:
-        self.law = law
-
-    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
-        law = self.law
-        return _shells(
-            law.dimension, law.high, law.low, law.radius, law.sigma, out, done, words, position
-        )
 
 
 def _shell_logs(outer: Floats, inner: Floats, power: int) -> Floats:
@@ -338,6 +327,6 @@ def shell_noise(law: Shells, count: int, words: Words) -> Ints:
     """Whole vectors of a staircase law, shape (count, dimension)."""
     many = checks.count("shell_noise", "count", count, least=0)
     per_value = math.ceil(6 * math.sqrt(math.pi * law.dimension)) + 4
-    return words.run(_ShellKernel(law), many * law.dimension, per_value).reshape(
-        many, law.dimension
-    )
+    size = law.dimension
+    kernel = partial(_shells, size, law.high, law.low, law.radius, law.sigma)
+    return words.run(kernel, many * size, per_value).reshape(many, size)

@@ -25,6 +25,7 @@ from gazeveil.privacy.promise.loss import PromiseError
 from gazeveil.privacy.publication.page import page
 from gazeveil.privacy.publication.signing import SigningKey, sign
 from gazeveil.privacy.rational import short_bound
+from gazeveil.privacy.release import Provenance
 
 FORMAT = "gazeveil-certificate"
 VERSION = 1
@@ -70,14 +71,8 @@ class Description:
     guarantee : Guarantee
         What the released gaze promises; its assumptions and what it does not cover include those
         of the alignment and of what was kept.
-    mechanism, reading : str
-        The mechanism and its reading.
-    parameters : mapping of str to str
-        All of them.
-    seeded : bool
-        Whether the noise came from a test stream; such a release gives no protection.
-    versions : mapping of str to str
-        Of the software.
+    origin : Provenance
+        How the release was made.
     people_table : Guarantee, optional
         What the table of people's attributes promises; None where none is released.
     kept : tuple of str
@@ -96,11 +91,7 @@ class Description:
     """
 
     guarantee: Guarantee
-    mechanism: str
-    reading: str
-    parameters: Mapping[str, str]
-    seeded: bool
-    versions: Mapping[str, str]
+    origin: Provenance
     people_table: Guarantee | None = None
     kept: tuple[str, ...] = ()
     alignment: Mapping[str, object] = field(default_factory=dict)
@@ -116,18 +107,19 @@ class Description:
 
     def to_dict(self) -> dict[str, object]:
         """The certificate as JSON has it, without `files`."""
-        promise, table = self.promise, self.people_table
+        promise, table, origin = self.promise, self.people_table, self.origin
+        known = origin.mechanism in registry.mechanisms()
         return {
             "format": FORMAT,
             "version": VERSION,
             "mechanism": {
-                "name": self.mechanism,
-                "reading": self.reading,
-                "summary": _summary(self.mechanism),
-                "parameters": {k: str(v) for k, v in self.parameters.items()},
+                "name": origin.mechanism,
+                "reading": origin.reading,
+                "summary": registry.get(origin.mechanism).summary if known else "",
+                "parameters": {k: str(v) for k, v in origin.parameters.items()},
             },
-            "seeded": self.seeded,
-            "versions": dict(self.versions),
+            "seeded": origin.seeded,
+            "versions": dict(origin.versions),
             "guarantee": promise.to_dict(),
             "sentence": str(promise),
             "per_person": per_person(promise),
@@ -142,13 +134,6 @@ class Description:
             "attack": None if self.attack is None else dict(self.attack),
             "utility": None if self.utility is None else dict(self.utility),
         }
-
-
-def _summary(mechanism: str) -> str:
-    """What a mechanism does, in its own words."""
-    if mechanism not in registry.mechanisms():
-        return ""
-    return registry.get(mechanism).summary
 
 
 def per_person(promise: Guarantee) -> dict[str, object]:
@@ -169,27 +154,17 @@ def per_person(promise: Guarantee) -> dict[str, object]:
 
 
 def write_certificate(
-    folder: Path, description: Description, signing_key: SigningKey | None = None
+    path: Path, description: Description, signing_key: SigningKey | None = None
 ) -> None:
-    """Certify a folder whose other files are all written; every file in it is listed, whatever its
-    name. Without a signing key there is no `PRIVACY.sig`.
+    """Certify a folder whose other files are all written, whatever their names; or one file (a
+    table, maps), with `<file>.PRIVACY.json` and `<file>.PRIVACY.md` beside it. Without a signing
+    key there is no `PRIVACY.sig`.
 
     Raises
     ------
     DataError
         Where the folder holds something that is neither a file nor a folder.
     """
-    _write(folder, description, signing_key)
-
-
-def write_file_certificate(
-    file: Path, description: Description, signing_key: SigningKey | None = None
-) -> None:
-    """Certify one file (a table, maps): `<file>.PRIVACY.json` and `<file>.PRIVACY.md` beside it."""
-    _write(file, description, signing_key)
-
-
-def _write(path: Path, description: Description, signing_key: SigningKey | None) -> None:
     # The page is made from what a reader of the JSON gets back, so that both can be compared.
     certificate = json.loads(_text(description.to_dict()))
     beside(path, PAGE_NAME).write_text(page(certificate), encoding="utf-8", newline="\n")

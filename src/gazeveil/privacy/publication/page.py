@@ -12,9 +12,9 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from gazeveil.privacy.noise import arithmetic, knorm
+from gazeveil.pages import render
 from gazeveil.privacy.promise.plain import (
     limit_in_words,
     limits_little,
@@ -108,38 +108,89 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 #: The most of the error of an analyst without data at which an analysis still works.
 LARGEST_SHARE = 0.75
 
+#: What a release holds, in the order of the page.
+_COUNTED = ("people", "recordings", "pieces", "stimuli", "samples")
+
 #: How deep a certificate nests; nothing below is on the page.
 _DEEPEST = 16
 
-#: Assumptions that are exact in `PRIVACY.json` and said for everybody here.
+#: Beginnings of assumptions that are exact in `PRIVACY.json` and said for everybody here: of the
+#: random numbers, and of doubles and functions of the platform.
 _PLAIN_ASSUMPTIONS = {
     rng.ASSUMPTION: (
         "the computer's random numbers were secret and good, and nobody read its memory meanwhile"
     ),
-    arithmetic.ASSUMPTION: "the computer calculates as the standard for its arithmetic says",
-    knorm.ASSUMPTION: "the computer calculates as the standard for its arithmetic says",
+    "the platform's ": "the computer calculates as the standard for its arithmetic says",
 }
 
 
 def page(certificate: Certificate) -> str:
-    """The page of a certificate; the same certificate always gives the same page."""
-    said = _as_words(certificate)
-    assert isinstance(said, Mapping)
-    works, fails = _useful(said)
-    parts = [
-        *_warnings(said),
-        "# Privacy of this data release",
-        _section("What was done", _done(said)),
-        _section("What is promised", _promised(said)),
-        _section("What is not promised", _not_promised(said)),
-        _section("Who was recognised", _attacked(said)),
-        _section("What still works", works),
-        _section("What no longer works", fails),
-        _section("For the consent form", _consent(said)),
-        _section("Appendix: settings and conditions", _settings(said)),
-        _section("Appendix: how to check this page", _check(certificate)),
-    ]
-    return "\n\n".join(parts) + "\n"
+    """The page of a certificate; the same certificate always gives the same page.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError, AttributeError
+        For a certificate that is not whole.
+    """
+    told = _as_words(certificate)
+    assert isinstance(told, Mapping)
+    mechanism, guarantee, contents = (
+        _part(told, n) for n in ("mechanism", "guarantee", "contents")
+    )
+    alignment, attack, table = (told.get(n) for n in ("alignment", "attack", "people_table"))
+    alignment = alignment if isinstance(alignment, Mapping) else {}
+    attack = attack if isinstance(attack, Mapping) else None
+    kept, rows = _texts(told, "kept"), _analyses(told)
+    bounded = guarantee["definition"] != "none"
+    promised = bounded and guarantee["status"] == "proved"
+    compared = [row for row in rows if isinstance(row.get("reference"), int | float)]
+    return render(
+        "privacy/publication/PRIVACY.md.jinja",
+        warnings=_warnings(told),
+        version=_part(told, "versions").get("gazeveil", ""),
+        name=mechanism["name"],
+        reading=mechanism["reading"],
+        summary=str(mechanism.get("summary", "")),
+        parameters={
+            name: value
+            for name, value in _part(mechanism, "parameters").items()
+            if value not in ("None", "")
+        },
+        guarantee=guarantee,
+        reason=guarantee["reason"],
+        promise=promise_in_words(guarantee, alignment.get("rate_hz")),
+        promised=promised,
+        limit=limit_in_words(guarantee) if promised else "",
+        person=_person(told) if promised else "",
+        offered=bounded and guarantee["status"] != "claimed" and not limits_little(guarantee),
+        table_promise=(
+            promise_in_words(_part(table, "guarantee")) if isinstance(table, Mapping) else ""
+        ),
+        assumptions=dict.fromkeys(
+            next((plain for a, plain in _PLAIN_ASSUMPTIONS.items() if text.startswith(a)), text)
+            for text in _texts(told, "assumptions")
+        ),
+        not_promised=dict.fromkeys(
+            [
+                *_texts(told, "not_covered"),
+                *(f"{name}: released as recorded, on request" for name in kept),
+                "what people tell about themselves elsewhere",
+            ]
+        ),
+        kept=kept,
+        alignment=alignment,
+        contents=contents,
+        counted=[name for name in _COUNTED if name in contents],
+        attack=attack,
+        attacker="" if attack is None else attack["attacker"],
+        attacked=[] if attack is None else list(attack_in_words(attack, "participants")),
+        still="" if attack is None else _still(attack),
+        analyses=rows,
+        works=[analysis_in_words(row) for row in compared if _still_works(row)],
+        fails=[analysis_in_words(row) for row in compared if not _still_works(row)],
+        alone=[analysis_in_words(row) for row in rows if row not in compared],
+        digest=digest(certificate),
+    )
 
 
 def _as_words(part: object, depth: int = 0) -> object:
@@ -187,108 +238,6 @@ def _person(certificate: Certificate) -> str:
     return person_in_words(per_person, guarantee, pieces)
 
 
-def _section(title: str, sentences: Iterable[str]) -> str:
-    return f"## {title}\n\n" + "\n".join(sentences)
-
-
-def _done(certificate: Certificate) -> list[str]:
-    mechanism, contents = _part(certificate, "mechanism"), _part(certificate, "contents")
-    counts = ", ".join(
-        f"{_grouped(contents[name])} {name}"
-        for name in ("people", "recordings", "pieces", "stimuli", "samples")
-        if name in contents
-    )
-    if "viewers" in contents:
-        counts += f"; at most {_grouped(contents['viewers'])} pieces are of one time and stimulus"
-    summary = str(mechanism.get("summary", ""))
-    does = f"It {summary[0].lower()}{summary[1:]} " if summary else ""
-    made = (
-        "Recordings of eye movements were changed by the software Gazeveil"
-        f" {_part(certificate, 'versions').get('gazeveil', '')}. {does}{_left(certificate)}"
-    )
-    held = [f"It holds {counts}."] if counts else []
-    return [made, *held, *_aligned(certificate)]
-
-
-def _settings(certificate: Certificate) -> list[str]:
-    """What only experts read."""
-    mechanism, guarantee = _part(certificate, "mechanism"), _part(certificate, "guarantee")
-    parameters = ", ".join(
-        f"{k} = {v}" for k, v in _part(mechanism, "parameters").items() if v not in ("None", "")
-    )
-    said = [f"Mechanism `{mechanism['name']}`, reading {mechanism['reading']}: {parameters}."]
-    if guarantee["status"] == "claimed":
-        said += ["", f"Why the promise is a claim: {guarantee['reason']}."]
-    if guarantee["status"] == "proved":
-        if guarantee["definition"] != "none":
-            said += ["", _person(certificate)]
-        said += ["", f"The promise is a theorem ({guarantee['reason']}), not a measurement."]
-    assumptions = _texts(certificate, "assumptions")
-    if assumptions and guarantee["status"] != "refuted":
-        plain = dict.fromkeys(_PLAIN_ASSUMPTIONS.get(a, a) for a in assumptions)
-        said += ["", "It holds if:", "", *_list(plain)]
-    attack = certificate.get("attack")
-    if isinstance(attack, Mapping):
-        who = f"`{attack['attacker']}`, scenario {attack.get('scenario')}"
-        said += ["", f"The strongest attacker ({attack.get('battery')} battery): {who}."]
-    return said
-
-
-def _left(certificate: Certificate) -> str:
-    """What is left of the recordings themselves."""
-    if _part(certificate, "guarantee").get("definition") == "none":
-        return "Nothing bounds how much of the recordings themselves is left in this release."
-    return "The recordings themselves are not part of this release."
-
-
-def _aligned(certificate: Certificate) -> list[str]:
-    alignment, kept = _part(certificate, "alignment"), _texts(certificate, "kept")
-    sentences = []
-    if "pieces" in _part(certificate, "contents"):
-        sentences += [
-            "Recordings were cut into pieces. Every piece has a random name that no other piece"
-            " has, so no name says which pieces are of one person.",
-            f"Times count {alignment.get('times')}; there are no dates.",
-        ]
-    elif alignment.get("pseudonyms") and "person" not in kept:
-        sentences.append("People have new random names, and their order was shuffled.")
-    if alignment.get("time_zero") and "times" not in kept:
-        sentences.append("Times begin at zero in every recording; there are no dates.")
-    if alignment.get("rate_hz") is not None:
-        rate = alignment["rate_hz"]
-        sentences.append(f"All recordings have one public rate of {rate} samples per second.")
-    if alignment.get("frame") == "head":
-        sentences.append(
-            "Degrees are relative to the head, whose straight ahead is the middle of the sphere:"
-            " they say how the eyes moved, and not where in the world somebody looked."
-        )
-    table = certificate.get("people_table")
-    if isinstance(table, Mapping):
-        words = promise_in_words(_part(table, "guarantee"))
-        sentences.append(f"There is a table of people's attributes, made coarser. {words}")
-    elif "attributes" not in kept:
-        sentences.append("Nothing is said about age, gender or other attributes of people.")
-    return sentences
-
-
-def _promised(certificate: Certificate) -> list[str]:
-    guarantee = _part(certificate, "guarantee")
-    words = promise_in_words(guarantee, _part(certificate, "alignment").get("rate_hz"))
-    if guarantee["definition"] == "none" or guarantee["status"] != "proved":
-        return [f"**{words}**"]
-    return [f"**{words}**", "", f"{limit_in_words(guarantee)} This is proved, not measured."]
-
-
-def _not_promised(certificate: Certificate) -> list[str]:
-    kept = [f"{name}: released as recorded, on request" for name in _texts(certificate, "kept")]
-    listed = dict.fromkeys([*_texts(certificate, "not_covered"), *kept])
-    return [
-        "The promise does not speak of:",
-        "",
-        *_list([*listed, "what people tell about themselves elsewhere"]),
-    ]
-
-
 def _attacked(certificate: Certificate) -> list[str]:
     attack = certificate.get("attack")
     if not isinstance(attack, Mapping):
@@ -301,20 +250,11 @@ def _attacked(certificate: Certificate) -> list[str]:
     ]
 
 
-def _useful(certificate: Certificate) -> tuple[list[str], list[str]]:
-    """Analyses that still work, and those that are hardly better than without the data."""
-    utility = certificate.get("utility")
-    analyses = utility.get("analyses") if isinstance(utility, Mapping) else None
-    if not isinstance(analyses, Sequence) or not analyses:
-        nothing = ["No analysis was tried on this release, so nothing was measured."]
-        return nothing, nothing
-    rows = [row for row in analyses if isinstance(row, Mapping)]
-    compared = [row for row in rows if isinstance(row.get("reference"), int | float)]
-    works = _list(analysis_in_words(row) for row in compared if _still_works(row))
-    fails = _list(analysis_in_words(row) for row in compared if not _still_works(row))
-    alone = _list(analysis_in_words(row) for row in rows if row not in compared)
-    none = ["Nothing that was tried and compared with having no data."]
-    return works or none, [*(fails or none), *(["", "Not compared:", "", *alone] if alone else [])]
+def _analyses(certificate: Certificate) -> list[Part]:
+    """The analyses that were tried."""
+    analyses = _part(certificate, "utility").get("analyses")
+    listed = analyses if isinstance(analyses, Sequence) else []
+    return [row for row in listed if isinstance(row, Mapping)]
 
 
 def _still_works(row: Mapping[str, object]) -> bool:
@@ -322,44 +262,9 @@ def _still_works(row: Mapping[str, object]) -> bool:
     return float(str(row["value"])) <= LARGEST_SHARE * float(str(row["reference"]))
 
 
-def _consent(certificate: Certificate) -> list[str]:
-    guarantee, attack = _part(certificate, "guarantee"), certificate.get("attack")
-    if _warnings(certificate):
-        return ["Nothing can be offered to participants on the strength of this release."]
-    words = "There is no mathematical guarantee."
-    useless = guarantee["status"] == "claimed" or limits_little(guarantee)
-    if guarantee["definition"] != "none" and not useless:
-        rate_hz = _part(certificate, "alignment").get("rate_hz")
-        words = f"This is guaranteed: {promise_in_words(guarantee, rate_hz)}"
-    measured = " Somebody who has other recordings of my eyes might still recognise me."
-    if isinstance(attack, Mapping):
-        measured = (
-            f" In a test on this data, the strongest computer program we tried {_still(attack)}."
-        )
-    kept = _texts(certificate, "kept")
-    named = "with the name that I have in the recordings" if "person" in kept else "without my name"
-    dated = "with the times" if "times" in kept else "without the date"
-    return [
-        f'> "My eye movements will be published in a changed form, {named} and {dated}'
-        f" of the recording. {words}{measured} Published data cannot be called back"
-        ' afterwards."'
-    ]
-
-
 def _still(attack: Mapping[str, object]) -> str:
     found = found_in_words(attack, "participants")
     return f"still recognised {found} when it had {had_in_words(attack)}"
-
-
-def _check(certificate: Certificate) -> list[str]:
-    return [
-        "`PRIVACY.json` holds the exact statement and the SHA-256 of every file. `gazeveil verify"
-        " FOLDER` checks files, numbers and this page against it, and, for whoever holds the"
-        " recordings, `--against RECORDINGS` that nothing of them is in the files. With"
-        " `PRIVACY.sig`, `--key` checks who published it.",
-        "",
-        f"SHA-256 of the statement: `{digest(certificate)}`",
-    ]
 
 
 def digest(certificate: Certificate) -> str:
@@ -371,10 +276,6 @@ def digest(certificate: Certificate) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _list(items: Iterable[str]) -> list[str]:
-    return [f"- {item}" for item in items]
-
-
 def _part(whole: Mapping[str, object], name: str) -> Mapping[str, object]:
     part = whole.get(name)
     return part if isinstance(part, Mapping) else {}
@@ -383,10 +284,6 @@ def _part(whole: Mapping[str, object], name: str) -> Mapping[str, object]:
 def _texts(whole: Mapping[str, object], name: str) -> list[str]:
     part = whole.get(name)
     return [str(p) for p in part] if isinstance(part, list | tuple) else []
-
-
-def _grouped(count: object) -> str:
-    return f"{count:,}" if isinstance(count, int) else str(count)
 
 
 def _capital(text: str) -> str:

@@ -21,18 +21,26 @@ from gazeveil.io.staging import free, staged
 from gazeveil.privacy.api import protect
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
-from gazeveil.privacy.publication.alignment import aligned
+from gazeveil.privacy.publication.alignment import (
+    Look,
+    aligned,
+    look_at,
+    needs_every,
+    public_alignment,
+)
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen, charged
-from gazeveil.privacy.publication.ledger.ledger import ReleaseLedger
+from gazeveil.privacy.publication.ledger import Charging, ReleaseLedger, charged
 from gazeveil.privacy.publication.names import PublicNames, check_key_file, check_names
-from gazeveil.privacy.publication.outputs.registry import output
-from gazeveil.privacy.publication.part import CHANNELS, Part, PartSummary, check_piece_choices
-from gazeveil.privacy.publication.publication import Publication, prepare
+from gazeveil.privacy.publication.outputs import (
+    CHANNELS,
+    Part,
+    PartSummary,
+    check_piece_choices,
+    output,
+)
+from gazeveil.privacy.publication.publication import Publication, check_keep, prepare
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.single_file import write_file
-from gazeveil.privacy.publication.statement import check_keep
-from gazeveil.privacy.publication.survey import Look, look_at, needs_every, public_alignment
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 
@@ -99,7 +107,7 @@ def check_clock(mechanism: Mechanism[Any]) -> None:
     """
     if not isinstance(mechanism, StreamMechanism | PieceMechanism):
         return
-    for name, option in (("clock_hz", "--rate"), ("duration_s", "--durations")):
+    for name, choice in (("clock_hz", "rate_hz"), ("duration_s", "durations")):
         value = getattr(mechanism, name, None)
         if value is not None:
             checks.refuse(
@@ -108,7 +116,8 @@ def check_clock(mechanism: Mechanism[Any]) -> None:
                 "left out where recordings are published, because they are put on a public clock"
                 " first",
                 value,
-                f"Say it with {option} (in Python: {option[2:].replace('rate', 'rate_hz')}=).",
+                f"Say it with {choice}, of [publication] in a file of `gazeveil publish --from`, or"
+                " in Python.",
             )
 
 
@@ -137,11 +146,10 @@ def write(release: Release[Any], path: Path, choices: Mapping[str, Any]) -> Path
     seeded = release.provenance.seeded or beside.get("seed") is not None
     raw = choices.get("raw", release.raw)
     charging = _charging(choices.get("ledger"), seeded or raw is None)
-    seen = PeopleSeen() if charging is None else charging.seen
     if raw is not None and not seeded:
-        seen.note_all(raw)
+        charging.seen.note_all(raw)
     if not isinstance(release.data, Cohort | Recording):
-        write_file(release, path, chosen, **beside, raw=raw, charging=charging, seen=seen)
+        write_file(release, path, chosen, **beside, raw=raw, charging=charging)
         return path
     free(path)
     publication = prepare(replace(release, raw=raw), chosen, beside.get("seed"))
@@ -149,7 +157,6 @@ def write(release: Release[Any], path: Path, choices: Mapping[str, Any]) -> Path
         publication.names,
         release.guarantee,
         path,
-        seen,
         charging,
         table=bool(publication.table.rows),
         pieces=publication.pieces,
@@ -158,12 +165,12 @@ def write(release: Release[Any], path: Path, choices: Mapping[str, Any]) -> Path
     return path
 
 
-def _charging(ledger: object, unknown: bool) -> Charging | None:
+def _charging(ledger: object, unknown: bool) -> Charging:
     """The ledger of a release; none for a test, without the recordings it was made of, or where the
     caller wants none.
     """
     if unknown or ledger is False:
-        return None
+        return Charging()
     if ledger is not None and not isinstance(ledger, str | Path):
         checks.refuse("Release.write", "ledger", "the path of a ledger, or False", ledger)
     return Charging(ReleaseLedger.at(None if ledger is None else Path(ledger)))

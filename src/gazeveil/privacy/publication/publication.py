@@ -5,47 +5,56 @@
     publication = prepare(release, choices)
     summaries = [part.write(folder) for part in publication.parts]   # in any order, by anybody
     publication.finish(folder, summaries)
+
+Its promise is that of the mechanism, adjusted for the publication's own changes and channels.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle, ReadAs
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.publication.alignment import Alignment
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.publication.alignment import Alignment, look_at, needs_every, public_alignment
 from gazeveil.privacy.publication.certificate import Description, write_certificate
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
 from gazeveil.privacy.publication.names import (
+    PeopleTable,
     PublicNames,
     allowed_names,
+    attribute_names,
     chance,
     check_names,
     listed_stimuli,
+    people_table,
     public_names,
     write_key,
 )
-from gazeveil.privacy.publication.outputs.output import Output
-from gazeveil.privacy.publication.outputs.registry import output
-from gazeveil.privacy.publication.part import (
+from gazeveil.privacy.publication.outputs import (
+    CHANNELS,
     TIMES_OF_PIECES,
+    Output,
     Part,
     PartSummary,
     check_piece_choices,
     makes_pieces,
+    output,
     piece_alignment,
     viewers_of,
 )
-from gazeveil.privacy.publication.people_table import PeopleTable, people_table
 from gazeveil.privacy.publication.signing import SigningKey
-from gazeveil.privacy.publication.statement import check_keep, published_promise
-from gazeveil.privacy.publication.survey import look_at, needs_every, public_alignment
 from gazeveil.privacy.release import Release
+from gazeveil.privacy.stream.losses.public_clock import LOST, NEVER_COVERED
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,24 +134,19 @@ class Publication:
         if not numbered:
             return self.table.notes
         told = f"{', '.join(numbered)}, because they may tell who or when. To publish them, list"
-        told = f'{told} them: --stimulus NAME, or stimuli = ["NAME"] in dataset.toml.'.capitalize()
+        told = f'{told} them: stimuli = ["NAME"] in dataset.toml.'.capitalize()
         return (*self.table.notes, told)
 
     def description(
         self, summaries: Sequence[PartSummary], measured: Mapping[str, Any] | None = None
     ) -> Description:
         """What the certificate says."""
-        origin, keep = self.release.provenance, self.choices.keep
-        measured = measured or {}
+        keep, measured = self.choices.keep, measured or {}
         return Description(
             published_promise(
                 self.release, self.choices, self.alignment, self.aligned_first, self.table
             ),
-            origin.mechanism,
-            origin.reading,
-            origin.parameters,
-            origin.seeded,
-            origin.versions,
+            self.release.provenance,
             people_table=self.table.guarantee,
             kept=tuple(dict.fromkeys((*self.release.kept, *keep))),
             alignment={
@@ -265,15 +269,158 @@ def _cohort(release: Release[Any]) -> Cohort:
     return Cohort([data]) if isinstance(data, Recording) else data
 
 
-@dataclass(frozen=True, eq=False)
-class _InMemory:
-    """Gives a recording that is loaded."""
-
-    recording: Recording
-
-    def __call__(self) -> Recording:
-        return self.recording
-
-
 def _loader(item: Recording | Handle) -> Any:
-    return _InMemory(item) if isinstance(item, Recording) else item.load
+    return partial(_itself, item) if isinstance(item, Recording) else item.load
+
+
+def _itself(recording: Recording) -> Recording:
+    return recording
+
+
+# --- the promise
+# --------------------------------------------------------------------------------------------------
+
+
+_RATE, _LENGTH, _ATTRIBUTES = (
+    "the rate of each recording",
+    "how long each recording is",
+    "the attributes of people",
+)
+_BEGINNING = NEVER_COVERED[0]
+
+#: What a public length does not hide where losses show: it is filled up with lost samples.
+_ENDS = (
+    "how long a recording was that is shorter than the public length, which ends in lost samples"
+)
+
+#: What the public clock, lengths and screens are made from: functions of the data, which no
+#: mechanism has protected.
+_MEDIANS = (
+    "the public rate, lengths of stimuli, sizes of screens and viewing distances, which are rounded"
+    " medians of the recordings unless they were named or, for screens, are the same for several"
+    " people: of a stimulus that one person saw, that person's own"
+)
+
+#: What a mechanism with a clock of its own says, which has the public one here.
+_MEDIAN_RATE = "the median rate of the recordings"
+
+#: What every release of recordings shows.
+ALWAYS = ("who saw what, and in how many sessions",)
+
+
+def check_keep(
+    choices: PublicationChoices,
+    channels: tuple[str, ...],
+    people: Mapping[str, Mapping[str, object]],
+) -> None:
+    """Refuse to keep what is not known, and channels that the release does not hold."""
+    attributes = attribute_names(people)
+    for name in choices.keep:
+        if name in FIELDS or name in channels or name in attributes:
+            continue
+        if name in CHANNELS:
+            checks.refuse(
+                "publication",
+                "keep",
+                "a part that was kept when the data were protected",
+                name,
+                f"Protect them with keep=({name!r},).",
+            )
+        allowed = sorted({*FIELDS, *CHANNELS, *attributes})
+        near = get_close_matches(name, allowed, n=1)
+        checks.refuse(
+            "publication",
+            "keep",
+            f"one of {', '.join(allowed)}",
+            name,
+            f"Did you mean '{near[0]}'?" if near else "",
+        )
+
+
+def published_promise(
+    release: Release[Any],
+    choices: PublicationChoices,
+    alignment: Alignment,
+    aligned_first: bool,
+    table: PeopleTable,
+) -> Guarantee:
+    """The guarantee of the files, as the certificate has it."""
+    promise = release.guarantee
+    if makes_pieces(release.provenance.mechanism):
+        return _of_pieces(promise, choices, alignment, aligned_first)
+    data = release.data
+    keys = [data.key] if isinstance(data, Recording) else data.keys
+    stimuli = {key[1] for key in keys}
+    hidden = {_ATTRIBUTES, "who saw what"}
+    if alignment.rate_hz is not None:
+        hidden.add(_RATE)
+    if alignment.lengths_s and stimuli <= set(alignment.lengths_s):
+        hidden |= {_LENGTH, _BEGINNING}
+    shown = _shown(choices, alignment, aligned_first, table, stimuli)
+    if alignment.lengths_s and any(c.startswith(LOST) for c in promise.not_covered):
+        shown.append(_ENDS)
+    promise = replace(
+        promise, not_covered=tuple(c for c in promise.not_covered if c not in hidden)
+    ).with_not_covered(*shown, *ALWAYS)
+    return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, aligned_first)))
+
+
+def promise_of_file(promise: Guarantee, alignment: Alignment, *not_covered: str) -> Guarantee:
+    """Return the guarantee of a table or of maps made of recordings on a public clock. There the
+    length and rate of one person changed the samples taken of all others.
+    """
+    if alignment.rate_hz is not None or alignment.lengths_s or alignment.screens:
+        not_covered = (*not_covered, _MEDIANS)
+    promise = promise.with_not_covered(*not_covered)
+    return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, True)))
+
+
+def _of_pieces(
+    promise: Guarantee, choices: PublicationChoices, alignment: Alignment, aligned_first: bool
+) -> Guarantee:
+    """Pieces show no length of a recording and no sessions, and have a public clock already."""
+    shown = [f"{FIELDS[n]}, kept as they were" for n in choices.keep if n in FIELDS]
+    if not aligned_first:
+        return promise.with_not_covered(*shown)
+    covered = tuple(c for c in promise.not_covered if c != _MEDIAN_RATE)
+    promise = replace(promise, not_covered=covered).with_not_covered(*shown, _MEDIANS)
+    return replace(promise, assumptions=(*promise.assumptions, *_clock(alignment, True)))
+
+
+def _shown(
+    choices: PublicationChoices,
+    alignment: Alignment,
+    aligned_first: bool,
+    table: PeopleTable,
+    stimuli: set[str],
+) -> list[str]:
+    shown = [f"{FIELDS[n]}, kept as they were" for n in choices.keep if n in FIELDS]
+    shown += [
+        f"the {n} of people, kept as it was" for n in table.kept if "attributes" not in choices.keep
+    ]
+    if alignment.rate_hz is not None or alignment.lengths_s or alignment.screens:
+        shown.append(_MEDIANS)
+    if not stimuli <= set(alignment.lengths_s):
+        shown.append(_LENGTH)
+    differ = alignment.rate_hz is not None and alignment.slowest_hz < float(alignment.rate_hz)
+    if differ:
+        when = "repeated" if aligned_first else "repeated protected"
+        shown.append(f"the tracker's own rate, where {when} samples show it")
+    if len(alignment.screens) > 1:
+        alone = alignment.screens.alone
+        people = "one person is" if alone == 1 else f"{alone} people are each"
+        told = f", and {people} the only one at a screen, which tells who that is" if alone else ""
+        shown.append(f"who sat at which screen{told}")
+    return shown
+
+
+def _clock(alignment: Alignment, aligned_first: bool) -> list[str]:
+    if alignment.times_kept:
+        return []
+    rate = "its own rate" if alignment.rate_hz is None else f"{float(alignment.rate_hz):g} Hz"
+    when = "before" if aligned_first else "after"
+    clause = f"every recording was put on a clock of {rate} that begins at 0 {when} the protection"
+    most = alignment.most_steps
+    if aligned_first and most > 1 and not math.isnan(alignment.slowest_hz):
+        clause += f", so that one sample of the tracker is up to {most} samples in a row"
+    return [clause]

@@ -19,13 +19,12 @@ from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
-from gazeveil.io.tables_file import write_maps, write_people, write_table
-from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.io.tables_file import write_maps, write_people
 from gazeveil.privacy.heatmaps import HeatMap
 from gazeveil.privacy.publication.alignment import Alignment
-from gazeveil.privacy.publication.certificate import Description, write_file_certificate
+from gazeveil.privacy.publication.certificate import Description, write_certificate
 from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
-from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen, charged
+from gazeveil.privacy.publication.ledger import Charging, charged
 from gazeveil.privacy.publication.names import (
     PublicNames,
     allowed_names,
@@ -39,8 +38,8 @@ from gazeveil.privacy.publication.names import (
     tells,
     write_key,
 )
+from gazeveil.privacy.publication.publication import ALWAYS, check_keep, promise_of_file
 from gazeveil.privacy.publication.signing import SigningKey
-from gazeveil.privacy.publication.statement import ALWAYS, check_keep, promise_of_file
 from gazeveil.privacy.release import Release
 
 #: Writes the file to a place that is given.
@@ -55,7 +54,6 @@ def write_file(
     signing_key: SigningKey | None = None,
     raw: Cohort | Recording | None = None,
     charging: Charging | None = None,
-    seen: PeopleSeen | None = None,
 ) -> Description:
     """Publish a feature table, maps or a table of people as a file with a certificate beside it.
 
@@ -74,8 +72,8 @@ def write_file(
         Signs the certificate.
     raw : Cohort or Recording, optional
         What it was made of: names of stimuli that carry a person or stand in paths do not pass.
-    charging, seen : Charging and PeopleSeen, optional
-        The ledger that it is charged to, and who is in it.
+    charging : Charging, optional
+        Who is in it, and the ledger that it is charged to.
 
     Returns
     -------
@@ -92,7 +90,7 @@ def write_file(
     if choices.key_file is not None:
         check_key_file(choices.key_file, path)
     write, names, description = described_file(release, choices, seed, raw)
-    with charged(names, release.guarantee, path, seen or PeopleSeen(), charging):
+    with charged(names, release.guarantee, path, charging or Charging()):
         _staged(path, write, description, signing_key)
     if choices.key_file is not None:
         write_key(choices.key_file, names)
@@ -123,44 +121,25 @@ def described_file(
     else:
         write, names, contents = _people(release.data, choices, seed)
         shown = tuple(c for c in _kept(choices) if c.startswith(FIELDS["person"]))
-    if alignment is None:
-        promise = release.guarantee.with_not_covered(*shown)
-    else:
+    promise = release.guarantee.with_not_covered(*shown)
+    if alignment is not None:
         promise = promise_of_file(release.guarantee, alignment, *shown)
-    described = _described(release, promise, choices, contents)
-    listed = listed_stimuli(choices, names) if "stimuli" in contents else {}
-    return write, names, replace(described, alignment={**described.alignment, **listed})
+    # Maps hold no people, and a table of people no sessions: absent contents are not listed.
+    told: dict[str, object] = {}
+    if "people" in contents:
+        told["pseudonyms"] = "kept" if "person" in choices.keep else "random"
+    if "rows" in contents:
+        told["sessions"] = "kept" if "session" in choices.keep else "numbered in random order"
+    if "stimuli" in contents:
+        told |= listed_stimuli(choices, names)
+    described = Description(
+        promise, release.provenance, kept=choices.keep, alignment=told, contents=contents
+    )
+    return write, names, described
 
 
 def _kept(choices: PublicationChoices) -> tuple[str, ...]:
     return tuple(f"{FIELDS[n]}, kept as they were" for n in choices.keep if n in FIELDS)
-
-
-def _described(
-    release: Release[Any],
-    promise: Guarantee,
-    choices: PublicationChoices,
-    contents: Mapping[str, object],
-) -> Description:
-    origin, keep = release.provenance, choices.keep
-    named = {"pseudonyms": "kept" if "person" in keep else "random"}
-    numbered = {"sessions": "kept" if "session" in keep else "numbered in random order"}
-    # Maps hold no people, and a table of people no sessions: absent contents are not listed.
-    alignment = {
-        **(named if "people" in contents else {}),
-        **(numbered if "rows" in contents else {}),
-    }
-    return Description(
-        promise,
-        origin.mechanism,
-        origin.reading,
-        origin.parameters,
-        origin.seeded,
-        origin.versions,
-        kept=keep,
-        alignment=alignment,
-        contents=contents,
-    )
 
 
 def _staged(
@@ -171,7 +150,7 @@ def _staged(
     staging.mkdir()
     try:
         write(staging / path.name)
-        write_file_certificate(staging / path.name, description, signing_key)
+        write_certificate(staging / path.name, description, signing_key)
         for file in sorted(staging.iterdir(), key=lambda p: p.name == path.name):
             file.replace(path.parent / file.name)
     finally:
@@ -205,7 +184,7 @@ def _table(
         "rows": len(rows),
         "format": "feature table",
     }
-    return lambda path: write_table(made, path), names, contents
+    return made.write, names, contents
 
 
 def _maps(

@@ -10,7 +10,7 @@ Three layers, each built on the one before:
    :class:`~gazeveil.privacy.randomness.supply.Bits` says which of them serves the streams of a
    session.
 2. :class:`~gazeveil.privacy.randomness.rng.Words` runs samplers over a source and keeps the words
-   that they left; :class:`~gazeveil.privacy.randomness.records.WordRecords` are words in numbered
+   that they left; :class:`~gazeveil.privacy.randomness.rng.WordRecords` are words in numbered
    records for draws that may have to be known more exactly.
 3. :class:`~gazeveil.privacy.randomness.supply.Supply` draws noise ahead for streams that go in
    step, of exact integers or, for published readings, of floating-point normals.

@@ -48,12 +48,10 @@ class Bits:
     seeds : sequence of int, optional
         Test streams, one for each stream. Without them the operating system serves all streams:
         its words never repeat.
-    person : int, optional
-        The seed of what all recordings of one person share; the stream's own where it is left out.
     """
 
-    def __init__(self, seeds: Sequence[int] | None = None, person: int | None = None) -> None:
-        self.seeds, self.person = None if seeds is None else tuple(seeds), person
+    def __init__(self, seeds: Sequence[int] | None = None) -> None:
+        self.seeds = None if seeds is None else tuple(seeds)
 
     @property
     def seeded(self) -> bool:
@@ -65,12 +63,6 @@ class Bits:
         if self.seeds is None:
             return [SystemSource()]
         return [TestStream(s, *keys) for s in self.seeds]
-
-    def of_person(self) -> Bits:
-        """For noise that all recordings of one person in one release share; where there is just one
-        stream, what serves it.
-        """
-        return self if self.person is None else Bits((self.person,))
 
 
 class NoiseStream(Protocol):

@@ -121,11 +121,7 @@ def at_a_time(each: int) -> int:
 
 def _play(mechanism: Kaleido, side: int, trials: int, seed: int | None) -> Floats:
     published = mechanism.reading == "published"
-    plan = (
-        None
-        if published
-        else slots_alone(replace(mechanism, after="none").plan(RATE_HZ, GAME_SCREEN))
-    )
+    plan = None if published else anywhere(slots_alone(mechanism.plan(RATE_HZ, GAME_SCREEN)))
     parts, several = (
         [],
         at_a_time(min(mechanism.w, _SLOTS) if plan is None else plan.slots),
@@ -143,6 +139,13 @@ def _play(mechanism: Kaleido, side: int, trials: int, seed: int | None) -> Float
 def slots_alone(plan: KaleidoPlan) -> KaleidoPlan:
     """The plan for a stream that consists of the samples at its slots."""
     return replace(plan, settings=plan.settings._replace(skip=1, window=plan.slots))
+
+
+def anywhere(plan: KaleidoPlan) -> KaleidoPlan:
+    """The plan without a screen's edges: what is clamped to them tells less."""
+    settings, most = plan.settings, round(90 / plan.step_deg) - 1
+    everywhere = settings._replace(x_low=-most, x_high=most, y_low=-most, y_high=most)
+    return replace(plan, settings=everywhere)
 
 
 def _streams(odd: Ints, r: float) -> tuple[Floats, Floats]:

@@ -28,8 +28,7 @@ from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
-from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.plot_recipe import PlotRecipe
+from gazeveil.privacy.mechanism import Claim, PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.privacy_map import StreamMap
@@ -113,7 +112,6 @@ class Chain(StreamMechanism):
         ),
     )
     kind: ClassVar[str] = "stream"
-    noise_unit: ClassVar[str] = "person"  # one of the stages may need it
     paper: ClassVar[str] = "Composition of stream mechanisms"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim("none", "user", "empirical", "what its stages promise together")
@@ -303,10 +301,6 @@ class _StageBits(Bits):
     def sources(self, streams: int, *keys: str | int) -> list[Source]:
         """Sources that no other stage gets."""
         return self.bits.sources(streams, "chain", self.number, *keys)
-
-    def of_person(self) -> _StageBits:
-        """Those of the person."""
-        return _StageBits(self.bits.of_person(), self.number)
 
 
 class _ChainStage(Stage):

@@ -3,8 +3,7 @@
 A release is one thing: looking at it twice must not draw new noise, because two noisy copies say
 more than one. Recordings in memory are protected at once. Recordings that are still files are
 protected each time they are loaded, with noise that follows from the release's one master key, the
-recording's names and its gaze (:mod:`gazeveil.privacy.randomness.keys`), or from the key and the
-person where a mechanism gives all recordings of a person the same noise. So threads, forked
+recording's names and its gaze (:mod:`gazeveil.privacy.randomness.keys`). So threads, forked
 processes and repeated loads get the same bits, and a file that changed in between gets other noise.
 The key never leaves the process and its children: pickling such a release is refused.
 """
@@ -63,10 +62,6 @@ class KeyedBits(Bits):
     def sources(self, streams: int, *keys: str | int) -> list[Source]:
         """One keyed source."""
         return [self.master.source(*self._about, *keys)]
-
-    def of_person(self) -> KeyedBits:
-        """Noise that follows from the person alone."""
-        return KeyedBits(self.master, None, "person", self.keys[0])
 
 
 class RecordingShapes:
@@ -155,7 +150,7 @@ def protect_cohort(
 
 def _bits(master: MasterKey, recording: Recording | None, key: RecordingKey) -> Bits:
     if master.seed is not None:
-        return Bits((derived_seed(master.seed, *key),), derived_seed(master.seed, "person", key[0]))
+        return Bits((derived_seed(master.seed, *key),))
     return KeyedBits(master, recording, *key)
 
 

@@ -28,8 +28,7 @@ from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
-from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.plot_recipe import PlotRecipe
+from gazeveil.privacy.mechanism import Claim, PlotRecipe
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.mechanism import DAVIDJOHN2021, StreamMechanism
 from gazeveil.privacy.stream.session import Samples, Stage

@@ -36,18 +36,22 @@ from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
-from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.mechanism import Claim, PlotRecipe
 from gazeveil.privacy.noise.blocks import gaussian_by_blocks
 from gazeveil.privacy.noise.exact import MOST_SIGMA, TAIL_DELTA
-from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.privacy_map import StreamMap, farthest_coordinates_deg
 from gazeveil.privacy.randomness.rng import ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits, Integers, Normals, Supply
 from gazeveil.privacy.rational import Number, exact
-from gazeveil.privacy.stream.losses.expected_gaze import Memory, expected_gaze, note_run, turn
-from gazeveil.privacy.stream.losses.fill_stages import stream_keys
+from gazeveil.privacy.stream.losses.expected_gaze import (
+    Memory,
+    expected_gaze,
+    note_run,
+    stream_keys,
+    turn,
+)
 from gazeveil.privacy.stream.mechanism import DAVIDJOHN2021, StreamMechanism
 from gazeveil.privacy.stream.session import Samples, Stage
 
@@ -98,27 +102,20 @@ class GaussianLattice:
 
 @dataclass(frozen=True)
 class GaussianMap(StreamMap):
-    """Gaussian noise of its own on every released place, one in each slot of so many samples: the
-    places of a change add up.
+    """Gaussian noise of its own on every released place: the places of a change add up.
 
     Parameters
     ----------
     lattice : GaussianLattice
         The grid and the noise.
-    slot : int
-        Samples of a slot; 1 where every sample is released.
     """
 
     lattice: GaussianLattice
-    slot: int = 1
 
     def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
-        """By the places that so many samples in a row can be; the first good sample of a slot may
-        be late in it.
-        """
-        places = samples if self.slot == 1 else 1 + (samples + self.slot - 2) // self.slot
+        """Each sample costs the same."""
         rho = self.lattice.rho(farthest_coordinates_deg(self.space, move_deg, metric))
-        return Loss.concentrated(places * rho, 2 * places * TAIL_DELTA)
+        return Loss.concentrated(samples * rho, 2 * samples * TAIL_DELTA)
 
 
 @dataclass(frozen=True)

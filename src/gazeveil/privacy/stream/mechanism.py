@@ -28,7 +28,7 @@ from gazeveil.privacy.randomness.supply import Bits, derived_seed
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.cohorts import protect_cohort
-from gazeveil.privacy.stream.losses.fill_stages import FillRecorded, HoldGaze
+from gazeveil.privacy.stream.losses.expected_gaze import FillRecorded
 from gazeveil.privacy.stream.losses.public_clock import (
     LOSSES,
     NEVER_COVERED,
@@ -157,9 +157,6 @@ class StreamMechanism(Mechanism[Any]):
         """
         if self.losses != "fill":
             return stage
-        if self.fills == "held":
-            middle = (180.0, 90.0) if isinstance(space, Sphere) else (0.0, 0.0)
-            return HoldGaze(stage, middle, streams)
         sources = bits.sources(streams, self.name, self.reading, "losses")
         return FillRecorded(stage, rate_hz, space, streams, sources)
 

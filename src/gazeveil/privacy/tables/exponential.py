@@ -37,7 +37,7 @@ from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.audit.games import Game, asked_unit
-from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
 from gazeveil.privacy.noise.exact import (
     MOST_T,
     discrete_laplace,
@@ -45,27 +45,28 @@ from gazeveil.privacy.noise.exact import (
     refuse_budget,
     tail_delta,
 )
-from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.randomness.uniform import generator
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.sequences.published import plain_generator
-from gazeveil.privacy.tables.sequences.recordings import (
+from gazeveil.privacy.tables.published import plain_generator
+from gazeveil.privacy.tables.recordings import (
     ROWS,
     STEPS,
     WHOLE,
     Reals,
     Sequences,
+    Share,
     batches,
     lattice,
+    proved,
     rebuild,
     rebuild_rows,
+    refuted,
     sequences,
     table_of,
     task_of,
 )
-from gazeveil.privacy.tables.sequences.table_guarantee import Share, proved, refuted
 
 
 def published_noise(

@@ -17,10 +17,10 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.tables_file import write_people
-from gazeveil.privacy.publication.outputs.output import PublicPeople, Row
 
 if TYPE_CHECKING:
     from gazeveil.privacy.publication.certificate import Description
+    from gazeveil.privacy.publication.outputs import PublicPeople, Row
 
 _HEADER = """\
 @RELATION gaze
@@ -50,7 +50,7 @@ class ArffOutput:
         self._gazecom = gazecom
 
     def write_recording(self, folder: Path, number: int, recording: Recording) -> dict[str, object]:
-        """See :class:`~gazeveil.privacy.publication.outputs.output.Output`."""
+        """See :class:`~gazeveil.privacy.publication.outputs.Output`."""
         space = recording.space
         if not isinstance(space, Screen):
             raise DataError(
@@ -84,7 +84,7 @@ class ArffOutput:
     def finish(
         self, folder: Path, rows: Sequence[Row], people: PublicPeople, description: Description
     ) -> None:
-        """See :class:`~gazeveil.privacy.publication.outputs.output.Output`."""
+        """See :class:`~gazeveil.privacy.publication.outputs.Output`."""
         files = [str(row["file"]).lower() for row in rows]
         if len(set(files)) < len(files):
             raise DataError("Two recordings would share an ARFF file. Choose csv, parquet or bids.")

@@ -19,10 +19,10 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.bids.layout import VERSION
 from gazeveil.io.bids.write import write_json, write_participants, write_run
-from gazeveil.privacy.publication.outputs.output import PublicPeople, Row
 
 if TYPE_CHECKING:
     from gazeveil.privacy.publication.certificate import Description
+    from gazeveil.privacy.publication.outputs import PublicPeople, Row
 
 _README = """\
 # Protected gaze recordings
@@ -53,7 +53,7 @@ class BidsOutput:
     name = "bids"
 
     def write_recording(self, folder: Path, number: int, recording: Recording) -> dict[str, object]:
-        """See :class:`~gazeveil.privacy.publication.outputs.output.Output`."""
+        """See :class:`~gazeveil.privacy.publication.outputs.Output`."""
         names = {
             "person": bids_label(recording.person, "person"),
             "session": bids_label(recording.session, "none"),
@@ -67,7 +67,7 @@ class BidsOutput:
     def finish(
         self, folder: Path, rows: Sequence[Row], people: PublicPeople, description: Description
     ) -> None:
-        """See :class:`~gazeveil.privacy.publication.outputs.output.Output`."""
+        """See :class:`~gazeveil.privacy.publication.outputs.Output`."""
         _refuse_same_labels(rows)
         write_json(folder / "dataset_description.json", _described(description))
         (folder / "README").write_text(_README, encoding="utf-8")
@@ -110,7 +110,8 @@ def _refuse_same_labels(rows: Sequence[Row]) -> None:
 
 def _described(description: Description) -> Mapping[str, object]:
     """The content of `dataset_description.json`."""
-    versions = {"Gazeveil": __version__, **description.versions}
+    origin = description.origin
+    versions = {"Gazeveil": __version__, **origin.versions}
     return {
         "Name": "Protected gaze recordings",
         "BIDSVersion": VERSION,
@@ -119,15 +120,15 @@ def _described(description: Description) -> Mapping[str, object]:
             {
                 "Name": "Gazeveil",
                 "Version": __version__,
-                "Description": f"gaze protected by {description.mechanism}",
+                "Description": f"gaze protected by {origin.mechanism}",
             }
         ],
         "Privacy": {
             "Promise": str(description.guarantee),
-            "Mechanism": description.mechanism,
-            "Reading": description.reading,
-            "Parameters": dict(description.parameters),
-            "Seeded": description.seeded,
+            "Mechanism": origin.mechanism,
+            "Reading": origin.reading,
+            "Parameters": dict(origin.parameters),
+            "Seeded": origin.seeded,
             "Kept": list(description.kept),
             "Versions": versions,
             "Certificate": "PRIVACY.json",

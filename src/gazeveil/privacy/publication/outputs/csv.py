@@ -26,12 +26,15 @@ from gazeveil.gaze.recording import KEY_NAMES, Recording
 from gazeveil.io.dataset_file import FILE_NAME, dataset_toml
 from gazeveil.io.gaze_table import GazeTable
 from gazeveil.io.tables_file import write_people
-from gazeveil.privacy.publication.outputs.output import PublicPeople, Row
+from gazeveil.pages import render
 
 if TYPE_CHECKING:
     from gazeveil.privacy.publication.certificate import Description
+    from gazeveil.privacy.publication.outputs import PublicPeople, Row
 
 INDEX, PEOPLE, DICTIONARY, PAGE = "recordings.csv", "people.csv", "data_dictionary.json", "DATA.md"
+
+_TEMPLATE = "privacy/publication/outputs/DATA.md.jinja"
 
 _INDEX_COLUMNS: Mapping[str, tuple[str, str]] = {
     "file": ("the file of the recording", ""),
@@ -59,15 +62,17 @@ _MESSAGES = {"t_s": ("time of the message", "s"), "text": ("what the experiment 
 
 
 class CsvOutput:
-    """One CSV file for each recording, an index, the people and a dictionary."""
+    """One CSV file for each recording, an index, the people and a dictionary; with the columns and
+    units of the input, where its options are given.
+    """
 
     name = "csv"
 
-    def __init__(self, table: GazeTable | None = None) -> None:
-        self.table = GazeTable() if table is None else table
+    def __init__(self, options: Mapping[str, object] | None = None) -> None:
+        self.table = GazeTable() if options is None else GazeTable.of(options)
 
     def write_recording(self, folder: Path, number: int, recording: Recording) -> dict[str, object]:
-        """See :class:`~gazeveil.privacy.publication.outputs.output.Output`."""
+        """See :class:`~gazeveil.privacy.publication.outputs.Output`."""
         file = f"recordings/{number:06d}.csv"
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         columns = self.table.write(recording, folder / file)
@@ -91,7 +96,7 @@ class CsvOutput:
     def finish(
         self, folder: Path, rows: Sequence[Row], people: PublicPeople, description: Description
     ) -> None:
-        """See :class:`~gazeveil.privacy.publication.outputs.output.Output`."""
+        """See :class:`~gazeveil.privacy.publication.outputs.Output`."""
         with (folder / INDEX).open("w", encoding="utf-8", newline="") as file:
             index = csv.DictWriter(file, list(_INDEX_COLUMNS), extrasaction="ignore")
             index.writeheader()
@@ -104,7 +109,8 @@ class CsvOutput:
         (folder / DICTIONARY).write_text(
             json.dumps(dictionary, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
         )
-        (folder / PAGE).write_text(_page(dictionary, description.contents), encoding="utf-8")
+        page = render(_TEMPLATE, contents=description.contents, **dictionary)
+        (folder / PAGE).write_text(page, encoding="utf-8")
         (folder / FILE_NAME).write_text(dataset_toml("csv", options, ()), encoding="utf-8")
 
     def _dictionary(self, rows: Sequence[Row], people: PublicPeople) -> dict[str, object]:
@@ -168,28 +174,3 @@ def _write_messages(recording: Recording, path: Path) -> None:
         table = csv.writer(file)
         table.writerow(_MESSAGES)
         table.writerows((m.t_ns / 1e9, m.text) for m in recording.messages)
-
-
-def _page(dictionary: Mapping[str, object], contents: Mapping[str, object]) -> str:
-    """The dictionary as a page."""
-    files = dictionary["files"]
-    assert isinstance(files, Mapping)
-    counts = ", ".join(
-        f"{contents[n]} {n}"
-        for n in ("people", "stimuli", "recordings", "samples")
-        if n in contents
-    )
-    missing = dictionary["missing"]
-    lines = [
-        "# What is in this folder",
-        "",
-        f"{counts}." if counts else "",
-        "What is promised to the people in it, and what is not, is in `PRIVACY.md`.",
-        "",
-        f"Text files are UTF-8 with '{dictionary['separator']}' between cells; where a value is"
-        f" lost the cell is {'empty' if missing == '' else f'`{missing}`'}.",
-    ]
-    for name, columns in files.items():
-        lines += ["", f"## `{name}`", "", "| column | what it holds | unit |", "|---|---|---|"]
-        lines += [f"| `{c}` | {a['description']} | {a['unit']} |" for c, a in columns.items()]
-    return "\n".join(lines) + "\n"

@@ -11,8 +11,8 @@ published last:
 * `kaleido` takes epsilon_i = (E - what the last w - 1 samples spent) / 2. `published` is the
   pseudocode to the letter (:mod:`gazeveil.privacy.stream.kaleido.published`); `corrected` scales
   the test's noise by r, sums over the window and counts by sample.
-* `kaleido-uniform` shares the budget in equal parts
-  (:mod:`gazeveil.privacy.stream.kaleido.slotted`).
+* `kaleido-uniform` has n slots of a window, n by a public rule, without tests; a publication at
+  each with epsilon / n (proofs/kaleido-uniform.md).
 * r is a number, or that of the public regions of a stimulus
   (:mod:`gazeveil.privacy.stream.kaleido.regions`).
 
@@ -31,35 +31,33 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar
 
+import numpy as np
+
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import GAME_SCREEN, Game
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.mechanism import Claim, PlotRecipe
 from gazeveil.privacy.noise.arithmetic import ASSUMPTION
-from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.privacy_map import WindowBudget
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
-from gazeveil.privacy.stream.kaleido.filled import FilledKaleido, noise_scales_deg
 from gazeveil.privacy.stream.kaleido.published import PublishedKaleido
 from gazeveil.privacy.stream.kaleido.regions import (
-    CURRENT,
     RULES,
     StimulusRegions,
     by_radius,
     named_stimuli,
     regions_on,
 )
-from gazeveil.privacy.stream.kaleido.stage import AFTER, KaleidoPlan, LatticeStage, plan
-from gazeveil.privacy.stream.kaleido.step import HALVING
-from gazeveil.privacy.stream.losses.expected_gaze import Memory
-from gazeveil.privacy.stream.losses.fill_stages import stream_keys
+from gazeveil.privacy.stream.kaleido.stage import KaleidoPlan, LatticeStage, noise_scales_deg, plan
+from gazeveil.privacy.stream.kaleido.step import HALVING, UNIFORM
+from gazeveil.privacy.stream.losses.expected_gaze import Memory, stream_keys
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.session import Stage
 
@@ -83,10 +81,6 @@ _REFUTED = (
     " (r in degrees) instead of epsilon / h, tests are counted by time stamps, and the noise is"
     " floating point"
 )
-_REFUTED_CURRENT = (
-    "; besides, r is that of the region gaze lies in, so the scale of the noise tells on which side"
-    " of a border it is"
-)
 _PUBLIC_REGIONS = (
     "the regions of interest of every stimulus are public and were drawn without looking at this"
     " gaze"
@@ -106,21 +100,13 @@ class Kaleido(StreamMechanism):
     r_deg : number or str
         How far each sample of the window may move, in degrees. `largest` or `median`: that of the
         regions of interest of each stimulus, see
-        :mod:`gazeveil.privacy.stream.kaleido.regions`; the reading `published` also has `current`,
-        the radius of the region that gaze lies in.
+        :mod:`gazeveil.privacy.stream.kaleido.regions`.
     h : number
         1/h of the budget goes to the tests; above 1.
     t_skip_ms : number
         Time between tests; whole samples, at least one.
     l_thresh_deg : number
         Gaze closer than this to the last publication should repeat it.
-    after : str
-        What is done to a published point, at no cost: `clamp` to the screen's edges, `snap` to
-        whole multiples of `snap_deg` besides, `posterior-mean` under a public normal prior around
-        the middle (a quarter of the screen's width and height; on a sphere 20 degrees around the
-        horizon), or `none`. The next test compares with the result.
-    snap_deg : number
-        Grid of `snap`.
     regions : str, optional
         A file of public regions (:mod:`gazeveil.io.areas`), for an r that follows them.
     stimulus : str, optional
@@ -163,8 +149,6 @@ class Kaleido(StreamMechanism):
     h: Number = 2
     t_skip_ms: Number = 50
     l_thresh_deg: Number = 1
-    after: str = "clamp"
-    snap_deg: Number = 1
     regions: str | None = None
     stimulus: str | None = None
 
@@ -176,14 +160,11 @@ class Kaleido(StreamMechanism):
         self.store("h", exact(self.name, "h", self.h, above=1))
         self.store("t_skip_ms", exact(self.name, "t_skip_ms", self.t_skip_ms, least=0))
         self.store("l_thresh_deg", exact(self.name, "l_thresh_deg", self.l_thresh_deg, least=0))
-        self.store("snap_deg", exact(self.name, "snap_deg", self.snap_deg, above=0))
-        checks.one_of(self.name, "after", self.after, AFTER)
         for name, most in (
             ("w", MOST_W),
             ("epsilon", 1 << 10),
             ("l_thresh_deg", 360),
             ("h", 1 << 20),
-            ("snap_deg", 90),
             ("t_skip_ms", 10**9),
         ):
             if getattr(self, name) > most:
@@ -200,7 +181,7 @@ class Kaleido(StreamMechanism):
     def _check_r(self) -> None:
         """A number, or a rule for regions with their file; the file is not opened yet."""
         if self.regions is None:
-            if self.r_deg in (*RULES, CURRENT):
+            if self.r_deg in RULES:
                 checks.refuse(
                     self.name,
                     "regions",
@@ -215,16 +196,7 @@ class Kaleido(StreamMechanism):
                 checks.refuse(self.name, "r_deg", "at most 360", self.r_deg)
             self.store("r_deg", radius)
             return
-        if self.r_deg == CURRENT and self.reading != "published":
-            checks.refuse(
-                self.name,
-                "r_deg",
-                f"one of {', '.join(RULES)}: the r of the region that gaze lies in tells by the"
-                " scale of the noise which region that is",
-                self.r_deg,
-                "Only reading='published' has it.",
-            )
-        checks.one_of(self.name, "r_deg", str(self.r_deg), (*RULES, CURRENT))
+        checks.one_of(self.name, "r_deg", str(self.r_deg), RULES)
         self.store("regions", str(self.regions))
 
     def regions_of(self, space: Space) -> StimulusRegions | None:
@@ -250,7 +222,7 @@ class Kaleido(StreamMechanism):
         return regions_on(self.name, self.regions, self.stimulus or known[0], space)
 
     def radius_deg(self, space: Space) -> Fraction:
-        """The r of a stream; of the rule `current` the least there is."""
+        """The r of a stream."""
         mine = self.regions_of(space)
         if mine is None:
             return Fraction(self.r_deg)
@@ -300,8 +272,6 @@ class Kaleido(StreamMechanism):
             skip,
             math.ceil(Fraction(self.w, skip)),
             Fraction(self.l_thresh_deg),
-            self.after,
-            Fraction(self.snap_deg),
         )
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
@@ -318,7 +288,7 @@ class Kaleido(StreamMechanism):
                 change,
                 mechanism=self.title,
                 status="refuted",
-                reason=_REFUTED + (_REFUTED_CURRENT if self.r_deg == CURRENT else ""),
+                reason=_REFUTED,
             )
         each = self.radii_deg(space)
         budget = Loss.pure(Fraction(self.epsilon), _DELTA)
@@ -371,17 +341,16 @@ class Kaleido(StreamMechanism):
                 float(self.l_thresh_deg),
                 streams,
                 sources,
-                self.regions_of(space) if self.r_deg == CURRENT else None,
             )
         plan = self.plan(rate_hz, space)
         if self.losses != "fill":
             return LatticeStage(plan, streams, sources)
         keys = stream_keys(streams, bits.sources(streams, self.name, self.reading, "losses"))
-        return FilledKaleido(plan, streams, sources, Memory.of(space, plan.skip / rate_hz, keys))
+        return LatticeStage(plan, streams, sources, Memory.of(space, plan.skip / rate_hz, keys))
 
     def noise_scale_deg(self, recording: Recording) -> Floats | None:
         """Scales of the noise of a released recording; see
-        :mod:`gazeveil.privacy.stream.kaleido.filled`.
+        :mod:`gazeveil.privacy.stream.kaleido.stage`.
         """
         if self.reading == "published" or not recording.rate_hz > 0:
             return None
@@ -393,11 +362,78 @@ class Kaleido(StreamMechanism):
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
         from gazeveil.privacy.stream.audit import kaleido
-        from gazeveil.privacy.stream.kaleido.border_audit import border
 
-        if self.r_deg == CURRENT:
-            return border(self, GAME_SCREEN)
         if self.regions is None:
             return kaleido(self, unit)
         fixed = replace(self, r_deg=self.radius_deg(GAME_SCREEN), regions=None, stimulus=None)
         return kaleido(fixed, unit)
+
+
+#: Public model of gaze behind the choice of slots: mean squared displacement after t seconds,
+#: MOVE_DEG2 (1 - exp(-t / MOVE_S)). Three saccades a second of about seven degrees, in a field of
+#: about eight degrees around a centre.
+MOVE_DEG2, MOVE_S = 128.0, 0.8
+
+
+@dataclass(frozen=True)
+class KaleidoUniform(Kaleido):
+    """Kaleido without tests: a publication at each of n slots of a window, with epsilon / n.
+
+    Tests cost budget and answer little where r n_test h / epsilon is larger than the threshold,
+    which is so at every setting the papers use. Since there is no test, `h` and `l_thresh_deg` are
+    without effect; they stay so that the family takes the same parameters.
+
+    Parameters
+    ----------
+    slots : int, optional
+        Slots of a window, instead of the public rule (:data:`MOVE_DEG2`); at most ceil(w / t_skip).
+    """
+
+    name: ClassVar[str] = "kaleido-uniform"
+    label: ClassVar[str] = "Kaleido, uniform budget"
+    summary: ClassVar[str] = "Kaleido with the same budget for every slot of a window."
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": CORRECTED_CLAIM})
+    rule: ClassVar[int] = UNIFORM
+
+    slots: int | None = None
+
+    def check(self) -> None:
+        """Store exact numbers."""
+        super().check()
+        if self.slots is not None:
+            self.store("slots", checks.count(self.name, "slots", self.slots))
+
+    def _skip_of_slots(self, rate_hz: float, space: Space, publish: Fraction) -> int:
+        """Samples of a slot: as many slots as asked for, or the number with the least expected
+        squared error.
+
+        The noise of a publication with publish / n has mean square 6 (r n / publish)**2; what is
+        shown is on average half a slot old.
+        """
+        least = self.skip(rate_hz)
+        most = math.ceil(Fraction(self.w, least))
+        if self.slots is not None and self.slots > most:
+            checks.refuse(self.name, "slots", f"at most ceil(w / t_skip) = {most}", self.slots)
+        chosen = self.slots
+        if chosen is None:
+            n = np.arange(1, most + 1, dtype=np.float64)
+            age = np.ceil(self.w / n) / rate_hz / MOVE_S
+            noise = 6.0 * (float(self.radius_deg(space) / publish) * n) ** 2
+            chosen = 1 + int(np.argmin(noise + MOVE_DEG2 * (1.0 + np.expm1(-age) / age)))
+        return max(least, math.ceil(Fraction(self.w, chosen)))
+
+    def plan(self, rate_hz: float, space: Space) -> KaleidoPlan:
+        """Equal shares and no test on the chosen slots."""
+        skip = self._skip_of_slots(rate_hz, space, Fraction(self.epsilon))
+        return self._plan(space, None, skip)
+
+    def window_budget(self, rate_hz: float, space: Space) -> WindowBudget:
+        """The budget of a window, in equal shares for its slots."""
+        rate, budget = checks.positive(self.name, "rate_hz", rate_hz), Fraction(self.epsilon)
+        if len(self.radii_deg(space)) > 1 and self.slots is None:
+            # The number of slots follows r, and so differs from stimulus to stimulus.
+            return super().window_budget(rate_hz, space)
+        skip = self._skip_of_slots(rate, space, budget)
+        return replace(
+            super().window_budget(rate_hz, space), readings=math.ceil(Fraction(self.w, skip))
+        )

@@ -21,7 +21,6 @@ from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.randomness.rng import Source, WordArray, Words
-from gazeveil.privacy.stream.kaleido.regions import StimulusRegions
 from gazeveil.privacy.stream.session import Samples, Stage
 
 _BELOW_90, _BELOW_180 = math.nextafter(90.0, 0.0), math.nextafter(180.0, 0.0)
@@ -68,7 +67,6 @@ def _run_published(
     done: int,
     marks: Ints,
     places: Floats,
-    radii: Floats,
     settings: Floats,
     skip_ns: int,
     sphere: bool,
@@ -109,7 +107,7 @@ def _run_published(
                     e = -math.log((np.float64(words[position]) + 0.5) * 2.0**-64) - math.log(
                         (np.float64(words[position + 1]) + 0.5) * 2.0**-64
                     )
-                    radius = min(e * radii[s, i] / budget, 1e300) if budget > 0.0 else 1e300
+                    radius = min(e * settings[0] / budget, 1e300) if budget > 0.0 else 1e300
                     place[_X], place[_Y] = _moved(
                         x_deg[s, i],
                         y_deg[s, i],
@@ -133,8 +131,7 @@ class _Run:
         self, stage: PublishedKaleido, t: Ints, x: Floats, y: Floats, valid: Bools, rows: slice
     ) -> None:
         self.samples = (t[rows], x[rows], y[rows], valid[rows])
-        # Radii are those of the places as they came: the procedure writes over them.
-        self.state = (stage.marks[rows], stage.places[rows], stage.radii_deg(x[rows], y[rows]))
+        self.state = (stage.marks[rows], stage.places[rows])
         self.settings, self.skip_ns, self.sphere = stage.settings, stage.skip_ns, stage.sphere
 
     def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
@@ -160,8 +157,6 @@ class PublishedKaleido(Stage):
         t_skip in nanoseconds, for the comparison of times.
     skip : int
         t_skip in samples, for n_test.
-    regions : StimulusRegions, optional
-        For an r that is the radius of the region gaze lies in.
     """
 
     def __init__(
@@ -176,10 +171,8 @@ class PublishedKaleido(Stage):
         l_thresh_deg: float,
         streams: int,
         sources: Sequence[Source],
-        regions: StimulusRegions | None = None,
     ) -> None:
         n_test = math.ceil(w / skip)
-        self.regions = regions
         self.sphere, self.skip_ns = isinstance(space, Sphere), skip_ns
         self.settings = np.array([r_deg, l_thresh_deg, epsilon / (h * n_test)])
         self.budget = epsilon - epsilon / h
@@ -194,12 +187,6 @@ class PublishedKaleido(Stage):
         self.marks[...] = 0
         self.places[:, _REMAINING] = self.budget
 
-    def radii_deg(self, x_deg: Floats, y_deg: Floats) -> Floats:
-        """R at each place."""
-        if self.regions is None:
-            return np.full(x_deg.shape, self.settings[0])
-        return self.regions.radii_deg(x_deg, y_deg)
-
     def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """The procedure's loop over what came."""
         rows, n = x_deg.shape
@@ -213,7 +200,6 @@ class PublishedKaleido(Stage):
                 0,
                 self.marks,
                 self.places,
-                self.radii_deg(x_deg, y_deg),
                 self.settings,
                 self.skip_ns,
                 self.sphere,

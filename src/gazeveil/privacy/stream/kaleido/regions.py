@@ -4,10 +4,10 @@ What a wearer may want to hide is where inside a region they look. That is cover
 least as large as the region is wide: the largest distance between two of its places, along a
 straight line of a screen's two angles or along a great circle.
 
-One r for each stimulus is a public number. The r of the region that gaze lies in (S000 and Li et
-al. 2021 speak of the current region's radius) is not: noise then has a scale that depends on where
-gaze is, and two places on either side of a border are told apart by it, by at least 2 ln(r_2 / r_1)
-however small epsilon is (proofs/kaleido.md). That rule is kept for the reading `published` alone.
+One r for each stimulus is a public number. The r of the region that gaze lies in (Li et al. 2021
+speak of the current region's radius) is not, and is not offered: noise would then have a scale that
+depends on where gaze is, and two places on either side of a border would be told apart by it, by at
+least 2 ln(r_2 / r_1) however small epsilon is (proofs/kaleido.md).
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-import numpy as np
-
-from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.io.areas import EVERY, Boxes, boxes_on, read_areas
@@ -30,9 +27,6 @@ from gazeveil.privacy.rational import format_exact
 #: One r for each stimulus: that of its widest region, or of the one in the middle by width (of
 #: an even number, the narrower of the two).
 RULES = ("largest", "median")
-
-#: The r of the region that gaze lies in; for the reading `published` alone.
-CURRENT = "current"
 
 _RADIUS = "a stimulus whose r is "
 
@@ -56,9 +50,7 @@ class StimulusRegions:
     widths_deg: tuple[Fraction, ...]
 
     def r_deg(self, rule: str) -> Fraction:
-        """The r of the stimulus by a rule; with :data:`CURRENT` the least that a place has."""
-        if rule == CURRENT:
-            return min(self.widths_deg) / 2
+        """The r of the stimulus by a rule."""
         ranked = sorted(self.widths_deg)
         return ranked[-1] if rule == "largest" else ranked[(len(ranked) - 1) // 2]
 
@@ -66,16 +58,6 @@ class StimulusRegions:
         """Names of regions that r does not span."""
         pairs = zip(self.boxes.names, self.widths_deg, strict=True)
         return tuple(name for name, width in pairs if width > r_deg)
-
-    def radii_deg(self, x_deg: Floats, y_deg: Floats) -> Floats:
-        """The radius of the region each place lies in, half its width: of the smallest where there
-        are several, and of the stimulus's largest where there is none.
-        """
-        radii = np.array([float(w) / 2 for w in self.widths_deg])
-        inside = self.boxes.hold(x_deg.ravel(), y_deg.ravel())
-        least = np.where(inside, radii, np.inf).min(axis=1)
-        out: Floats = np.where(np.isfinite(least), least, radii.max()).reshape(x_deg.shape)
-        return out
 
 
 def regions_on(owner: str, path: str, stimulus: str, space: Space) -> StimulusRegions:

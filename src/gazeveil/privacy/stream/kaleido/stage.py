@@ -1,8 +1,15 @@
-"""The plan of a Kaleido stream, made of public numbers, and the stage that carries it out.
+"""The plan of a Kaleido stream, made of public numbers, and the stages that carry it out.
 
-The random words of a Kaleido stream: one sequence for tests, one for tries of points.
+A stage has two sequences of random words: a test takes one word, a try of a point a record of a few
+words. Where losses are filled, gaze at a slot whose sample is lost is what
+the public model expects, given what was published before, so that slots follow one another every
+t_skip, whatever is lost. A publication is an observation whose noise has the variance 3 b**2 along
+each axis, b its scale; a repetition is one of what is shown, as vague as the test. Proof:
+proofs/losses.md.
 
-A test takes one word, a try of a point a record of a few words.
+A release of Kaleido shows its own noise (:func:`noise_scales_deg`): a value that changes was
+published, one that stays was repeated, and what a publication may spend follows from the
+publications of the window before it.
 """
 
 from __future__ import annotations
@@ -11,12 +18,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
+from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.noise import bigint
 from gazeveil.privacy.noise.lattice import (
@@ -36,10 +43,8 @@ from gazeveil.privacy.noise.spherical import (
     tangent,
     words_of_try,
 )
-from gazeveil.privacy.randomness.records import WordRecords
-from gazeveil.privacy.randomness.rng import Source
+from gazeveil.privacy.randomness.rng import Source, WordRecords
 from gazeveil.privacy.stream.kaleido import step
-from gazeveil.privacy.stream.kaleido.noise import QUADRATURE
 from gazeveil.privacy.stream.kaleido.step import (
     HALVING,
     UNIFORM,
@@ -50,6 +55,7 @@ from gazeveil.privacy.stream.kaleido.step import (
     tangent_of,
     words_of_record,
 )
+from gazeveil.privacy.stream.losses.expected_gaze import NO_MEMORY, Memory
 from gazeveil.privacy.stream.session import Samples, Stage
 
 
@@ -75,11 +81,7 @@ class Draws:
                     )
 
 
-#: What may be done to a published point.
-AFTER = ("none", "clamp", "snap", "posterior-mean")
-
 _UNIT_BITS = 20
-_SPHERE_PRIOR_DEG = 20.0
 _AHEAD = 32
 
 
@@ -151,6 +153,17 @@ class KaleidoPlan:
                 largest = max(largest, most_tries(self.scale(high), self.scale(low), *line))
         return largest
 
+    @property
+    def vague_deg2(self) -> Floats:
+        """How vague what a slot shows is, in degrees squared along an axis: a publication with one
+        unit, and a repetition.
+        """
+        s = self.settings
+        # Scales are in radians on a sphere, in steps on a screen.
+        unit_deg = math.degrees(1.0) if s.sphere else s.step_deg
+        published = 3.0 * (s.scale_times_units * unit_deg) ** 2
+        return np.array([published, (s.threshold**2 + 2.0 * s.test_scale**2) * unit_deg**2])
+
     def state(self, streams: int) -> Ints:
         """Streams that have not begun."""
         states = np.zeros((streams, step.RING + 2 * self.slots), dtype=np.int64)
@@ -172,15 +185,6 @@ def _with_tangent(settings: KaleidoSettings) -> KaleidoSettings:
     )
 
 
-@cache
-def _quadrature() -> Floats:
-    """Nodes and log weights of the posterior mean."""
-    from scipy.special import gamma, roots_genlaguerre  # heavy
-
-    nodes, weights = roots_genlaguerre(QUADRATURE, 0.5)
-    return np.stack((nodes, np.log(weights / gamma(1.5))))
-
-
 def plan(
     rule: int,
     space: Space,
@@ -191,8 +195,6 @@ def plan(
     skip: int,
     slots: int,
     l_thresh_deg: Fraction,
-    after: str,
-    snap_deg: Fraction,
 ) -> KaleidoPlan:
     """The plan of a stream; `h=None` leaves the tests out."""
     bits = lattice_bits(r_deg)
@@ -205,11 +207,6 @@ def plan(
     units = slots << _UNIT_BITS
     # With more than all units nothing is ever published.
     least = min(max(1, math.ceil(r_steps * units / (publish * MOST_SCALE_STEPS))), units + 1)
-    prior_deg = (
-        (0.0, _SPHERE_PRIOR_DEG)
-        if isinstance(space, Sphere)
-        else (space.width_deg / 4, space.height_deg / 4)
-    )
     settings = KaleidoSettings(
         rule,
         skip,
@@ -219,16 +216,12 @@ def plan(
         least,
         h is not None,
         sphere,
-        AFTER.index(after),
-        *limits(space, bits, after != "none"),
+        *limits(space, bits, inside=True),
         turn=360 << bits,
-        snap=max(1, round(snap_deg / g)),
         step_deg=float(g),
         threshold=float(l_thresh_deg / g) * unit,
         test_scale=0.0 if h is None else rounded_up(r_steps * slots / tests, unit),
         scale_times_units=rounded_up(r_steps * units / publish, unit),
-        prior_x=prior_deg[0] * (1 << bits),
-        prior_y=prior_deg[1] * (1 << bits),
     )
     settings = _with_tangent(settings) if sphere else settings
     made = KaleidoPlan(settings, g, r_steps, tests / slots, publish)
@@ -255,8 +248,11 @@ class _KaleidoRun:
         y_deg: Floats,
         valid: Bools,
         trace: Ints,
+        memory: Memory,
+        vague: Floats,
     ) -> None:
         self.plan, self.draws, self.states, self.trace = plan, draws, states, trace
+        self.memory, self.vague = memory, vague
         self.x_deg, self.y_deg, self.valid = x_deg, y_deg, valid
         self.progress = np.zeros(step.PROGRESS, dtype=np.int64)
         self.sphere = plan.settings.sphere
@@ -279,12 +275,13 @@ class _KaleidoRun:
                 self.trace,
                 self.states,
                 self.plan.settings,
-                _quadrature(),
                 progress,
                 tests.words,
                 ahead_tests,
                 points.words,
                 ahead_points,
+                self.memory,
+                self.vague,
             )
             done, tests.position, points.position = progress[: step.POINT + 1].tolist()
             if why not in (step.UNSETTLED_TEST, step.UNSETTLED_POINT):
@@ -339,11 +336,20 @@ class _KaleidoRun:
 
 class LatticeStage(Stage):
     """Kaleido on the lattice, for one stream or many; one source for each, or one secure one for
-    all.
+    all. With a memory of slots no sample is lost.
     """
 
-    def __init__(self, plan: KaleidoPlan, streams: int, sources: Sequence[Source]) -> None:
+    def __init__(
+        self,
+        plan: KaleidoPlan,
+        streams: int,
+        sources: Sequence[Source],
+        memory: Memory | None = None,
+    ) -> None:
         self.plan = plan
+        self.fills = memory is not None
+        self.memory = NO_MEMORY if memory is None else memory
+        self.vague = plan.vague_deg2 if self.fills else np.empty(0)
         self.draws = [Draws(s, plan.settings.narrow) for s in sources]
         self.states = plan.state(streams)
         self.trace: Ints | None = None
@@ -360,9 +366,12 @@ class LatticeStage(Stage):
         come out as lost.
         """
         self.states[:, step.HAS] = 0
+        self.memory.forget()
 
     def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
-        """Publish, repeat, or pass a lost sample on."""
+        """Publish, repeat, or pass a lost sample on; fill it where there is a memory."""
+        if self.fills:
+            valid[...] = True  # what is lost is still NaN
         # Most single samples are between two slots and need no noise.
         if (
             x_deg.size == 1
@@ -378,27 +387,79 @@ class LatticeStage(Stage):
             else np.empty((len(x_deg), 0), dtype=np.int64)
         )
         if len(self.draws) == 1:
-            self._run_block(self.draws[0], self.states, x_deg, y_deg, valid, trace)
+            self._run_block(self.draws[0], self.states, x_deg, y_deg, valid, trace, self.memory)
         else:  # streams with words of their own, one after another
             for s, draws in enumerate(self.draws):
                 row, states = slice(s, s + 1), self.states[s : s + 1]
-                self._run_block(draws, states, x_deg[row], y_deg[row], valid[row], trace[row])
+                memory = self.memory.rows(row)
+                self._run_block(
+                    draws, states, x_deg[row], y_deg[row], valid[row], trace[row], memory
+                )
         if self.traced:
             self.trace = trace
         return t_ns, x_deg, y_deg, valid
 
-    def run_stream(self, s: int, x_deg: Floats, y_deg: Floats, valid: Bools) -> Ints:
-        """Samples of one stream, shape (1, n), in place; the outcome of each slot."""
-        trace = np.where(valid, step.SKIPPED, step.LOST)
-        # Columns of several streams are no block of memory.
-        x, y, ok = x_deg.copy(), y_deg.copy(), valid.copy()
-        draws = self.draws[s if len(self.draws) > 1 else 0]
-        self._run_block(draws, self.states[s : s + 1], x, y, ok, trace)
-        x_deg[...], y_deg[...], valid[...] = x, y, ok
-        return trace
-
     def _run_block(
-        self, draws: Draws, states: Ints, x_deg: Floats, y_deg: Floats, valid: Bools, trace: Ints
+        self,
+        draws: Draws,
+        states: Ints,
+        x_deg: Floats,
+        y_deg: Floats,
+        valid: Bools,
+        trace: Ints,
+        memory: Memory,
     ) -> None:
-        block = _KaleidoRun(self.plan, draws, states, x_deg, y_deg, valid, trace.reshape(-1))
+        trace = trace.reshape(-1)
+        block = _KaleidoRun(
+            self.plan, draws, states, x_deg, y_deg, valid, trace, memory, self.vague
+        )
         draws.serve(block.decide, x_deg.size, self._skip)
+
+
+def noise_scales_deg(
+    settings: KaleidoSettings, x_deg: Floats, y_deg: Floats, valid: Bools
+) -> Floats:
+    """Scale b of the noise of what each sample shows, in degrees, from a released recording alone.
+
+    Parameters
+    ----------
+    settings : KaleidoSettings
+        The public numbers of the mechanism.
+    x_deg, y_deg, valid : arrays, shape (samples,)
+        As released.
+
+    Returns
+    -------
+    array of float64, shape (samples,)
+        Infinite before the first publication and where nothing is left to publish with.
+    """
+    unit_deg = math.degrees(1.0) if settings.sphere else settings.step_deg
+    units = _units(
+        settings.rule, settings.units, settings.slots, settings.window, x_deg, y_deg, valid
+    )
+    scale = settings.scale_times_units * unit_deg / np.maximum(units, 1e-300)
+    return np.where(units > 0, scale, np.inf)
+
+
+@compiled
+def _units(
+    rule: int, units: int, slots: int, window: int, x: Floats, y: Floats, valid: Bools
+) -> Floats:
+    """Units of the publication that each sample shows."""
+    n = len(x)
+    out = np.zeros(n)
+    times, spent_at = np.empty(n, np.int64), np.empty(n, np.int64)
+    first, after, spent, shown = 0, 0, 0, 0
+    last_x, last_y = math.nan, math.nan
+    for i in range(n):
+        if valid[i] and not (x[i] == last_x and y[i] == last_y):
+            while first < after and i - times[first] >= window:
+                spent -= spent_at[first]
+                first += 1
+            shown, counted = share(rule, units, units // slots, spent)
+            times[after], spent_at[after] = i, counted
+            spent += counted
+            after += 1
+            last_x, last_y = x[i], y[i]
+        out[i] = shown
+    return out

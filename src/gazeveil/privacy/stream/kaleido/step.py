@@ -2,9 +2,13 @@
 
 Everything that a step does besides its noise is whole numbers: places are points of a public
 lattice, budgets are counted in units of E / U, and tests and publications are counted by sample. A
-stream keeps the publications of the last w - 1 samples, never more than n_test, in a ring. The
-noise is that of :mod:`gazeveil.privacy.noise.lattice`, the test that of
-:mod:`gazeveil.privacy.stream.kaleido.noise`.
+stream keeps the publications of the last w - 1 samples, never more than n_test, in a ring.
+
+The test bit is `d <= l + eta`, eta Laplace with scale b; distances are in steps on a screen, arcs
+in radians on a sphere. Doubles give eta and a bound on its error; where the answer is closer to its
+boundary than that, :mod:`gazeveil.privacy.noise.bigint` decides with whole numbers. Points are
+drawn by :mod:`gazeveil.privacy.noise.lattice` and :mod:`gazeveil.privacy.noise.spherical`. Proof:
+proofs/kaleido.md.
 """
 
 from __future__ import annotations
@@ -16,8 +20,11 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled, fused
+from gazeveil.privacy.noise.arithmetic import cos_sin, log
 from gazeveil.privacy.noise.lattice import around, lattice_point, planar_unit, shown_y_deg
 from gazeveil.privacy.noise.spherical import (
+    LARGE_WORD,
+    LEAST_WORD,
     REJECTED,
     SETTLED,
     UNSETTLED,
@@ -27,18 +34,92 @@ from gazeveil.privacy.noise.spherical import (
     sphere_point,
 )
 from gazeveil.privacy.randomness.rng import WordArray
-from gazeveil.privacy.stream.kaleido.noise import (
-    arc_test_passes,
-    laplace_unit,
-    near_or_far,
-    posterior_mean,
-)
+from gazeveil.privacy.stream.losses.expected_gaze import Memory, expected_gaze, note, turn
+
+_PER_RADIAN = 0.5 / math.pi
+
+
+@fused
+def laplace_unit(word: np.uint64) -> tuple[float, float]:
+    """Laplace noise of scale 1 from one word, and a bound on its error: the last bit is the sign,
+    the others begin a uniform.
+
+    Words from 2**44 on tell the uniform to within 2**-42 of itself, large ones to within 2**-50;
+    below, the bound is infinite.
+    """
+    e = -log((np.float64(word >> np.uint64(1)) + 0.5) * 2.0**-63)
+    cut = 2.0**-50 if word > LARGE_WORD else (2.0**-42 if word >= LEAST_WORD else np.inf)
+    return (e if word & np.uint64(1) else -e), cut + (1.0 + e) * 2.0**-48
+
+
+@fused
+def near_or_far(
+    square: float, threshold: float, scale: float, unit: float, error: float
+) -> tuple[bool, int]:
+    """Whether sqrt(square) <= threshold + scale * unit, for a whole `square` within its rounding,
+    and whether that is settled.
+
+    No root is taken: for tau = threshold + scale * unit above zero the question is whether square
+    <= tau**2.
+    """
+    eta = scale * unit
+    tau = threshold + eta
+    # doubled because the bound is itself rounded
+    error = 2.0 * (scale * error + (abs(threshold) + abs(eta)) * 2.0**-51)
+    if not abs(tau) > error:
+        return False, UNSETTLED
+    margin = tau * tau - square
+    if tau > 0.0 and not abs(margin) > 3.0 * tau * error + square * 2.0**-50:
+        return False, UNSETTLED
+    return tau > 0.0 and margin > 0.0, SETTLED
+
+
+@fused
+def test_passes(
+    distance: float, threshold: float, scale: float, word: np.uint64
+) -> tuple[bool, int]:
+    """Whether distance <= threshold + Laplace(scale), for a whole distance, and whether that is
+    settled.
+    """
+    unit, error = laplace_unit(word)
+    return near_or_far(distance * distance, threshold, scale, unit, error)
+
+
+@fused
+def arc_limit(threshold: float, scale: float, unit: float, error: float) -> tuple[float, float]:
+    """The squared chord of an arc of threshold + scale * unit radians, and a bound on the error of
+    comparing one with it.
+
+    An arc is at most tau, from 0 to pi, if the square of its chord is at most 4 sin(tau / 2)**2.
+    Where no arc is that short the limit is below every square, where every arc is, above; where
+    doubles cannot tell which case it is, the bound is infinite.
+    """
+    eta = scale * unit
+    tau = threshold + eta
+    error = 2.0 * (scale * error + (abs(threshold) + abs(eta)) * 2.0**-51)
+    _, half = cos_sin(min(max(tau, 0.0), math.pi) * (0.5 * _PER_RADIAN))
+    limit = 4.0 * half * half if tau > 0.0 else -1.0
+    limit = limit if tau < math.pi else 8.0
+    # the derivative of 4 sin(tau / 2)**2 is at most 2; directions are within 2**-47, chords at most
+    # 2
+    sure = error <= 1.0 and abs(tau) > error and abs(tau - math.pi) > error
+    return limit, (4.0 * error + 2.0**-42 if sure else np.inf)
+
+
+@fused
+def arc_test_passes(
+    square: float, threshold: float, scale: float, word: np.uint64
+) -> tuple[bool, int]:
+    """Whether an arc is at most threshold + Laplace(scale), in radians, and whether that is
+    settled; `square` is that of its chord.
+    """
+    unit, error = laplace_unit(word)
+    limit, bound = arc_limit(threshold, scale, unit, error)
+    return square < limit, (SETTLED if abs(limit - square) > bound else UNSETTLED)
+
 
 #: Rules that share the budget of a window among its publications.
 HALVING, UNIFORM = range(2)
-
-#: What is done to a published point, free of charge.
-NOTHING, CLAMP, SNAPPED, POSTERIOR_MEAN = range(4)
 
 # State of a stream, by place; the ring follows (sample numbers, then units).
 COUNT, LAST_TEST, HAS, LAST_X, LAST_Y, HEAD, LENGTH, SPENT, RING = range(9)
@@ -76,22 +157,16 @@ class KaleidoSettings(NamedTuple):
         Whether slots are tested.
     sphere : bool
         Whether degrees are those of a sphere: scales and the threshold are then in radians.
-    after : int
-        What is done to a published point.
     x_low, x_high, y_low, y_high : int
         Where a released point can lie.
     turn : int
         Steps of 360 degrees.
-    snap : int
-        Steps between the points that `snap` leaves.
     step_deg : float
         Step of the lattice, in degrees.
     threshold, test_scale : float
         Of the test, and the scale of its noise.
     scale_times_units : float
         Scale of the noise of a publication with one unit.
-    prior_x, prior_y : float
-        Standard deviations of the prior; 0 where it is flat.
     narrow : bool
         Whether most tries on the sphere take four words.
     fitted : int
@@ -108,19 +183,15 @@ class KaleidoSettings(NamedTuple):
     least_units: int
     tests: bool
     sphere: bool
-    after: int
     x_low: int
     x_high: int
     y_low: int
     y_high: int
     turn: int
-    snap: int
     step_deg: float
     threshold: float
     test_scale: float
     scale_times_units: float
-    prior_x: float
-    prior_y: float
     narrow: bool = False
     fitted: int = 0
     shrink: float = 0.0
@@ -229,12 +300,13 @@ def run(
     trace: Ints,
     states: Ints,
     settings: KaleidoSettings,
-    quadrature: Floats,
     progress: Ints,
     tests: WordArray,
     ahead_tests: Floats,
     points: WordArray,
     ahead_points: Floats,
+    memory: Memory,
+    vague: Floats,
 ) -> int:
     """Samples, stream after stream, as far as the words go; in place.
 
@@ -247,14 +319,17 @@ def run(
     states : array of int64, shape (streams, RING + 2 n_test)
     settings : KaleidoSettings
         Public numbers.
-    quadrature : array of float64, shape (2, QUADRATURE)
-        Nodes and log weights of the posterior mean.
     progress : array of int64, shape (PROGRESS,)
         Zeros at first. A sample that stops a run for want of words or precision is begun again.
     tests, points : arrays of uint64
         Words of tests and of points.
     ahead_tests, ahead_points : arrays of float64
         Room for numbers made of some of the words.
+    memory : Memory
+        Where losses are filled, of slots: what is lost at one is what the public model expects.
+    vague : array of float64, shape (2,) or (0,)
+        Where losses are filled, in degrees squared along an axis: variance of a publication with
+        one unit, and of a repetition.
 
     Returns
     -------
@@ -269,9 +344,8 @@ def run(
     skip, slots, sphere = settings.skip, settings.slots, settings.sphere
     x_low, x_high, y_low, y_high = settings.x_low, settings.x_high, settings.y_low, settings.y_high
     each = settings.units // slots
-    middle_y = settings.turn // 4 if sphere else 0
-    per_step, radians = 1.0 / step, step * (math.pi / 180.0)  # the step is a power of two
-    per, traced = words_of_record(settings.narrow), len(trace) == total
+    per_step = 1.0 / step  # the step is a power of two
+    per, traced, fills = words_of_record(settings.narrow), len(trace) == total, len(vague) > 0
     near_x, near_y, near_z = 0.0, 0.0, 0.0
     # On a screen noise of scale 1 is made ahead of the decisions it waits for: that is twice as
     # fast as making it in between. From these on:
@@ -308,6 +382,8 @@ def run(
             if settings.tests and test == len(tests):
                 why = NEEDS_TESTS
                 break
+            if fills and np.isnan(xs[i]):
+                xs[i], ys[i] = expected_gaze(memory, s, turn(memory, s))
             ix, iy = np.int64(np.rint(xs[i] * per_step)), np.int64(np.rint(ys[i] * per_step))
             near, settled = False, SETTLED
             if progress[TEST_KNOWN] == 1:
@@ -403,26 +479,10 @@ def run(
                         progress[TEST_KNOWN], progress[NEAR] = 1, 0
                         break
                     position += used
-                    # The point as it is released: a function of the noisy point and of public
-                    # numbers alone.
-                    if settings.after == POSTERIOR_MEAN:
-                        mean_x, mean_y = posterior_mean(
-                            float(x),
-                            float(y - middle_y),
-                            scale / radians if sphere else scale,
-                            settings.prior_x,
-                            settings.prior_y,
-                            quadrature,
-                        )
-                        x = x if sphere else np.int64(np.rint(mean_x))
-                        y = np.int64(np.rint(mean_y)) + middle_y
+                    # Brought into the space: a function of the noisy point alone.
                     if sphere:
                         x = around(x, settings.turn)
                     x, y = min(max(x, x_low), x_high), min(max(y, y_low), y_high)
-                    if settings.after == SNAPPED:
-                        grid = settings.snap
-                        x, y = (x + grid // 2) // grid * grid, (y + grid // 2) // grid * grid
-                        x, y = min(max(x, x_low), x_high), min(max(y, y_low), y_high)
                     place = head + length
                     place -= slots if place >= slots else 0
                     states[s, RING + place], states[s, RING + slots + place] = i + offset, tracked
@@ -435,6 +495,11 @@ def run(
                 trace[i] = outcome
             progress[TEST_KNOWN], progress[NEAR], progress[POINT_KNOWN] = 0, 0, 0
             xs[i], ys[i], seen[i] = shown_x, shown_y, has
+            if fills:
+                variance = vague[1] if outcome == REPEATED else np.inf
+                if outcome > 0:
+                    variance = vague[0] / (float(outcome) * float(outcome))
+                note(memory, s, turn(memory, s), shown_x, shown_y, variance)
             test += 1 if settings.tests else 0
             due = i + skip
             i += 1

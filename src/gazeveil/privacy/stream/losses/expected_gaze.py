@@ -17,19 +17,26 @@ The filter begins anew from the prior at every :attr:`Memory.length` ticks and f
 as many. Its random numbers are a function of a key and of the number of the tick. Together: the
 draw for a tick is a function of the key and of what was released at the last ticks, whatever was
 lost; it is the same in blocks of any size; and it costs time only where something is lost.
+
+:class:`FillRecorded` stands before a mechanism without a promise of its own. It draws from the
+public model of gaze, given the recorded samples before; what it draws has noise about as large as
+theirs. It looks at raw gaze, so what it fills tells about samples before it (proofs/losses.md).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.arrays import Floats, Ints
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.geometry import LAST_Y_DEG, Space, Sphere
+from gazeveil.privacy.randomness.rng import Source
+from gazeveil.privacy.stream.session import Samples, Stage
 
 #: Jumps per second, and drift between them in degrees squared per second along an axis.
 JUMPS_HZ, DRIFT_DEG2_S = 3.0, 1.5
@@ -147,10 +154,19 @@ class Memory(NamedTuple):
         """Ticks after which the filter begins anew."""
         return int(self.past.shape[1]) // 2
 
+    def rows(self, which: slice) -> Memory:
+        """Some of the streams, in place."""
+        parts = (self.past[which], self.cloud[which], self.marks[which], self.keys[which])
+        return Memory(self.model, *parts)
+
     def forget(self) -> None:
         """Nothing was released yet; random numbers go on and never repeat."""
         self.past[..., 2] = np.inf
         self.marks[:, LOOKED] = -1
+
+
+#: Of no stream, where losses stay.
+NO_MEMORY = Memory.of(Sphere(), 1.0, np.empty(0, dtype=np.uint64))
 
 
 @inlined
@@ -353,14 +369,20 @@ def _resample(cloud: Floats, chance: float) -> None:
 
 @inlined
 def turn(memory: Memory, s: int) -> int:
-    """The place in the past of the tick at hand of stream s; makes room where a block is full."""
+    """The place in the past of the tick at hand of stream s."""
     length = memory.past.shape[1] // 2
-    at = memory.marks[s, TICK] % length
-    if at == 0 and memory.marks[s, TICK] > 0:
+    return int(length + memory.marks[s, TICK] % length)
+
+
+@inlined
+def _ticked(memory: Memory, s: int, ticks: int) -> None:
+    """So many ticks are over; where they fill a block, it becomes the past, whatever was lost."""
+    length = memory.past.shape[1] // 2
+    memory.marks[s, TICK] += ticks
+    if memory.marks[s, TICK] % length == 0:
         memory.past[s, :length] = memory.past[s, length:]
         memory.past[s, length:, 2] = np.inf
         memory.marks[s, LOOKED] = -1
-    return int(length + at)
 
 
 @compiled
@@ -406,7 +428,7 @@ def expected_gaze(memory: Memory, s: int, at: int) -> tuple[float, float]:
 def note(memory: Memory, s: int, at: int, x: float, y: float, noise: float) -> None:
     """What stream s released at the tick at hand, with noise of that variance; the tick is over."""
     memory.past[s, at, 0], memory.past[s, at, 1], memory.past[s, at, 2] = x, y, noise
-    memory.marks[s, TICK] += 1
+    _ticked(memory, s, 1)
 
 
 @inlined
@@ -416,8 +438,90 @@ def note_run(
     """What stream s released at the ticks from the one at hand on: `x[s, begin:end]`, which must
     not go beyond the end of the past.
     """
-    for i in range(begin, end):
-        memory.past[s, at + i - begin, 0] = x[s, i]
-        memory.past[s, at + i - begin, 1] = y[s, i]
-        memory.past[s, at + i - begin, 2] = noise
-    memory.marks[s, TICK] += end - begin
+    past = memory.past[s, at : at + end - begin]
+    for i in range(end - begin):
+        past[i, 0], past[i, 1], past[i, 2] = x[s, begin + i], y[s, begin + i], noise
+    _ticked(memory, s, end - begin)
+
+
+# Noise of a tracker before it is known from a second of gaze, in degrees squared along an axis.
+_USUAL_DEG2 = 0.01
+_LEAST_DEG2 = 1e-8
+
+# The median of half the squared length of a step of two independent normals, over their variance.
+_MEDIAN_OF_STEP = 0.6931471805599453
+
+
+def stream_keys(streams: int, sources: Sequence[Source]) -> NDArray[np.uint64]:
+    """One key for each stream."""
+    return np.concatenate([s.take(streams // len(sources)) for s in sources])
+
+
+class FillRecorded(Stage):
+    """Fills losses from the model of gaze, then hands all samples on.
+
+    Parameters
+    ----------
+    inner : Stage
+        The mechanism's own.
+    rate_hz : float
+        Samples per second.
+    space : Sphere or Screen
+        What degrees mean.
+    streams : int
+        How many streams.
+    sources : sequence of Source
+        Where keys come from.
+    """
+
+    def __init__(
+        self, inner: Stage, rate_hz: float, space: Space, streams: int, sources: Sequence[Source]
+    ) -> None:
+        self.inner = inner
+        self.memory = Memory.of(space, 1.0 / rate_hz, stream_keys(streams, sources))
+        self.noise = np.full(streams, _USUAL_DEG2)
+
+    def reset(self) -> None:
+        """Forget the samples before."""
+        self.memory.forget()
+        self.inner.reset()
+
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
+        """All samples, none of them lost, through the mechanism."""
+        _fill_recorded(x_deg, y_deg, valid, self.memory, self.noise)
+        return self.inner.run(t_ns, x_deg, y_deg, valid)
+
+
+@compiled
+def _noise_of(block: Floats) -> float:
+    """Variance of the tracker's noise along an axis, from the steps between samples: the median, so
+    that saccades do not count.
+    """
+    steps = np.empty(len(block) - 1)
+    for i in range(len(steps)):
+        dx, dy = block[i + 1, 0] - block[i, 0], block[i + 1, 1] - block[i, 1]
+        steps[i] = 0.5 * (dx * dx + dy * dy)
+    return max(0.5 * np.median(steps) / _MEDIAN_OF_STEP, _LEAST_DEG2)
+
+
+@compiled
+def _fill_recorded(x: Floats, y: Floats, valid: Bools, memory: Memory, noise: Floats) -> None:
+    places = memory.past.shape[1]
+    for s in range(x.shape[0]):
+        i = 0
+        while i < x.shape[1]:
+            at, end = turn(memory, s), i + 1
+            if 2 * at == places and memory.marks[s, TICK] > 0:
+                noise[s] = _noise_of(memory.past[s, :at])
+            if valid[s, i]:
+                last = min(x.shape[1], i + places - at)
+                while end < last and valid[s, end]:
+                    end += 1
+            else:
+                a, b = expected_gaze(memory, s, at)
+                u, v = two_normals(~memory.keys[s], 2 * memory.marks[s, TICK])
+                far = np.sqrt(noise[s])
+                x[s, i], y[s, i] = inside(a + far * u, b + far * v, memory.model)
+                valid[s, i] = True
+            note_run(memory, s, at, x, y, i, end, noise[s])
+            i = end

@@ -145,9 +145,9 @@ def _put(steps: Ints, from_x: Floats, from_y: Floats, x: Floats, y: Floats, vali
 #: clock has a sample, and gaze is put where there was none.
 LOSSES = ("keep", "fill")
 
-#: From what a mechanism fills: from what it has `released` before, which costs nothing; from what
-#: was `recorded` before; or it counts lost samples to the place `held` before them.
-FILLS = ("released", "recorded", "held")
+#: From what a mechanism fills: from what it has `released` before, which costs nothing, or from
+#: what was `recorded` before.
+FILLS = ("released", "recorded")
 
 LOST = "which samples are lost"
 
@@ -158,9 +158,10 @@ NEVER_COVERED = (
     "pauses of the tracker of more than two samples, and when it is faster than its rate",
 )
 
-_TOLD_BY_FILL = {
-    "recorded": "which samples are lost, where filled ones can be told from recorded ones",
-    "held": "which samples are lost, where a place that is held for long shows it",
+#: What filling leaves uncovered of losses, by :data:`FILLS`.
+TOLD_BY_FILL = {
+    "released": (),
+    "recorded": ("which samples are lost, where filled ones can be told from recorded ones",),
 }
 
 PROOF = "proofs/losses.md"
@@ -169,11 +170,6 @@ PROOF = "proofs/losses.md"
 CLOCK_ASSUMPTION = (
     "samples are those of the public clock, lost ones and the time of pauses included"
 )
-
-
-def told_by_fill(fills: str) -> tuple[str, ...]:
-    """What filling leaves uncovered of losses."""
-    return (_TOLD_BY_FILL[fills],) if fills in _TOLD_BY_FILL else ()
 
 
 def on_the_clock(
@@ -194,7 +190,7 @@ def on_the_clock(
         *(() if rate_is_public else ("the rate of each recording",)),
         *(() if length_is_public else ("how long each recording is",)),
         "which recordings have no gaze at all",
-        *told_by_fill(fills),
+        *TOLD_BY_FILL[fills],
     )
     change = promise.change
     if promise.losses is None or change is None:

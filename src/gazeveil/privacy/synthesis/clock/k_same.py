@@ -38,9 +38,9 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.privacy.audit.crowds import crowd_game
 from gazeveil.privacy.audit.games import Game
-from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.plot_recipe import PlotRecipe
+from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
@@ -341,9 +341,11 @@ class ClockRenderKSame(Mechanism[Cohort]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.synthesis.clock.render import clock_render_k_same
+        return crowd_game(self, unit, self._arrays)
 
-        return clock_render_k_same(self, unit)
+    def _arrays(self, data: Cohort, seed: int) -> dict[RecordingKey, tuple[Floats, ...]]:
+        """What makes up each law."""
+        return {key: (law.places,) for key, law in self.laws(data, seed).items()}
 
 
 def crowd(places: Floats, k: int, on_sphere: bool) -> Floats:

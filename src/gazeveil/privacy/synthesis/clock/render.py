@@ -41,10 +41,9 @@ from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.mechanism import Claim, PlotRecipe
 from gazeveil.privacy.noise.arithmetic import ASSUMPTION
 from gazeveil.privacy.noise.lattice import LatticeLaw
-from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.privacy_map import WindowBudget
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
@@ -58,10 +57,9 @@ from gazeveil.privacy.stream.session import Session, Stage
 from gazeveil.privacy.synthesis.clock import eye as clock_eye
 from gazeveil.privacy.synthesis.clock import places as clock_places
 from gazeveil.privacy.synthesis.clock.stage import Clock, ClockStage, NoisySlots, WholeStage
-from gazeveil.privacy.synthesis.ksame.audit import law_game
 
 if TYPE_CHECKING:
-    from gazeveil.privacy.synthesis.clock.k_same import ClockRenderKSame
+    pass
 
 FORMS = ("stream", "offline")
 
@@ -308,10 +306,3 @@ def clock_render(mechanism: ClockRender, unit: str | None) -> Game:
         " streams that lie r apart in all of it."
     )
     return Game(audited, float(mechanism.epsilon), description, play, clock.count * apart / scale)
-
-
-def clock_render_k_same(mechanism: ClockRenderKSame, unit: str | None) -> Game:
-    """Count the people whose recordings are all rendered from the same places, with the same times:
-    at least k, over several cohorts.
-    """
-    return law_game(mechanism, unit, lambda law: (law.places,))

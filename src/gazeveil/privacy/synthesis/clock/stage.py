@@ -28,7 +28,7 @@ from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise.lattice import LatticeLaw
 from gazeveil.privacy.randomness.rng import Source
-from gazeveil.privacy.stream.losses.fill_stages import stream_keys
+from gazeveil.privacy.stream.losses.expected_gaze import stream_keys
 from gazeveil.privacy.stream.session import Samples, Stage
 from gazeveil.privacy.synthesis.clock import eye, places
 

@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.privacy.audit.games import GAME_SCREEN, Game, asked_unit
 from gazeveil.privacy.noise.exact import laplace_scale
-from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle
-from gazeveil.privacy.noise.local import GRR, OLH, OUE
+from gazeveil.privacy.noise.local import GRR, OUE, FrequencyOracle
 from gazeveil.privacy.noise.planar import raised_scale
 from gazeveil.privacy.randomness.rng import Words
-from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
-from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import ReportHeader
-from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Scheme, Streams
+from gazeveil.privacy.synthesis.dpgazesynth.grid import WindowLayout
+from gazeveil.privacy.synthesis.dpgazesynth.messages import ReportHeader
+from gazeveil.privacy.synthesis.dpgazesynth.scheme import Scheme, Streams
 from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows
 
 if TYPE_CHECKING:
@@ -80,10 +79,6 @@ def _supports(oracle: FrequencyOracle, rows: NDArray[Any], category: Ints) -> Bo
         return np.asarray(rows[:, 0] == category)
     if isinstance(oracle, OUE):
         return np.asarray(rows[np.arange(len(rows)), category] == 1)
-    if isinstance(oracle, OLH):
-        return np.asarray(
-            (rows[:, :-1] * oracle._written(category)).sum(axis=1) % oracle.field == rows[:, -1]
-        )
     return np.asarray((rows == category[:, None]).any(axis=1))
 
 
@@ -139,10 +134,9 @@ def _ratios(
 def windows_game(mechanism: Synthesis, unit: str | None) -> Game:
     """The game of both mechanisms."""
     game_unit = asked_unit(unit, "window", ("window",))
-    chosen = mechanism.settled(None)
-    claimed = float(Fraction(str(chosen.epsilon)))
-    layout = chosen.scheme().plan(GAME_SCREEN, RATE_HZ)
-    if chosen.reading == "published":
+    claimed = float(Fraction(str(mechanism.epsilon)))
+    layout = mechanism.scheme().plan(GAME_SCREEN, RATE_HZ)
+    if mechanism.reading == "published":
         pair = _pair(layout)
         description = (
             f"{_PAIR} One sends {len(pair[0].cell)} fixation time, the other {len(pair[1].cell)}."
@@ -155,7 +149,7 @@ def windows_game(mechanism: Synthesis, unit: str | None) -> Game:
             math.inf,
         )
     # The promise does not depend on the size of the grid, and a small one is quickly drawn.
-    small = replace(chosen, G=min(chosen.G, 6), r_deg=layout.r_deg)
+    small = replace(mechanism, G=min(mechanism.G, 6), r_deg=layout.r_deg)
     scheme = small.scheme()
     plan = scheme.plan(GAME_SCREEN, RATE_HZ)
     pair = _pair(plan)

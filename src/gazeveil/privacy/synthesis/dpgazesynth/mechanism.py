@@ -10,24 +10,46 @@ of the population.
 * `published` is the paper as printed; it sends as many times and transitions as there were, and
   so tells their number.
 * `corrected` sends exactly c times and c - 1 transitions of every window
-  (:mod:`gazeveil.privacy.synthesis.dpgazesynth.reports.device`).
+  (:mod:`gazeveil.privacy.synthesis.dpgazesynth.readings`).
 * `dpgazesynth-one-report` sends one transition with the whole epsilon3
-  (:mod:`gazeveil.privacy.synthesis.dpgazesynth.reports.one_report`).
+  (:mod:`gazeveil.privacy.synthesis.dpgazesynth.one_report`).
 
 A release in one process gives what devices and a curator in processes of their own would give
 (`gazeveil randomize`, `gazeveil curate`): the sums of unary reports are drawn with their own law
-instead of bit by bit (:mod:`gazeveil.privacy.synthesis.dpgazesynth.reports.sums`). Proofs:
+instead of bit by bit (:mod:`gazeveil.privacy.synthesis.dpgazesynth.curator`). Proofs:
 proofs/dpgazesynth.md, proofs/dpgazesynth-one-report.md.
+
+The promise is about windows on a public grid, each with noise of its own for where it begins and
+for all else.
+
+A window that is replaced by any other loses epsilon2 + epsilon3, and epsilon1 for every r by which
+its beginning moves. Replacing a person moves beginnings anywhere, so a person with T windows loses
+T (epsilon2 + epsilon3 + epsilon1 ceil(diameter / r)), not T epsilon. Samples in a row that are not
+a window of the grid touch more windows than they fill.
+
+What shuffling adds is said besides: the loss of reports if a shuffler between devices and curator
+removes names and order.
+
+Feldman, McMillan and Talwar, "Hiding Among the Clones: A Simple and Nearly Optimal Analysis of
+Privacy Amplification by Shuffling" (2021), Theorem 3.1: n reports of which each is epsilon0-locally
+private are, once shuffled, (epsilon, delta)-private with
+
+    epsilon = ln(1 + (e^epsilon0 - 1) / (e^epsilon0 + 1) (8 sqrt(e^epsilon0 ln(4 / delta)) / sqrt(n)
+    + 8 e^epsilon0 / n)),
+
+for epsilon0 <= ln(n / (16 ln(2 / delta))). It assumes that the shuffler is honest, that who looks
+sees the shuffled reports alone, and that all n devices report as they should.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from gazeveil import checks
 from gazeveil.errors import DataError
@@ -36,25 +58,21 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.composition import RecordingsMap
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
 from gazeveil.privacy.noise.arithmetic import ASSUMPTION as ARC_ASSUMPTION
 from gazeveil.privacy.noise.exact import tail_delta
-from gazeveil.privacy.noise.planar import planar_delta
-from gazeveil.privacy.plot_recipe import PlotRecipe
+from gazeveil.privacy.noise.planar import PLANAR_DELTA
 from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Loss, PromiseError, raised
+from gazeveil.privacy.promise.privacy_map import HALF_TURN_DEG, StreamMap
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
-from gazeveil.privacy.rational import Number, exact
+from gazeveil.privacy.rational import Number, exact, format_exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import MOTIONS
-from gazeveil.privacy.synthesis.dpgazesynth.grid import RELATIONS
-from gazeveil.privacy.synthesis.dpgazesynth.one_process import collect, private_windows, synthetic
-from gazeveil.privacy.synthesis.dpgazesynth.plan import BudgetSplit, WindowLayout
-from gazeveil.privacy.synthesis.dpgazesynth.reports.device import Corrected
-from gazeveil.privacy.synthesis.dpgazesynth.reports.one_report import OneReport, public_zones
-from gazeveil.privacy.synthesis.dpgazesynth.reports.published import PublishedScheme
-from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Scheme, Streams
-from gazeveil.privacy.synthesis.dpgazesynth.shuffle import shuffled
-from gazeveil.privacy.synthesis.dpgazesynth.windows_map import WindowsMap
+from gazeveil.privacy.synthesis.dpgazesynth.curator import collect, private_windows, synthetic
+from gazeveil.privacy.synthesis.dpgazesynth.grid import RELATIONS, BudgetSplit, WindowLayout
+from gazeveil.privacy.synthesis.dpgazesynth.one_report import OneReport
+from gazeveil.privacy.synthesis.dpgazesynth.readings import Corrected, PublishedScheme
+from gazeveil.privacy.synthesis.dpgazesynth.scheme import Scheme, Streams
 
 REN2024 = (
     'Ren et al., "DPGazeSynth: Enhancing eye-tracking virtual reality privacy with'
@@ -93,10 +111,6 @@ class Synthesis(Mechanism[Cohort]):
         Of epsilon for starts, fixation times and transitions.
     cap : int
         Most runs of a window that are told apart, 2 to 64.
-    motion : str, optional
-        `still` repeats one place per run, as Ren et al. 2024 does; `public` adds saccades and drift
-        of a public eye. None is `still` for the reading `published`, else `public`: event detectors
-        take jumps from sample to sample for tracker noise.
     """
 
     kind: ClassVar[str] = "cohort"
@@ -109,26 +123,51 @@ class Synthesis(Mechanism[Cohort]):
     window_s: Number = Fraction(1, 2)
     split: Iterable[Number] | str = BudgetSplit((Fraction(3, 5), Fraction(1, 5), Fraction(1, 5)))
     cap: int = 6
-    motion: str | None = None
 
     def check(self) -> None:
         """Store exact numbers."""
-        check_windows(self)
+        for name, least, above, most in (
+            ("epsilon", Fraction(1, 1000), None, 100),
+            ("window_s", None, 0, 60),
+        ):
+            value = exact(self.name, name, getattr(self, name), least, above)
+            if value > most:
+                checks.refuse(self.name, name, f"at most {most}", value)
+            self.store(name, value)
+        self.store("split", BudgetSplit.of(self.split, self.name))
+        for name, most in (("G", MOST_G), ("cap", MOST_CAP)):
+            if checks.count(self.name, name, getattr(self, name), least=2) > most:
+                checks.refuse(self.name, name, f"at most {most}", getattr(self, name))
+        if self.r_deg is None or self.r_deg in RELATIONS:
+            return
+        radius = exact(self.name, "r_deg", self.r_deg, least=Fraction(1, 1024))
+        if radius > 360:
+            checks.refuse(self.name, "r_deg", "at most 360, or one of eq8, table", self.r_deg)
+        self.store("r_deg", radius)
 
     @property
-    def moves(self) -> str:
-        """How samples of a run move: one of :data:`MOTIONS`."""
-        return self.motion or ("still" if self.reading == "published" else "public")
+    def still(self) -> bool:
+        """Whether samples of a run repeat one place, as Ren et al. 2024 has it, instead of moving
+        as a public eye does: event detectors take jumps for tracker noise.
+        """
+        return self.reading == "published"
 
+    @property
     @abstractmethod
+    def kind_of_scheme(self) -> type[Scheme]:
+        """The scheme of the reading."""
+
     def scheme(self) -> Scheme:
         """How devices report and what is learned from it."""
-
-    def settled(self, windows: int | None) -> Synthesis:
-        """The mechanism with everything fixed that a public rule chooses by
-        the number of windows.
-        """
-        return self
+        radius = self.r_deg or ("eq8" if self.reading == "published" else "table")
+        return self.kind_of_scheme(
+            Fraction(self.epsilon),
+            self.G,
+            radius if isinstance(radius, str) else Fraction(radius),
+            Fraction(self.window_s),
+            BudgetSplit.of(self.split),
+            self.cap,
+        )
 
     @abstractmethod
     def promise(self, recordings: Iterable[tuple[str, WindowLayout, int]]) -> Guarantee:
@@ -168,22 +207,20 @@ class Synthesis(Mechanism[Cohort]):
         if len(data) == 0:
             raise DataError("This cohort has no recordings. Nothing was released.")
         streams = Streams(seed, self.name, self.reading)
-        private = list(private_windows(self.scheme(), data))
-        used = self.settled(sum(len(windows) for _, _, windows in private))
-        curator = collect(used.scheme(), str(used), private, streams)
+        scheme = self.scheme()
+        private = list(private_windows(scheme, data))
+        curator = collect(scheme, str(self), private, streams)
         model = curator.learn() if curator.windows else None
         key = streams.source("synthesis").take(2).tobytes()
         items: list[Recording | Handle] = []
         for item, (_, head, _) in zip(data.items, private, strict=True):
-            draw = partial(
-                synthetic, used.scheme(), model, curator.reports[head.key], used.moves, key
-            )
+            draw = partial(synthetic, scheme, model, curator.reports[head.key], self.still, key)
             items.append(
                 draw()
                 if isinstance(item, Recording)
                 else Handle(item.person, item.stimulus, draw, item.session, item.task)
             )
-        guarantee = used.promise([(head.person, plan, head.samples) for plan, head, _ in private])
+        guarantee = self.promise([(head.person, plan, head.samples) for plan, head, _ in private])
         return self.released(Cohort(items, name=data.name, read_as=data.read_as), guarantee, seed)
 
     def _promised(
@@ -196,10 +233,9 @@ class Synthesis(Mechanism[Cohort]):
         for _, plan, _ in listed:
             if plan not in maps:
                 # The start of one window, its times, and at most so many draws behind the sums.
-                start = Fraction(1, 1 << 370) if sphere else planar_delta(plan.start_scale)
-                maps[plan] = WindowsMap.of(
-                    plan, window_s, start + tail_delta(Fraction(str(self.epsilon)), 1 << 40)
-                )
+                start = Fraction(1, 1 << 370) if sphere else PLANAR_DELTA
+                delta_num = start + tail_delta(Fraction(self.epsilon), 1 << 40)
+                maps[plan] = WindowsMap(plan.rate_hz, plan.grid.space, plan, window_s, delta_num)
         return Guarantee(
             "epsilon-w-r-t-dp",
             RecordingsMap.of((person, maps[plan], samples) for person, plan, samples in listed),
@@ -251,9 +287,10 @@ class DPGazeSynth(Synthesis):
         ),
     }
 
-    def scheme(self) -> Scheme:
-        """The reading's."""
-        return (PublishedScheme if self.reading == "published" else Corrected)(*_given(self))
+    @property
+    def kind_of_scheme(self) -> type[Scheme]:
+        """Of Ren et al. 2024, or the smallest change of it."""
+        return PublishedScheme if self.reading == "published" else Corrected
 
     def promise(self, recordings: Iterable[tuple[str, WindowLayout, int]]) -> Guarantee:
         """(epsilon, w, r, t)-DP of every window, and what follows for a person."""
@@ -267,19 +304,6 @@ class DPGazeSynth(Synthesis):
 class DPGazeSynthOneReport(Synthesis):
     """DPGazeSynth with one transition report per window, and everything but starts from the
     population.
-
-    Parameters
-    ----------
-    zones : int, optional
-        Zones along each side in which directions are told apart, 1 to 16. None chooses by the
-        number of windows where that is known, else 1.
-    order : int
-        2 for a chain that knows the step before.
-
-    Examples
-    --------
-    >>> DPGazeSynthOneReport(1).settled(10_000_000).zones
-    2
     """
 
     name: ClassVar[str] = "dpgazesynth-one-report"
@@ -294,38 +318,10 @@ class DPGazeSynthOneReport(Synthesis):
         )
     }
 
-    zones: int | None = None
-    order: int = 1
-
-    def check(self) -> None:
-        """Store exact numbers."""
-        super().check()
-        if self.zones is not None and checks.count(self.name, "zones", self.zones) > min(
-            16, self.G
-        ):
-            checks.refuse(
-                self.name, "zones", "at most 16, and no more than there are cells", self.zones
-            )
-        if checks.count(self.name, "order", self.order) > 2:
-            checks.refuse(self.name, "order", "1 or 2", self.order)
-
-    def scheme(self) -> Scheme:
+    @property
+    def kind_of_scheme(self) -> type[Scheme]:
         """One report per window."""
-        return OneReport(*_given(self), self.zones or 1, self.order)
-
-    def settled(self, windows: int | None) -> DPGazeSynthOneReport:
-        """With the number of zones fixed by the public number of windows."""
-        if self.zones is not None:
-            return self
-        scheme = self.scheme()
-        return replace(
-            self,
-            zones=(
-                1
-                if windows is None
-                else min(public_zones(windows, scheme.epsilon * scheme.split[2]), self.G)
-            ),
-        )
+        return OneReport
 
     def promise(self, recordings: Iterable[tuple[str, WindowLayout, int]]) -> Guarantee:
         """(epsilon, w, r, t)-DP of every window, what follows for a person, and what shuffling
@@ -338,43 +334,118 @@ class DPGazeSynthOneReport(Synthesis):
         return replace(self._promised(listed, "proofs/dpgazesynth-one-report.md"), also=mixed)
 
 
-def _given(
-    mechanism: Synthesis,
-) -> tuple[Fraction, int, Fraction | str, Fraction, BudgetSplit, int]:
-    """Parameters in the order of a scheme's."""
-    default = "eq8" if mechanism.reading == "published" else "table"
-    radius = default if mechanism.r_deg is None else mechanism.r_deg
-    exactly: Fraction | str = radius if isinstance(radius, str) else Fraction(radius)
-    return (
-        Fraction(mechanism.epsilon),
-        mechanism.G,
-        exactly,
-        Fraction(mechanism.window_s),
-        BudgetSplit.of(mechanism.split),
-        mechanism.cap,
+@dataclass(frozen=True)
+class WindowsMap(StreamMap):
+    """The loss of windows on a public grid.
+
+    Parameters
+    ----------
+    plan : WindowLayout
+        The public numbers of recordings of one rate in one space.
+    window_s : Fraction
+        Seconds of a window.
+    delta_num : Fraction
+        Numerical error of a window.
+    """
+
+    plan: WindowLayout
+    window_s: Fraction
+    delta_num: Fraction
+
+    def samples_of(self, change: Change) -> int | None:
+        """Samples of a window; one of the grid's length has as many as those."""
+        return self.plan.samples if change.seconds == self.window_s else super().samples_of(change)
+
+    def replaced(self, windows: int, start_deg: Fraction | None) -> Loss:
+        """The loss if so many windows of the grid are replaced and their beginnings move by at most
+        so much; None is anywhere.
+        """
+        plan = self.plan
+        farthest = HALF_TURN_DEG if plan.sphere else raised(plan.grid.diagonal_deg)
+        steps = math.ceil(
+            (farthest if start_deg is None else min(start_deg, farthest)) / plan.r_deg
+        )
+        each = plan.times + plan.moves + plan.starts * steps
+        return Loss.pure(each, self.delta_num).repeated(windows)
+
+    def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
+        """Samples in a row touch windows that they do not fill."""
+        # Places are never farther apart than their coordinates, so one number serves both metrics.
+        return self.replaced(
+            1 if samples == 1 else (samples - 2) // self.plan.samples + 2, move_deg
+        )
+
+    def within(self, change: Change) -> Loss:
+        """Of a window of the grid where its beginning is named, else of samples in a row."""
+        if change.start_deg is None:
+            return super().within(change)
+        samples = self.samples_of(change)
+        if samples is None or samples % self.plan.samples:
+            raise PromiseError(
+                f"Windows have {self.plan.samples} samples here, and one of {samples} is none of"
+                " the grid's. Ask about samples that move instead."
+            )
+        # Of a longer window only the first place is bound: the other windows of the grid in it
+        # begin anywhere.
+        return (
+            self.replaced(1, change.start_deg)
+            + self.replaced(samples // self.plan.samples - 1, None)
+        ).grouped(change.count)
+
+    def whole(self, change: Change, samples: int) -> Loss:
+        """All windows of a recording."""
+        return self.replaced(-(-samples // self.plan.samples), change.move_deg)
+
+
+#: Delta of the number that guarantees print.
+DELTA = Fraction(1, 10**6)
+
+
+def shuffled_epsilon(epsilon: Fraction, reports: int, delta: Fraction = DELTA) -> Fraction | None:
+    """Epsilon of shuffled reports at that delta, rounded up; None where the theorem does not apply
+    or does not help.
+
+    Examples
+    --------
+    >>> round(float(shuffled_epsilon(Fraction(2, 5), 100_000)), 4)
+    0.0235
+    >>> shuffled_epsilon(Fraction(2, 5), 100) is None
+    True
+    """
+    e0, d = float(epsilon), float(delta)
+    if reports < 2 or not 0 < d < 1 or e0 > math.log(reports / (16 * math.log(2 / d))):
+        return None
+    grown = math.exp(e0)
+    loss = math.log1p(
+        (grown - 1)
+        / (grown + 1)
+        * (8 * math.sqrt(grown * math.log(4 / d) / reports) + 8 * grown / reports)
     )
+    amplified = raised(loss)
+    return amplified if amplified < epsilon else None
 
 
-def check_windows(mechanism: Mechanism[Any]) -> None:
-    """Check and store the parameters of windows; see :class:`Synthesis`."""
-    # Fields of two classes that have no base in common but their names.
-    made: Any = mechanism
-    epsilon = exact(made.name, "epsilon", made.epsilon, least=Fraction(1, 1000))
-    made.store("epsilon", epsilon)
-    window_s = exact(made.name, "window_s", made.window_s, above=0)
-    made.store("window_s", window_s)
-    made.store("split", BudgetSplit.of(made.split, made.name))
-    for name, least, most in (("G", 2, MOST_G), ("cap", 2, MOST_CAP)):
-        if checks.count(made.name, name, getattr(made, name), least=least) > most:
-            checks.refuse(made.name, name, f"at most {most}", getattr(made, name))
-    if not (isinstance(made.r_deg, str) and made.r_deg in RELATIONS) and made.r_deg is not None:
-        radius = exact(made.name, "r_deg", made.r_deg, least=Fraction(1, 1024))
-        if radius > 360:
-            checks.refuse(made.name, "r_deg", "at most 360, or one of eq8, table", made.r_deg)
-        made.store("r_deg", radius)
-    if made.motion is not None:
-        checks.one_of(made.name, "motion", made.motion, MOTIONS)
-    if epsilon > 100:
-        checks.refuse(made.name, "epsilon", "at most 100", made.epsilon)
-    if window_s > 60:
-        checks.refuse(made.name, "window_s", "at most 60 seconds", made.window_s)
+def shuffled(epsilon: Fraction, windows: Sequence[int]) -> tuple[tuple[str, Loss], ...]:
+    """What is left of the answers of a window if those of all windows are shuffled, with the
+    condition in words; empty where the theorem does not apply.
+
+    Windows with an even and with an odd number answer different questions, so a window hides only
+    among those of its own kind.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Of the answers of one window.
+    windows : sequence of int
+        Windows of each recording.
+    """
+    alike = min(sum((n + 1) // 2 for n in windows), sum(n // 2 for n in windows))
+    mixed = shuffled_epsilon(epsilon, alike)
+    if mixed is None:
+        return ()
+    condition = (
+        f"the answers of one window, which are {format_exact(epsilon)} of its epsilon, if an honest"
+        f" shuffler mixes those of all {sum(windows)} windows, at least {alike} of which answer the"
+        " same questions, before anybody sees them"
+    )
+    return ((condition, Loss.approximate(mixed, DELTA)),)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gazeveil.arrays import Bools, Floats, Ints
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.recording import Recording
@@ -100,22 +100,7 @@ class Windows:
         return cells, directions
 
 
-def samples_of_window(recording: Recording, window_s: float, owner: str) -> int:
-    """W, from public numbers.
-
-    Raises
-    ------
-    DataError
-        For an unknown rate, or a window that holds fewer than two samples.
-    """
-    if not recording.rate_hz > 0:
-        raise DataError(
-            f"The rate of {recording.title} is not known. Say it: recording.with_(rate_hz=...)."
-        )
-    return window_samples(recording.rate_hz, window_s, owner)
-
-
-def window_samples(rate_hz: float, window_s: float, owner: str) -> int:
+def window_samples(rate_hz: float, window_s: float) -> int:
     """Samples of a window at a rate, at least two."""
     samples = round(window_s * rate_hz)
     if samples > MOST_SAMPLES:
@@ -126,31 +111,21 @@ def window_samples(rate_hz: float, window_s: float, owner: str) -> int:
     if samples < 2:
         raise DataError(
             f"A window of {window_s:g} s holds fewer than two samples at {rate_hz:g} Hz. Choose a"
-            f" longer window_s for {owner}."
+            " longer window_s."
         )
     return samples
 
 
 def windows_of(recording: Recording, grid: CellGrid, samples: int) -> Windows:
     """The windows of a recording; the last one may be filled up."""
-    return windows_in(recording.x_deg, recording.y_deg, recording.valid, grid, samples)
-
-
-def windows_in(x_deg: Floats, y_deg: Floats, valid: Bools, grid: CellGrid, samples: int) -> Windows:
-    """The windows of samples in a row; the last one may be filled up."""
-    cells = np.where(valid, grid.cells(x_deg, y_deg), -1)
-    row, column = (grid.G // 2,) * 2
-    first, at, cell, length = _runs(cells, samples, row * grid.G + column)
-    lost = at < 0
-    known = np.maximum(at, 0)
-    if len(x_deg):
-        x, y = x_deg[known], y_deg[known]
-    else:
-        x, y = np.empty(0), np.empty(0)
-    middle = grid.centre_deg
-    return Windows(
-        samples, np.where(lost, middle[0], x), np.where(lost, middle[1], y), first, cell, length
+    x_deg, y_deg = recording.x_deg, recording.y_deg
+    cells = np.where(recording.valid, grid.cells(x_deg, y_deg), -1)
+    first, at, cell, length = _runs(cells, samples, grid.G // 2 * (grid.G + 1))
+    x, y = (
+        np.where(at < 0, middle, values[np.maximum(at, 0)]) if len(values) else values
+        for middle, values in zip(grid.centre_deg, (x_deg, y_deg), strict=True)
     )
+    return Windows(samples, x, y, first, cell, length)
 
 
 @compiled

@@ -123,13 +123,10 @@ def event_synth_pd(mechanism: EventSynthPD, unit: str | None) -> Game:
         share, count = found_share(out, known)
         shares.append(share * count)
         names += count
-        if count and mechanism.reading == "corrected" and mechanism.seeds == "crowd":
+        if count and mechanism.reading == "corrected":
             moved |= not same(out, mechanism.release(exchanged(released), seed=trial).data)
     rate = sum(shares) / max(names, 1)
-    gamma = 1.0 if mechanism.seeds == "crowd" else float(mechanism.gamma_total or mechanism.gamma)
-    bound = (
-        gamma / (mechanism.k - 1 + gamma) if mechanism.reading == "corrected" else 1 / mechanism.k
-    )
+    bound = 1 / mechanism.k
     description = (
         f"{len(shares)} cohorts of {max(PEOPLE, mechanism.k)} people with {EVENTS} events each, an"
         f" attacker who holds another raw session of everybody: {names} names released, {rate:.2f}"

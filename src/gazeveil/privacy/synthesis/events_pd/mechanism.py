@@ -14,16 +14,12 @@ change from event to event, and everything a person does together tells who it i
 2. the event is the seed's parameters with noise of a public size, so that the densities of
    different people overlap; durations are among the parameters;
 3. it is kept if at least k people are plausible, with a random threshold above that, else drawn
-   anew, in up to `attempts` attempts (:mod:`gazeveil.privacy.synthesis.events_pd.deniable_seeds`);
+   anew, in up to `attempts` attempts (:mod:`gazeveil.privacy.synthesis.events_pd.coding`);
    one that never passes is lost time;
 4. samples are drawn from the parameters, saccades by the generator of
    :mod:`gazeveil.privacy.synthesis.events_pd.saccade_models`, in one space, at one rate and to one
    length for all recordings of the stimulus: a person's own rate and length are as good as their
    name, since hardly anybody shares them.
-
-With `seeds="own"` step 1 is left out: a name's events are seeded by that person alone. The name is
-released only if k people, that one included, would have given *all* of it with probabilities within
-gamma_total. Almost no sequence passes this test.
 """
 
 from __future__ import annotations
@@ -32,60 +28,104 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import DataError
 from gazeveil.events import METHODS
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.exact import discrete_laplace
-from gazeveil.privacy.plausible_deniability import cell_width, plausible_counts
-from gazeveil.privacy.plot_recipe import PlotRecipe
-from gazeveil.privacy.randomness.rng import Words, source
+from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
+from gazeveil.privacy.noise.exact import laplace_scale
+from gazeveil.privacy.randomness.rng import ASSUMPTION, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.synthesis.events_pd.corrected import CorrectedSynthesis, corrected_plans
-from gazeveil.privacy.synthesis.events_pd.guarantees import (
-    crowd_guarantee,
-    own_guarantee,
-    published_guarantee,
+from gazeveil.privacy.synthesis.events_pd.coding import SyntheticRecording
+from gazeveil.privacy.synthesis.events_pd.crowd import (
+    by_content,
+    closed_form,
+    coding,
+    corrected_plans,
+    network,
 )
-from gazeveil.privacy.synthesis.events_pd.plans import SyntheticRecording, no_events
-from gazeveil.privacy.synthesis.events_pd.published import PublishedSynthesis, published_plans
+from gazeveil.privacy.synthesis.events_pd.published import published_plans
+from gazeveil.privacy.synthesis.events_pd.published_test import PublishedTest
 from gazeveil.privacy.synthesis.events_pd.saccade_models import Generator
-from gazeveil.privacy.synthesis.events_pd.seeded_events import Rule
-from gazeveil.privacy.synthesis.events_pd.training import by_content, closed_form, coding, network
+from gazeveil.privacy.synthesis.events_pd.seeds import Rule, cell_width
 from gazeveil.privacy.synthesis.ksame.groups import enough_people, one_kind_of_space
 from gazeveil.privacy.synthesis.motion import Motion, drawn_recordings, motion
-from gazeveil.privacy.tables.groups.partition import fewest_sharing
+from gazeveil.privacy.tables.ksame import fewest_sharing
 
-#: Generators of saccades; forms of a saccade's probability; whom the test asks; whose events are
-#: seeds; what becomes of events that never pass; detectors.
+_REFUTED = (
+    "it speaks of one event at a time. Each released event has k - 1 other people with a"
+    " probability within gamma, but not the same people each time, so the events of a person"
+    " together single them out (0.7 of 20 people are found from 60 events where 1/k is 0.25);"
+    " besides, the test has a fixed threshold, and durations, order, gaps and number of events are"
+    " the person's own"
+)
+
+_NOT_COVERED = (
+    "who took part, and which recordings each name has",
+    (
+        "what all recordings of a stimulus share: rate and space, the means of those who saw it,"
+        " and length, that of the k-th longest"
+    ),
+    (
+        "what people did: a synthetic event lies near one of somebody's, though at least k people"
+        " could be that one"
+    ),
+    "a second release about the same people",
+    "somebody who knows everybody else's raw data: there is no differential privacy",
+)
+
+_ASSUMPTIONS = (
+    "who has which recordings is public",
+    "the release is the only one made about these people",
+    ASSUMPTION,
+)
+
+
+def published_guarantee(mechanism: EventSynthPD) -> Guarantee:
+    """Deniability of single events, refuted."""
+    released = mechanism.failed == "release"
+    failed = "events that never passed, which are released all the same" if released else "lengths"
+    return Guarantee(
+        "plausible-deniability",
+        counts={"k": Fraction(mechanism.k), "gamma": Fraction(mechanism.gamma)},
+        alike="event",
+        mechanism=mechanism.title,
+        not_covered=("the attributes of people", failed),
+        status="refuted",
+        reason=_REFUTED,
+    )
+
+
+def crowd_guarantee(mechanism: EventSynthPD) -> Guarantee:
+    """No name is tied to anybody."""
+    return Guarantee(
+        "plausible-deniability",
+        counts={"k": Fraction(mechanism.k), "gamma": Fraction(1)},
+        alike="seed",
+        mechanism=mechanism.title,
+        assumptions=_ASSUMPTIONS,
+        not_covered=_NOT_COVERED,
+        reason="proofs/event-synth-pd.md",
+    )
+
+
+#: Generators of saccades; forms of a saccade's probability; what becomes of events that never pass;
+#: detectors.
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "generator": ("ppca", "cvae"),
     "probability": ("latent", "histogram"),
-    "others": ("all", "same-index"),
-    "seeds": ("crowd", "own"),
     "failed": ("drop", "release"),
     "detector": tuple(METHODS),
 }
 
-# Parameters of one reading, and what they are in the other.
-_CORRECTED_ALONE = {
-    "seeds": "crowd",
-    "rho": None,
-    "margin": 0,
-    "place_deg": None,
-    "gamma_total": None,
-}
-_PUBLISHED_ALONE = {"probability": "latent", "failed": "drop"}
 
 #: What is chosen where nothing is given, by reading.
 _DEFAULTS = {
@@ -115,20 +155,6 @@ class EventSynthPD(Mechanism[Cohort]):
     probability : str
         Of a saccade: `latent` normals (David-John et al. 2023), or summed bins of each person's
         speeds, `histogram` (main paper; `published` alone).
-    others : str
-        Whom the test asks. `published`: `all` saccades of others, or those of the `same-index`.
-        `corrected`: all events within `window_s` of the synthetic event's time, or each person's
-        first from then on.
-    seeds : str
-        `crowd`, or `own` with the test of whole sequences; `corrected` alone.
-    gamma_total : number, optional
-        Gamma of the test of whole sequences; `gamma` by default.
-    margin : int
-        How far the middle of the random threshold lies above k: what makes the tests differentially
-        private. `corrected` alone.
-    rho : number, optional
-        Trains `ppca` with that budget of zero-concentrated differential privacy, and takes public
-        middles for all else; `corrected` alone.
     place_deg : float, optional
         Noise of places, `corrected` alone; by default 5 % of the smaller extent of screen or sphere
         (9 degrees on a sphere).
@@ -157,11 +183,6 @@ class EventSynthPD(Mechanism[Cohort]):
     attempts: int = 100
     generator: str | None = None
     probability: str = "latent"
-    others: str = "all"
-    seeds: str = "crowd"
-    gamma_total: Number | None = None
-    margin: int = 0
-    rho: Number | None = None
     place_deg: float | None = None
     window_s: float = 10.0
     failed: str | None = None
@@ -196,54 +217,26 @@ class EventSynthPD(Mechanism[Cohort]):
         for name, default in _DEFAULTS[self.reading].items():
             if getattr(self, name) is None:
                 self.store(name, default)
-        for name, least in (("k", 2), ("attempts", 1), ("margin", 0)):
+        for name, least in (("k", 2), ("attempts", 1)):
             self.store(name, checks.count(self.name, name, getattr(self, name), least=least))
         self.store("gamma", exact(self.name, "gamma", self.gamma, least=1))
         self.store("epsilon0", exact(self.name, "epsilon0", self.epsilon0, above=0))
         for name, choices in CHOICES.items():
             checks.one_of(self.name, name, getattr(self, name), choices)
-        if self.gamma_total is not None:
-            self.store("gamma_total", exact(self.name, "gamma_total", self.gamma_total, least=1))
         if self.place_deg is not None:
             self.store("place_deg", checks.positive(self.name, "place_deg", self.place_deg))
         self.store("window_s", checks.positive(self.name, "window_s", self.window_s))
-        if self.rho is not None:
-            self.store("rho", exact(self.name, "rho", self.rho, above=0))
-        self._check_together()
-
-    def _check_together(self) -> None:
-        """Refuse parameters that the reading or another parameter leaves no room for."""
-        published = self.reading == "published"
-        for name, default in (_CORRECTED_ALONE if published else _PUBLISHED_ALONE).items():
+        if self.reading == "published":
+            if self.place_deg is not None:
+                self._refuse_here("place_deg", "left out", "corrected")
+            return
+        for name, default in (("probability", "latent"), ("failed", "drop")):
             if getattr(self, name) != default:
-                here = "left out" if published else default
-                checks.refuse(
-                    self.name,
-                    name,
-                    f"{here} in the {self.reading} reading",
-                    getattr(self, name),
-                    f"Use reading='{'corrected' if published else 'published'}'.",
-                )
-        if self.rho is not None and self.generator != "ppca":
-            checks.refuse(
-                self.name,
-                "rho",
-                "left out with generator='cvae': only ppca is trained with a budget",
-                self.rho,
-                "Use generator='ppca'.",
-            )
-        if self.probability == "histogram" and self.others == "same-index":
-            checks.refuse(
-                self.name,
-                "others",
-                "all with probability='histogram': a person's histograms have no index",
-                self.others,
-            )
+                self._refuse_here(name, default, "published")
 
-    @property
-    def sequence_gamma(self) -> Number:
-        """Gamma of the test of whole sequences."""
-        return self.gamma if self.gamma_total is None else self.gamma_total
+    def _refuse_here(self, name: str, allowed: str, instead: str) -> NoReturn:
+        wanted = f"{allowed} in the {self.reading} reading"
+        checks.refuse(self.name, name, wanted, getattr(self, name), f"Use reading='{instead}'.")
 
     def release(self, data: Cohort, seed: int | None = None) -> Release[Cohort]:
         """Synthesise a cohort; see :class:`Mechanism`.
@@ -296,17 +289,16 @@ class EventSynthPD(Mechanism[Cohort]):
         motions = {key: m for key, m in motions.items() if cells[key[1:]] > 1}
         names = sorted({key[0] for key in motions})
         identity = {person: i / len(names) for i, person in enumerate(names)}
-        generator, _ = self._generator(motions, names, identity, seed)
-        how = PublishedSynthesis(
-            self.k,
-            cell_width(self.gamma),
-            self.attempts,
-            self.probability == "histogram",
-            self.others == "same-index",
-            self.failed == "release",
-        )
+        generator = self._generator(motions, names, identity, seed)
+        test = PublishedTest(self.k - 1, cell_width(self.gamma), self.attempts)
         plans, counts = published_plans(
-            motions, identity, generator, how, lambda key: source(seed, self.name, "events", *key)
+            motions,
+            identity,
+            generator,
+            test,
+            self.probability == "histogram",
+            self.failed == "release",
+            lambda key: source(seed, self.name, "events", *key),
         )
         notes = {**counts, **notes, "suppressed": len(alone)}
         return plans, notes, published_guarantee(self)
@@ -318,21 +310,17 @@ class EventSynthPD(Mechanism[Cohort]):
         self, motions: Mapping[RecordingKey, Motion], seed: int | None
     ) -> tuple[dict[RecordingKey, SyntheticRecording], dict[str, int], Guarantee]:
         people = by_content(motions)
-        generator, delta_num = self._generator(motions, people, None, seed)
-        rule = Rule.of(
-            self.k,
-            cell_width(self.gamma),
-            Fraction(self.epsilon0),
-            self.margin,
-            self.attempts,
-            self.window_s,
-            self.others == "same-index",
+        generator = self._generator(motions, people, None, seed)
+        t, s = laplace_scale(1 / Fraction(self.epsilon0))
+        rule = Rule(
+            self.k, cell_width(self.gamma), np.uint64(t), np.uint64(s), self.attempts, self.window_s
         )
         drawn = corrected_plans(
             motions,
             people,
-            coding(generator, motions, people, public=self.rho is not None),
-            CorrectedSynthesis(rule, self.seeds == "own", self.place_deg),
+            coding(generator, motions, people),
+            rule,
+            self.place_deg,
             lambda key: source(seed, self.name, "events", *key),
         )
         if not drawn.frames:
@@ -341,31 +329,7 @@ class EventSynthPD(Mechanism[Cohort]):
                 " known. Choose a smaller k, or give recordings that belong together the same"
                 " names. Nothing was released."
             )
-        notes = drawn.notes(motions)
-        if self.seeds == "crowd":
-            return drawn.plans, notes, crowd_guarantee(self, drawn.allowed, delta_num)
-        passed = self._joint_pass(drawn.joint, seed)
-        notes["names_released"] = int(passed.sum())
-        kept = {person for person, good in zip(people, passed, strict=True) if good}
-        plans = {
-            key: drawn.plans[key] if key in drawn.plans and key[0] in kept else no_events(frame)
-            for key in motions
-            if (frame := drawn.frames.get(key[1:])) is not None
-        }
-        return plans, notes, own_guarantee(self, len(kept), len(people))
-
-    def _joint_pass(self, joint: Floats, seed: int | None) -> Bools:
-        """Which names may be released: enough people in the cell of the one behind it, with the
-        random threshold of single events.
-        """
-        width = cell_width(self.sequence_gamma)
-        counts = plausible_counts(joint, np.arange(len(joint)), width)
-        noise = discrete_laplace(
-            1 / Fraction(self.epsilon0), len(counts), Words(source(seed, self.name, "names"))
-        )
-        return np.asarray(
-            counts >= np.maximum(self.k, self.k + self.margin + noise), dtype=np.bool_
-        )
+        return drawn.plans, drawn.notes(motions), crowd_guarantee(self)
 
     def _generator(
         self,
@@ -373,12 +337,11 @@ class EventSynthPD(Mechanism[Cohort]):
         people: Sequence[str],
         identity: Mapping[str, float] | None,
         seed: int | None,
-    ) -> tuple[Generator, Fraction]:
-        """The generator of saccades, and what finite arithmetic adds to delta in training it."""
-        bits = source(seed, self.name, "training")
+    ) -> Generator:
+        """The generator of saccades."""
         if self.generator == "cvae":
-            return network(motions, people, identity, bits), Fraction(0)
-        return closed_form(motions, people, None if self.rho is None else Fraction(self.rho), bits)
+            return network(motions, people, identity, source(seed, self.name, "training"))
+        return closed_form(motions, people)
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""

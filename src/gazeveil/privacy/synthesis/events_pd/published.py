@@ -7,8 +7,8 @@ would not end):
 * a fixation's samples are t draws of N(mu, diag sigma**2). The test asks all fixations of all other
   people at that stimulus; how many samples those have is ignored, as in the paper.
 * a saccade's latent numbers are drawn from the normals its profile is encoded to, and decoded with
-  its own amplitude, duration and person. The test asks all saccades of the others at that stimulus
-  or those of the same index, by the latent normals; or each other person's histograms of speeds,
+  its own amplitude, duration and person. The test asks all saccades of the others at that
+  stimulus, by the latent normals; or each other person's histograms of speeds,
   whose bin probabilities are *summed* over the steps (main paper).
 
 Order, gaps, durations and the number of events are the person's own. On a sphere angles along x
@@ -19,63 +19,41 @@ fixation before or after it was dropped has no line to go along, and is dropped 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.geometry import LAST_Y_DEG, Sphere, wrap_x
 from gazeveil.gaze.recording import RecordingKey
-from gazeveil.privacy.plausible_deniability import plausible_counts
 from gazeveil.privacy.randomness.rng import Source, Words
-from gazeveil.privacy.synthesis.events_pd.plans import SyntheticRecording
-from gazeveil.privacy.synthesis.events_pd.published_fixations import fixation_means, pool
-from gazeveil.privacy.synthesis.events_pd.published_saccades import Latents, latent_draws
+from gazeveil.privacy.synthesis.events_pd.coding import SyntheticRecording
+from gazeveil.privacy.synthesis.events_pd.published_test import (
+    Latents,
+    PublishedTest,
+    all_events,
+    draw_latents,
+    fixation_means,
+    pool,
+)
 from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     Generator,
     conditions,
     speed_histograms,
     summed_probability,
 )
+from gazeveil.privacy.synthesis.events_pd.seeds import plausible_counts
 from gazeveil.privacy.synthesis.motion import Motion
 from gazeveil.privacy.synthesis.rendering import normals
-
-Flags = Bools
-
-
-@dataclass(frozen=True)
-class PublishedSynthesis:
-    """How the published reading runs.
-
-    Parameters
-    ----------
-    k : int
-        How many people, the seed's among them.
-    width : float
-        Of a cell in the natural logarithm.
-    attempts : int
-        Most attempts for one event.
-    histograms : bool
-        Test saccades by each person's histograms of speeds instead of latent normals.
-    same_index : bool
-        Ask only others' saccades of the same index.
-    release_failed : bool
-        Release the last attempt of an event that never passed instead of dropping it.
-    """
-
-    k: int
-    width: float
-    attempts: int
-    histograms: bool
-    same_index: bool
-    release_failed: bool
 
 
 def published_plans(
     motions: Mapping[RecordingKey, Motion],
     identity: Mapping[str, float],
     generator: Generator,
-    how: PublishedSynthesis,
+    test: PublishedTest,
+    by_histograms: bool,
+    release_failed: bool,
     source: Callable[[RecordingKey], Source],
 ) -> tuple[dict[RecordingKey, SyntheticRecording], dict[str, int]]:
     """Each recording with its events replaced, and counts: fixations, saccades, those that failed
@@ -89,13 +67,17 @@ def published_plans(
         The number that stands for a person in the generator's conditions.
     generator : Generator
         Of saccades.
-    how : PublishedSynthesis
-        The test.
+    test : PublishedTest
+        Of each event.
+    by_histograms : bool
+        Test saccades by each person's histograms of speeds instead of latent normals.
+    release_failed : bool
+        Release the last attempt of an event that never passed instead of dropping it.
     source : callable
         Random words of a recording.
     """
     names = {person: i for i, person in enumerate(sorted({key[0] for key in motions}))}
-    histograms = _histograms(motions, names) if how.histograms else None
+    histograms = _histograms(motions, names) if by_histograms else None
     notes = dict.fromkeys(
         (
             "fixations",
@@ -108,33 +90,32 @@ def published_plans(
         0,
     )
     plans = {}
-    for cell in sorted({key[1:] for key in motions}):
-        keys = [key for key in motions if key[1:] == cell]
+    for about in sorted({key[1:] for key in motions}):
+        keys = [key for key in motions if key[1:] == about]
         here = [motions[key] for key in keys]
         fixations = pool(here)
         codes = [
             _encoded(m, identity[key[0]], generator) for key, m in zip(keys, here, strict=True)
         ]
-        latents = _latents(codes, [names[key[0]] for key in keys])
+        asked = Latents.of(codes, [names[key[0]] for key in keys]).asked()
         for i, key in enumerate(keys):
             m, bits = here[i], source(key)
             sphere = isinstance(m.space, Sphere)
             means, looks, tried = fixation_means(
-                m.fixations, i, fixations, len(keys), sphere, how.k, how.width, how.attempts, bits
+                m.fixations, i, fixations, len(keys), sphere, test, bits
             )
             amplitude, duration = conditions(m.profiles, m.saccades[:, 3] / m.rate_hz)
             who = np.full(len(duration), identity[key[0]])
-            own = _latents([codes[i]], [names[key[0]]])
+            own = Latents.of([codes[i]], [names[key[0]]])
             if histograms is None:
-                z, moves, more = latent_draws(
-                    own, latents, len(names), how.same_index, how.k, how.width, how.attempts, bits
-                )
+                draw = partial(draw_latents, own, asked, test)
+                z, moves, more = all_events(np.empty_like(own.mean), len(names), draw, bits)
             else:
                 z, moves, more = _by_histograms(
-                    own, generator, (amplitude, duration, who), histograms, names[key[0]], how, bits
+                    own, generator, (amplitude, duration, who), histograms, test, bits
                 )
             failed = int((~moves).sum())
-            if how.release_failed:
+            if release_failed:
                 looks, moves = np.ones_like(looks), np.ones_like(moves)
             plan, dropped = _framed(
                 m, means, looks, generator.decode(z, amplitude, duration, who), moves
@@ -157,19 +138,6 @@ def _encoded(m: Motion, who: float, generator: Generator) -> tuple[Floats, Float
     return generator.encode(m.profiles, amplitude, duration, np.full(len(duration), who))
 
 
-def _latents(codes: list[tuple[Floats, Floats]], people: list[int]) -> Latents:
-    sizes = [len(mean) for mean, _ in codes]
-    mean, spread = (
-        np.ascontiguousarray(np.concatenate([code[i] for code in codes])) for i in (0, 1)
-    )
-    return Latents(
-        mean,
-        spread,
-        np.repeat(people, sizes).astype(np.int64),
-        np.concatenate([np.arange(n) for n in sizes]).astype(np.int64),
-    )
-
-
 def _histograms(motions: Mapping[RecordingKey, Motion], names: Mapping[str, int]) -> Floats:
     profiles = [
         np.concatenate(
@@ -188,16 +156,15 @@ def _by_histograms(
     generator: Generator,
     about: tuple[Floats, Floats, Floats],
     histograms: Floats,
-    person: int,
-    how: PublishedSynthesis,
+    test: PublishedTest,
     bits: Source,
-) -> tuple[Floats, Flags, int]:
+) -> tuple[Floats, Bools, int]:
     """Latent numbers under the test by summed bin probabilities, all saccades of a recording at a
     time.
     """
     z, passed, tried = own.mean.copy(), np.zeros(len(own.mean), dtype=np.bool_), 0
     words = Words(bits)
-    for _ in range(how.attempts):
+    for _ in range(test.attempts):
         left = np.flatnonzero(~passed)
         if len(left) == 0:
             break
@@ -208,13 +175,13 @@ def _by_histograms(
         made = generator.decode(z[left], *(a[left] for a in about))
         with np.errstate(divide="ignore"):
             log_p = np.log(summed_probability(histograms, made))
-        counts = plausible_counts(log_p, np.full(len(left), person), how.width)
-        passed[left] = counts >= how.k
+        counts = plausible_counts(log_p, own.person[left], test.width)
+        passed[left] = counts > test.others
     return z, passed, tried
 
 
 def _framed(
-    m: Motion, means: Floats, looks: Flags, profiles: Floats, moves: Flags
+    m: Motion, means: Floats, looks: Bools, profiles: Floats, moves: Bools
 ) -> tuple[SyntheticRecording, int]:
     """Synthetic events in a person's own frame, and how many saccades were dropped."""
     kept = np.zeros(len(m), dtype=np.bool_)

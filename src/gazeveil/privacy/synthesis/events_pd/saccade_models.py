@@ -12,15 +12,13 @@ Bishop 1999), which needs no training loop:
 x the shape of the profile, that is its speeds over their mean, f = (1, ln amplitude, ln duration)
 around public middles. B is least squares of x on f; the columns of W are the largest eigenvectors
 of the covariance of the residuals times sqrt(eigenvalue - s**2), and s**2 is the mean of the other
-eigenvalues. Everything comes from one matrix of second moments, people weighing the same, so noise
-on that matrix alone trains the model with differential privacy (:func:`private_moments`).
+eigenvalues. Everything comes from one matrix of second moments, people weighing the same.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
@@ -28,10 +26,10 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
-from gazeveil.privacy.synthesis.profiles import POINTS, TIMES
+from gazeveil.privacy.synthesis.profiles import POINTS
 
 if TYPE_CHECKING:
-    from gazeveil.privacy.randomness.rng import Words
+    pass
 
 #: Latent numbers of the closed-form generator.
 LATENT = 4
@@ -43,16 +41,8 @@ MOST_DEG_S, BINS = 1000.0, 50
 #: Amplitude and duration in the middle of the features, and the least ones told apart.
 MIDDLE_DEG, MIDDLE_S, LEAST_DEG, LEAST_S = 5.0, 0.05, 0.1, 1e-3
 
-#: Longest vector (shape over sqrt(30), features) that private training takes as it is; longer ones
-#: are scaled down to it.
-CLIP = 2.0
-
-#: Cosines that private training sees shapes through: a public basis with fewer numbers for the
-#: noise to sit on.
-COSINES = 8
 
 _FEATURES = 3
-_GRID_BITS = 12
 
 
 class Generator(Protocol):
@@ -160,13 +150,7 @@ class PPCA:
         )
 
 
-def moments(
-    profiles: Floats,
-    amplitude_deg: Floats,
-    duration_s: Floats,
-    starts: Ints,
-    clip: float = math.inf,
-) -> Floats:
+def moments(profiles: Floats, amplitude_deg: Floats, duration_s: Floats, starts: Ints) -> Floats:
     """Second moments of (shape / sqrt(30), features), averaged over each person's saccades and
     summed over people, shape (33, 33).
 
@@ -178,81 +162,15 @@ def moments(
         Of each saccade.
     starts : array of int64, shape (people + 1,)
         Where each person's saccades begin, and the end; a person without any adds nothing.
-    clip : float
-        Longest vector; longer ones are scaled down, so that one person's part has at most the
-        length clip**2.
     """
     rows = np.column_stack(
         (shapes(profiles) / math.sqrt(POINTS), features(amplitude_deg, duration_s))
     )
-    lengths = np.sqrt((rows**2).sum(axis=1, keepdims=True))
-    rows = rows * np.minimum(1.0, clip / np.maximum(lengths, 1e-300))
     total = np.zeros((POINTS + _FEATURES,) * 2)
     for first, last in pairwise(starts):
         if last > first:
             total += rows[first:last].T @ rows[first:last] / (last - first)
     return total
-
-
-def private_moments(
-    total: Floats, people: int, rho: Fraction, words: Words, clip: float = CLIP
-) -> tuple[Floats, Fraction]:
-    """A sum of :func:`moments` seen through a public basis, with Gaussian noise: rho-zCDP for
-    everything of one person.
-
-    One person's part is a mean of products v v' with |v| <= clip: positive semidefinite, of length
-    (Frobenius) at most clip**2, also in the basis. Two such matrices differ by at most sqrt(2)
-    clip**2, because their inner product is not negative. The entries on and above the diagonal,
-    those above it times sqrt(2), have that length; they are rounded to a grid and get discrete
-    Gaussian noise.
-
-    Parameters
-    ----------
-    total : array, shape (33, 33)
-        Of :func:`moments` with the same `clip`.
-    people : int
-        How many took part, which is public.
-    rho : Fraction
-        The budget.
-    words : Words
-        Random bits.
-    clip : float
-        As in :func:`moments`.
-
-    Returns
-    -------
-    moments : array, shape (33, 33)
-        Of `people` people.
-    delta_num : Fraction
-        What finite arithmetic may add to delta.
-    """
-    # The generators alone need no cipher: a machine that only trains may not have one.
-    from gazeveil.privacy.noise.exact import discrete_gaussian, tail_delta
-
-    basis = np.zeros((POINTS + _FEATURES, COSINES + _FEATURES))
-    basis[:POINTS, :COSINES] = np.cos(
-        np.pi * np.arange(COSINES) * (TIMES[:, None] * (POINTS - 1) + 0.5) / POINTS
-    ) * math.sqrt(2 / POINTS)
-    basis[:POINTS, 0] /= math.sqrt(2)
-    basis[POINTS:, COSINES:] = np.eye(_FEATURES)
-    small = basis.T @ total @ basis
-    upper = np.triu_indices(len(small))
-    scale = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
-    grid = clip**2 / 2**_GRID_BITS
-    # Rounding moves each entry by up to half a step, so the distance of two sums grows by at most
-    # sqrt(entries) steps.
-    steps = Fraction(
-        math.ceil((math.sqrt(2.0) * 2**_GRID_BITS + math.sqrt(len(scale))) * (1 + 1e-9))
-    )
-    sigma = math.isqrt(math.ceil(steps**2 / (2 * rho))) + 1
-    noisy = np.rint(small[upper] * scale / grid).astype(np.int64) + discrete_gaussian(
-        sigma, len(scale), words
-    )
-    out = np.zeros_like(small)
-    out[upper] = noisy * grid / scale
-    out = out + np.triu(out, 1).T
-    out[COSINES, COSINES] = people  # the feature 1, squared
-    return basis @ out @ basis.T, tail_delta(rho, len(scale))
 
 
 def fitted(second: Floats, latent: int = LATENT) -> PPCA:

@@ -23,7 +23,7 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Words
-from gazeveil.privacy.tables.groups.partition import fewest_sharing, random_groups
+from gazeveil.privacy.tables.ksame import fewest_sharing, random_groups
 
 #: Stimulus, session, task.
 Cell: TypeAlias = tuple[str, str, str]

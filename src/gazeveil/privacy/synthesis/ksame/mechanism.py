@@ -38,13 +38,14 @@ from functools import partial
 from typing import ClassVar
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.events import METHODS
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.privacy.audit.crowds import crowd_game
 from gazeveil.privacy.audit.games import Game
-from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.plot_recipe import PlotRecipe
+from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.synthesis.ksame.groups import (
@@ -60,7 +61,7 @@ from gazeveil.privacy.synthesis.ksame.pairs import average, average_in_time, lai
 from gazeveil.privacy.synthesis.ksame.published import published_motions
 from gazeveil.privacy.synthesis.motion import Motion, drawn_recordings, motion
 from gazeveil.privacy.synthesis.rendering import DRIFT_S, render
-from gazeveil.privacy.tables.groups.partition import fewest_sharing
+from gazeveil.privacy.tables.ksame import fewest_sharing
 
 #: How pairs of different people are matched.
 MATCHES = ("index", "crowd")
@@ -225,9 +226,16 @@ class KSameSynth(Mechanism[Cohort]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.synthesis.ksame.audit import k_same_synth
+        return crowd_game(self, unit, self._arrays)
 
-        return k_same_synth(self, unit)
+    def _arrays(
+        self, data: Cohort, seed: int
+    ) -> dict[RecordingKey, tuple[Floats | Bools | Ints, ...]]:
+        """What makes up each law."""
+        return {
+            key: (law.fixations, law.saccades, law.is_fixation, law.onset)
+            for key, law in self.laws(data, seed).items()
+        }
 
 
 def _motion(detector: str, item: Recording | Handle) -> tuple[RecordingKey, Motion]:

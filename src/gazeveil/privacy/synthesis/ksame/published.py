@@ -13,8 +13,8 @@ from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.synthesis.ksame.pairs import degrees, places
 from gazeveil.privacy.synthesis.motion import Motion
-from gazeveil.privacy.tables.groups.partition import blocks
-from gazeveil.privacy.tables.sequences.recordings import task_of
+from gazeveil.privacy.tables.ksame import blocks
+from gazeveil.privacy.tables.recordings import task_of
 
 
 def published_motions(

@@ -15,7 +15,8 @@ published under that pseudonym. So linkage in time is broken:
 5. each piece is rendered by the one public eye of `clock-render`.
 
 `paths="own"` leaves out step 3 (pieces of one's own path), `paths="exchange"` instead deals
-segments of the readings anew among a few people. Proof: proofs/mosaic.md.
+segments of the readings anew among a few people, and `paths="near"` among people who look near one
+another in that segment: in a headset any others face somewhere else. Proof: proofs/mosaic.md.
 
 The game of `mosaic`: that of the readings it is computed from.
 
@@ -39,9 +40,8 @@ from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.composition import RecordingsMap
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.mechanism import Claim, PlotRecipe
 from gazeveil.privacy.pieces import PieceMechanism, PieceRelease
-from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.privacy_map import StreamMap
 from gazeveil.privacy.randomness.rng import Words, source
@@ -85,13 +85,13 @@ class Mosaic(PieceMechanism):
         One of :data:`~gazeveil.privacy.synthesis.mosaic.paths.PATHS`.
     b_deg : number
         How near to the own reading another viewer's must be to stand for it, in degrees: larger
-        hides more.
+        hides more. Of `near`, how far people of a group may be apart in a segment.
     move_deg : number
         How far a path moves when it changes to another viewer, in degrees.
     stay : number
         Probability of following the same viewer for another slot.
     among : int
-        Number of people who exchange segments.
+        Number of people who exchange segments; of `near`, the most.
     segment_s : number
         Seconds of a segment that is exchanged; whole slots.
     slot_s, window_s : number

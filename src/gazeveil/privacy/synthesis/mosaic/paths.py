@@ -170,8 +170,9 @@ def followed(
 
 
 #: What the path of a piece is made of: the person's own readings; those of a few people, dealt anew
-#: for every segment; or those of others alone, near the person's own.
-PATHS = ("own", "exchange", "stitch")
+#: for every segment; those of people who look near one another in that segment; or those of others
+#: alone, near the person's own.
+PATHS = ("own", "exchange", "near", "stitch")
 
 #: Most others a path may follow; more are drawn from at random, so that time grows with the number
 #: of viewers and not with its cube.
@@ -236,8 +237,8 @@ def paths_in(readings: CrowdReadings, window: int, law: PathLaw, source: Source)
         return WindowPaths(drawn, there, origins)
     # A slot without a reading is filled from the crowd, so that losses leave no trace.
     mixed = np.where(seen[:, :, None], own, drawn)
-    if law.paths == "exchange":
-        dealt, origins = _exchanged(len(own), own.shape[1], law, Words(source))
+    if law.paths in ("exchange", "near"):
+        dealt, origins = _exchanged(mixed, readings.sphere, law, Words(source))
         mixed = np.take_along_axis(mixed, dealt[:, :, None], axis=0)
         there = np.take_along_axis(there | seen, dealt, axis=0)
         return WindowPaths(mixed, there, origins)
@@ -275,19 +276,51 @@ def _stitched(
     return drawn, there
 
 
-def _exchanged(viewers: int, slots: int, law: PathLaw, words: Words) -> tuple[Ints, Ints]:
+def _exchanged(places: Floats, sphere: bool, law: PathLaw, words: Words) -> tuple[Ints, Ints]:
     """Who gives each slot of each path, shape (viewers, slots), and whose each path is: people are
-    put together in groups, and the segments of a group are dealt anew for every segment.
+    put together in groups, and the segments of a group are dealt anew for every segment. Groups of
+    `near` are formed anew for every segment too.
     """
-    groups = np.array_split(shuffled(viewers, words), max(1, viewers // law.among))
+    viewers, slots = places.shape[:2]
+    everybody = np.arange(viewers)
+    near = law.paths == "near"
+    groups = [everybody]
+    if not near:
+        groups = np.array_split(shuffled(viewers, words), max(1, viewers // law.among))
     dealt = np.empty((viewers, slots), dtype=np.int64)
+    for segment in range(0, slots, law.segment):
+        part = slice(segment, segment + law.segment)
+        dealing = _near_groups(places[:, part], sphere, law) if near else groups
+        for group in dealing:
+            dealt[group, part] = group[shuffled(len(group), words)][:, None]
     origins = np.empty(viewers, dtype=np.int64)
     for group in groups:
-        for begin in range(0, slots, law.segment):
-            given = group[shuffled(len(group), words)]
-            dealt[group, begin : begin + law.segment] = given[:, None]
         origins[group] = group[_owners(dealt[group], group)]
     return dealt, origins
+
+
+def _near_groups(places: Floats, sphere: bool, law: PathLaw) -> list[Ints]:
+    """People who look near one another in a segment: the nearest pairs first, then who is within
+    `b_deg` of everybody in a group, up to `among` people. People without a neighbour stay alone.
+    """
+    apart = np.linalg.norm(places[:, None] - places[None], axis=3).mean(axis=2)
+    if sphere:
+        apart = np.degrees(2.0 * np.arcsin(np.minimum(0.5 * apart, 1.0)))
+    free = np.ones(len(places), dtype=np.bool_)
+    groups: list[Ints] = []
+    for first in np.argsort((apart + 720.0 * np.eye(len(apart))).min(axis=1), kind="stable"):
+        if not free[first]:
+            continue
+        group, free[first] = [int(first)], False
+        while len(group) < law.among:
+            farthest = np.where(free, apart[group].max(axis=0), np.inf)
+            other = int(farthest.argmin())
+            if not farthest[other] <= law.b_deg:
+                break
+            group.append(other)
+            free[other] = False
+        groups.append(np.array(group, dtype=np.int64))
+    return groups
 
 
 def _owners(dealt: Ints, group: Ints) -> Ints:

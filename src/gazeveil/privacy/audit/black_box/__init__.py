@@ -1,1 +1,0 @@
-"""Games against `release(...)` and the sentence it prints."""

@@ -1,1 +1,0 @@
-"""The curator of DPGazeSynth: sums, model, synthesis."""

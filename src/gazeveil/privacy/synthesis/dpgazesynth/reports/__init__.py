@@ -1,1 +1,0 @@
-"""The devices of DPGazeSynth: what they report, and how it is packed."""

@@ -1,1 +1,0 @@
-"""Groups of people who share a record."""

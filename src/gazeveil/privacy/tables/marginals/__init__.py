@@ -1,1 +1,0 @@
-"""`marginals`: synthetic feature vectors from histograms."""

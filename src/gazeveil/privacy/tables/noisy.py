@@ -1,0 +1,245 @@
+"""What the Laplace and Fourier mechanisms on tables share: the parameters, the steps from table to
+table, and the words of their claims.
+
+A corrected release always goes the same way: rows to recordings, recordings to whole numbers of a
+public grid at a public length, those into blocks (whole recordings, or chunks), integer noise on a
+transform of each block, and then post-processing alone: the inverse transform, shrinkage towards
+the public midpoint, clamping to the bounds. A mechanism of the family says what happens to a block.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
+from gazeveil.features.table import FeatureTable
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.randomness.rng import Words, source
+from gazeveil.privacy.rational import Number, exact
+from gazeveil.privacy.release import Release
+from gazeveil.privacy.tables.recordings import (
+    STEPS,
+    WHOLE,
+    Sequences,
+    Share,
+    TableLattice,
+    lattice,
+    proved,
+    public_bounds,
+    rebuild,
+    rebuild_rows,
+    refuted,
+    sequences,
+)
+
+#: Post-processing the family offers.
+SHRINK = ("none", "wiener")
+
+BOZKIR2021 = (
+    "Bozkir, Gunlu, Fuhl, Schaefer, Kasneci: Differential privacy for eye tracking with temporal"
+    " correlations. PLOS ONE 16(8), 2021"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """Blocks with noise.
+
+    Parameters
+    ----------
+    values : array of float64, shape (rows, blocks)
+        In grid steps.
+    delta_num : Fraction
+        What the finite arithmetic of all draws costs.
+    assumptions : tuple of str
+        What the sampler assumes.
+    """
+
+    values: Floats
+    delta_num: Fraction
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Estimator:
+    """A linear mechanism in closed form, for range 1 about the midpoint.
+
+    Parameters
+    ----------
+    mean : array of float64, shape (n, n)
+        The expected release is this matrix times the block.
+    noise : array of float64, shape (n,)
+        Variance of each released value.
+    """
+
+    mean: Floats
+    noise: Floats
+
+    @classmethod
+    def of(cls, back: Floats, rows: Floats, variance: float) -> Estimator:
+        """From coefficients `rows @ block` with noise of one variance, turned back by `back`."""
+        return cls(back @ rows, variance * np.sum(back**2, axis=1))
+
+
+class NoisyTable(Mechanism[FeatureTable]):
+    """Base of the mechanisms that add noise to sequences of a table.
+
+    It is no dataclass: each mechanism has these parameters at their own places among its own.
+    """
+
+    units: ClassVar[tuple[str, ...]] = WHOLE
+
+    epsilon: Number
+    per: str
+    length: int | None
+    shrink: str | None
+
+    def check(self) -> None:
+        """Check what all of the family have; epsilon becomes a Fraction."""
+        self.store("epsilon", exact(self.name, "epsilon", self.epsilon, above=0))
+        checks.one_of(self.name, "per", self.per, self.units)
+        if self.length is not None:
+            self.store("length", checks.count(self.name, "length", self.length))
+        if self.shrink is not None:
+            checks.one_of(self.name, "shrink", self.shrink, SHRINK)
+
+    def release(self, data: FeatureTable, seed: int | None = None) -> Release[FeatureTable]:
+        """Protect a table.
+
+        Raises
+        ------
+        DataError
+            For an empty table; without public bounds in a reading that is proved; with one person
+            in `published`.
+        """
+        seqs = sequences(self.name, data)
+        if self.reading.startswith("published"):
+            guarantee = refuted(
+                self.title,
+                self.budget,
+                self.per,
+                self.refutation(seqs),
+                self.block(int(seqs.lengths.max())),
+            )
+            return Release(
+                rebuild_rows(seqs, self.published(seqs, seed)), guarantee, self.provenance(seed)
+            )
+        share, grid, steps, noisy = self._noisy(seqs, seed)
+        values = np.clip(grid.real(steps), *public_bounds(self.name, data).T)
+        assumed = self.length is None
+        proof = f"proofs/{self.name}.md"
+        guarantee = proved(
+            self.title,
+            share,
+            grid.length,
+            assumed,
+            proof,
+            noisy.delta_num,
+            noisy.assumptions,
+            self.block(grid.length),
+        )
+        return self.released(rebuild(seqs, values), guarantee, seed, grid.notes())
+
+    def unclamped(self, data: FeatureTable, seed: int | None = None) -> Floats:
+        """What a corrected release is before it is clamped to the bounds, shape (recordings,
+        length, features); for audits and error figures.
+        """
+        _, grid, steps, _ = self._noisy(sequences(self.name, data), seed)
+        return grid.real(steps)
+
+    def expected_error(self, data: FeatureTable) -> Floats:
+        """Expected mean squared error of a corrected release per feature, in units of the squared
+        range, before clamping (which only lowers it).
+
+        Closed form, no draws; from the data, so for studies and never for publication. Padding does
+        not count.
+        """
+        seqs = sequences(self.name, data)
+        grid = lattice(self.name, seqs, self.length)
+        recordings, length, features = grid.values.shape
+        size = self.block(length)
+        chunks = -(-length // size)
+        shape = self.estimator(size, float(Share.of(self.budget, self.per, seqs, chunks).block))
+        padded = np.zeros((recordings, chunks * size, features))
+        padded[:, :length] = grid.values / STEPS - 0.5
+        blocks = padded.reshape(recordings * chunks, size, features)
+        bias = np.einsum("ts,bsf->btf", shape.mean - np.eye(size), blocks, optimize=True)
+        wrong = (bias**2 + shape.noise[:, None]).reshape(recordings, chunks * size, features)
+        real = np.arange(chunks * size) < np.minimum(seqs.lengths, length)[:, None]
+        return wrong[real].mean(axis=0)
+
+    def _noisy(
+        self, seqs: Sequences, seed: int | None
+    ) -> tuple[Share, TableLattice, Floats, Noisy]:
+        grid = lattice(self.name, seqs, self.length)
+        recordings, length, features = grid.values.shape
+        size = self.block(length)
+        chunks = -(-length // size)
+        share = Share.of(self.budget, self.per, seqs, chunks)
+        padded = np.full((recordings, chunks * size, features), STEPS // 2, dtype=np.int64)
+        padded[:, :length] = grid.values
+        # One column per block: rows of a block first, so that a transform is one matrix product.
+        blocks = (
+            padded.reshape(recordings, chunks, size, features)
+            .transpose(2, 0, 1, 3)
+            .reshape(size, -1)
+        )
+        noisy = self.perturb(blocks, share.block, Words(source(seed, self.name)))
+        steps = (
+            noisy.values.reshape(size, recordings, chunks, features)
+            .transpose(1, 2, 0, 3)
+            .reshape(recordings, chunks * size, features)[:, :length]
+        )
+        return share, grid, steps, noisy
+
+    @property
+    def budget(self) -> Fraction:
+        """Epsilon, exactly."""
+        return Fraction(self.epsilon)
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether noisy coefficients are shrunk."""
+        return self.shrink == "wiener"
+
+    def block(self, length: int) -> int:
+        """Rows of a block: the whole recording, unless the mechanism has chunks."""
+        return length
+
+    @abstractmethod
+    def perturb(self, blocks: Ints, epsilon: Fraction, words: Words) -> Noisy:
+        """Noise on every block.
+
+        Parameters
+        ----------
+        blocks : array of int64, shape (rows, blocks)
+            Whole numbers from 0 to :data:`~gazeveil.privacy.tables.recordings.STEPS`.
+        epsilon : Fraction
+            Budget of one block.
+        words : Words
+            Random bits.
+        """
+
+    @abstractmethod
+    def estimator(self, n: int, epsilon: float) -> Estimator:
+        """What becomes of a block of n values on average, and the noise
+        it gets, before clamping.
+        """
+
+    def published(self, seqs: Sequences, seed: int | None) -> list[Floats]:
+        """The published reading, where there is one: one array (rows, features) per recording."""
+        checks.refuse(self.name, "reading", "one that its class defines", self.reading)
+
+    def refutation(self, seqs: Sequences) -> str:
+        """Why the published claim fails."""
+        return (
+            "the scale of the noise is the largest distance between two participants of the data"
+            " itself, so it tells about them, and where all participants agree the release is"
+            f" exact (proofs/{self.name}.md)"
+        )

@@ -1,1 +1,0 @@
-"""Noise on sequences of feature values: Laplace, Fourier and cosine."""
