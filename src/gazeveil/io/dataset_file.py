@@ -60,7 +60,8 @@ HEADING = (
 )
 
 #: Key of `[units]` -> option of the reader.
-_UNITS = {"time": "time_unit", "gaze": "unit", "y_axis": "y_axis", "missing": "missing"}
+_UNITS = {"time": "time_unit", "gaze": "unit"}
+_UNITS |= {name: name for name in ("x_axis", "y_axis", "missing")}
 #: Keys of the file that are options of the reader under the same name.
 _SAME = (
     "ignore",

@@ -127,7 +127,9 @@ def scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, objec
     skipped += [Skipped(str(place), reason) for place, reason in reasons.items() if reason]
     files = [place for place, reason in reasons.items() if not reason]
     scanned = _scanned(main, files, folder, options)
-    by_path = _by_path(scanned.handles)
+    # Files whose person was taken from their path, by the common rule.
+    taken = (Path(h.source) for h in scanned.handles if h.facts.get("person") == BY_PATH)
+    by_path = list(dict.fromkeys(taken))
     question = question_of(by_path, folder)
     doubts = question.doubts()
     if question.pattern is not None and len(by_path) == len(files):
@@ -177,11 +179,6 @@ def _scanned(
                 doubts.setdefault((doubt.topic, doubt.remedy or doubt.sentence), doubt)
         skipped += _foreign(main, place) if place.is_dir() else []
     return _Scanned(tuple(handles), tuple(skipped), tuple(doubts.values()), misfit)
-
-
-def _by_path(handles: Sequence[Handle]) -> list[Path]:
-    """Files whose person was taken from their path, by the common rule."""
-    return list(dict.fromkeys(Path(h.source) for h in handles if h.facts.get("person") == BY_PATH))
 
 
 def _named_in(files: Sequence[str], person: str) -> bool:

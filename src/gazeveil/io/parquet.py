@@ -31,9 +31,9 @@ from gazeveil.gaze.events import Events
 from gazeveil.gaze.facts import FILE, Fact
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import KEY_NAMES, Message, Recording
-from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.registry import Format
-from gazeveil.io.source import Head, stem
+from gazeveil.io.scrubbing import Scrub
+from gazeveil.io.source import Head
 from gazeveil.io.staging import plain_os_errors, staged
 
 INDEX = "cohort.json"
@@ -173,22 +173,16 @@ def write_recording(recording: Recording, path: Path) -> None:
             )
 
 
-def load(
-    path: Path,
-    start: int = 0,
-    length: int | None = None,
-    person: str | None = None,
-    stimulus: str | None = None,
-) -> Recording:
+def load(path: Path, start: int = 0, length: int | None = None) -> Recording:
     """Read one recording, or samples `start` to `start + length` of it.
 
     Raises
     ------
     FormatError
-        If the file is cut, or is Parquet of another kind without `t_ns`, `x_deg` and `y_deg`.
+        If the file is cut, or is Parquet that :func:`write_recording` did not write.
     """
     try:
-        return _load(path, start, length, person, stimulus)
+        return _load(path, start, length)
     except FormatError:
         raise
     except GazeveilError as error:
@@ -199,16 +193,12 @@ def load(
         raise _damaged(path) from error
 
 
-def _load(
-    path: Path, start: int, length: int | None, person: str | None, stimulus: str | None
-) -> Recording:
+def _load(path: Path, start: int, length: int | None) -> Recording:
     header = _header(path)
     try:
         frame = pl.scan_parquet(path).slice(start, length).collect()
     except _BROKEN as error:
         raise _damaged(path) from error
-    if header is None:
-        return _foreign(path, frame, person or path.parent.name, stimulus or stem(path))
     get = {n: frame[n].to_numpy() for n in frame.columns}
     channels: dict[str, Floats] = {
         channel: get[names[0]] if len(names) == 1 else np.stack([get[n] for n in names], axis=1)
@@ -257,13 +247,17 @@ def chunks(path: Path, samples: int, size: int) -> Iterator[Recording]:
         yield load(path, start, size)
 
 
-def _header(path: Path) -> dict[str, object] | None:
+def _header(path: Path) -> dict[str, object]:
     try:
         text = pl.read_parquet_metadata(path).get("gazeveil")
     except _BROKEN as error:
         raise _damaged(path) from error
     if text is None:
-        return None
+        raise FormatError(
+            path,
+            "it is Parquet that Gazeveil did not write",
+            "Read it as a data frame and give that to gazeveil.Cohort.from_frame.",
+        )
     try:
         header = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -276,47 +270,6 @@ def _header(path: Path) -> dict[str, object] | None:
 def _damaged(path: Path) -> FormatError:
     return FormatError(
         path, "the Parquet file is cut or damaged", "Copy it again, or write the cohort again."
-    )
-
-
-def _foreign(path: Path, frame: pl.DataFrame, person: str, stimulus: str) -> Recording:
-    missing = [n for n in ("t_ns", "x_deg", "y_deg") if n not in frame.columns]
-    if missing:
-        raise FormatError(
-            path,
-            f"there is no column '{missing[0]}'",
-            "Parquet from elsewhere needs t_ns, x_deg and y_deg, and valid where known.",
-        )
-    try:
-        t_ns = frame["t_ns"].cast(pl.Int64).to_numpy()
-        x, y = (
-            frame[n].cast(pl.Float64).fill_null(float("nan")).to_numpy() for n in ("x_deg", "y_deg")
-        )
-        valid = (
-            frame["valid"].cast(pl.Boolean).fill_null(False).to_numpy()
-            if "valid" in frame.columns
-            else None
-        )
-    except pl.exceptions.PolarsError as error:
-        raise FormatError(
-            path, "t_ns, x_deg, y_deg and valid must be numbers", "Check the column types."
-        ) from error
-    finite_y = y[np.isfinite(y)]
-    sphere = (
-        bool(len(finite_y)) and bool((finite_y >= 0).all()) and float(np.nanmax(x, initial=0)) > 90
-    )
-    space: Space = Sphere() if sphere else Screen(1920, 1080, 531.0, 299.0, 600.0)
-    extra: dict[str, object] = {} if sphere else {"assumed_geometry": True}
-    return assemble(
-        path,
-        person=person,
-        stimulus=stimulus,
-        t_ns=t_ns,
-        x_deg=x,
-        y_deg=y,
-        valid=valid,
-        space=space,
-        metadata=extra,
     )
 
 
@@ -391,25 +344,15 @@ def _index(folder: Path) -> dict[str, object]:
 def scan(path: Path, root: Path) -> Iterator[Handle]:
     """Handles of a canonical folder, or of one Parquet file."""
     if path.is_file():
-        keys = _header(path) or {"person": path.parent.name, "stimulus": stem(path)}
-        names = [
-            str(keys.get(n, d))
-            for n, d in (("person", ""), ("stimulus", ""), ("session", "1"), ("task", ""))
-        ]
-        yield Handle(
-            names[0],
-            names[1],
-            partial(load, path),
-            names[2],
-            names[3],
-            str(path),
-            partial(_chunks_of, path),
-        )
+        header = _header(path)
+        person, stimulus, session, task = (str(header.get(n, "")) for n in KEY_NAMES)
+        load_all, load_parts = partial(load, path), partial(_chunks_of, path)
+        yield Handle(person, stimulus, load_all, session, task, str(path), load_parts)
         return
     for row in _index(path)["recordings"]:  # type: ignore[attr-defined]
         try:
             file, samples = path / row["file"], int(row["samples"])
-            names = [str(row[n]) for n in KEY_NAMES]
+            person, stimulus, session, task = (str(row[n]) for n in KEY_NAMES)
             facts = {str(n): Fact(*f) for n, f in row.get("facts", {}).items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FormatError(
@@ -421,16 +364,8 @@ def scan(path: Path, root: Path) -> Iterator[Handle]:
                 f"the index names a file outside the folder ({row['file']})",
                 "Do not use this folder.",
             )
-        yield Handle(
-            names[0],
-            names[1],
-            partial(load, file),
-            names[2],
-            names[3],
-            str(file),
-            partial(chunks, file, samples),
-            facts=facts,
-        )
+        load_all, load_parts = partial(load, file), partial(chunks, file, samples)
+        yield Handle(person, stimulus, load_all, session, task, str(file), load_parts, facts=facts)
 
 
 def _chunks_of(path: Path, size: int) -> Iterator[Recording]:
@@ -479,4 +414,7 @@ FORMAT = Format(
     sniff_folder=sniff_folder,
     people=people,
     foreign_files=foreign_files,
+    scrub=Scrub(
+        instead="Parquet is binary: `publish` reads it and releases it without identifiers"
+    ),
 )

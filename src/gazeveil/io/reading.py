@@ -100,7 +100,8 @@ def read(
     table = chosen.people(root, files) if chosen.people is not None else {}
     people: dict[str, Attributes] = {_text(p): a for p, a in table.items()}
     recorded = {h.person for h in handles}
-    told = {_key(d) for d in doubts} | ({"screen"} if "screen" in _guessed(found) else set())
+    guessed: Any = found.options.get("guessed", ())
+    told = {_key(d) for d in doubts} | ({"screen"} & {*guessed})
     by_format = Fact(f"layout of {chosen.name}", FILE)
     facts = [{"person": by_format, "stimulus": by_format, **h.facts} for h in handles]
     handles = [
@@ -120,12 +121,7 @@ def read(
         if copy is None:
             raise
         raise FormatError(place, copy.sentence.rstrip("."), "Then read again.") from error
-    return cohort_in_frame(cohort, frame)
-
-
-def _guessed(found: Found) -> tuple[str, ...]:
-    """Options that were guessed."""
-    return tuple(found.options.get("guessed", ()))  # type: ignore[arg-type]
+    return cohort if frame == "world" else cohort_in_frame(cohort, frame)
 
 
 def _read_as(found: Found, doubts: tuple[Doubt, ...], common: Mapping[str, object]) -> ReadAs:

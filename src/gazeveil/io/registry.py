@@ -17,6 +17,7 @@ from pathlib import Path
 from gazeveil import checks
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.facts import Doubt
+from gazeveil.io.scrubbing import Scrub
 from gazeveil.io.source import Head
 from gazeveil.registry import Registry
 
@@ -25,27 +26,25 @@ from gazeveil.registry import Registry
 MODULES: dict[str, str] = {
     "parquet": "parquet",
     "bids": "bids.read",
-    "360-em": "datasets.em360",
-    "gazecom": "datasets.gazecom",
+    "360-em": "vendors.arff:EM360",
+    "gazecom": "vendors.arff:GAZECOM",
     "eyenavgs": "datasets.eyenavgs",
-    "gazebase-vr": "datasets.gazebase:VR_FORMAT",
-    "gazebase": "datasets.gazebase",
     "et-dk2": "datasets.et_dk2",
     "vr-eyetracking": "datasets.vr_eyetracking",
-    "dgaze": "datasets.dgaze",
-    "ehtask": "datasets.ehtask",
-    "mpiidpeye": "datasets.mpiidpeye",
-    "mpiiprivaceye": "datasets.mpiiprivaceye",
-    "salient360": "datasets.salient360",
-    "osie": "datasets.osie",
+    "dgaze": "datasets.arrays:DGAZE",
+    "ehtask": "datasets.arrays:EHTASK",
+    "mpiidpeye": "datasets.mpii:DPEYE",
+    "mpiiprivaceye": "datasets.mpii:PRIVACEYE",
+    "salient360": "datasets.scanpaths:SALIENT360",
+    "osie": "datasets.scanpaths:OSIE",
     "webqamgaze": "datasets.webqamgaze",
-    "neuroliaa": "datasets.neuroliaa",
-    "irf": "datasets.irf",
-    "lund2013": "datasets.lund2013",
+    "neuroliaa": "datasets.scanpaths:NEUROLIAA",
+    "irf": "datasets.labelled:IRF",
+    "lund2013": "datasets.labelled:LUND2013",
     "eyelink-asc": "vendors.eyelink.asc",
     "eyelink-edf": "vendors.eyelink.edf",
-    "tobii-glasses2": "vendors.tobii_glasses2",
-    "tobii-glasses3": "vendors.tobii_glasses3",
+    "tobii-glasses2": "vendors.tobii_glasses:GLASSES2",
+    "tobii-glasses3": "vendors.tobii_glasses:GLASSES3",
     "tobii-sdk": "vendors.tobii_sdk",
     "tobii-tsv": "vendors.tobii_tsv",
     "pupil-neon-native": "vendors.neon_native",
@@ -53,10 +52,7 @@ MODULES: dict[str, str] = {
     "pupil-invisible": "vendors.pupil_cloud:INVISIBLE_FORMAT",
     "pupil-core": "vendors.pupil_core",
     "smi": "vendors.smi",
-    "vive-pro-eye": "vendors.vive_pro_eye",
-    "pico": "vendors.pico",
     "unity-hmd": "vendors.unity_hmd",
-    "gazepoint": "vendors.gazepoint",
     "arff": "vendors.arff",
     "csv": "plain.reader",
 }
@@ -74,10 +70,6 @@ def _ends(*suffixes: str) -> Mark:
 
 def _has(*columns: str) -> Mark:
     return lambda head: head.keys.issuperset(columns)
-
-
-def _is_table(head: Head) -> bool:
-    return bool(head.keys)
 
 
 _COUNTED_ROW = re.compile(r"\W*(?:idx|index)\b|[-+]?\.?0", re.IGNORECASE)
@@ -139,7 +131,8 @@ _IN_FOLDER = {
 
 #: Tables of known layout, each a file of :mod:`gazeveil.io.known`.
 KNOWN = (
-    *("hmr", "cateyes", "vr-saliency"),
+    *("gazebase-vr", "gazebase", "vive-pro-eye", "pico", "gazepoint", "hmr", "cateyes"),
+    "vr-saliency",
     *("eyelink-report", "gorilla", "jspsych", "iohub", "xdf", "varjo"),
 )
 
@@ -213,6 +206,8 @@ class Format:
         `describe(file, options)`: the options in full, with what the file's own names say.
     doubts : callable, optional
         `doubts(file, options) -> iterable of Doubt`: what of the file's layout is open to doubt.
+    scrub : Scrub, optional
+        How files are copied without identifiers; without it they are not.
     sample : callable, optional
         `sample(folder) -> path`: writes a small file or folder of this format, for
         `gazeveil check`.
@@ -235,6 +230,7 @@ class Format:
         default=None
     )
     doubts: Callable[[Path, Mapping[str, object]], Iterable[Doubt]] | None = field(default=None)
+    scrub: Scrub | None = None
 
     def knows(self, path: Path, head: Head | None = None) -> bool:
         """Whether a file, or a folder that is one recording or dataset, is of this format."""
@@ -287,7 +283,7 @@ def _may_be(name: str, place: Head | Path | None) -> bool:
     if isinstance(place, Path):
         file = _IN_FOLDER.get(name)
         return file is not None and next(place.glob(file), None) is not None
-    return place is None or _MARKS.get(name, _is_table)(place)
+    return place is None or (_MARKS[name](place) if name in _MARKS else bool(place.keys))
 
 
 def sniff(path: Path) -> Format | None:
@@ -360,10 +356,7 @@ def describe() -> list[DatasetEntry]:
 
 def _names() -> list[str]:
     """Formats of public datasets: ours by code or by a shipped description, and others' own."""
-    ours = [name for name, module in MODULES.items() if module.startswith("datasets.")]
-    ours += [name for name in KNOWN if get(name).dataset is not None]
-    others = [name for name, form in REGISTRY.added().items() if form.dataset is not None]
-    return sorted([*ours, *others, *WITHOUT_READER])
+    return sorted([*(name for name in names() if get(name).dataset is not None), *WITHOUT_READER])
 
 
 def entry(name: str) -> DatasetEntry:

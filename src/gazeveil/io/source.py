@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from gazeveil.errors import FormatError
 
 _GZIP = b"\x1f\x8b"
-_HEAD_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 24
 _SEPARATORS = "\t;,|"
 
@@ -38,6 +38,8 @@ class Head:
 
     path: Path
     data: bytes
+    #: Most bytes of a head.
+    BYTES: ClassVar[int] = 1 << 16
 
     @classmethod
     def of(cls, path: Path) -> Head:
@@ -45,13 +47,13 @@ class Head:
         _refuse_special(path)
         try:
             with path.open("rb") as file:
-                data = file.read(_HEAD_BYTES)
+                data = file.read(cls.BYTES)
         except OSError as error:
             raise cannot_open(path, error) from error
         if data.startswith(_GZIP):
             # Decompress only what is at hand; an early end is not an error for a head.
             try:
-                data = zlib.decompressobj(wbits=31).decompress(data, _HEAD_BYTES)
+                data = zlib.decompressobj(wbits=31).decompress(data, cls.BYTES)
             except zlib.error:
                 data = b""
         return cls(path, data)

@@ -26,7 +26,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -47,44 +47,11 @@ KEYS = (*KEY_NAMES, "index")
 _META = "gazeveil_features"
 
 
-class KeyColumns(Protocol):
-    """Key columns by name."""
-
-    def __getitem__(self, name: str, /) -> NDArray[np.generic]: ...
-
-
-class TableLike(Protocol):
-    """What is written: a FeatureTable."""
-
-    @property
-    def values(self) -> Floats:
-        """Rows x features."""
-        ...
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Feature names."""
-        ...
-
-    @property
-    def keys(self) -> KeyColumns:
-        """Key columns."""
-        ...
-
-    @property
-    def bounds(self) -> Floats | None:
-        """Features x 2, or None."""
-        ...
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """What has no row, by reason."""
-        ...
-
-
 @dataclass(frozen=True)
 class TableParts:
-    """What is read: the arguments of a FeatureTable, its keys as a mapping of columns."""
+    """What is written and read: the arguments of a FeatureTable, its keys as a mapping of columns,
+    what has no row, by reason.
+    """
 
     values: Floats
     columns: tuple[str, ...]
@@ -93,7 +60,7 @@ class TableParts:
     counts: Mapping[str, int]
 
 
-def write_table(table: TableLike, path: str | Path) -> Path:
+def write_table(table: TableParts, path: str | Path) -> Path:
     """Write a feature table; the suffix `.parquet`, `.csv` or `.tsv` chooses the format. Floats are
     written without loss.
 
@@ -104,7 +71,7 @@ def write_table(table: TableLike, path: str | Path) -> Path:
     """
     place = Path(path)
     kind = table_suffix(place)
-    frame = table_frame(table, place)
+    frame = table_frame(table.values, table.columns, table.keys, place)
     note = json.dumps(
         {
             "bounds": (
@@ -130,23 +97,28 @@ def _write(frame: pl.DataFrame, place: Path, kind: str, about: dict[str, str]) -
         frame.write_csv(place, separator="\t" if kind == "tsv" else ",")
 
 
-def table_frame(table: TableLike, place: str | Path = "A feature table") -> pl.DataFrame:
+def table_frame(
+    values: Floats,
+    columns: tuple[str, ...],
+    keys: Mapping[str, NDArray[np.generic]],
+    place: str | Path = "A feature table",
+) -> pl.DataFrame:
     """Key columns, then one column per feature; what was not measured is null."""
-    clash = [name for name in table.columns if name in KEYS]
+    clash = [name for name in columns if name in KEYS]
     if clash:
         raise FormatError(
             place, f"the feature '{clash[0]}' has the name of a key column", "Rename the feature."
         )
-    columns: dict[str, pl.Series] = {name: pl.Series(name, table.keys[name]) for name in KEYS}
     # A text column of no rows would otherwise have no type.
-    columns = {
-        name: s.cast(pl.Int64 if name == "index" else pl.String) for name, s in columns.items()
-    }
-    for i, name in enumerate(table.columns):
-        columns[name] = pl.Series(
-            name, table.values[:, i].copy(), nan_to_null=True, dtype=pl.Float64
-        )
-    return pl.DataFrame(columns)
+    series = [
+        pl.Series(name, keys[name]).cast(pl.Int64 if name == "index" else pl.String)
+        for name in KEYS
+    ]
+    series += [
+        pl.Series(name, values[:, i].copy(), nan_to_null=True, dtype=pl.Float64)
+        for i, name in enumerate(columns)
+    ]
+    return pl.DataFrame(series)
 
 
 def read_table_file(path: str | Path) -> TableParts:

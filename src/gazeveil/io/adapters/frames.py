@@ -345,13 +345,6 @@ def _people(owner: str, people: Any) -> dict[str, Attributes]:
     }
 
 
-def events_frame(events: Events) -> pl.DataFrame:
-    """The columns of the events, their duration in seconds and who says so."""
-    return pl.DataFrame(events.columns()).with_columns(
-        pl.Series("duration_s", events.duration_s), source=pl.lit(events.source)
-    )
-
-
 def events_from(frame: Any, recording: Recording | None = None) -> Events:
     """Events from a frame; arguments as :meth:`Events.from_frame`."""
     owner = "Events.from_frame"
@@ -443,7 +436,12 @@ def frame_of(value: Recording | Cohort | Events) -> pl.DataFrame:
     """A polars frame of a value."""
     if isinstance(value, Recording):
         return recording_frame(value)
-    return cohort_frame(value) if isinstance(value, Cohort) else events_frame(value)
+    if isinstance(value, Cohort):
+        return cohort_frame(value)
+    # The columns of events, their duration in seconds and who says so.
+    return pl.DataFrame(value.columns()).with_columns(
+        pl.Series("duration_s", value.duration_s), source=pl.lit(value.source)
+    )
 
 
 def value_of(kind: str, frame: Any, given: Mapping[str, Any]) -> Any:

@@ -36,10 +36,9 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import KINDS, WORD, Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import KEY_NAMES, Message, Recording, RecordingKey
-from gazeveil.io.bids.layout import labels
 from gazeveil.io.parsing.assemble import assemble, pupil_of
 
-__all__ = ["from_pymovements", "to_dataset", "to_pymovements"]
+__all__ = ["from_pymovements", "to_pymovements"]
 
 
 #: How columns of labels begin.
@@ -383,79 +382,6 @@ def to_pymovements(data: Recording | Cohort) -> object:
     if not isinstance(data, Recording):
         checks.refuse("to_pymovements", "data", "a Recording or a Cohort", data)
     return _gaze(pm, data)
-
-
-def to_dataset(cohort: Cohort, path: str | Path) -> object:
-    """Write a cohort as a folder that pymovements loads, and return its loaded `Dataset`, events
-    and messages attached.
-
-    `raw/<person>_<stimulus>_<session>_<task>.csv` (labels of letters and digits; the names
-    themselves are columns), and `dataset.yaml`, the definition:
-    `pymovements.Dataset("<path>/dataset.yaml", "<path>").load()` reads it again.
-
-    Raises
-    ------
-    DataError
-        If the folder exists and is not empty, the cohort is empty, or its recordings do not share
-        one space and rate, since a pymovements definition has one experiment.
-    """
-    pm = load_pymovements()
-    target = Path(path)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise DataError(
-            f"{target} exists and is not an empty folder. Choose another name or remove it first."
-        )
-    names = [
-        labels((k[i] for k in cohort.keys), empty)
-        for i, empty in enumerate(("person", "stimulus", "none", "none"))
-    ]
-    first: Recording | None = None
-    extras: dict[tuple[str, ...], tuple[object, pl.DataFrame | None]] = {}
-    for recording in cohort:
-        first = first or recording
-        if recording.space != first.space or recording.rate_hz != first.rate_hz:
-            raise DataError(
-                "A pymovements dataset has one screen and one rate. Select recordings that share"
-                " them, or use to_pymovements(cohort)."
-            )
-        (target / "raw").mkdir(parents=True, exist_ok=True)
-        flat = _flat(recording, eyes=True).with_columns(
-            **{f"recording_{k}": pl.lit(v) for k, v in zip(KEY_NAMES, recording.key, strict=True)}
-        )
-        file = "_".join(label[part] for label, part in zip(names, recording.key, strict=True))
-        flat.write_csv(target / "raw" / f"{file}.csv")
-        extras[tuple(label[part] for label, part in zip(names, recording.key, strict=True))] = (
-            _events_out(pm, recording),
-            _messages_out(recording),
-        )
-    if first is None:
-        raise DataError("A pymovements dataset needs at least one recording. This cohort is empty.")
-    columns = [f"{eye}_{axis}" for eye in ("left", "right", "line") for axis in "xy"]
-    definition = pm.DatasetDefinition(
-        cohort.name or "gazeveil",
-        resources=[
-            {
-                "content": "gaze",
-                "filename_pattern": "{person:s}_{stimulus:s}_{session:s}_{task:s}.csv",
-                "load_function": "from_csv",
-                "load_kwargs": {
-                    "time_column": "time",
-                    "time_unit": "ms",
-                    "position_columns": columns,
-                },
-            }
-        ],
-        experiment=_experiment(pm, first),
-    )
-    definition.to_yaml(target / "dataset.yaml")
-    dataset = pm.Dataset(definition, pm.DatasetPaths(root=str(target), dataset="."))
-    dataset.load()
-    for gaze in dataset.gaze:
-        events, messages = extras[tuple(gaze.metadata[k] for k in KEY_NAMES)]
-        gaze.messages = messages
-        if events is not None:
-            gaze.events = events
-    return dataset
 
 
 def _gaze(pm: Any, recording: Recording) -> object:

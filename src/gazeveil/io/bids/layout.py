@@ -40,7 +40,7 @@ OWN = "GazeveilRecording"
 LABEL = "label:"
 
 #: Folders of a dataset that hold no raw recordings.
-_ASIDE = frozenset({"derivatives", "sourcedata", "code", "stimuli", "phenotype"})
+ASIDE = frozenset({"derivatives", "sourcedata", "code", "stimuli", "phenotype"})
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Name:
 def data_files(root: Path, suffix: str) -> Iterator[Name]:
     """All `*_<suffix>.tsv[.gz]` of the raw dataset, in order."""
     for path in sorted(root.rglob(f"*_{suffix}.tsv*")):
-        if any(p.startswith(".") or p in _ASIDE for p in path.relative_to(root).parts[:-1]):
+        if any(p.startswith(".") or p in ASIDE for p in path.relative_to(root).parts[:-1]):
             continue
         name = Name.of(path)
         if name is not None and name.suffix == suffix:

@@ -24,6 +24,7 @@ metres, or than four times its distance, is refused; so is a `screen=` of other 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -38,6 +39,7 @@ from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
 from gazeveil.io.bids.layout import (
+    ASIDE,
     OWN,
     TIME_UNITS,
     Name,
@@ -53,7 +55,8 @@ from gazeveil.io.parsing.assemble import assemble, refuse_other_pixels
 from gazeveil.io.parsing.loaded import read_json
 from gazeveil.io.parsing.table import Table, parse_table, read_table
 from gazeveil.io.registry import Format
-from gazeveil.io.source import Head, read_text
+from gazeveil.io.scrubbing import DocumentRules, Scrub, TableRules
+from gazeveil.io.source import read_text
 from gazeveil.registry import number_or_text
 
 __all__ = ["FORMAT", "load", "people", "scan", "sniff_folder", "write"]
@@ -165,7 +168,8 @@ def load(
         places[eye][rows_of[eye]] = np.stack((x_deg, y_deg), axis=1)
     pupil = _channel("pupil_size", eyes, rows_of, len(t_ns))
     if pupil is not None:
-        metadata["pupil_unit"] = _pupil_unit(eyes)
+        measured = (about for _, about, table in eyes.values() if table.has("pupil_size"))
+        metadata["pupil_unit"] = unit_of(next(measured), "pupil_size") or "arbitrary"
     events, labels, messages = read_events(files, root, t_ns)
     rate = about.get("SamplingFrequency")
     rate_hz = (
@@ -226,11 +230,6 @@ def _eyes(
             )
         eyes[eye] = name, about, _table(name, about)
     return eyes
-
-
-def _pupil_unit(eyes: Mapping[str, tuple[Name, Mapping[str, object], Table]]) -> str:
-    units = (unit_of(about, "pupil_size") for _, about, t in eyes.values() if t.has("pupil_size"))
-    return next(units) or "arbitrary"
 
 
 def _table(name: Name, about: Mapping[str, object]) -> Table:
@@ -475,17 +474,81 @@ def _cells(table: Table, column: str) -> list[str]:
     return [unescaped(w) for w in texts(table, column)]
 
 
-def _no_file(head: Head) -> bool:
-    """A BIDS dataset is a folder; a single file of it says too little."""
-    return False
+_SIDECAR = DocumentRules(
+    {
+        **dict.fromkeys(
+            (
+                *("SamplingFrequency", "StartTime", "Columns", "PhysioType", "RecordedEye"),
+                *("SampleCoordinateSystem", "SampleCoordinateUnits", "SampleCoordinateEnvironment"),
+                *("EyeTrackingMethod", "CalibrationCount", "CalibrationType", "CalibrationUnit"),
+                *("AverageCalibrationError", "MaximalCalibrationError", "CalibrationPosition"),
+                *("EyeTrackerDistance", "PupilFitMethod", "Manufacturer", "ManufacturersModelName"),
+                *("SoftwareVersions", "TaskName", "OnsetSource"),
+            ),
+            "keep",
+        ),
+        "DeviceSerialNumber": "removed",
+        "StimulusPresentation": dict.fromkeys(
+            (
+                *("ScreenDistance", "ScreenOrigin", "ScreenResolution", "ScreenSize"),
+                *("ScreenRefreshRate", "HeadStabilization"),
+            ),
+            "keep",
+        ),
+        OWN: {
+            **dict.fromkeys(("Person", "Stimulus", "Session", "Task"), "label"),
+            "Screen": "keep",
+        },
+        "*": {"Units": "keep"},
+    }
+)
+# Columns stay where they are, because a sidecar lists them in order; those of no known name are
+# emptied.
+_SAMPLES = TableRules(
+    keep=(
+        r"[xy]coordinate|pupilsize|valid|confidence|head(?:x|y|roll)|eyeinhead[xy]|duration|onset"
+        r"|(?:first|last)sample|blink"
+    ),
+    event="trialtype|trialid|message|stimfile|source|secondary|response|value|.*label",
+    words=frozenset({"fixation", "saccade", "blink", "pursuit", "pso", "stimulus"}),
+    missing="n/a",
+    whole=True,
+)
+
+
+def _column_names(path: Path, root: Path) -> list[str] | None:
+    """Columns of a physio or physioevents file, which has no line of them."""
+    name = Name.of(path)
+    columns = None if name is None else sidecar(name, root).get("Columns")
+    return [str(c) for c in columns] if isinstance(columns, list) else None
 
 
 FORMAT = Format(
     "bids",
     "BIDS 1.11 eye tracking",
-    _no_file,
+    lambda head: False,  # a single file of a dataset says too little
     scan,
     frozenset({"screen"}),
     sniff_folder=sniff_folder,
     people=people,
+    scrub=Scrub(
+        files={
+            r"dataset_description\.json": DocumentRules(
+                {"BIDSVersion": "keep", "DatasetType": "keep"},
+                constants={"Name": "Scrubbed recordings"},
+            ),
+            r"(?:sub-.*_|[a-z]+-.*_)?(?:physio|physioevents|events|eyetrack)\.json": _SIDECAR,
+            r"sub-.*_(?:physio|physioevents)\.tsv": replace(
+                _SAMPLES, shift="timestamp|onset", one_clock=True
+            ),
+            r"sub-.*_events\.tsv": _SAMPLES,
+        },
+        names=_column_names,
+        entities=(
+            r"(?<![A-Za-z0-9])(?:(?:sub|ses)-(?P<label>[A-Za-z0-9+]+)"
+            r"|[a-z]+-(?P<word>[A-Za-z0-9+]+))"
+        ),
+        aside=ASIDE,
+        run=r"_recording-[A-Za-z0-9]+|_(?:physio|physioevents)\.tsv(?:\.gz)?",
+    ),
 )

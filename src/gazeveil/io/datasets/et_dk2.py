@@ -32,12 +32,14 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, angle_deg, eye_in_head, wrap_x
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.datasets.layout import TICK_S, columns, guess_unit, numbers
 from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.layout import TICK_S, columns, guess_unit
 from gazeveil.io.parsing.loaded import kept
-from gazeveil.io.parsing.table import Table, parse_table, read_table
+from gazeveil.io.parsing.naming import Names
+from gazeveil.io.parsing.table import Table, open_sheet, read_table
 from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.source import Head, read_text, stem
+from gazeveil.io.scrubbing import PUBLISHED
+from gazeveil.io.source import Head, stem
 
 _TRUE = frozenset({"true", "1", "1.0", "yes", "t"})
 _RATE_HZ = 60.0
@@ -50,21 +52,18 @@ def sniff(head: Head) -> bool:
 
 def scan(path: Path, root: Path) -> Iterator[Handle]:
     """One recording per image; the file is read once to see which images it has."""
-    person = stem(path)
-    titles, aoi = _image_names(path, root), _aoi_file(path, root)
+    folders = list(dict.fromkeys((path.parent, root, path.parent.parent)))
+    named = (folder / "img_index.csv" for folder in folders)
+    titles = _image_names(next((place for place in named if place.is_file()), None))
+    files = (p for folder in folders for p in sorted(folder.glob("*")) if p.is_file())
+    aoi = next((str(p) for p in files if "aoi" in p.name.lower()), "")
     groups, gray = _groups(path)
     for index in dict.fromkeys(groups[~gray].tolist()):
-        image = titles.get(index, str(index))
-        yield Handle(
-            person,
-            image,
-            partial(load, path, person, image, index, aoi),
-            task="free-viewing",
-            source=str(path),
-        )
+        names = Names(stem(path), titles.get(index, str(index)), task="free-viewing")
+        yield names.handle(partial(load, path, names, index, aoi), path)
 
 
-def load(path: Path, person: str, image: str, index: int, aoi_file: str = "") -> Recording:
+def load(path: Path, names: Names, index: int, aoi_file: str) -> Recording:
     """The rows of one image as a recording."""
     table = _table(path)
     groups, gray = _groups(path)
@@ -73,27 +72,23 @@ def load(path: Path, person: str, image: str, index: int, aoi_file: str = "") ->
     space = Sphere()
     vectors, source = _gaze(table, rows)
     x_deg, y_deg = space.degrees(vectors)
-    head = None
+    head = eye = None
     if table.has("HEAD_EUL_X", "HEAD_EUL_Y", "HEAD_EUL_Z"):
-        pitch, yaw, roll = (_half_turn(table.floats(f"HEAD_EUL_{axis}")[rows]) for axis in "XYZ")
+        angles = (table.floats(f"HEAD_EUL_{axis}")[rows] for axis in "XYZ")
+        pitch, yaw, roll = (np.mod(angle + 180.0, 360.0) - 180.0 for angle in angles)
         head = np.stack((wrap_x(180.0 + yaw), 90.0 + pitch, -roll), axis=1)
+        eye = np.stack(eye_in_head(vectors, head), axis=1)
     return assemble(
         path,
-        person=person,
-        stimulus=image,
-        task="free-viewing",
+        **vars(names),
         t_ns=_times_ns(table, rows),
         space=space,
         x_deg=x_deg,
         y_deg=y_deg,
         head_deg=head,
-        eye_in_head_deg=None if head is None else np.stack(eye_in_head(vectors, head), axis=1),
+        eye_in_head_deg=eye,
         not_samples={"gray": int(np.count_nonzero(mine & gray))},
-        metadata={
-            "image_index": index,
-            "gaze_from": source,
-            **({"aoi_file": aoi_file} if aoi_file else {}),
-        },
+        metadata={"image_index": index, "gaze_from": source, "aoi_file": aoi_file},
     )
 
 
@@ -123,105 +118,54 @@ def _groups(path: Path) -> tuple[Ints, Bools]:
 
 
 def _times_ns(table: Table, rows: Bools) -> Ints:
-    name = "UNITY_TIMESTAMP"
-    if not table.has(name) or (
-        np.count_nonzero(rows) > 1
-        and np.nanmax(ticks := table.floats(name)[rows]) == np.nanmin(ticks)
-    ):
-        name = "SMI_TIMESTAMP"
+    ticks = table.maybe_floats("UNITY_TIMESTAMP")
+    stands = ticks is None or (np.count_nonzero(rows) > 1 and not np.ptp(ticks[rows]))
+    name = "SMI_TIMESTAMP" if stands else "UNITY_TIMESTAMP"
     # Nanosecond clocks do not fit a double, so the table reads the digits; the guess needs no such
     # care.
     return table.times_ns(name, unit=guess_unit(table.floats(name), _RATE_HZ, TICK_S))[rows]
 
 
 def _gaze(table: Table, rows: Bools) -> tuple[Floats, str]:
+    """Directions, and the columns that they are from."""
     vectors = np.stack([table.floats(f"GIW_{axis}")[rows] for axis in "XYZ"], axis=1).reshape(-1, 3)
     length = np.linalg.norm(vectors, axis=1)
     valid = np.isfinite(length) & (length > 0)
     vectors[~valid] = np.nan
-    middle = float(np.median(length[valid])) if valid.any() else 0.0
-    round_enough = valid.any() and np.percentile(np.abs(length[valid] - middle), 95) < 0.2 * middle
-    # A column filled with one value is a placeholder, not a gaze.
-    if round_enough and np.count_nonzero(valid) > 2 and not np.ptp(vectors[valid], axis=0).any():
-        round_enough = False
     if not table.has("GIW_TEXTURE_X", "GIW_TEXTURE_Y"):
         return vectors, "GIW"
-    place, unit = _texture(table.floats("GIW_TEXTURE_X")[rows], table.floats("GIW_TEXTURE_Y")[rows])
+    place, unit = _texture(*(table.floats(f"GIW_TEXTURE_{axis}")[rows] for axis in "XY"))
+    middle = float(np.median(length[valid])) if valid.any() else 0.0
+    spread = np.percentile(np.abs(length[valid] - middle), 95) if valid.any() else np.inf
+    # A column filled with one value is a placeholder, not a gaze.
+    filled = np.count_nonzero(valid) > 2 and not np.ptp(vectors[valid], axis=0).any()
     both = valid & np.isfinite(place).all(axis=1)
-    if not round_enough:
-        return (place, f"GIW_TEXTURE ({unit})") if np.isfinite(place).any() else (vectors, "GIW")
-    if unit == "degrees" and both.any() and np.median(angle_deg(vectors[both], place[both])) > 5.0:
+    apart = unit == "degrees" and both.any() and np.median(angle_deg(vectors[both], place[both]))
+    if np.isfinite(place).any() and (spread >= 0.2 * middle or filled or apart > 5.0):
         return place, f"GIW_TEXTURE ({unit})"
     return vectors, "GIW"
 
 
 def _texture(u: Floats, v: Floats) -> tuple[Floats, str]:
     missed = ~(np.isfinite(u) & np.isfinite(v)) | ((u == -1) & (v == -1))
-    fractions = bool(
-        ((u[~missed] >= 0) & (u[~missed] <= 1) & (v[~missed] >= 0) & (v[~missed] <= 1)).all()
-    )
+    seen = np.stack((u, v))[:, ~missed]
+    fractions = bool(((seen >= 0) & (seen <= 1)).all())
     x, y = (360.0 * u, 180.0 * (1.0 - v)) if fractions else (180.0 + u, 90.0 - v)
     vectors = Sphere().vectors(x, y)
     vectors[missed] = np.nan
     return vectors, "fractions" if fractions else "degrees"
 
 
-def _half_turn(angle: Floats) -> Floats:
-    return np.mod(angle + 180.0, 360.0) - 180.0
-
-
-def _image_names(path: Path, root: Path) -> Mapping[int, str]:
-    place = _beside(path, root, "img_index.csv")
-    if place is None:
+def _image_names(place: Path | None) -> Mapping[int, str]:
+    """Names by number, from a table with a column of numbers and one of names."""
+    table = None if place is None else open_sheet(place)
+    if table is None:
         return {}
-    text = read_text(place)
-    separator = max(",;\t", key=text.partition("\n")[0].count)
-    cells = [c.strip() for c in text.partition("\n")[0].split(separator)]
-    headless = any(numbers(c) is not None for c in cells)
-    table = parse_table(
-        place,
-        text,
-        separator,
-        header=[f"column_{i}" for i in range(len(cells))] if headless else None,
-    )
-    whole = [n for n in table.names if len(table) and all(w.isdigit() for w in table.words(n))]
-    texts = [n for n in table.names if n not in whole]
-    if not whole or not texts:
-        return {}
-    return {
-        int(i): name
-        for i, name in zip(table.words(whole[0]), table.words(texts[0]), strict=True)
-        if name
-    }
-
-
-def _aoi_file(path: Path, root: Path) -> str:
-    folders = dict.fromkeys((path.parent, root, path.parent.parent))
-    return next(
-        (
-            str(p)
-            for f in folders
-            for p in sorted(f.glob("*"))
-            if p.is_file() and "aoi" in p.name.lower()
-        ),
-        "",
-    )
-
-
-def _is_companion(path: Path) -> bool:
-    """Names of images, and areas of interest."""
-    return path.name == "img_index.csv" or "aoi" in path.name.lower()
-
-
-def _beside(path: Path, root: Path, name: str) -> Path | None:
-    return next(
-        (
-            f / name
-            for f in dict.fromkeys((path.parent, root, path.parent.parent))
-            if (f / name).is_file()
-        ),
-        None,
-    )
+    columns = [table.words(n) for n in table.names]
+    whole = [words for words in columns if words and all(w.isdigit() for w in words)]
+    texts = [words for words in columns if words not in whole]
+    pairs = zip(whole[0], texts[0], strict=True) if whole and texts else ()
+    return {int(i): name for i, name in pairs if name}
 
 
 FORMAT = Format(
@@ -239,5 +183,6 @@ FORMAT = Format(
         ),
         layout="S####.csv[.gz], img_index.csv, an AOI file",
     ),
-    companion=_is_companion,
+    companion=lambda path: path.name == "img_index.csv" or "aoi" in path.name.lower(),
+    scrub=PUBLISHED,
 )

@@ -25,15 +25,17 @@ from pathlib import Path
 
 import numpy as np
 
-from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.geometry import Sphere, combine_eyes, rotate, to_tangents
+from gazeveil.gaze.geometry import Sphere, combine_eyes, eye_in_head, rotate
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.datasets.layout import columns, person_in_folder
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.table import Table, read_table
+from gazeveil.io.parsing.headset import head_degrees
+from gazeveil.io.parsing.layout import columns, person_in_folder
+from gazeveil.io.parsing.naming import Names
+from gazeveil.io.parsing.table import read_table
 from gazeveil.io.registry import Dataset, Format
+from gazeveil.io.scrubbing import PUBLISHED
 from gazeveil.io.source import Head
 
 _HEAD = ("QuaternionX", "QuaternionY", "QuaternionZ", "QuaternionW")
@@ -54,15 +56,11 @@ def sniff(head: Head) -> bool:
 
 def scan(path: Path, root: Path) -> Iterable[Handle]:
     """Person and scene from `<person>_<scene>` inside folder `<scene>`."""
-    person, scene = person_in_folder(path)
-    return [
-        Handle(
-            person, scene, partial(load, path, person, scene), task="free-viewing", source=str(path)
-        )
-    ]
+    names = Names(*person_in_folder(path), task="free-viewing")
+    return [names.handle(partial(load, path, names), path)]
 
 
-def load(path: Path, person: str, scene: str) -> Recording:
+def load(path: Path, names: Names) -> Recording:
     """One file as a recording, one sample per frame.
 
     Raises
@@ -86,62 +84,34 @@ def load(path: Path, person: str, scene: str) -> Recording:
     begins = left.copy()
     begins[:1] = True
     begins[1:] |= ~left[:-1]
-    frame = np.cumsum(begins) - 1
-    frames = int(frame[-1]) + 1 if len(frame) else 0
-    first = np.flatnonzero(begins)
-    space = Sphere()
+    frame, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
     # Numbers before times: a row that was cut is better named by its missing cells.
-    head, gaze = _quaternions(table, _HEAD), _quaternions(table, _GAZE)
+    head, gaze = (np.stack([table.floats(n) for n in q], axis=1) for q in (_HEAD, _GAZE))
     t_ns = table.times_ns(next((t for t in _TIMES if table.has(t)), _TIMES[0]), unit="ms")[first]
-
-    tracked = (gaze[:, :3] != 0).any(axis=1)
     direction = rotate(gaze, np.array([0.0, 0.0, -1.0])) * _TO_OURS
-    direction[~tracked] = np.nan
-    eyes = []
+    direction[(gaze[:, :3] == 0).all(axis=1)] = np.nan
+    space, eyes = Sphere(), []
     for side in (left, ~left):
-        vectors = np.full((frames, 3), np.nan)
+        vectors = np.full((len(first), 3), np.nan)
         vectors[frame[side]] = direction[side]
         eyes.append(np.stack(space.degrees(vectors), axis=1))
     x_deg, y_deg, _ = combine_eyes(eyes[0], eyes[1], space)
-
-    turned = head[first]
-    right, up, forward = (
-        rotate(turned, axis) * _TO_OURS
-        for axis in (np.array([1.0, 0, 0]), np.array([0, 1.0, 0]), np.array([0, 0, -1.0]))
-    )
-    line = space.vectors(x_deg, y_deg)
-    inside = np.stack([np.sum(line * axis, axis=1) for axis in (right, up, forward)], axis=1)
+    # A mirror of one axis turns rotations about the other two round.
+    head_deg = head_degrees(head[first] * [-1.0, -1.0, 1.0, 1.0])
     return assemble(
         path,
-        person=person,
-        stimulus=scene,
-        task="free-viewing",
+        **vars(names),
         t_ns=t_ns,
         space=space,
         x_deg=x_deg,
         y_deg=y_deg,
         left_deg=eyes[0],
         right_deg=eyes[1],
-        head_deg=_head_deg(up, forward),
-        eye_in_head_deg=np.stack(to_tangents(inside), axis=1),
+        head_deg=head_deg,
+        eye_in_head_deg=np.stack(eye_in_head(space.vectors(x_deg, y_deg), head_deg), axis=1),
         rows=len(table),
-        not_samples={"second eye": len(table) - frames},
+        not_samples={"second eye": len(table) - len(first)},
     )
-
-
-def _quaternions(table: Table, names: tuple[str, ...]) -> Floats:
-    return np.stack([table.floats(n) for n in names], axis=1).reshape(-1, 4)
-
-
-def _head_deg(up: Floats, forward: Floats) -> Floats:
-    """(x, y, roll) of a head with these axes; roll is positive to the right."""
-    x, y = Sphere().degrees(forward)
-    lon = np.radians(x - 180.0)
-    level = np.stack((np.cos(lon), np.zeros_like(lon), -np.sin(lon)), axis=1)
-    roll = np.degrees(
-        np.arctan2(np.sum(up * level, axis=1), np.sum(up * np.cross(forward, level), axis=1))
-    )
-    return np.stack((x, y, roll), axis=1)
 
 
 FORMAT = Format(
@@ -163,4 +133,5 @@ FORMAT = Format(
         ),
         layout="<scene>/<person>_<scene>.csv[.gz]",
     ),
+    scrub=PUBLISHED,
 )

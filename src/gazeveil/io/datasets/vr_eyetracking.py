@@ -4,8 +4,7 @@
 `p001/179._2017-10-13-10-27_ori_0.txt`: the folder is the person, the number before the dot, with
 zeros to three digits, the stimulus. The date is when that person saw that video, minute by minute,
 and no session of the experiment: all recordings of a person are session 1, a second viewing of the
-same video session 2. `metadata["viewing"]` counts a person's recordings from 1 in the order of
-their dates. `days=True` makes each day of a person a session, for splits over days.
+same video session 2.
 
 Every line is `frame,<index from 1>,forward,<head x>,<head y>,eye,<gaze x>,<gaze y>`; places are
 fractions of the panorama from its lower left corner, so x_deg = 360 fx and y_deg = 180 (1 - fy).
@@ -26,7 +25,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -36,11 +34,13 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, eye_in_head, wrap_x
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.datasets.layout import folder_name
 from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.layout import folder_name
 from gazeveil.io.parsing.loaded import read_json
+from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import parse_table
 from gazeveil.io.registry import Dataset, Format
+from gazeveil.io.scrubbing import PUBLISHED
 from gazeveil.io.source import Head, read_text, stem
 
 _LINE = re.compile(r"^\s*frame\s*,\s*\d+\s*,\s*forward\s*,[^,]+,[^,]+,\s*eye\s*,[^,]+,[^,]+$")
@@ -56,7 +56,6 @@ _COLUMNS = (
     "gaze_y",
 )
 _DEFAULT_S = 1 / 30
-_DAY = len("2017-10-13")
 _INTERVALS = ("frame_interval_s.json", "vr_eyetracking_frame_interval_s.json")
 
 
@@ -65,77 +64,40 @@ def sniff(head: Head) -> bool:
     return bool(_LINE.match(head.first))
 
 
-class Viewing(NamedTuple):
-    """Place of one recording among those of its person, from 1: in all, of that video, by day."""
-
-    video: str
-    number: int
-    repeat: int
-    day: int
-
-
 @lru_cache(maxsize=64)
-def _viewings(folder: Path, _changed_ns: int) -> Mapping[str, Viewing]:
-    """The recordings of a person's folder by file name, in the order of their dates."""
-    found = []
-    for path in folder.iterdir():
-        if match := _NAME.match(stem(path)):
-            video, date = match["video"], match["date"]
-            found.append(
-                (
-                    date,
-                    int(match["n"] or 0),
-                    video.zfill(3) if video.isdigit() else video,
-                    path.name,
-                )
-            )
-    found.sort()
-    days = sorted({date[:_DAY] for date, *_ in found})
+def _viewings(folder: Path, _changed_ns: int) -> Mapping[str, tuple[str, int]]:
+    """Video of each file of a person's folder, and its number among those of the video."""
+    matches = ((p.name, _NAME.match(stem(p))) for p in folder.iterdir())
+    found = [(m["date"], int(m["n"] or 0), _padded(m["video"]), name) for name, m in matches if m]
     seen = Counter[str]()
     viewings = {}
-    for number, (date, _, video, name) in enumerate(found, 1):
+    for _, _, video, name in sorted(found):
         seen[video] += 1
-        viewings[name] = Viewing(video, number, seen[video], days.index(date[:_DAY]) + 1)
+        viewings[name] = video, seen[video]
     return viewings
 
 
-def viewing(path: Path) -> Viewing:
-    """Place of a recording among those of its person."""
-    one = Viewing(stem(path), 1, 1, 1)
-    return _viewings(path.parent, path.parent.stat().st_mtime_ns).get(path.name, one)
+def _padded(video: str) -> str:
+    return video.zfill(3) if video.isdigit() else video
 
 
-def scan(
-    path: Path, root: Path, frame_interval_s: object = None, days: bool = False
-) -> Iterable[Handle]:
+def scan(path: Path, root: Path, frame_interval_s: object = None) -> Iterable[Handle]:
     """One recording per file."""
-    if not isinstance(days, bool):
-        checks.refuse("Format vr-eyetracking", "days", "True or False", days)
-    person, place = folder_name(path), viewing(path)
-    video, session = place.video, str(place.repeat)
-    if days:
-        session = f"{place.day}.{session}" if place.repeat > 1 else str(place.day)
+    viewings = _viewings(path.parent, path.parent.stat().st_mtime_ns)
+    video, repeat = viewings.get(path.name, (stem(path), 1))
+    names = Names(folder_name(path), video, str(repeat), "free-viewing")
     interval = _interval_s(frame_interval_s, video, path, root)
-    return [
-        Handle(
-            person,
-            video,
-            partial(load, path, person, video, session, interval, place.number),
-            session,
-            "free-viewing",
-            str(path),
-        )
-    ]
+    return [names.handle(partial(load, path, names, interval), path)]
 
 
 def _interval_s(option: object, video: str, path: Path, root: Path) -> float:
     if option is None:
         option = _beside(root)
     if isinstance(option, str | os.PathLike):
-        option = _mapping_of(os.fspath(option))
+        option = read_json(Path(option))
     known = isinstance(option, Mapping)
     if isinstance(option, Mapping):
-        by_video = {str(k).zfill(3) if str(k).isdigit() else str(k): v for k, v in option.items()}
+        by_video = {_padded(str(k)): v for k, v in option.items()}
         if video in by_video:
             return checks.positive("Format vr-eyetracking", "frame_interval_s", by_video[video])
         option = None
@@ -165,14 +127,7 @@ def _first(root: Path) -> Path | None:
     return min(root.rglob("*_ori_*.txt*"), default=None)
 
 
-@lru_cache(maxsize=2)
-def _mapping_of(path: str) -> Mapping[str, object]:
-    return read_json(Path(path))
-
-
-def load(
-    path: Path, person: str, video: str, session: str, interval_s: float, number: int = 1
-) -> Recording:
+def load(path: Path, names: Names, interval_s: float) -> Recording:
     """One file as a recording, one sample per line.
 
     Raises
@@ -203,10 +158,7 @@ def load(
     head = np.stack((wrap_x(head_x), head_y, np.where(np.isfinite(head_x), 0.0, np.nan)), axis=1)
     return assemble(
         path,
-        person=person,
-        stimulus=video,
-        session=session,
-        task="free-viewing",
+        **vars(names),
         t_ns=np.round((frame - 1) * (interval_s * 1e9)).astype(np.int64),
         space=space,
         x_deg=x_deg,
@@ -214,7 +166,7 @@ def load(
         rate_hz=1 / interval_s,
         head_deg=head,
         eye_in_head_deg=np.stack(eye_in_head(space.vectors(x_deg, y_deg), head), axis=1),
-        metadata={"frame_interval_s": interval_s, "head_roll": "not published", "viewing": number},
+        metadata={"frame_interval_s": interval_s, "head_roll": "not published"},
     )
 
 
@@ -223,16 +175,12 @@ def _degrees(fx: Floats, fy: Floats) -> tuple[Floats, Floats]:
     return np.where(lost, np.nan, 360.0 * fx), np.where(lost, np.nan, 180.0 * (1.0 - fy))
 
 
-def _is_companion(path: Path) -> bool:
-    return path.name in _INTERVALS
-
-
 FORMAT = Format(
     "vr-eyetracking",
     "VR-EyeTracking: head and gaze per video frame (text)",
     sniff,
     scan,
-    frozenset({"frame_interval_s", "days"}),
+    frozenset({"frame_interval_s"}),
     dataset=Dataset(
         title="VR-EyeTracking",
         publisher=(
@@ -242,5 +190,6 @@ FORMAT = Format(
         citation="Xu et al. 2018, Gaze prediction in dynamic 360-degree immersive videos, CVPR",
         layout="Gaze_txt_files/<person>/<video>._<date>_ori_<n>.txt[.gz]",
     ),
-    companion=_is_companion,
+    companion=lambda path: path.name in _INTERVALS,
+    scrub=PUBLISHED,
 )

@@ -26,6 +26,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.loaded import read_json
 from gazeveil.io.registry import Dataset, Format
+from gazeveil.io.scrubbing import PUBLISHED
 from gazeveil.io.source import Head, stem
 
 _PX_MM = 25.4 / 96
@@ -158,4 +159,5 @@ FORMAT = Format(
         layout="<any name>.json[.gz], one per person and set of texts",
     ),
     people=people,
+    scrub=PUBLISHED,
 )

@@ -267,6 +267,7 @@ def scanpath(
     task: str = "",
     not_events: Mapping[str, int] | None = None,
     metadata: Mapping[str, object] | None = None,
+    facts: Mapping[str, Fact] | None = None,
 ) -> Recording:
     """A recording of fixations without samples.
 
@@ -283,6 +284,8 @@ def scanpath(
         Who says that these are fixations.
     not_events : mapping of str to int, optional
         Rows that are not fixations, by reason.
+    facts : mapping of str to Fact, optional
+        What is known and where it comes from.
 
     Returns
     -------
@@ -314,7 +317,7 @@ def scanpath(
         y_deg=empty.copy(),
         events=events,
         counts={"rows": n + sum(others.values()), "fixations": n, **others},
-        metadata={"source": str(path), **(metadata or {})},
+        metadata={"source": str(path), **(metadata or {}), "facts": facts or {}},
     )
 
 

@@ -5,7 +5,8 @@ Where the file itself does not say, the person is the folder the file lies in an
 file name without its suffix; a file that lies directly in the folder that was asked for names both.
 `pattern="{person}/{stimulus}.csv"` reads other layouts: its fields are `person`, `stimulus`,
 `session` and `task`, and `{}` stands for any text that does not matter. A field that stands twice
-is one text, or texts that are joined: `{person}/{person}.csv` reads `site1/p01.csv` as `site1_p01`.
+is one text, or texts that are joined: `{person}/{person}.csv` reads `site1/p01.csv` as `site1_p01`,
+sessions with a point. `{session:1}` is one character long, and such fields are always joined.
 
 Person and stimulus in paths: which parts of a path may name the participant, and how many people
 each reading gives.
@@ -40,7 +41,7 @@ OPTIONS = frozenset({"person", "stimulus", "session", "task", "pattern"})
 BY_PATH = Fact(PATH, GUESSED)
 IN_FILE = Fact("its content", FILE)
 _BY_FORMAT = Fact(PATH, GUESSED, "rule of the format")
-_FIELD = re.compile(r"\{(person|stimulus|session|task|)\}")
+_FIELD = re.compile(r"\{(person|stimulus|session|task|)(?::(\d))?\}")
 
 
 class PatternError(FormatError):
@@ -55,7 +56,8 @@ class Names:
     stimulus: str
     session: str = "1"
     task: str = ""
-    facts: Mapping[str, Fact] = field(default_factory=dict)
+    #: No part of who it is: names are keys where recordings are gathered.
+    facts: Mapping[str, Fact] = field(default_factory=dict, compare=False)
 
     def handle(self, load: Callable[[], Recording], path: Path) -> Handle:
         """The handle of a recording that lies in `path`."""
@@ -124,10 +126,11 @@ class NamingOptions:
         PatternError
             Where the path does not fit the pattern.
         """
+        folder = path.parent.name if path.parent != root else ""
         from_path = (
             self._from_pattern(path, root)
             if self.pattern is not None
-            else (place or _from_place(path, root))
+            else (place or {"person": folder or stem(path), "stimulus": stem(path)})
         )
         by_path = BY_PATH if place is None else _BY_FORMAT
         if self.pattern is not None:
@@ -156,16 +159,26 @@ class NamingOptions:
             for text in (place, path.resolve().as_posix().removesuffix(".gz")):
                 match = re.search(f"(?:^|/){expression}$", text)
                 if match is not None:
-                    found: dict[str, str] = {}
+                    words: dict[str, list[str]] = {}
                     for name, word in match.groupdict().items():
-                        field_name = name.rstrip("_")
-                        found[field_name] = "_".join(w for w in (found.get(field_name), word) if w)
-                    return found
+                        words.setdefault(name.rstrip("_"), []).append(word)
+                    found = {n: ("." if n == "session" else "_").join(w) for n, w in words.items()}
+                    # A task that the path names is what was looked at, where nothing else is.
+                    return {"stimulus": found["task"], **found} if "task" in found else found
         raise PatternError(
             path,
             f"its path does not fit the pattern '{self.pattern}'",
             "Change the pattern, or leave it out and give person= and stimulus=.",
         )
+
+
+def fits(pattern: str, path: Path, root: Path) -> bool:
+    """Whether a path fits a pattern."""
+    try:
+        NamingOptions(pattern=pattern).names(path, root)
+    except PatternError:
+        return False
+    return True
 
 
 def _expression(pattern: str, joined: bool) -> str:
@@ -175,8 +188,9 @@ def _expression(pattern: str, joined: bool) -> str:
     expression, last, fields = "", 0, list[str]()
     for found in _FIELD.finditer(pattern):
         name = found[1]
-        group = f"(?P<{name}{'_' * fields.count(name)}>[^/]+?)" if name else "[^/]*?"
-        again = bool(name) and name in fields and not joined
+        length = f"{{{found[2]}}}" if found[2] else "+?"
+        group = f"(?P<{name}{'_' * fields.count(name)}>[^/]{length})" if name else "[^/]*?"
+        again = bool(name) and name in fields and not joined and not found[2]
         expression += re.escape(pattern[last : found.start()])
         expression += f"(?P={name})" if again else group
         fields.append(name)
@@ -191,9 +205,10 @@ def naming_options(**options: object) -> NamingOptions:
     return NamingOptions(**named, guessed=guessed)  # type: ignore[arg-type]
 
 
-def _from_place(path: Path, root: Path) -> dict[str, str]:
-    folder = path.parent.name if path.parent != root else ""
-    return {"person": folder or stem(path), "stimulus": stem(path)}
+def by_folders(folder: Path, root: Path) -> dict[str, str]:
+    """Names of a folder that is one recording: the stimulus, below the person."""
+    above = folder.parent.name if folder != root and folder.parent != root else ""
+    return {"person": above or folder.name, "stimulus": folder.name}
 
 
 _PERSON_WORDS = (
@@ -297,7 +312,7 @@ class PathQuestion:
             text += " These look like trackers or kinds of data, not people."
         ways = " or ".join(f"pattern={r.pattern!r} ({r.counts})" for r in others)
         text += (
-            f" The paths may also mean {ways or 'one person, which person= says,'}. Say the right"
+            f" The paths may also mean {ways or 'one person, which person= says'}. Say the right"
             " pattern=, as an option or in dataset.toml."
         )
         lines = [f"pattern = {_quoted(r.pattern)}  # {r.counts}" for r in self.readings]

@@ -125,38 +125,38 @@ class Table:
         """Column names as the file has them."""
         return self.frame.columns
 
-    def name(self, *wanted: str) -> str | None:
+    def name(self, *names: str) -> str | None:
         """The file's name of the first of these columns that is there, or None."""
-        spellings = (s for w in wanted for s in (w, w.strip().lower(), key(w)) if s)
+        spellings = (s for w in names for s in (w, w.strip().lower(), key(w)) if s)
         return next((self._index[s] for s in spellings if s in self._index), None)
 
-    def has(self, *wanted: str) -> bool:
+    def has(self, *names: str) -> bool:
         """Whether all these columns are there."""
-        return all(self.name(w) is not None for w in wanted)
+        return all(self.name(w) is not None for w in names)
 
-    def need(self, *wanted: str) -> str:
+    def need(self, *names: str) -> str:
         """The file's name of the first of these columns that is there; an error that lists what is
         there otherwise.
         """
-        name = self.name(*wanted)
+        name = self.name(*names)
         if name is None:
             raise FormatError(
                 self.path,
-                f"there is no column '{wanted[0]}' (columns: {listed(self.names)})",
+                f"there is no column '{names[0]}' (columns: {listed(self.names)})",
                 "Check the export settings or the column map.",
                 self.first_line,
             )
         return name
 
-    def column(self, *wanted: str) -> pl.Series:
+    def column(self, *names: str) -> pl.Series:
         """The first of these columns as the frame has it."""
-        return self.frame[self.need(*wanted)]
+        return self.frame[self.need(*names)]
 
     def words(self, name: str) -> list[str]:
         """A column as stripped text; missing cells are empty."""
         return [(w or "").strip() for w in self.column(name).to_list()]
 
-    def floats(self, *wanted: str, missing: Sequence[str] = ()) -> Floats:
+    def floats(self, *names: str, missing: Sequence[str] = ()) -> Floats:
         """The first of these columns as numbers, NaN where missing or infinite; kept, because many
         recordings may lie in one file.
 
@@ -166,7 +166,7 @@ class Table:
             For a cell that is neither a number nor one of the usual words for "missing" (or those
             in `missing`), with its line.
         """
-        name = self.need(*wanted)
+        name = self.need(*names)
         if (name, tuple(missing)) not in self._numbers:
             self._numbers[name, tuple(missing)] = self._parsed(name, missing)
         return self._numbers[name, tuple(missing)]
@@ -197,9 +197,9 @@ class Table:
         result.setflags(write=False)
         return result
 
-    def maybe_floats(self, *wanted: str, missing: Sequence[str] = ()) -> Floats | None:
+    def maybe_floats(self, *names: str, missing: Sequence[str] = ()) -> Floats | None:
         """The first of these columns as numbers, None where none is there."""
-        return None if self.name(*wanted) is None else self.floats(*wanted, missing=missing)
+        return None if self.name(*names) is None else self.floats(*names, missing=missing)
 
     def vectors(self, pattern: str) -> Floats:
         """Three columns as (n, 3): `pattern` has `{}` where x, y and z stand."""
@@ -209,7 +209,7 @@ class Table:
             else np.empty((0, 3))
         )
 
-    def flags(self, *wanted: str) -> Bools:
+    def flags(self, *names: str) -> Bools:
         """The first of these columns as yes and no.
 
         Raises
@@ -217,7 +217,7 @@ class Table:
         FormatError
             For a word that is neither.
         """
-        name = self.need(*wanted)
+        name = self.need(*names)
         cells = self.frame[name].cast(pl.String).fill_null("")
         # There are few different words, and to look at each costs less than to change all cells.
         words = {w: w.strip().lower() for w in cells.unique().to_list()}
@@ -266,13 +266,13 @@ class Table:
             for part, rows in zip(parts, grouped["row"], strict=True)
         ]
 
-    def times_ns(self, *wanted: str, unit: str, relative: bool = False) -> Ints:
+    def times_ns(self, *names: str, unit: str, relative: bool = False) -> Ints:
         """The first of these columns as nanoseconds, exactly: digits that a double would round are
         kept.
 
         Parameters
         ----------
-        *wanted : str
+        *names : str
             The columns.
         unit : str
             `s`, `ms`, `us`, `100ns` or `ns`.
@@ -286,7 +286,7 @@ class Table:
             cannot be placed.
         """
         scale = UNIT_NS[checks.one_of("times_ns", "unit", unit, UNIT_NS)]
-        name = self.need(*wanted)
+        name = self.need(*names)
         text = self.frame[name]
         if text.dtype == pl.Float64:
             return self._float_times(text, name, unit, relative)

@@ -32,6 +32,7 @@ from gazeveil.io.plain.roles import (
     said_gaze_unit,
     said_time_unit,
     said_y_axis,
+    spellings,
     squeezed,
     unread_unit,
 )
@@ -65,6 +66,7 @@ LAYOUT_OPTIONS = frozenset(
         "rows",
         "time_unit",
         "unit",
+        "x_axis",
         "y_axis",
         "space",
         "screen",
@@ -105,6 +107,7 @@ class Layout:
     valid: tuple[str, ...] | None = None
     metadata: tuple[tuple[str, object], ...] = ()
     whole_times: bool = False
+    x_axis: str = "right"
     comment_said: bool = False
     facts: tuple[tuple[str, Fact], ...] = field(default=(), compare=False)
 
@@ -158,7 +161,7 @@ def plan_layout(first: FirstRows, options: Mapping[str, object]) -> Layout:
     used = {*roles.values(), *(name for name, _ in kept_rows), *_listed(options, "ignore")}
     layout = Layout(
         columns=tuple(sorted(roles.items())),
-        unused=tuple(n for n in names if n and n not in used),
+        unused=() if "*" in used else tuple(n for n in names if n and n not in used),
         time_unit=time_unit,
         unit=unit,
         space=_space(path, unit, options, screen),
@@ -182,6 +185,7 @@ def plan_layout(first: FirstRows, options: Mapping[str, object]) -> Layout:
         table=None if options.get("table") is None else str(options["table"]),
         valid=None if "valid" not in options else _listed(options, "valid"),
         metadata=tuple(dict(options.get("metadata", ())).items()),  # type: ignore[call-overload]
+        x_axis=checks.one_of(_OWNER, "x_axis", options.get("x_axis", "right"), ("right", "left")),
         whole_times="t" in roles and all(c.lstrip("+-").isdigit() for c in first.words(roles["t"])),
     )
     facts = {**_layout_facts(layout, options), "y_axis": y_fact}
@@ -205,7 +209,7 @@ def _layout_facts(layout: Layout, options: Mapping[str, object]) -> dict[str, Fa
         option = "frame_interval_s" if layout.time_unit == "frame" else "time_unit"
         facts = {"clock": fact(option, f"'{clock}', {layout.time_unit}", "name of the column")}
     facts["unit"] = fact("unit", layout.unit, "names of the columns")
-    if layout.screen is not None and not layout.assumed:
+    if layout.screen is not None and layout.space == "screen" and not layout.assumed:
         facts["screen"] = Fact(screen_in_words(layout.screen), SAID, "screen")
     flags = [f"'{name}' ({role})" for role, name in layout.columns if role in FLAG_ROLES]
     flags += [f"{m:g} means lost" for m in layout.missing or ()]
@@ -250,7 +254,7 @@ def _mapping(
         return ()
     if not isinstance(value, Mapping):
         checks.refuse(_OWNER, name, "a mapping of column name to word", value)
-    present = {squeezed(n): n for n in names}
+    present = spellings(names)
     for column in value:
         if squeezed(str(column)) not in present:
             raise FormatError(
@@ -273,11 +277,12 @@ def _frame_interval_s(option: object) -> float | tuple[tuple[str, float], ...] |
 def _roles(first: FirstRows, options: Mapping[str, object], rated: bool) -> dict[str, str]:
     """Role -> column; gaze is among them, and time unless a rate gives it."""
     path, names, ignored = first.path, list(first.names), _listed(options, "ignore")
-    free = [n for n in names if n not in ignored]
+    free = [n for n in names if n not in ignored and "*" not in ignored]
     roles, chosen = recognise(free), dict[str, str]()
     roles = {r: n for r, n in roles.items() if r not in KEY_ROLES or _is_key(first, r, n)}
     optional = chosen_columns(options, "optional")
-    roles |= {r: n for r, n in optional.items() if n in names}
+    present = spellings(names)
+    roles |= {r: present[key] for r, n in optional.items() if (key := squeezed(n)) in present}
     if options.get("columns") is not None:
         chosen = _chosen_columns(path, names, options["columns"])
         # A column the user gave to one role is not taken for another.
@@ -322,7 +327,7 @@ def _chosen_columns(path: Path, names: list[str], columns: object) -> dict[str, 
         checks.refuse(_OWNER, "columns", "a mapping of role to column name", columns)
     chosen = {str(role): str(name) for role, name in columns.items()}
     checks.known_options("The columns map of format csv", chosen, ROLES)
-    present = {squeezed(n): n for n in names}
+    present = spellings(names)
     for role, name in chosen.items():
         if squeezed(name) not in present:
             raise FormatError(
@@ -414,7 +419,8 @@ def _space(
     if space is not None:
         space = checks.one_of(_OWNER, "space", space, ("screen", "sphere"))
     if unit in ("equirect", *_UP):
-        return "sphere"
+        # Angles from straight ahead are those of a screen too, where that is said.
+        return "screen" if space == "screen" and unit.startswith("lonlat") else "sphere"
     if unit in ("px", "px-centred"):
         if space == "sphere":
             allowed, remedy = (

@@ -29,7 +29,8 @@ Options
 -------
 columns : mapping of role to column name; the roles are :data:`gazeveil.io.plain.roles.ROLES`
 optional : the same for columns that a file need not have
-ignore : names of columns that are not to be used and not to be asked about
+ignore : names of columns that are not to be used and not to be asked about; `*` for all that are
+    not named by another option
 valid : codes that mean valid in columns of validity, such as [0, 1] of Tobii's
 metadata : mapping of what recordings say of themselves, such as `frame`
 rows : mapping of column to word: rows of other words are no samples
@@ -42,6 +43,7 @@ unit : one of :data:`gazeveil.io.plain.layout.UNITS`; `vector` is a direction of
     x right, y up, z forward, of any length (`vector-openxr`: z backward); one of no length is lost
 y_axis : `down` (default; of directions and latitudes `up`) or `up`, where the file's y grows
     upwards
+x_axis : `right` (default) or `left`, for directions
 space : `screen` or `sphere`, for degrees, radians and fractions
 screen : the :class:`~gazeveil.gaze.geometry.Screen` that pixels and fractions are of
 assumed : true where that screen is a guess
@@ -75,10 +77,11 @@ from gazeveil.io.parsing.naming import OPTIONS, Names, NamingOptions, naming_opt
 from gazeveil.io.parsing.table import listed
 from gazeveil.io.plain.guess import first_doubts, guess_columns, guess_layout
 from gazeveil.io.plain.layout import LAYOUT_OPTIONS, Layout, chosen_columns, plan_layout
-from gazeveil.io.plain.roles import KEY_ROLES, has_gaze, recognise, squeezed
+from gazeveil.io.plain.roles import KEY_ROLES, has_gaze, recognise, spellings, squeezed
 from gazeveil.io.plain.rows import Part, Spooled, recording_of, spool, survey_of, whole
 from gazeveil.io.plain.text import FirstRows
 from gazeveil.io.registry import Format, Guess
+from gazeveil.io.scrubbing import Scrub
 from gazeveil.io.source import Head, read_bytes
 
 #: Size from which the rows of a single recording are set aside, as it is and zipped: bytes; and
@@ -106,7 +109,7 @@ def why_not(head: Head, options: Mapping[str, object], guessing: bool) -> str:
             else "not a table whose first line names its columns"
         )
     chosen = chosen_columns(options)
-    present = {squeezed(n) for n in rows.names}
+    present = spellings(rows.names)
     missing = next((c for c in chosen.values() if squeezed(c) not in present), None)
     if missing is not None:
         return f"there is no column '{missing}'"
@@ -277,4 +280,5 @@ FORMAT = Format(
     complete=complete,
     describe=describe,
     doubts=doubts,
+    scrub=Scrub(columns={}),
 )

@@ -21,6 +21,11 @@ DEPTH_ROLES = ("z", "left_z", "right_z")
 #: Columns that hold 1 where a sample is valid, and those that hold 1 where it is lost.
 FLAG_ROLES = tuple(f"{eye}{word}" for word in ("valid", "lost") for eye in EYES)
 PUPIL_ROLES = tuple(f"{eye}pupil" for eye in EYES)
+#: Columns in which 0 means that there is no eye, where they ever hold more.
+SURE_ROLES = (*(f"{eye}confidence" for eye in EYES), *PUPIL_ROLES)
+#: Rotation of a head: Euler angles as Unity has them, in degrees, or a quaternion.
+EULER_ROLES = ("head_pitch", "head_yaw", "head_roll")
+QUATERNION_ROLES = ("head_qx", "head_qy", "head_qz", "head_qw")
 #: Columns whose words tell recordings apart.
 KEY_ROLES = (*KEY_NAMES, "trial")
 
@@ -126,7 +131,12 @@ _SUFFIX = re.compile(
 )
 
 #: Roles that the option `columns` names.
-ROLES = frozenset({*_SPELLINGS, *FLAG_ROLES, *KEY_ROLES})
+ROLES = frozenset(
+    {*_SPELLINGS, *FLAG_ROLES, *KEY_ROLES, *SURE_ROLES, *EULER_ROLES, *QUATERNION_ROLES}
+    | {f"{eye}pupil_valid" for eye in EYES}
+)
+#: Roles whose columns are read as numbers.
+NUMBER_ROLES = (*(*GAZE_ROLES, *DEPTH_ROLES, *SURE_ROLES), *(*EULER_ROLES, *QUATERNION_ROLES))
 
 
 def squeezed(name: str) -> str:
@@ -146,6 +156,12 @@ def split_unit(name: str) -> tuple[str, str]:
         if parts["square"] or parts["round"]:
             return squeezed(parts["base"]), ""
     return squeezed(name), ""
+
+
+def spellings(names: Iterable[str]) -> dict[str, str]:
+    """Each column by its squeezed name, with and without its unit."""
+    names = list(names)
+    return {split_unit(n)[0]: n for n in names} | {squeezed(n): n for n in names}
 
 
 def unread_unit(name: str, of: str) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import numpy as np
@@ -31,22 +31,26 @@ from gazeveil.gaze.facts import GUESSED, Doubt, Fact
 from gazeveil.gaze.geometry import TYPICAL_SCREEN, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.gaze.scratch import ScratchFile, ScratchReader
+from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import WORDS, assemble, pupil_of
-from gazeveil.io.parsing.headset import unit
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import UNIT_NS, Table, stamp
 from gazeveil.io.plain.layout import VECTOR_UNITS, Layout
 from gazeveil.io.plain.roles import (
-    DEPTH_ROLES,
+    EULER_ROLES,
     EYES,
     FLAG_ROLES,
-    GAZE_ROLES,
     KEY_ROLES,
+    NUMBER_ROLES,
     PUPIL_ROLES,
+    QUATERNION_ROLES,
 )
 from gazeveil.io.plain.survey import FileSurvey, GazeSurvey, apart_doubts
 from gazeveil.io.plain.text import sheets
 
+# Rows from which those of several recordings are set aside together: a release reads recordings in
+# random order, and each with all that lie beside it.
+_TOGETHER = 1 << 12
 # Ticks of 100 ns that clocks of Windows count before 1970: from the year 1601, and from the year 1.
 _EPOCHS_100NS = (116_444_736_000_000_000, 621_355_968_000_000_000)
 # Letters that stand for events in tables of labels.
@@ -60,13 +64,11 @@ def frame_of(sheet: Table, layout: Layout, before: int) -> pl.DataFrame:
     """
     columns: dict[str, Floats | Ints | Bools | pl.Series] = {"t": _times(sheet, layout, before)}
     for role, name in layout.columns:
-        if role in (*GAZE_ROLES, *DEPTH_ROLES, *PUPIL_ROLES):
+        if role in NUMBER_ROLES:
             values = sheet.floats(name)
             lost = np.isin(values, layout.missing) if layout.missing else None
             columns[role] = values if lost is None else np.where(lost, np.nan, values)
-        elif role == "confidence":
-            columns[role] = sheet.floats(name)
-        elif role in FLAG_ROLES:
+        elif role.endswith(("valid", "lost")):
             columns[role] = _flags(sheet, name, layout.valid if role.endswith("valid") else None)
         elif role == "label":
             columns[role] = _labels(sheet, name)
@@ -156,18 +158,21 @@ def recording_of(
         taken = [f"{c:g}" for e in survey.counts for c in survey.lost_codes(e, corner)]
         value = f"{facts['validity'].value}; {', '.join(dict.fromkeys(taken)) or 'an eye'} lost"
         facts["validity"] = Fact(value, GUESSED, "its values")
-    gaze = {
-        eye: _place(layout, space, *_seen(frame, layout, eye, survey, corner))
+    seen = {
+        eye: _seen(frame, layout, eye, survey, corner)
         for eye in EYES
         if f"{eye}x" in frame.columns and f"{eye}y" in frame.columns
     }
-    eyes = {eye: np.stack(gaze[eye], axis=1) for eye in ("left_", "right_") if eye in gaze}
-    for eye, values in eyes.items():
-        values[~_passed(frame, eye, survey)] = np.nan
-    if len(eyes) == 2:
-        found += apart_doubts(path.name, eyes["left_"], eyes["right_"])
-    x_deg, y_deg = gaze.get("", (None, None))
+    for eye in ("left_", "right_"):
+        if eye in seen:
+            seen[eye][~_passed(frame, eye, survey)] = np.nan
+    channels = _channels(layout, space, seen, frame)
+    left, right = channels.get("left_deg"), channels.get("right_deg")
+    if left is not None and right is not None:
+        found += apart_doubts(path.name, left, right)
     metadata: dict[str, object] = {"unit": layout.unit, **dict(layout.metadata)}
+    if channels.get("head_deg") is not None:
+        metadata["frame"] = "world"
     if layout.assumed or space_assumed:
         metadata["assumed_geometry"] = True
     if found or doubts:
@@ -179,16 +184,11 @@ def recording_of(
         t_ns=t_ns,
         rate_hz=rate_hz,
         space=space,
-        x_deg=x_deg,
-        y_deg=y_deg,
-        left_deg=eyes.get("left_"),
-        right_deg=eyes.get("right_"),
+        **channels,
         valid=_passed(frame, "", survey),
         pupil=_pupil(frame, survey),
         confidence=frame["confidence"].to_numpy() if "confidence" in frame.columns else None,
-        labels={"label": frame["label"].to_numpy().astype(np.str_)}
-        if "label" in frame.columns
-        else {},
+        labels={n: frame[n].to_numpy().astype(np.str_) for n in {"label"} & {*frame.columns}},
         not_samples={"other_rows": not_samples},
         metadata=metadata,
     )
@@ -196,18 +196,40 @@ def recording_of(
 
 def _seen(
     frame: pl.DataFrame, layout: Layout, eye: str, survey: GazeSurvey, corner: bool
-) -> tuple[Floats, Floats, Floats | None]:
-    """Gaze of an eye in the file's unit, NaN where a number means lost."""
-    x, y = (frame[f"{eye}{axis}"].to_numpy() for axis in "xy")
-    z = frame[f"{eye}z"].to_numpy() if f"{eye}z" in frame.columns else None
+) -> Floats:
+    """Gaze of an eye in the file's unit, shape (n, 2 or 3), NaN where a number means lost."""
+    gaze = np.stack([frame[n].to_numpy() for a in "xyz" if (n := eye + a) in frame.columns], axis=1)
     if layout.missing is None:
-        codes = survey.lost_codes(eye, corner)
-        lost = (x == y) & np.isin(x, codes) if codes else np.zeros(len(x), dtype=np.bool_)
-        if eye in survey.dead():
-            lost = np.ones(len(x), dtype=np.bool_)
-        if lost.any():
-            x, y = np.where(lost, np.nan, x), np.where(lost, np.nan, y)
-    return x, y, z
+        x, codes = gaze[:, 0], survey.lost_codes(eye, corner)
+        lost = (x == gaze[:, 1]) & np.isin(x, codes) if codes else np.zeros(len(x), dtype=np.bool_)
+        gaze[lost | (eye in survey.dead())] = np.nan
+    return gaze
+
+
+def _channels(
+    layout: Layout, space: Space, seen: Mapping[str, Floats], frame: pl.DataFrame
+) -> dict[str, Any]:
+    """Channels of a recording from gaze and eyes in the file's unit."""
+    if layout.unit in VECTOR_UNITS:
+        axes = [-1.0 if layout.x_axis == "left" else 1.0, 1.0 if layout.y_axis == "up" else -1.0]
+        axes.append(1.0 if layout.unit == "vector" else -1.0)
+        ahead = {eye: headset.unit(values * axes) for eye, values in seen.items()}
+        left, right, both = (ahead.get(eye) for eye in ("left_", "right_", ""))
+        return vars(headset.gaze(left, right, _rotation(frame), both))
+    placed = {eye: np.stack(_place(layout, space, *seen[eye].T), axis=1) for eye in seen}
+    channels: dict[str, Any] = {f"{eye}deg": placed[eye] for eye in placed if eye}
+    return channels | ({"x_deg": placed[""][:, 0], "y_deg": placed[""][:, 1]} if "" in seen else {})
+
+
+def _rotation(frame: pl.DataFrame) -> Floats | None:
+    """Quaternions of the head; one whose angles are all zero was not measured."""
+    for roles in (EULER_ROLES, QUATERNION_ROLES):
+        if set(roles) <= set(frame.columns):
+            values = np.stack([frame[r].to_numpy() for r in roles], axis=1)
+            turned = values if len(roles) == 4 else headset.unity_euler(*values.T)
+            turned[(values[:, :3] == 0).all(axis=1)] = np.nan
+            return turned
+    return None
 
 
 def _passed(frame: pl.DataFrame, eye: str, survey: GazeSurvey) -> Bools:
@@ -264,6 +286,9 @@ def _spread(t_ns: Ints, rate_hz: float | None) -> Ints:
 def _pupil(frame: pl.DataFrame, survey: GazeSurvey) -> Floats | None:
     roles = [r for r in PUPIL_ROLES if r in frame.columns and r not in survey.relative]
     sizes = [np.where(v <= 0, np.nan, v) for v in (frame[r].to_numpy() for r in roles)]
+    for size, valid in zip(sizes, (f"{r}_valid" for r in roles), strict=True):
+        if valid in frame.columns:
+            size[~frame[valid].to_numpy()] = np.nan
     return sizes[0] if "pupil" in roles else pupil_of(sizes)
 
 
@@ -296,14 +321,9 @@ def _space(path: Path, layout: Layout, survey: GazeSurvey) -> tuple[Space, bool]
     )
 
 
-def _place(
-    layout: Layout, space: Space, x: Floats, y: Floats, z: Floats | None = None
-) -> tuple[Floats, Floats]:
-    """File units to degrees of the space; `z` is the third component of directions."""
+def _place(layout: Layout, space: Space, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """File units to degrees of the space."""
     up = layout.y_axis == "up"
-    if layout.unit in VECTOR_UNITS and z is not None:
-        forward = z if layout.unit == "vector" else -z
-        return Sphere().degrees(unit(np.stack((x, y if up else -y, forward), axis=1)))
     if layout.unit in ("rad", "lonlat-rad"):
         x, y = np.degrees(x), np.degrees(y)
     if layout.unit in ("deg", "rad"):
@@ -311,7 +331,7 @@ def _place(
             y = 180.0 - y if isinstance(space, Sphere) else -y
     elif layout.unit.startswith("lonlat"):
         # Latitude grows upwards by definition; `y_axis="up"` says no more than that.
-        x, y = x + 180.0, 90.0 - y
+        x, y = (x + 180.0, 90.0 - y) if isinstance(space, Sphere) else (x, -y)
     elif isinstance(space, Sphere):
         width, height = (
             layout.panorama
@@ -331,8 +351,6 @@ def _place(
 #: Words of a recording in the columns of :data:`~gazeveil.io.plain.roles.KEY_ROLES`.
 Part: TypeAlias = tuple[str, ...]
 
-_NUMBERS = (*GAZE_ROLES, *DEPTH_ROLES, *PUPIL_ROLES, "confidence")
-
 
 @dataclass(frozen=True)
 class OnePass:
@@ -348,7 +366,7 @@ class OnePass:
         """
         layout = self.layout
         types: dict[str, type[pl.DataType]]
-        types = {n: pl.Float64 for r, n in layout.columns if r in _NUMBERS}
+        types = {n: pl.Float64 for r, n in layout.columns if r in NUMBER_ROLES}
         clock = layout.column("t")
         if clock is not None:
             types |= {clock: pl.Int64 if layout.whole_times else pl.Float64}
@@ -456,14 +474,19 @@ def _spool(
         order = np.concatenate([rows for _, rows in groups])
         if len(order) != frame.height or (np.diff(order) != 1).any():
             frame = frame[order]
-        content = io.BytesIO()
-        frame.write_ipc(content)
-        begin, first = file.put(content.getbuffer()), 0
+        done = first = 0
+        waiting: list[tuple[Part, int, int]] = []
         for part, rows in groups:
-            piece = _Piece(begin, content.getbuffer().nbytes, first, len(rows))
-            pieces.setdefault(part, []).append(piece)
-            left_out[part] = left_out.get(part, 0) + left.get(part, 0)
+            waiting.append((part, first - done, len(rows)))
             first += len(rows)
+            left_out[part] = left_out.get(part, 0) + left.get(part, 0)
+            if first - done >= _TOGETHER or first == frame.height:
+                content = io.BytesIO()
+                frame.slice(done, first - done).write_ipc(content)
+                begin, length = file.put(content.getbuffer()), content.getbuffer().nbytes
+                for of_part, *where in waiting:
+                    pieces.setdefault(of_part, []).append(_Piece(begin, length, *where))
+                done, waiting = first, []
     parts = {
         part: Spooled(path, layout, part, file, name, tuple(found), left_out[part])
         for part, found in pieces.items()

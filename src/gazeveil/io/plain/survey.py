@@ -23,15 +23,13 @@ from gazeveil.io.plain.roles import (
     EYES,
     FLAG_ROLES,
     KEY_ROLES,
-    PUPIL_ROLES,
+    SURE_ROLES,
     key_columns,
     may_say_lost,
     squeezed,
 )
 from gazeveil.io.plain.text import LEAST_ROWS
 
-# Columns in which 0 means that there is no eye, where they ever hold more.
-_SURE_ROLES = ("confidence", *PUPIL_ROLES)
 # A step of the clock from which it counts as a jump, in usual steps.
 _JUMP_STEPS = 20
 # Columns that separate recordings change at breaks of the clock, with few exceptions.
@@ -294,7 +292,7 @@ class GazeSurvey:
 
     def add(self, frame: pl.DataFrame) -> None:
         """Take in the next rows."""
-        for role in [r for r in _SURE_ROLES if r in frame.columns]:
+        for role in [r for r in SURE_ROLES if r in frame.columns]:
             self.positive |= {role} if (frame[role] > 0).any() else set()
             below = frame[role].filter(frame[role] < 0).head(LEAST_ROWS)
             self.negative.setdefault(role, set()).update(below)

@@ -12,11 +12,9 @@ in mm. Videos, motion and eyelids stay behind.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +28,10 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble, mark, mean_of_eyes, nearest
-from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
+from gazeveil.io.parsing.loaded import read_json
+from gazeveil.io.parsing.naming import OPTIONS, Names, by_folders, naming_options
 from gazeveil.io.registry import Format
-from gazeveil.io.source import Head
+from gazeveil.io.scrubbing import Scrub
 from gazeveil.io.vendors.pupil_cloud import NEON
 
 _PACKAGE = "pupil_labs.neon_recording"
@@ -42,28 +41,11 @@ _KINDS = (("saccade", "saccades"), ("fixation", "fixations"), ("blink", "blinks"
 _ROUNDS = 20
 
 
-def sniff(head: Head) -> bool:
-    """No file alone is a recording."""
-    return False
-
-
-def sniff_folder(folder: Path) -> bool:
-    """A folder as the phone writes it; known only where its package is there to read it."""
-    return is_native(folder) and _is_there()
-
-
 def is_native(folder: Path) -> bool:
     """Whether a folder holds a native recording."""
     return (folder / "info.json").is_file() and any(
         (folder / name).is_file() for name in _GAZE_FILES
     )
-
-
-def _is_there() -> bool:
-    try:
-        return find_spec(_PACKAGE) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def _open(folder: Path) -> Any:
@@ -115,12 +97,9 @@ def _assemble(folder: Path, names: Names, recording: Any) -> Recording:
             folder, "it holds no gaze", "Check that the recording was copied as a whole."
         )
     t_ns = np.asarray(gaze.time, dtype=np.int64)
-    metadata: dict[str, object] = {"frame": "head"}
+    metadata: dict[str, object] = {"frame": "head", "pupil_unit": "mm"}
     x, y = _degrees(np.asarray(gaze.point, dtype=np.float64), recording.calibration, metadata)
     labels = _labels(recording, t_ns)
-    pupil = _pupil(recording, t_ns)
-    if pupil is not None:
-        metadata["pupil_unit"] = "mm"
     return assemble(
         folder,
         **vars(names),
@@ -130,7 +109,7 @@ def _assemble(folder: Path, names: Names, recording: Any) -> Recording:
         y_deg=y,
         valid=_worn(recording, len(t_ns)) & (labels != "blink"),
         eye_in_head_deg=headset.gaze(None, None, combined=Sphere().vectors(x, y)).eye_in_head_deg,
-        pupil=pupil,
+        pupil=_pupil(recording, t_ns),
         labels={"pupil-labs": labels},
         messages=_messages(recording),
         metadata=metadata,
@@ -141,14 +120,12 @@ def _degrees(px: Floats, calibration: Any, metadata: dict[str, object]) -> tuple
     """Degrees of places in the scene picture."""
     if calibration is None:
         metadata["assumed_geometry"] = True
-        right = (px[:, 0] - NEON.width_px / 2) / NEON.focal_px
-        down = (px[:, 1] - NEON.height_px / 2) / NEON.focal_px
-    else:
-        right, down = undistort(
-            px,
-            np.asarray(calibration.scene_camera_matrix, dtype=np.float64),
-            np.asarray(calibration.scene_distortion_coefficients, dtype=np.float64),
-        )
+        return NEON.degrees(px)
+    right, down = undistort(
+        px,
+        np.asarray(calibration.scene_camera_matrix, dtype=np.float64),
+        np.asarray(calibration.scene_distortion_coefficients, dtype=np.float64),
+    )
     return Sphere().degrees(np.stack((right, -down, np.ones(len(px))), axis=1))
 
 
@@ -229,30 +206,22 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
             "there is no info.json with gaze beside it in this folder",
             "Point to the folder of one recording, as the phone wrote it.",
         )
-    above = folder.parent.name if folder != root and folder.parent != root else ""
-    names = naming_options(**options).names(
-        folder,
-        root,
-        {"person": above or folder.name, "stimulus": folder.name},
-        person=_wearer(folder),
-    )
+    wearer = folder / "wearer.json"
+    name = read_json(wearer).get("name") if wearer.is_file() else None
+    person = name if isinstance(name, str) else None
+    names = naming_options(**options).names(folder, root, by_folders(folder, root), person=person)
     return [names.handle(partial(load, folder, names), folder)]
-
-
-def _wearer(folder: Path) -> str | None:
-    try:
-        said = json.loads((folder / "wearer.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    name = said.get("name") if isinstance(said, dict) else None
-    return name if isinstance(name, str) and name else None
 
 
 FORMAT = Format(
     "pupil-neon-native",
     "Pupil Labs Neon native recording (needs pupil-labs-neon-recording)",
-    sniff,
+    lambda head: False,  # no file alone is a recording
     scan,
     OPTIONS,
-    sniff_folder,
+    is_native,
+    scrub=Scrub(
+        instead="a native Neon recording is binary: export it with Pupil Cloud or Neon Player and"
+        " scrub the export"
+    ),
 )

@@ -16,13 +16,13 @@ x 1200).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.errors import FormatError
@@ -32,10 +32,13 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble, mark, nearest, pupil_of
-from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
+from gazeveil.io.parsing.loaded import read_json
+from gazeveil.io.parsing.naming import OPTIONS, Names, by_folders, naming_options
 from gazeveil.io.parsing.table import Table, find_file, open_sheet, stamp
+from gazeveil.io.plain.text import FirstRows
 from gazeveil.io.registry import Format
-from gazeveil.io.source import Head, read_text
+from gazeveil.io.scrubbing import DocumentRules, Scrub, TableRules
+from gazeveil.io.source import Head
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ class Camera:
     height_px: float
     focal_px: float
 
+    def degrees(self, px: Floats) -> tuple[Floats, Floats]:
+        """Directions of pixels of its picture, shape (n, 2), on the sphere around it."""
+        right, up = px[:, 0] - self.width_px / 2, self.height_px / 2 - px[:, 1]
+        return Sphere().degrees(np.stack((right, up, np.full(len(px), self.focal_px)), axis=1))
+
 
 # The focal length that fits azimuth and elevation of an Invisible export best without its lens
 # distortion.
@@ -53,6 +61,9 @@ INVISIBLE = Camera(1088, 1080, 660.0)
 NEON = Camera(1600, 1200, 892.0)
 
 _SAME_SAMPLE_NS = 5_000_000
+_GAZE_X = "gaze x [px]"
+#: How `worn` says that the glasses are off.
+_OFF = ("0", "0.0", "false")
 
 
 def is_gaze_file(head: Head) -> bool:
@@ -70,42 +81,23 @@ def is_neon(folder: Path) -> bool:
     """Whether an export is Neon's: by info.json, by the files only Neon has, or by gaze outside
     Invisible's picture.
     """
-    info = _info(folder)
-    if any(k in info for k in ("module_serial_number", "frame_name")):
+    info = _info(folder).keys()
+    if info & {"module_serial_number", "frame_name"}:
         return True
-    if "glasses_serial_number" in info or "scene_camera_serial_number" in info:
+    if info & {"glasses_serial_number", "scene_camera_serial_number"}:
         return False
     if find_file(folder, "3d_eye_states.csv", "saccades.csv") is not None:
         return True
     place = find_file(folder, "gaze.csv")
-    if place is None:
+    rows = None if place is None else FirstRows.at(place, {})
+    if rows is None or _GAZE_X not in rows.names or not rows.cells:
         return False
-    rows = [line.split(",") for line in Head.of(place).lines[:-1]]
-    at = next(
-        (
-            i
-            for i, c in enumerate(rows[0] if rows else [])
-            if c.strip().strip('"').lower() == "gaze x [px]"
-        ),
-        None,
-    )
-    if at is None:
-        return False
-    values = [float(r[at]) for r in rows[1:] if len(r) > at and r[at].replace(".", "", 1).isdigit()]
-    return bool(values) and float(np.median(values)) > INVISIBLE.width_px
+    return float(np.nanmedian([*rows.numbers(_GAZE_X), 0.0])) > INVISIBLE.width_px
 
 
 def _info(folder: Path) -> dict[str, object]:
     place = find_file(folder, "info.json")
-    if place is None:
-        return {}
-    try:
-        info = json.loads(read_text(place))
-    except json.JSONDecodeError as error:
-        raise FormatError(
-            place, f"it is not JSON ({error.msg})", "Export the recording again.", error.lineno
-        ) from error
-    return info if isinstance(info, dict) else {}
+    return {} if place is None else read_json(place)
 
 
 @lru_cache(maxsize=1)
@@ -119,36 +111,18 @@ def load(path: Path, names: Names, part: tuple[str, ...], camera: Camera) -> Rec
     sheet, parts = _open(path, stamp(path))
     rows, folder = parts[part], path.parent
     t_ns = sheet.times_ns("timestamp [ns]", unit="ns")[rows]
-    metadata: dict[str, object] = {"frame": "head"}
+    metadata: dict[str, object] = {"frame": "head", "pupil_unit": "mm"}
     if sheet.has("azimuth [deg]", "elevation [deg]"):
-        x, y = (
-            180.0 + sheet.floats("azimuth [deg]")[rows],
-            90.0 - sheet.floats("elevation [deg]")[rows],
-        )
+        x = 180.0 + sheet.floats("azimuth [deg]")[rows]
+        y = 90.0 - sheet.floats("elevation [deg]")[rows]
     else:
-        px = [sheet.floats(f"gaze {axis} [px]")[rows] for axis in "xy"]
-        ahead = np.stack(
-            (
-                px[0] - camera.width_px / 2,
-                camera.height_px / 2 - px[1],
-                np.full(len(rows), camera.focal_px),
-            ),
-            axis=1,
-        )
-        x, y = Sphere().degrees(ahead)
+        px = np.stack([sheet.floats(f"gaze {axis} [px]")[rows] for axis in "xy"], axis=1)
+        x, y = camera.degrees(px)
         metadata["assumed_geometry"] = True
     labels = _labels(sheet, rows, folder, part, t_ns)
-    valid = labels != "blink"
-    worn = sheet.maybe_floats("worn", missing=("true", "false"))
-    if worn is not None:
-        words = np.array([w.lower() for w in sheet.words(sheet.need("worn"))], dtype=np.str_)
-        valid &= ~((worn == 0) | (words == "false"))[rows]
-    pupil = _pupil(folder, part, t_ns)
-    if pupil is not None:
-        metadata["pupil_unit"] = "mm"
-    metadata |= {
-        f"info_{k}": v for k, v in _info(folder).items() if isinstance(v, str | int | float)
-    }
+    worn = np.ones(len(rows), dtype=np.bool_)
+    if sheet.name("worn") is not None:
+        worn = ~sheet.column("worn").cast(pl.String).str.to_lowercase().is_in(_OFF).to_numpy()[rows]
     return assemble(
         path,
         **vars(names),
@@ -156,46 +130,38 @@ def load(path: Path, names: Names, part: tuple[str, ...], camera: Camera) -> Rec
         space=Sphere(),
         x_deg=x,
         y_deg=y,
-        valid=valid,
+        valid=worn & (labels != "blink"),
         eye_in_head_deg=headset.gaze(None, None, combined=Sphere().vectors(x, y)).eye_in_head_deg,
-        pupil=pupil,
+        pupil=_pupil(folder, part, t_ns),
         labels={"pupil-labs": labels},
         messages=_messages(folder, part),
         metadata=metadata,
     )
 
 
-def _beside(folder: Path, part: tuple[str, ...], *names: str) -> tuple[Table, Ints] | None:
+def _beside(folder: Path, part: tuple[str, ...], name: str) -> tuple[Table, Ints] | None:
     """Another table of the folder, and its rows of one recording."""
-    place = find_file(folder, *names)
+    place = find_file(folder, name)
     if place is None:
         return None
     sheet = open_sheet(place)
     column = sheet.name("recording id")
-    if column is None or not part[0]:
-        return sheet, np.arange(len(sheet), dtype=np.int64)
-    return sheet, np.flatnonzero(
-        np.array([w == part[0] for w in sheet.words(column)], dtype=np.bool_)
-    )
+    rows = np.arange(len(sheet), dtype=np.int64)
+    mine = column is None or not part[0]
+    return sheet, rows if mine else rows[np.array(sheet.words(str(column))) == part[0]]
 
 
 def _labels(sheet: Table, rows: Ints, folder: Path, part: tuple[str, ...], t_ns: Ints) -> Texts:
     """One word per sample; a blink covers all else."""
     labels = np.full(len(rows), "undefined", dtype=WORD)
-    tables: dict[str, tuple[Table, Ints] | None] = {
-        "saccade": _beside(folder, part, "saccades.csv"),
-        "fixation": None if sheet.has("fixation id") else _beside(folder, part, "fixations.csv"),
-        "blink": _beside(folder, part, "blinks.csv"),
-    }
-    for kind, table in tables.items():
-        if table is not None:
-            events, mine = table
-            ends = [
-                events.times_ns(events.need(f"{end} timestamp [ns]"), unit="ns")[mine]
-                for end in ("start", "end")
-            ]
-            mark(labels, t_ns, ends[0], ends[1], kind)
+    for kind in ("saccade", "fixation", "blink"):
         name = sheet.name(f"{kind} id")
+        table = _beside(folder, part, f"{kind}s.csv")
+        if table is not None and (kind != "fixation" or name is None):
+            events, mine = table
+            columns = (events.need(f"{end} timestamp [ns]") for end in ("start", "end"))
+            onset, offset = (events.times_ns(column, unit="ns")[mine] for column in columns)
+            mark(labels, t_ns, onset, offset, kind)
         if name is not None:
             labels[np.isfinite(sheet.floats(name))[rows]] = kind
     return labels
@@ -206,20 +172,12 @@ def _pupil(folder: Path, part: tuple[str, ...], t_ns: Ints) -> Floats | None:
     if table is None:
         return None
     states, mine = table
-    sizes = [
-        v
-        for v in (states.maybe_floats(f"pupil diameter {side} [mm]") for side in ("left", "right"))
-        if v is not None
-    ]
-    size = pupil_of(sizes)
+    sizes = [states.maybe_floats(f"pupil diameter {side} [mm]") for side in ("left", "right")]
+    size = pupil_of([s for s in sizes if s is not None])
     if size is None:
         return None
-    return nearest(
-        t_ns,
-        states.times_ns(states.need("timestamp [ns]"), unit="ns")[mine],
-        np.where(size > 0, size, np.nan)[mine],
-        _SAME_SAMPLE_NS,
-    )
+    times = states.times_ns(states.need("timestamp [ns]"), unit="ns")
+    return nearest(t_ns, times[mine], np.where(size > 0, size, np.nan)[mine], _SAME_SAMPLE_NS)
 
 
 def _messages(folder: Path, part: tuple[str, ...]) -> tuple[Message, ...]:
@@ -227,10 +185,8 @@ def _messages(folder: Path, part: tuple[str, ...]) -> tuple[Message, ...]:
     if table is None:
         return ()
     events, mine = table
-    times, texts = (
-        events.times_ns(events.need("timestamp [ns]"), unit="ns"),
-        events.words(events.need("name")),
-    )
+    times = events.times_ns(events.need("timestamp [ns]"), unit="ns")
+    texts = events.words(events.need("name"))
     return tuple(Message(int(times[i]), texts[i]) for i in mine)
 
 
@@ -248,17 +204,51 @@ def scan(path: Path, root: Path, **options: object) -> Iterator[Handle]:
     folder = place.parent
     camera = NEON if is_neon(folder) else INVISIBLE
     wearer = _info(folder).get("wearer_name")
-    above = folder.parent.name if folder != root and folder.parent != root else ""
     parts = _open(place, stamp(place))[1]
     for part in parts:
-        file_says = {
-            "person": wearer if isinstance(wearer, str) else None,
-            "session": part[0] if len(parts) > 1 else None,
-        }
         names = naming_options(**options).names(
-            folder, root, {"person": above or folder.name, "stimulus": folder.name}, **file_says
+            folder,
+            root,
+            by_folders(folder, root),
+            person=wearer if isinstance(wearer, str) else None,
+            session=part[0] if len(parts) > 1 else None,
         )
         yield names.handle(partial(load, place, names, part, camera), place)
+
+
+#: Tables share one clock. Places of the eyeballs become the place between them.
+_TABLE = TableRules(
+    keep=(
+        r"gaze[xy]|worn|fixation(?:id|[xy])|blinkid|saccadeid|azimuth|elevation|duration|amplitude"
+        r"|(?:gyro|acceleration|quaternion)[wxyz]|roll|pitch|yaw|(?:mean|peak)velocity|type"
+        r"|pupildiameter(?:left|right)|opticalaxis(?:left|right)[xyz]"
+        r"|eyelid(?:angle(?:top|bottom)|aperture)(?:left|right)"
+    ),
+    shift=r"(?:start|end)?timestamp",
+    label=r"(?:section|recording)id",
+    event="name",
+    midpoint=r"eyeballcenter(?:left|right)[xyz]",
+    group="recordingid",
+    words=frozenset({"recording.begin", "recording.end", "recording", "user", "cloud"}),
+    one_clock=True,
+)
+SCRUB = Scrub(
+    files={
+        r"(?:gaze|imu|blinks|fixations|saccades|3d_eye_states|events|world_timestamps)\.csv": _TABLE
+    },
+    anywhere={
+        "info.json": DocumentRules(
+            {
+                **dict.fromkeys(("wearer_name", "wearer_id", "recording_id"), "label"),
+                **dict.fromkeys(("data_format_version", "duration", "gaze_frequency"), "keep"),
+                **dict.fromkeys(("module_serial_number", "frame_name"), "removed"),
+                "glasses_serial_number": "removed",
+                "scene_camera_serial_number": "removed",
+                "start_time": "zero",
+            }
+        )
+    },
+)
 
 
 def _format(name: str, title: str, neon: bool) -> Format:
@@ -269,6 +259,7 @@ def _format(name: str, title: str, neon: bool) -> Format:
         scan,
         OPTIONS,
         lambda folder: is_folder(folder) and is_neon(folder) == neon,
+        scrub=SCRUB,
     )
 
 

@@ -44,6 +44,7 @@ from gazeveil.io.parsing.assemble import assemble, pupil_of, refuse_other_pixels
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import Table, stamp
 from gazeveil.io.registry import Format
+from gazeveil.io.scrubbing import LineRules, Scrub, TableRules
 from gazeveil.io.source import Head, find_separator, key, read_text, stem
 
 _HEADER = re.compile(r"^##\s*([^:\[]+?(?:\s*\[mm\])?)\s*:\s*(.*)$")
@@ -320,6 +321,64 @@ def scan(
         yield names.handle(partial(load, path, names, part, screen), path)
 
 
+_WITH_NUMBERS = (
+    r"sample ?rate|calibration ?area|calibration point \d+|stimulus dimension|head distance"
+    r"|number of samples|reversed|heuristic(?: ?stage)?|number of points|trial ?count"
+    r"|use ?plane ?file|bilateral|gaze ?cursor ?filter|saccade length|filter depth|idf version"
+    r"|iview ?x version"
+)
+_HEADER_WORD = (
+    r"(?:begaze|converter|iview|x|idf|left|right|raw|diameter|cr|por|gvec|epos|quality|plane"
+    r"|trigger|msg|user|framecounter|area|event|none|\d+-point|point|\d{1,4}(?:\.\d{1,4}){0,3})"
+)
+_SHIFT = r"(?P<shift>\d+(?:\.\d+)?)"
+#: The earliest time becomes 0.
+SCRUB = Scrub(
+    LineRules(
+        (
+            (r"##\s*\[[A-Za-z ]{1,30}\]|\s*", ""),
+            (r"(?P<head>##\s*(?i:date)\s*:\s*).*", "{head}01.01.2000 00:00:00"),
+            (r"##\s*(?i:subject)\s*:\s*(?P<label>.*)", ""),
+            (
+                rf"##\s*(?i:{_WITH_NUMBERS})\s*(?:\[\w+\])?\s*:\s*"
+                r"(?:[\d\s.,;()+-]*|Position\([\d;.,-]+\)|True|False|none)",
+                "",
+            ),
+            (
+                r"##\s*(?i:format|version|calibration ?type|separator ?type)\s*:"
+                rf"(?i:[\s,;]+{_HEADER_WORD})*[\s,;]*",
+                "",
+            ),
+            (r"#.*", "##"),
+            (
+                rf"{_SHIFT}\s*[\t,;]\s*MSG\s*[\t,;]\s*(?:\d+\s*[\t,;]\s*)?#\s*Message:\s*"
+                r"(?P<label>.*?)(?i:\.(?:bmp|jpe?g|png|gif|tiff?|avi|mp4|wmv|mov))?",
+                "",
+            ),
+            (
+                rf"{_SHIFT}(?P<joint>\s*[\t,;]\s*)MSG\b(?P<label>.*)",
+                "{shift}{joint}MSG{joint}1{joint}# Message: {label}",
+            ),
+        ),
+        TableRules(
+            keep=(
+                r"type|trial|[lr]?(?:por|raw|dia|gvec|cr\d)[xyz]|[lr](?:dia|mappeddiameter|area"
+                r"|pupildiameter|pupilconfidence|validity|plane|eventinfo)|timing|latency|frame"
+            ),
+            shift="time",
+            label="stimulus",
+            midpoint="[lr]epos[xyz]",
+            words=frozenset({"smp", "user event", "l", "r", "lr", "ue"}),
+            one_clock=True,
+        ),
+        begins=r"Time\W",
+    )
+)
 FORMAT = Format(
-    "smi", "SMI BeGaze or iView X text export", sniff, scan, frozenset({"screen"}) | OPTIONS
+    "smi",
+    "SMI BeGaze or iView X text export",
+    sniff,
+    scan,
+    frozenset({"screen"}) | OPTIONS,
+    scrub=SCRUB,
 )

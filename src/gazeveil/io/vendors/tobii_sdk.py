@@ -38,6 +38,7 @@ from gazeveil.io.parsing.assemble import assemble, mean_of_eyes
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import Table, open_sheet, printable
 from gazeveil.io.registry import Format
+from gazeveil.io.scrubbing import Scrub, TableRules
 from gazeveil.io.source import Head
 
 _FEWEST = 30
@@ -243,4 +244,17 @@ FORMAT = Format(
     sniff,
     scan,
     frozenset({"screen"}) | OPTIONS,
+    # Both eyes get the place between them.
+    scrub=Scrub(
+        TableRules(
+            keep=(
+                r"(?:left|right)gazepoint(?:ondisplayarea[xy]?|inusercoordinatesystem[xyz]?"
+                r"|valid(?:ity)?)|(?:left|right)pupil(?:diameter|valid(?:ity)?)|reltimestamp"
+                r"|(?:left|right)gazeoriginvalid(?:ity)?|[lr](?:gazepos[23]d[xyz]|pupildm|validity)"
+            ),
+            shift=r"(?:device|system)timestamp|time",
+            midpoint=r"(?:left|right)gazeorigininusercoordinatesystem[xyz]?|[lr]eyepos3d[xyz]",
+            quoted=True,
+        )
+    ),
 )

@@ -19,8 +19,8 @@ left/right`, `Eye movement type` or `GazeEventType`, `Sensor`, `Event` or `Studi
   `MediaWidth/Height`) of their row; without these columns they are refused.
 * Pixels are those of `Recording resolution`; a `screen=` of others is refused, unless gaze is a
   fraction of the display.
-* Millimetres come from `screen=`, or from the gaze and eye columns in millimetres where they were
-  exported, or from an assumed 24 inch screen at 650 mm (`metadata["assumed_geometry"]`).
+* Millimetres come from `screen=`, or from an assumed 24 inch screen at 650 mm
+  (`metadata["assumed_geometry"]`).
 * Exports of glasses have gaze directions in the head unit's frame (`HUCS`: x left, y up, z
   forward): these become directions in the head.
 """
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -50,7 +50,8 @@ from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import UNIT_NS, Table, stamp
 from gazeveil.io.plain.text import FirstRows, sheets
 from gazeveil.io.registry import Format
-from gazeveil.io.source import Head, key
+from gazeveil.io.scrubbing import Scrub, TableRules, bare
+from gazeveil.io.source import Head
 
 #: Stimulus of rows that belong to none.
 NO_STIMULUS = "no-stimulus"
@@ -60,11 +61,6 @@ _SIZE = re.compile(r"0*([1-9]\d*)\s*x\s*0*([1-9]\d*)")
 _TYPES = {"fixation": "fixation", "saccade": "saccade"}
 _ASSUMED_WIDTH_MM = 531.0
 _ASSUMED_DISTANCE_MM = 650.0
-
-
-def bare(name: str) -> str:
-    """A column name's key without what stands in brackets."""
-    return key(_BRACKETS.sub("", name))
 
 
 def sniff(head: Head) -> bool:
@@ -104,11 +100,11 @@ class TobiiExport:
     t_ns: Ints
     parts: dict[tuple[str, ...], Ints]
 
-    def column(self, *wanted: str, bracket: str = "") -> str | None:
+    def column(self, *names: str, bracket: str = "") -> str | None:
         """The first of these columns that is there; `bracket` is a pattern
         its brackets must match.
         """
-        fitting = (name for want in wanted for name in self.header.names if bare(name) == want)
+        fitting = (name for want in names for name in self.header.names if bare(name) == want)
         found = re.compile(bracket, re.IGNORECASE).search
         return next((n for n in fitting if found(" ".join(_BRACKETS.findall(n)))), None)
 
@@ -116,9 +112,9 @@ class TobiiExport:
         """A column as numbers, None for no column."""
         return None if name is None else self.frame[name].to_numpy()
 
-    def words(self, *wanted: str) -> pl.Series | None:
+    def words(self, *names: str) -> pl.Series | None:
         """A column as stripped text, empty where nothing is written; None where it is not there."""
-        name = self.column(*wanted)
+        name = self.column(*names)
         return None if name is None else self.frame[name].cast(pl.String)
 
     @cached_property
@@ -313,10 +309,7 @@ def _gaze(
         )
     metadata: dict[str, object] = {}
     if screen is None:
-        screen, source = _screen(export, by_side)
-        metadata["geometry"] = source
-        if source == "assumed":
-            metadata["assumed_geometry"] = True
+        screen, metadata["assumed_geometry"] = _screen(export), True
     elif any(points is not None and not points[1] for points in by_side.values()):
         refuse_other_pixels(path, screen, _stated_px(export), "Recording resolution")
     placed: dict[str, Floats | None] = {}
@@ -362,36 +355,11 @@ def _stated_px(export: TobiiExport) -> list[tuple[float, float]]:
     return [] if width is None or height is None else [(width, height)]
 
 
-def _screen(
-    export: TobiiExport, by_side: Mapping[str, tuple[Floats, bool] | None]
-) -> tuple[Screen, str]:
-    """Resolution from the export; millimetres from columns that have them, else assumed."""
+def _screen(export: TobiiExport) -> Screen:
+    """Resolution from the export; millimetres are assumed."""
     width, height = next(iter(_stated_px(export)), (1920.0, 1080.0))
-    pitch_mm, distance_mm = None, None
-    for side in ("left", "right"):
-        points = by_side[side]
-        mm = export.floats(export.column(f"gazepoint{side}x", bracket=r"mm"))
-        if points is not None and mm is not None and not points[1]:
-            both_there = np.isfinite(points[0][:, 0]) & np.isfinite(mm)
-            if np.count_nonzero(both_there) >= 10 and np.ptp(points[0][both_there, 0]) > 50:
-                pitch_mm = float(abs(np.polyfit(points[0][both_there, 0], mm[both_there], 1)[0]))
-        away = export.floats(
-            export.column(f"eyeposition{side}z", f"eyepos{side}z", f"distance{side}")
-        )
-        if away is not None and np.isfinite(away).any():
-            distance_mm = (
-                float(np.nanmedian(np.abs(away[away != 0]))) if (away != 0).any() else None
-            )
-    plausible = distance_mm is not None and 250 < distance_mm < 2000
-    pitch = pitch_mm if pitch_mm is not None and 0.05 < pitch_mm < 2 else _ASSUMED_WIDTH_MM / width
-    screen = Screen(
-        width,
-        height,
-        width * pitch,
-        height * pitch,
-        distance_mm if plausible and distance_mm is not None else _ASSUMED_DISTANCE_MM,
-    )
-    return screen, "measured" if plausible and pitch_mm is not None else "assumed"
+    pitch = _ASSUMED_WIDTH_MM / width
+    return Screen(width, height, width * pitch, height * pitch, _ASSUMED_DISTANCE_MM)
 
 
 def _first(values: Floats | None) -> float | None:
@@ -430,12 +398,46 @@ def scan(
         yield names.handle(partial(load, path, names, part, (screen, time_unit, decimal)), path)
 
 
+#: Words that Pro Lab and Studio write by themselves.
+_EVENT_WORDS = frozenset(
+    {
+        *("eye tracker", "gyroscope", "magnetometer", "gsr", "whole", "eyeopen", "eyeclosed"),
+        *("recordingstart", "recordingend", "recordingpause", "mouseevent", "keyboardevent"),
+        *(f"{w}stimulus{e}" for w in ("image", "video", "web") for e in ("start", "end")),
+        *(f"{w}{e}" for w in ("movie", "image", "screenrecording") for e in ("start", "end")),
+        *("eye tracker calibration start", "eye tracker calibration end", "keypress"),
+        *("leftmouseclick", "syncportouthigh", "syncportoutlow"),
+    }
+)
 FORMAT = Format(
     "tobii-tsv",
     "Tobii Pro Lab or Studio export (TSV)",
     sniff,
     scan,
     frozenset({"screen", "time_unit", "decimal"}) | OPTIONS,
+    # Dates, projects, operators, participants' variables and areas of interest (whose columns are
+    # called after stimuli) are left out.
+    scrub=Scrub(
+        TableRules(
+            keep=(
+                r"gazepoint(?:left|right)?[xyz]|gazedirection(?:left|right)[xyz]|gaze[23]d[xyz]"
+                r"|sensor|pupil(?:diameter|size|position)?(?:left|right)[xyz]?"
+                r"|validity(?:left|right)"
+                r"|eyemovement(?:type|event)(?:duration|index)?|gazeevent(?:type|duration)"
+                r"|fixation(?:point[xy]|index)|saccade(?:index|amplitude|direction|\w+direction)"
+                r"|mouseposition[xy]|(?:gyro|accelerometer|magnetometer)[xyz]|recordingduration"
+                r"|recordingresolution(?:width|height)?|recordingmonitorlatency"
+                r"|distance(?:left|right)|eyeopenness(?:left|right)?|mappedfixation[xy]"
+                r"|strictaveragegazepoint[xy]|" + _MEDIA
+            ),
+            shift=r"(?:recording|computer|eyetracker|local|system|device)?timestamp",
+            label=r"participantname|recordingname|(?:presented)?(?:media|stimulus)name",
+            event=r"event|eventvalue|studioevent|studioeventdata",
+            midpoint=r"(?:eyepos(?:ition)?|gazeorigin)(?:left|right)[xyz]",
+            group="participantname|recordingname",
+            words=_EVENT_WORDS,
+        )
+    ),
 )
 
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +37,7 @@ from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import Table, open_sheet
 from gazeveil.io.registry import Format
+from gazeveil.io.scrubbing import PUBLISHED
 from gazeveil.io.source import Head, find_separator, key, read_text
 
 #: Where a number and a word of validity stand in one cell.
@@ -55,22 +55,14 @@ def sniff(head: Head) -> bool:
     )
 
 
-def is_glued(header: str, first: str, separator: str) -> bool:
-    """Whether the first row lacks a separator between a number and a word of validity."""
-    return (
-        bool(separator)
-        and bool(first)
-        and first.count(separator) == header.count(separator) - 1
-        and GLUED.search(first) is not None
-    )
-
-
 def _open(path: Path) -> tuple[Table, bool]:
     text = read_text(path)
     header, _, body = text.partition("\n")
     separator = find_separator(header)
     first = next((line for line in body.split("\n", 8) if line.strip()), "")
-    glued = is_glued(header, first, separator)
+    # The first row may lack a separator between a number and a word of validity.
+    short = separator and first and first.count(separator) == header.count(separator) - 1
+    glued = bool(short) and GLUED.search(first) is not None
     if glued:
         text = header + "\n" + GLUED.sub(separator, body)
     return open_sheet(path, text=text), glued
@@ -82,17 +74,7 @@ def load(path: Path, names: Names) -> Recording:
     left, right = _eye(sheet, _LEFT, "Lval", "valL"), _eye(sheet, _RIGHT, "Rval", "valR")
     rotation = _rotation(sheet)
     clock, unit = _clock(sheet)
-    metadata: dict[str, object] = {
-        "frame": "world" if rotation is not None else "head",
-        "clock_unit": unit,
-    }
-    unity = sheet.maybe_floats("unityTS", "UnityTimeStamp")
-    if unity is not None and len(unity) and 0 < unity[0] < 3e14:
-        metadata["date"] = (datetime(1, 1, 1) + timedelta(milliseconds=float(unity[0]))).isoformat()
-    if sheet.has("sphere_yaw") and len(sheet):
-        # How far the panorama itself is turned about the vertical: longitude in the picture is gaze
-        # minus this.
-        metadata["panorama_yaw_deg"] = float(sheet.floats("sphere_yaw")[-1])
+    metadata: dict[str, object] = {"frame": "world" if rotation is not None else "head"}
     if repaired:
         metadata["repaired"] = "binPor.y and Lval stood in one cell"
     return assemble(
@@ -143,5 +125,10 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
 
 
 FORMAT = Format(
-    "unity-hmd", "Unity headset log with camera pose (Salient360! recordings)", sniff, scan, OPTIONS
+    "unity-hmd",
+    "Unity headset log with camera pose (Salient360! recordings)",
+    sniff,
+    scan,
+    OPTIONS,
+    scrub=PUBLISHED,
 )

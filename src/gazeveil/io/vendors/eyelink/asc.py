@@ -21,10 +21,8 @@ both eyes at up to 2 kHz.
   nothing else is refused.
 * The screen in pixels comes from `GAZE_COORDS` or `DISPLAY_COORDS` (a `screen=` of other pixels is
   refused; where the file states none, its are taken), the rest from `screen=`, or
-  from the calibration, or from the resolution that the file states
-  (`metadata["resolution_px_per_deg"]`), or from the head's distance in remote mode
-  (`metadata["head_distance_mm"]`), or from an assumption with a warning and
-  `metadata["assumed_geometry"]` (see :mod:`gazeveil.io.vendors.eyelink.geometry`).
+  from the calibration, or from the resolution that `END` lines state, or from an assumption with a
+  warning and `metadata["assumed_geometry"]` (see :mod:`gazeveil.io.vendors.eyelink.geometry`).
 
 The `SAMPLES` line of a block says what its rows hold (EyeLink 1000 user manual, 4.9.2 and 4.9.4):
 time; x, y and pupil of each eye; with `VEL` two velocities of each eye; with `RES` pixels per
@@ -52,8 +50,8 @@ import polars as pl
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.io.parsing.table import MOST_NS, printable
+from gazeveil.io.scrubbing import LineRules, Scrub
 from gazeveil.io.source import Head, read_text
-from gazeveil.io.vendors.eyelink.geometry import screen_box
 from gazeveil.io.vendors.eyelink.parsed import (
     Parsed,
     Samples,
@@ -179,7 +177,7 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
         texts,
         metadata,
         events,
-        _stated_resolution(samples, other, blocks, block_of, screen_box(texts)),
+        _stated_resolution(other, blocks),
     )
 
 
@@ -219,57 +217,93 @@ def _header(line: str) -> dict[str, object]:
 
 
 def _stated_resolution(
-    samples: Samples,
-    other: list[tuple[int, str]],
-    blocks: list[SampleBlock],
-    block_of: Ints,
-    box: tuple[float, float, float, float] | None,
+    other: list[tuple[int, str]], blocks: list[SampleBlock]
 ) -> tuple[float, float] | None:
-    """Pixels per degree of x and y: from the rows that say it, else from the END lines of blocks.
-
-    Resolution grows with the distance from the centre of a flat screen, so rows of gaze in its
-    middle third go before others. That of HREF blocks is not in pixels, and one that no screen has
-    is not believed.
+    """Pixels per degree of x and y, from the END lines of blocks. That of HREF blocks is not in
+    pixels, and one that no screen has is not believed.
     """
-    in_pixels = np.array([b.kind != "HREF" for b in blocks])
     low, high = _RESOLUTIONS
-    if samples.resolution is not None:
-        known: Bools = np.all((samples.resolution > low) & (samples.resolution < high), axis=1)
-        known &= in_pixels[block_of]
-        chosen = known & _is_central(samples, box)
-        chosen = chosen if chosen.any() else known
-        if chosen.any():
-            x, y = np.median(samples.resolution[chosen], axis=0)
-            return float(x), float(y)
-    starts = [b.line for b in blocks]
-    stated = [
-        (float(m[1]), float(m[2]))
-        for n, line in other
-        if line.startswith("END")
-        and in_pixels[max(int(np.searchsorted(starts, n, side="right")) - 1, 0)]
-        and (m := _END_RESOLUTION.search(line)) is not None
-    ]
-    stated = [pair for pair in stated if low < min(pair) and max(pair) < high]
+    starts, stated = [b.line for b in blocks], []
+    for number, line in other:
+        block = blocks[max(int(np.searchsorted(starts, number, side="right")) - 1, 0)]
+        found = _END_RESOLUTION.search(line) if line.startswith("END") else None
+        if found is not None and block.kind != "HREF":
+            pair = float(found[1]), float(found[2])
+            stated += [pair] if low < min(pair) and max(pair) < high else []
     if not stated:
         return None
     x, y = np.median(np.array(stated), axis=0)
     return float(x), float(y)
 
 
-def _is_central(samples: Samples, box: tuple[float, float, float, float] | None) -> Bools:
-    """Rows of gaze in the middle third of the screen."""
-    left, top, right, bottom = box or (-np.inf, -np.inf, np.inf, np.inf)
-    inside = np.zeros(len(samples.t_ns), dtype=np.bool_)
-    if box is None:
-        return ~inside
-    for eye in samples.eyes.values():
-        inside |= (np.abs(eye[:, 0] - (left + right) / 2) < (right - left) / 6) & (
-            np.abs(eye[:, 1] - (top + bottom) / 2) < (bottom - top) / 6
+_TIME = r"(?P<shift>\d+(?:\.\d+)?)"
+_LINE_WORDS = (
+    "LEFT|RIGHT|LR|L|R|SAMPLES|EVENTS|GAZE|HREF|RATE|TRACKING|CR|P-CR|FILTER|INPUT|VEL|RES|HTARGET"
+    "|AREA|DIAMETER|PUPIL|STATUS|BUTTONS"
+)
+_CELLS = rf"(?:\s+(?:-?[\d.]+(?:[eE][-+]?\d+)?|{_LINE_WORDS}))*"
+_HEADER_WORDS = (
+    r"(?:\s+(?:edf_file|binary|events?|samples?|tagged|eyelink|ii|i|cl|gl|usbcam|version|revision"
+    r"|\d{1,2}(?:\.\d{1,4})?))+"
+)
+#: Messages that the tracker and its software write themselves; the rest is text of the experiment.
+TRACKER_MESSAGE = (
+    r"(?:!CAL\b|!MODE\s+RECORD\b|RECCFG\b|ELCLCFG\b|ELCL_|GAZE_COORDS\b|DISPLAY_COORDS\b"
+    r"|THRESHOLDS\b|CAMERA_LENS_FOCAL_LENGTH\b|PUPIL_DATA_TYPE\b|VALIDATE\b|RETRACE_INTERVAL\b"
+    r"|DRIFTCORRECT\b|SYNCTIME$|TRIAL OK$|TRIAL_RESULT\s+-?\d{1,4}$)"
+)
+# Words of the tracker's own messages; one with any other word is text of the experiment.
+_MESSAGE_WORDS = (
+    "cal|calibration|points?|eye|check|box|href|range|coeff|goaly|ixx|jyy|prenormalize|offx|offy"
+    "|quadrant|center|centx|centy|corner|correction|gains|resolution|upd|screen|gain|change"
+    "|proportion|ratios?|cross|fixup|pcr|match|slip|rotation|off|left|right|good|fair|poor|failed"
+    "|aborted|validation|error|avg|max|offset|deg|pix|validate|reccfg|elclcfg|mode|record"
+    "|gaze_coords|display_coords|thresholds|elcl_proc|elcl_window_sizes|elcl_pcr_param"
+    "|elcl_efit_params|ellipse|centroid|camera_lens_focal_length|pupil_data_type|raw_autoslip"
+    "|retrace_interval|driftcorrect|drift|repeat|synctime|trial|trial_result|bad|mtabler|btabler"
+    "|mremote|rtabler|btower|amtabler|artabler|tower|bremoter|mlremote|aremote|area|diameter|dxx"
+    "|eyy|elcl_pupil_area"
+)
+_KNOWN_WORDS = rf"(?:(?i:{_MESSAGE_WORDS}|[^\W\d]{{1,2}})(?![^\W\d])|[\W\d])*"
+_MSG = rf"MSG\s+{_TIME}\s?"
+
+#: The earliest time becomes 0. The date stays a date, because readers parse it
+#: (mne-tools/mne-python#12621: a blanked date line made a reader fail).
+SCRUB = Scrub(
+    LineRules(
+        (
+            (rf"{_TIME}[\s\d.+\-eE]*(?:\s[.ICRMANFTBLE]{{3,17}})*[\s\d.+\-eE]*", ""),
+            (rf"{_MSG}\s*(?={TRACKER_MESSAGE}){_KNOWN_WORDS}", ""),
+            (rf"{_MSG}\s*TRIALID\s+(?:\d{{1,3}}|(?P<label>.*))", ""),
+            (rf"{_MSG}\s*TRIAL_RESULT\b.*", "MSG\t{shift} TRIAL_RESULT 0"),
+            # Commands of SR Research's software are no messages, and readers skip them.
+            (rf"{_MSG}\s*!(?:V|CMD) (?P<label>.*)", ""),
+            (rf"{_MSG}(?P<message>.*)", ""),
+            (rf"(?:START|END|INPUT|BUTTON)\s+{_TIME}{_CELLS}", ""),
+            (rf"S(?:FIX|SACC|BLINK)\s+[LR]\s+{_TIME}", ""),
+            (rf"E(?:FIX|SACC|BLINK)\s+[LR]\s+{_TIME}\s+(?P<shift2>\d+(?:\.\d+)?){_CELLS}", ""),
+            (rf"(?:SAMPLES|EVENTS|V?PRESCALER|PUPIL){_CELLS}", ""),
+            (r"[\s\d.,+\-eE]*|>+ CALIBRATION \([\w,-]+\) FOR (?:LEFT|RIGHT): <+", ""),
+            (
+                r"\*\* CONVERTED FROM.*edfapi\s+(?P<version>[\d.]+).*",
+                "** CONVERTED FROM recording.edf using edfapi {version}",
+            ),
+            (r"\*\* CONVERTED FROM.*", "** CONVERTED FROM recording.edf using edfapi 0"),
+            (r"\*\* DATE\b.*", "** DATE: Sat Jan  1 00:00:00 2000"),
+            (r"\*\* SERIAL NUMBER\b.*", "** SERIAL NUMBER: removed"),
+            (r"\*\* RECORDED BY\b.*", "** RECORDED BY removed"),
+            (rf"\*\* (?:TYPE|VERSION|SOURCE|CAMERA):(?i:{_HEADER_WORDS})", ""),
+            (r"\*\* (?P<name>TYPE|VERSION|SOURCE|CAMERA)\b.*", "** {name}: removed"),
+            (
+                r"\*\*\s+(?P<name>EYELINK (?:II |I )?(?:CL )?v[\d.]+)(?:.*(?P<model>\(EyeLink"
+                r" (?:1000(?: Plus)?|Portable Duo|II|3|Duo)\)))?.*",
+                "** {name} {model}",
+            ),
+            (r"\*\*.*", "**"),
         )
-    return inside
-
-
-FORMAT = eyelink_format("eyelink-asc", "EyeLink ASC (edf2asc text)", sniff, parse)
+    )
+)
+FORMAT = eyelink_format("eyelink-asc", "EyeLink ASC (edf2asc text)", sniff, parse, SCRUB)
 
 
 _WARNINGS = re.compile(r"[A-Z.]{3,}")
@@ -377,12 +411,7 @@ def read_samples(
     }
     has_pupil = drop_lost(eyes)
     t_ns, shared = _apart(t_ns, block_of, np.array([b.rate_hz for b in blocks]))
-    resolution = None
-    if "resolution x" in columns:
-        resolution = np.stack([columns[f"resolution {a}"] for a in "xy"], axis=1)
-    return Samples(
-        t_ns, eyes, recorded, resolution, _distance_mm(columns.get("distance")), has_pupil, shared
-    )
+    return Samples(t_ns, eyes, recorded, has_pupil, shared)
 
 
 def _names(text: pl.Series, layout: tuple[bool, bool, bool, tuple[str, ...]]) -> list[str]:
@@ -496,11 +525,3 @@ def _apart(t_ns: Ints, block_of: Ints, rates_hz: Floats) -> tuple[Ints, int]:
     result = t_ns.copy()
     result[moved] += np.round(place[moved] * (1e9 / rate[moved])).astype(np.int64)
     return result, int(np.count_nonzero(moved))
-
-
-def _distance_mm(distance: Floats | None) -> Floats | None:
-    """Distances as millimetres; the tracker's own unit is a tenth of one."""
-    if distance is None or not (distance > 0).any():
-        return None
-    known = np.where(distance > 0, distance, np.nan)
-    return known / 10 if np.nanmedian(known) > 2500 else known

@@ -30,6 +30,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import FormatError, MissingExtraError
+from gazeveil.io.scrubbing import Scrub
 from gazeveil.io.source import Head
 from gazeveil.io.vendors.eyelink.parsed import (
     EventLine,
@@ -202,4 +203,10 @@ def _events(discrete: Mapping[str, Any], eyes: list[str], t_ns: Ints) -> Iterato
             yield EventLine(line, kind, eye, onset, max(onset, offset), x, y)
 
 
-FORMAT = eyelink_format("eyelink-edf", "EyeLink EDF (through eyelinkio, extra edf)", sniff, parse)
+FORMAT = eyelink_format(
+    "eyelink-edf",
+    "EyeLink EDF (through eyelinkio, extra edf)",
+    sniff,
+    parse,
+    Scrub(instead="EyeLink EDF is binary: convert it with edf2asc and scrub the ASC file"),
+)

@@ -3,10 +3,8 @@
 An ASC file gives the screen in pixels and no millimetres. But calibration lines give each target's
 angle as HREF (a plane 15000 units before the eye) and validation lines give the same targets in
 pixels; the slope between the two is the viewing distance in pixels, which is all that degrees need.
-Where they are missing, the resolution in pixels per degree that samples or `END` lines state gives
-it too; then the head's distance in remote mode, with an assumed width of the screen. In remote mode
-the head moves: degrees are of its median distance, so that pixels come back exactly. Files without
-all that get a documented assumption.
+Where they are missing, the resolution in pixels per degree that `END` lines state gives it too.
+Files without all that get a documented assumption.
 """
 
 from __future__ import annotations
@@ -50,12 +48,8 @@ class Geometry:
     source: str
 
 
-def screen_box(texts: list[str]) -> tuple[float, float, float, float] | None:
-    """Left, top, right and bottom pixel that the messages state first, or None."""
-    return next(iter(_boxes(texts)), None)
-
-
 def _boxes(texts: list[str]) -> Iterator[tuple[float, float, float, float]]:
+    """Left, top, right and bottom pixels that the messages state."""
     for text in texts:
         if (found := _COORDS.search(text)) is not None:
             left, top, right, bottom = (float(v) for v in found.groups())
@@ -78,7 +72,6 @@ def from_messages(
     texts: list[str],
     screen: Screen | None = None,
     resolution: tuple[float, float] | None = None,
-    distance_mm: float | None = None,
 ) -> Geometry:
     """Screen of an EyeLink file.
 
@@ -92,14 +85,11 @@ def from_messages(
         What the user says; its pixels are those of the file where that says them.
     resolution : tuple of float, optional
         Pixels per degree of x and y in the middle of the screen, as the file states them.
-    distance_mm : float, optional
-        How far the head was, in remote mode.
 
     Returns
     -------
     Geometry
-        `source` is `given`, `calibration`, `resolution`, `distance` (the screen's width is assumed)
-        or `assumed`.
+        `source` is `given`, `calibration`, `resolution` or `assumed`.
 
     Raises
     ------
@@ -108,7 +98,7 @@ def from_messages(
     """
     if screen is not None:
         return _given(path, texts, screen)
-    box = screen_box(texts) or _ASSUMED_PX
+    box = next(_boxes(texts), _ASSUMED_PX)
     left, top = box[0], box[1]
     width, height = (_extent(box[2] - box[0]), _extent(box[3] - box[1]))
     if width <= 0 or height <= 0:
@@ -120,11 +110,9 @@ def from_messages(
         across_px, down_px = (float(np.degrees(r)) for r in resolution)
         source = "resolution"
     else:
-        # Where nothing says the scale, the width is assumed.
-        across_px = down_px = (distance_mm or _ASSUMED_DISTANCE_MM) * width / _ASSUMED_WIDTH_MM
-        source = "assumed" if distance_mm is None else "distance"
-    if distance_mm is None:
-        distance_mm = across_px * _ASSUMED_WIDTH_MM / width
+        across_px = down_px = _ASSUMED_DISTANCE_MM * width / _ASSUMED_WIDTH_MM
+        source = "assumed"
+    distance_mm = across_px * _ASSUMED_WIDTH_MM / width
     estimated = Screen(
         width, height, width * distance_mm / across_px, height * distance_mm / down_px, distance_mm
     )

@@ -25,6 +25,7 @@ from gazeveil.io.parsing.assemble import assemble, pupil_of
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import MOST_NS, printable, stamp
 from gazeveil.io.registry import Format
+from gazeveil.io.scrubbing import Scrub
 from gazeveil.io.source import Head, stem
 from gazeveil.io.vendors.eyelink.geometry import HREF_DISTANCE, Geometry, from_messages
 
@@ -44,10 +45,6 @@ class Samples:
         x, y and pupil of each eye in the file's units, NaN where lost.
     recorded : dict of str to array of bool, shape (n,)
         Where each eye was recorded at all.
-    resolution : array, shape (n, 2), optional
-        Pixels per degree of x and y at the place of gaze.
-    distance_mm : array, shape (n,), optional
-        From the camera to the target on the forehead, NaN where it was lost.
     has_pupil : bool
         Whether any pupil was measured.
     shared_times : int
@@ -57,8 +54,6 @@ class Samples:
     t_ns: Ints
     eyes: dict[str, Floats]
     recorded: dict[str, Bools]
-    resolution: Floats | None = None
-    distance_mm: Floats | None = None
     has_pupil: bool = True
     shared_times: int = 0
 
@@ -123,37 +118,66 @@ class Parsed:
         """Whether the file holds more than events."""
         return len(self.samples.t_ns) > 0 or not self.events
 
-    @cached_property
-    def distance_mm(self) -> float | None:
-        """The median distance of the head in remote mode, or None."""
-        distances = self.samples.distance_mm
-        return None if distances is None else float(np.nanmedian(distances))
-
     def geometry(self, path: Path, screen: Screen | None) -> Geometry:
         """The screen, from what the user and the file say; looked for once, because a file may have
         hundreds of trials and many messages.
         """
         if screen not in self._geometries:
-            self._geometries[screen] = from_messages(
-                path, self.texts, screen, self.resolution, self.distance_mm
-            )
+            self._geometries[screen] = from_messages(path, self.texts, screen, self.resolution)
         return self._geometries[screen]
 
     @cached_property
     def _geometries(self) -> dict[Screen | None, Geometry]:
         return {}
 
-    def events_of(self, eye: str) -> tuple[tuple[EventLine, ...], tuple[Ints, Ints]]:
-        """The events of one eye, and their first and last samples."""
-        if eye not in self._events_by_eye:
-            mine = tuple(e for e in self.events if e.eye == eye)
-            found = event_ranges(mine, self.samples.t_ns, self.block_of, self.starts)
-            self._events_by_eye[eye] = mine, found
-        return self._events_by_eye[eye]
-
     @cached_property
-    def _events_by_eye(self) -> dict[str, tuple[tuple[EventLine, ...], tuple[Ints, Ints]]]:
-        return {}
+    def _ranges(self) -> dict[str, tuple[Ints, Ints]]:
+        """Events of each eye by number, and their first and last samples, shape (n, 2)."""
+        samples = self.samples
+        found = event_ranges(self.events, samples.t_ns, self.block_of, self.starts)
+        of_right = np.array([e.eye == "right" for e in self.events], dtype=np.bool_)
+        numbers = {"left": np.flatnonzero(~of_right), "right": np.flatnonzero(of_right)}
+        return {eye: (mine, found[mine]) for eye, mine in numbers.items()}
+
+    def events_of(self, trial: Trial, eye: str, geometry: Geometry) -> Events | None:
+        """The tracker's events of one trial, in order of onset: of one eye, cut at the ends of the
+        trial, or those of the trial in a file of events only. A blink lies inside a saccade.
+        """
+        if not self.events:
+            return None
+        if not self.has_samples:
+            order = sorted((self.events[i] for i in trial.rows), key=lambda e: e.onset_ns)
+            none = np.full(len(order), -1, dtype=np.int64)
+            onset_ns = np.array([e.onset_ns for e in order], dtype=np.int64)
+            ends_ns = np.maximum([e.offset_ns for e in order], onset_ns)
+            return _events(order, none, none, onset_ns, ends_ns, geometry)
+        mine, ranges = self._ranges[eye]
+        first = np.searchsorted(trial.rows, ranges[:, 0])
+        last = np.searchsorted(trial.rows, ranges[:, 1], side="right") - 1
+        inside = np.flatnonzero((ranges[:, 0] >= 0) & (first <= last))
+        inside = inside[np.lexsort((-last[inside], first[inside]))]
+        onset, offset = first[inside].astype(np.int64), last[inside].astype(np.int64)
+        clock = self.samples.t_ns[trial.rows]
+        ends_ns = np.maximum(clock[offset], clock[onset])
+        chosen = [self.events[int(mine[i])] for i in inside]
+        return _events(chosen, onset, offset, clock[onset], ends_ns, geometry) if chosen else None
+
+
+def _events(
+    lines: Sequence[EventLine],
+    onset: Ints,
+    offset: Ints,
+    onset_ns: Ints,
+    offset_ns: Ints,
+    geometry: Geometry,
+) -> Events:
+    """Events with the place of fixations in degrees."""
+    x, y = geometry.screen.from_px(
+        np.array([e.x_px for e in lines], dtype=np.float64) - geometry.left_px,
+        np.array([e.y_px for e in lines], dtype=np.float64) - geometry.top_px,
+    )
+    kinds = np.array([e.kind for e in lines], dtype=WORD)
+    return Events(kinds, onset, offset, onset_ns, offset_ns, x, y, source="eyelink")
 
 
 def recording_of(
@@ -183,7 +207,7 @@ def recording_of(
         rate_hz=float(rates[0]) if len(rates) and np.isfinite(rates[0]) else None,
         pupil=pupil_of(sizes) if samples.has_pupil else None,
         labels=labels,
-        events=_events(parsed, trial, mine[0], geometry),
+        events=parsed.events_of(trial, mine[0], geometry),
         messages=trial.messages,
         not_samples={"events": 0 if parsed.has_samples else len(trial.rows)},
         metadata=_metadata(parsed, geometry),
@@ -201,28 +225,12 @@ def _degrees(parsed: Parsed, eye: str, rows: Ints, geometry: Geometry) -> Floats
     return np.stack(angles, axis=1)
 
 
-def _events(parsed: Parsed, trial: Trial, eye: str, geometry: Geometry) -> Events | None:
-    """The tracker's events of one trial; of the first eye where both were recorded."""
-    if not parsed.events:
-        return None
-    if not parsed.has_samples:
-        return as_events([parsed.events[i] for i in trial.rows], geometry)
-    mine, ranges = parsed.events_of(eye)
-    found = events_of_rows(mine, ranges, parsed.samples.t_ns, trial.rows, geometry)
-    return found if len(found) else None
-
-
 def _metadata(parsed: Parsed, geometry: Geometry) -> dict[str, object]:
     said: dict[str, object] = {**parsed.metadata, "geometry": geometry.source}
-    if geometry.source in ("assumed", "distance"):
+    if geometry.source == "assumed":
         said["assumed_geometry"] = True
     if not parsed.samples.has_pupil:
         said.pop("pupil_unit", None)
-    if parsed.resolution is not None:
-        said["resolution_px_per_deg"] = parsed.resolution
-    if parsed.samples.distance_mm is not None:
-        low, middle, high = np.nanpercentile(parsed.samples.distance_mm, [5, 50, 95])
-        said["head_distance_mm"] = {"p5": low, "median": middle, "p95": high}
     if parsed.samples.shared_times:
         said["shared_times"] = parsed.samples.shared_times
     return said
@@ -253,10 +261,13 @@ def refuse_unused_pattern(path: Path, trials: str | None, texts: list[str]) -> N
         )
 
 
-def eyelink_format(name: str, title: str, sniff: Callable[[Head], bool], parse: Parse) -> Format:
+def eyelink_format(
+    name: str, title: str, sniff: Callable[[Head], bool], parse: Parse, scrub: Scrub
+) -> Format:
     """A format of EyeLink files that `parse` understands."""
     scan = partial(_scan, f"Format {name}", parse)
-    return Format(name, title, sniff, scan, frozenset({"screen", "trials"}) | OPTIONS)
+    options = frozenset({"screen", "trials"}) | OPTIONS
+    return Format(name, title, sniff, scan, options, scrub=scrub)
 
 
 def _load(
@@ -470,110 +481,25 @@ def words_of(
         Line of each block; an event belongs to the block its line stands in.
     """
     labels = {eye: np.full(len(t_ns), "undefined", dtype=WORD) for eye in eyes}
-    known = [e for e in events if e.eye in labels]
-    placed = zip(known, _samples_of(known, t_ns, block_of, starts), strict=True)
-    for event, samples in sorted(placed, key=lambda pair: pair[0].kind == "blink"):
-        labels[event.eye][samples] = event.kind
+    placed = zip(events, event_ranges(events, t_ns, block_of, starts).tolist(), strict=True)
+    for event, (first, last) in sorted(placed, key=lambda pair: pair[0].kind == "blink"):
+        if event.eye in labels and first >= 0:
+            labels[event.eye][first : last + 1] = event.kind
     return labels
 
 
-def _samples_of(
-    events: Sequence[EventLine], t_ns: Ints, block_of: Ints, starts: Ints
-) -> Iterator[Ints]:
-    """The samples of each event, among those of the block its line stands in."""
-    in_order: dict[int, bool] = {}
-    for event in events:
-        block = max(int(np.searchsorted(starts, event.line, side="right")) - 1, 0)
-        low, high = (int(v) for v in np.searchsorted(block_of, [block, block + 1]))
-        times = t_ns[low:high]
-        if block not in in_order:
-            in_order[block] = bool((np.diff(times) >= 0).all())
-        if in_order[block]:
-            first, after = np.searchsorted(times, [event.onset_ns, event.offset_ns + 1])
-            yield np.arange(low + first, low + after)
-        else:
-            yield low + np.flatnonzero((times >= event.onset_ns) & (times <= event.offset_ns))
-
-
-def event_ranges(
-    events: Sequence[EventLine], t_ns: Ints, block_of: Ints, starts: Ints
-) -> tuple[Ints, Ints]:
-    """First and last sample of each event, -1 where the file holds none of it; parameters as in
-    :func:`words_of`.
+def event_ranges(events: Sequence[EventLine], t_ns: Ints, block_of: Ints, starts: Ints) -> Ints:
+    """First and last sample of each event among those of its block, shape (n, 2), -1 where there is
+    none; parameters as in :func:`words_of`.
     """
-    ranges = [
-        (int(samples[0]), int(samples[-1])) if len(samples) else (-1, -1)
-        for samples in _samples_of(events, t_ns, block_of, starts)
-    ]
-    first, last = np.array(ranges, dtype=np.int64).reshape(-1, 2).T
-    return first, last
-
-
-def events_of_rows(
-    events: Sequence[EventLine],
-    ranges: tuple[Ints, Ints],
-    t_ns: Ints,
-    rows: Ints,
-    geometry: Geometry,
-) -> Events:
-    """The events of one eye that lie in some rows of a file, in order of onset; what reaches beyond
-    them is cut. A blink lies inside a saccade, as the tracker has it.
-
-    Parameters
-    ----------
-    events : sequence of EventLine
-        Those of the eye.
-    ranges : tuple of array of int64
-        Their first and last samples (:func:`event_ranges`).
-    t_ns : array of int64, shape (n,)
-        Times of all samples of the file.
-    rows : array of int64
-        Rows of the recording, increasing.
-    geometry : Geometry
-        For the place of fixations.
-    """
-    first = np.searchsorted(rows, ranges[0])
-    last = np.searchsorted(rows, ranges[1], side="right") - 1
-    inside = np.flatnonzero((ranges[0] >= 0) & (first <= last))
-    inside = inside[np.lexsort((-last[inside], first[inside]))]
-    onset, offset = first[inside].astype(np.int64), last[inside].astype(np.int64)
-    kept = [events[int(i)] for i in inside]
-    x, y = _places(kept, geometry)
-    clock = t_ns[rows]
-    return Events(
-        np.array([e.kind for e in kept], dtype=WORD),
-        onset,
-        offset,
-        clock[onset],
-        np.maximum(clock[offset], clock[onset]),
-        x,
-        y,
-        source="eyelink",
-    )
-
-
-def _places(events: Sequence[EventLine], geometry: Geometry) -> tuple[Floats, Floats]:
-    """Where fixations were, in degrees; NaN for other events."""
-    return geometry.screen.from_px(
-        np.array([e.x_px for e in events], dtype=np.float64) - geometry.left_px,
-        np.array([e.y_px for e in events], dtype=np.float64) - geometry.top_px,
-    )
-
-
-def as_events(lines: Sequence[EventLine], geometry: Geometry) -> Events:
-    """Events without samples, in order of onset, with the place of fixations in degrees."""
-    order = sorted(lines, key=lambda e: e.onset_ns)
-    none = np.full(len(order), -1, dtype=np.int64)
-    x, y = _places(order, geometry)
-    onset = np.array([e.onset_ns for e in order], dtype=np.int64)
-    offset = np.maximum(np.array([e.offset_ns for e in order], dtype=np.int64), onset)
-    return Events(
-        np.array([e.kind for e in order], dtype=WORD),
-        none,
-        none,
-        onset,
-        offset,
-        x,
-        y,
-        source="eyelink",
-    )
+    blocks = np.searchsorted(starts, [e.line for e in events], side="right") - 1
+    spans = {int(b): np.searchsorted(block_of, [b, b + 1]) for b in np.unique(block_of)}
+    # A clock may go back within a block, where a row has a wrong time.
+    clocks = {b: np.maximum.accumulate(t_ns[slice(*span)]) for b, span in spans.items()}
+    found = []
+    for event, block in zip(events, np.maximum(blocks, 0).tolist(), strict=True):
+        times = clocks.get(block, t_ns[:0])
+        first, after = np.searchsorted(times, [event.onset_ns, event.offset_ns + 1])
+        first, after = (int(at + spans[block][0]) if block in spans else 0 for at in (first, after))
+        found.append((first, after - 1) if first < after else (-1, -1))
+    return np.array(found, dtype=np.int64).reshape(-1, 2)

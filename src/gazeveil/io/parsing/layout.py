@@ -1,5 +1,5 @@
-"""What the dataset readers share: names in paths, columns of a header line, and units told from the
-step between samples.
+"""What readers of fixed layouts share: names in paths, columns of a header line, and units told
+from the step between samples.
 """
 
 from __future__ import annotations
