@@ -11,45 +11,37 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gazeveil.gatekeeper.core.app import App
     from gazeveil.gatekeeper.core.area_metrics import AreaMetrics
-    from gazeveil.gatekeeper.core.areas import RegisteredArea
-    from gazeveil.gatekeeper.core.counters import CounterAnswer
-    from gazeveil.gatekeeper.core.events.listeners import SaccadeStart
-    from gazeveil.gatekeeper.core.events.log import PublicEvent
+    from gazeveil.gatekeeper.core.areas import LEVELS, PrecisionLevel, RegisteredArea, Target
+    from gazeveil.gatekeeper.core.events import PublicEvent, SaccadeStart
     from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
-    from gazeveil.gatekeeper.core.level import LEVELS, PrecisionLevel
-    from gazeveil.gatekeeper.core.targets import Target
     from gazeveil.gatekeeper.errors import Denied, LedgerError
-    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
-    from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
+    from gazeveil.gatekeeper.policy.grant import PRESETS, DeviceLimits, Grant
     from gazeveil.gatekeeper.policy.policy import Policy
-    from gazeveil.gatekeeper.policy.presets import PRESETS
-    from gazeveil.gatekeeper.policy.rules import MechanismRule
     from gazeveil.gatekeeper.streams.subscription import PrivateStream, Subscription
 
 _MODULES = {
     "App": "core.app",
     "AreaMetrics": "core.area_metrics",
-    "AuditLog": "ledger.audit.log",
+    "AuditLog": "ledger.audit",
     "Charge": "ledger.ledger",
-    "CounterAnswer": "core.counters",
     "Denied": "errors",
     "DeviceLimits": "policy.grant",
     "Gatekeeper": "core.gatekeeper",
     "Grant": "policy.grant",
-    "LEVELS": "core.level",
+    "LEVELS": "core.areas",
     "Ledger": "ledger.ledger",
     "LedgerError": "errors",
-    "MechanismRule": "policy.rules",
-    "PRESETS": "policy.presets",
+    "PRESETS": "policy.grant",
     "Policy": "policy.policy",
-    "PrecisionLevel": "core.level",
+    "PrecisionLevel": "core.areas",
     "PrivateStream": "streams.subscription",
-    "PublicEvent": "core.events.log",
+    "PublicEvent": "core.events",
     "RegisteredArea": "core.areas",
-    "SaccadeStart": "core.events.listeners",
+    "SaccadeStart": "core.events",
     "Subscription": "streams.subscription",
-    "Target": "core.targets",
+    "Target": "core.areas",
 }
 
 __all__ = [
@@ -59,14 +51,12 @@ __all__ = [
     "AreaMetrics",
     "AuditLog",
     "Charge",
-    "CounterAnswer",
     "Denied",
     "DeviceLimits",
     "Gatekeeper",
     "Grant",
     "Ledger",
     "LedgerError",
-    "MechanismRule",
     "Policy",
     "PrecisionLevel",
     "PrivateStream",
@@ -77,12 +67,8 @@ __all__ = [
     "Target",
 ]
 
-_RENAMED = {"Area": "RegisteredArea", "Level": "PrecisionLevel", "SeenEvent": "PublicEvent"}
-
 
 def __getattr__(name: str) -> object:
-    if name in _RENAMED:
-        raise AttributeError(f"gazeveil.gatekeeper.{name} is called {_RENAMED[name]} now.")
     if name not in _MODULES:
         raise AttributeError(f"module 'gazeveil.gatekeeper' has no attribute '{name}'")
     value = getattr(import_module(f"gazeveil.gatekeeper.{_MODULES[name]}"), name)

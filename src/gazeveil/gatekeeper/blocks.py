@@ -9,11 +9,18 @@ The JSON messages of a tracker are `{"type": "samples", "t_ns": [..], "x_deg": [
 "valid": [..]}` and `{"type": "poses", "t_ns": [..], "orientation": [[x, y, z, w], ..], "valid":
 [..]}`; `valid` may be left out. A pose is a rotation in OpenXR's axes (x right, y up, -z forward):
 the gaze is the rotated (0, 0, -1). Headsets send the rotation that turns nothing when they see no
-eye, so that one is read as "no gaze" unless the caller says otherwise. Nothing else in a message is
-looked at, and nothing else is kept.
+eye, so that one is read as "no gaze". Nothing else in a message is looked at, and nothing else is
+kept.
 
 Everything that reads bytes refuses with a :class:`~gazeveil.errors.DataError` whose sentence holds
 no number of the message: it may be logged.
+
+What a tracker says on the service's own channel, read into blocks.
+
+A tracker begins with `{"type": "hello", "token": .., "rate_hz": .., "space": ..}` (all but the type
+may be left out where the receiver knows them), then sends binary batches, `samples` and `poses`
+(:mod:`gazeveil.gatekeeper.blocks`), `{"type": "lost"}` when it sees no eye any more, `{"type":
+"confirm"}` when the wearer made the gesture for a choice, and `{"type": "ping"}`.
 """
 
 from __future__ import annotations
@@ -36,9 +43,6 @@ MOST_BYTES = 1 << 20
 
 #: The most samples in one message.
 MOST_SAMPLES = 1 << 16
-
-#: How a block came and how it is sent on: JSON degrees, the binary batch, JSON poses.
-FORMS = ("samples", "binary", "poses")
 
 HEADER = struct.Struct("<BBHIQQ")
 _VERSION, _KIND = 1, 1
@@ -65,15 +69,12 @@ class Block:
         Degrees of the stream's space; NaN where lost.
     valid : array of bool, shape (n,)
         False where there is no gaze.
-    form : str
-        One of :data:`FORMS`: how it came over the wire.
     """
 
     t_ns: Ints
     x_deg: Floats
     y_deg: Floats
     valid: Bools
-    form: str = "samples"
 
     def __len__(self) -> int:
         return len(self.t_ns)
@@ -89,13 +90,7 @@ class ReceivedBatch:
     dropped: int
 
 
-def block(
-    t_ns: ArrayLike,
-    x_deg: ArrayLike,
-    y_deg: ArrayLike,
-    valid: ArrayLike = True,
-    form: str = "samples",
-) -> Block:
+def block(t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike = True) -> Block:
     """A block of numbers or arrays; what is not finite is not valid."""
     t = np.atleast_1d(np.asarray(t_ns, dtype=np.int64))
     x, y = (
@@ -107,7 +102,7 @@ def block(
         & np.isfinite(x)
         & np.isfinite(y)
     )
-    return Block(t, x, y, ok, form)
+    return Block(t, x, y, ok)
 
 
 def pack(
@@ -161,7 +156,7 @@ def unpack(data: bytes) -> ReceivedBatch:
     valid = (np.frombuffer(data, np.uint8, count, at + 16 * count) == 1) & finite[0] & finite[1]
     # As `block` makes it, without asking again what these arrays are: a tracker sends a thousand
     # batches a second.
-    return ReceivedBatch(Block(t, x, y, valid, "binary"), number, sequence, dropped)
+    return ReceivedBatch(Block(t, x, y, valid), number, sequence, dropped)
 
 
 def parse_json(text: str | bytes) -> dict[str, object]:
@@ -183,9 +178,8 @@ def parse_json(text: str | bytes) -> dict[str, object]:
     return message
 
 
-def from_message(message: Mapping[str, object], *, identity_is_lost: bool = True) -> Block:
+def from_message(message: Mapping[str, object]) -> Block:
     """The block of a tracker's parsed JSON message, of type `samples` or `poses`.
-    `identity_is_lost` says that a pose without rotation means that there was no gaze.
 
     Raises
     ------
@@ -211,44 +205,18 @@ def from_message(message: Mapping[str, object], *, identity_is_lost: bool = True
         q = q[None]
     if q.shape != (len(t), 4):
         raise DataError("'orientation' is a list of quaternions [x, y, z, w], one for each time.")
-    x, y, ok = from_poses(q, identity_is_lost=identity_is_lost)
-    return block(t, x, y, valid & ok, "poses")
+    x, y, ok = from_poses(q)
+    return block(t, x, y, valid & ok)
 
 
-def message_of(samples: Block) -> dict[str, object]:
-    """The JSON message of a block, in the form it came in; a binary one becomes `samples`."""
-    valid = samples.valid.tolist()
-    if samples.form == "poses":
-        return {
-            "type": "poses",
-            "t_ns": samples.t_ns.tolist(),
-            "orientation": to_poses(samples).tolist(),
-            "valid": valid,
-        }
-    x, y = (
-        [v if ok else None for v, ok in zip(values.tolist(), valid, strict=True)]
-        for values in (samples.x_deg, samples.y_deg)
-    )
-    return {
-        "type": "samples",
-        "t_ns": samples.t_ns.tolist(),
-        "x_deg": x,
-        "y_deg": y,
-        "valid": valid,
-    }
-
-
-def from_poses(
-    orientation: ArrayLike, *, identity_is_lost: bool = True
-) -> tuple[Floats, Floats, Bools]:
-    """Degrees of a :class:`~gazeveil.gaze.geometry.Sphere` of OpenXR orientations.
+def from_poses(orientation: ArrayLike) -> tuple[Floats, Floats, Bools]:
+    """Degrees of a :class:`~gazeveil.gaze.geometry.Sphere` of OpenXR orientations. The rotation
+    that turns nothing means that there was no gaze.
 
     Parameters
     ----------
     orientation : array, shape (n, 4)
         Quaternions x, y, z, w of any length above zero.
-    identity_is_lost : bool
-        Whether the rotation that turns nothing means that there was no gaze.
 
     Returns
     -------
@@ -265,42 +233,14 @@ def from_poses(
         size = np.linalg.norm(q, axis=-1)
         known = np.isfinite(size) & (size > 1e-9)
         unit = np.where(known[..., None], q, [0.0, 0.0, 0.0, 1.0])
-        if identity_is_lost:
-            turned = np.abs(unit[..., :3]).max(axis=-1, initial=0.0) > _NO_TURN * np.where(
-                known, size, 1.0
-            )
-            known &= turned
+        least = _NO_TURN * np.where(known, size, 1.0)
+        known &= np.abs(unit[..., :3]).max(axis=-1, initial=0.0) > least
         x, y = Sphere().degrees(rotate(unit, _AHEAD) * _TO_OURS)
     return np.where(known, x, np.nan), np.where(known, y, np.nan), known
 
 
-def to_poses(samples: Block) -> Floats:
-    """OpenXR orientations (n, 4) of a block on a sphere: first turned about the vertical, then up
-    or down, never rolled; lost ones are the identity.
-    """
-    lon = np.radians(np.where(samples.valid, samples.x_deg, 180.0) - 180.0) / 2
-    lat = np.radians(90.0 - np.where(samples.valid, samples.y_deg, 90.0)) / 2
-    # about +y by -lon (to the right), then about the new +x by lat (upwards)
-    return np.stack(
-        (
-            np.cos(lon) * np.sin(lat),
-            -np.sin(lon) * np.cos(lat),
-            np.sin(lon) * np.sin(lat),
-            np.cos(lon) * np.cos(lat),
-        ),
-        axis=-1,
-    )
-
-
-def space_figures(space: Space) -> dict[str, object]:
-    """A space as JSON has it: `{"kind": "sphere"}` or `{"kind": "screen", "width_px": ..}`."""
-    if isinstance(space, Sphere):
-        return {"kind": "sphere"}
-    return {"kind": "screen", **{name: getattr(space, name) for name in SCREEN_SIZES}}
-
-
 def parse_space(figures: object) -> Space:
-    """The space of :func:`space_figures`.
+    """The space of a tracker's hello: `{"kind": "sphere"}` or `{"kind": "screen", "width_px": ..}`.
 
     Raises
     ------
@@ -351,3 +291,50 @@ def _booleans(values: object, n: int) -> Bools:
     if len(several) != n or not all(v in (0, 1) and isinstance(v, int) for v in several):
         raise DataError("'valid' is true or false, one for each time.")
     return np.array(several, dtype=np.bool_)
+
+
+#: A tracker whose rate differs by more from the one expected is refused.
+_SAME_RATE = 0.05
+
+
+def read_message(message: str | bytes, space: Space) -> Block | str | None:
+    """A block, `"lost"`, `"confirm"`, `"ping"`, or None for what says nothing about gaze.
+
+    Raises
+    ------
+    DataError
+        Where it cannot be read; the sentence never quotes it.
+    """
+    if isinstance(message, bytes):
+        return unpack(message).block
+    figures = parse_json(message)
+    kind = figures.get("type")
+    if kind in ("hello", "welcome", "pong"):
+        return None
+    if kind in ("lost", "confirm", "ping"):
+        return str(kind)
+    if kind == "poses" and not isinstance(space, Sphere):
+        raise DataError("Poses are directions on a sphere, and this stream is on a screen.")
+    return from_message(figures)
+
+
+def why_refused(hello: Mapping[str, object], rate_hz: float, space: Space) -> str:
+    """Why the rate and space of a tracker's hello are not those expected, as a sentence; empty
+    where they are.
+    """
+    rate = hello.get("rate_hz")
+    if rate is not None and not (
+        type(rate) in (int, float) and abs(float(str(rate)) / rate_hz - 1) <= _SAME_RATE
+    ):
+        return (
+            f"This channel expects {rate_hz:g} samples per second. Start it with the tracker's"
+            " rate."
+        )
+    if hello.get("space") is not None:
+        try:
+            same = parse_space(hello["space"]) == space
+        except DataError as error:
+            return str(error)
+        if not same:
+            return "This channel expects another space. Start it with the tracker's space."
+    return ""

@@ -30,9 +30,13 @@ FIELDS = (
     "database",
 )
 
-#: What the server writes for a WebSocket message that is no UTF-8. Any stranger may send those, so
-#: a line for each would fill the disk; the sender is told by the close code 1007.
-_NO_UTF8 = "Invalid UTF-8 sequence received from client."
+#: What the server writes of requests and messages that are none. Any stranger may send those, so a
+#: line for each would fill the disk.
+_OF_STRANGERS = (
+    "Invalid UTF-8 sequence received from client.",
+    "Invalid HTTP request received.",
+    "Unsupported upgrade request.",
+)
 
 LOG = logging.getLogger(__package__)
 
@@ -64,7 +68,7 @@ def set_up(level: str) -> None:
     """Send the log lines of the service and of its server to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    handler.addFilter(lambda record: record.msg != _NO_UTF8)
+    handler.addFilter(lambda record: record.msg not in _OF_STRANGERS)
     for name in ("gazeveil", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers = [handler] if name != "uvicorn.error" else []

@@ -21,7 +21,6 @@ __all__ = ["Protector", "Sink", "open_sink", "relay", "sinks"]
 #: Word before the colon -> (module, class, packages it needs, how it is written).
 _SINKS: dict[str, tuple[str, str, str, str]] = {
     "pupil": ("zmq", "PupilSink", "zmq msgpack", "pupil://host:port"),
-    "websocket": ("websocket", "WebSocketSink", "websockets", "websocket://host:port"),
     "lsl": ("lsl", "LSLSink", "", "lsl:NAME"),
 }
 
@@ -33,7 +32,7 @@ def sinks() -> tuple[str, ...]:
 
 def open_sink(text: str) -> Sink:
     """An output of a relay; options follow as in an address:
-    `websocket://127.0.0.1:8770?token=secret`.
+    `pupil://127.0.0.1:50030?surface=NAME`.
 
     Raises
     ------

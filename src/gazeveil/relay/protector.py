@@ -25,7 +25,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Ints
 from gazeveil.gatekeeper.blocks import Block
-from gazeveil.gatekeeper.streams.session_clock import MOST_NS, most_step_ns
+from gazeveil.gatekeeper.streams.shared import MOST_NS, most_step_ns
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.validity import SET_BACK_S
 from gazeveil.privacy.guarantee import Guarantee
@@ -131,9 +131,9 @@ class Protector:
             parts.append((released[0] - session_ns + (session_ns + self._out_ns), *released[1:]))
             self._last_ns = int(t[part.stop - 1])
         if not parts:
-            return Block(t, x, y, valid, samples.form)
+            return Block(t, x, y, valid)
         t, x, y, valid = (np.concatenate(column) for column in zip(*parts, strict=True))
-        out = Block(t, x, y, valid, samples.form)
+        out = Block(t, x, y, valid)
         self.counts["out"] += len(out)
         self.counts["out, lost"] += int(np.count_nonzero(~out.valid))
         return out

@@ -27,9 +27,8 @@ import zmq.asyncio
 from gazeveil import checks
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import Block
-from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, is_local
 from gazeveil.gatekeeper.trackers.picture import ImagePlane, picture_of
-from gazeveil.gatekeeper.trackers.tracker import Tracker
+from gazeveil.gatekeeper.trackers.tracker import Tracker, host_and_port, in_brackets, is_local
 from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.relay.sink import OPEN, Sink

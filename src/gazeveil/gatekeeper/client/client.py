@@ -12,27 +12,33 @@
 A program that comes over the service's Unix socket needs no token: its user is its name. What is
 refused raises :class:`gazeveil.gatekeeper.errors.Denied` with a code and a reason, as it does in
 the process of the Gatekeeper; the code is `token` where the token is not accepted, and `network`
-where no service answers.
+where no service answers. Calls that wait block their thread: in an event loop run them with
+`asyncio.to_thread`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 from urllib.parse import quote
 
 from gazeveil.errors import MissingExtraError
-from gazeveil.gatekeeper.client.calls import call, default_url
 from gazeveil.gatekeeper.core.area_metrics import AreaMetrics
-from gazeveil.gatekeeper.core.areas import RegisteredArea
-from gazeveil.gatekeeper.core.events.log import PublicEvent
-from gazeveil.gatekeeper.core.targets import Target
+from gazeveil.gatekeeper.core.areas import RegisteredArea, Target
+from gazeveil.gatekeeper.core.events import PublicEvent
 from gazeveil.gatekeeper.errors import Denied
 
 try:
-    from gazeveil.gatekeeper.client.stream import Batch, Message, WireProtocol, listen, listen_async
+    from gazeveil.gatekeeper.client.transport import (
+        Batch,
+        Message,
+        WireProtocol,
+        call,
+        default_url,
+        listen,
+    )
 except ImportError as error:  # the core needs none of this
     raise MissingExtraError(error.name or "websockets", "service") from error
 
@@ -176,18 +182,6 @@ class Gaze:
             return _named(targets, message["target"])
         raise Denied("network", "The connection ended before a choice was made.")
 
-    async def choose_async(
-        self,
-        targets: Sequence[Target],
-        by: By = "confirm",
-        dwell_ms: int = DWELL_MS,
-        patience: int | None = None,
-    ) -> Target:
-        """As :meth:`choose`, in an event loop; cancel it to stop waiting."""
-        async for message in self._events_async(patience, **_selection(targets, by, dwell_ms)):
-            return _named(targets, message["target"])
-        raise Denied("network", "The connection ended before a choice was made.")
-
     def observe(
         self, targets: Sequence[Target], patience: int | None = None
     ) -> Iterator[tuple[Target, AreaMetrics]]:
@@ -195,14 +189,6 @@ class Gaze:
         most 16.
         """
         for message in self._events(patience, what="areas", targets=_places(targets)):
-            yield _named(targets, message["name"]), _metrics(message)
-
-    async def observe_async(
-        self, targets: Sequence[Target], patience: int | None = None
-    ) -> AsyncIterator[tuple[Target, AreaMetrics]]:
-        """As :meth:`observe`, in an event loop."""
-        wish = {"what": "areas", "targets": _places(targets)}
-        async for message in self._events_async(patience, **wish):
             yield _named(targets, message["name"]), _metrics(message)
 
     def on(self, kind: Kind, mode: Mode = "end", patience: int | None = None) -> Iterator[Message]:
@@ -223,14 +209,6 @@ class Gaze:
             if kind not in _NEWS or message["type"] == kind:
                 yield message
 
-    async def on_async(
-        self, kind: Kind, mode: Mode = "end", patience: int | None = None
-    ) -> AsyncIterator[Message]:
-        """As :meth:`on`, in an event loop."""
-        async for message in self._events_async(patience, **_wish(kind, mode)):
-            if kind not in _NEWS or message["type"] == kind:
-                yield message
-
     def follow(
         self, mechanism: str | None = None, batch: int = BATCH, patience: int | None = None
     ) -> Iterator[Batch | Message]:
@@ -247,13 +225,6 @@ class Gaze:
             Failed connections in a row after which it gives up.
         """
         yield from self._listen(patience, **self._following(mechanism, batch))
-
-    async def follow_async(
-        self, mechanism: str | None = None, batch: int = BATCH, patience: int | None = None
-    ) -> AsyncIterator[Batch | Message]:
-        """As :meth:`follow`, in an event loop."""
-        async for received in self._listen_async(patience, **self._following(mechanism, batch)):
-            yield received
 
     def left(self) -> float:
         """Seconds until the grant ends or is used up; infinite where only the wearer ends it, 0
@@ -327,16 +298,8 @@ class Gaze:
     def _listen(self, patience: int | None, **wish: object) -> Iterator[Batch | Message]:
         return listen(self.url, WireProtocol(self._token, wish, patience), self.timeout_s)
 
-    def _listen_async(self, patience: int | None, **wish: object) -> AsyncIterator[Batch | Message]:
-        return listen_async(self.url, WireProtocol(self._token, wish, patience), self.timeout_s)
-
     def _events(self, patience: int | None, **wish: object) -> Iterator[Message]:
         for received in self._listen(patience, **wish):
-            if not isinstance(received, Batch):
-                yield received
-
-    async def _events_async(self, patience: int | None, **wish: object) -> AsyncIterator[Message]:
-        async for received in self._listen_async(patience, **wish):
             if not isinstance(received, Batch):
                 yield received
 

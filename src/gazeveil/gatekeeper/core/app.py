@@ -6,21 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from gazeveil.gatekeeper.core.area_metrics import AreaMetrics, MeasuredArea
-from gazeveil.gatekeeper.core.areas import RegisteredArea, area_of, snap
-from gazeveil.gatekeeper.core.counters import CounterAnswer
+from gazeveil.gatekeeper.core.area_metrics import MOST_AREAS, AreaMetrics, MeasuredArea, Observation
+from gazeveil.gatekeeper.core.areas import RegisteredArea, Target, area_of, moved, place, snap
 from gazeveil.gatekeeper.core.device_state import AllowedRequest, DeviceState
-from gazeveil.gatekeeper.core.events.listeners import MODES, Listener, SaccadeStart, TileListener
-from gazeveil.gatekeeper.core.events.log import KINDS, PublicEvent
-from gazeveil.gatekeeper.core.observation import MOST_AREAS, Observation
+from gazeveil.gatekeeper.core.events import KINDS, MODES, Listener, PublicEvent, SaccadeStart, tell
 from gazeveil.gatekeeper.core.selection import DWELL_MS
-from gazeveil.gatekeeper.core.targets import Target, moved, place
 from gazeveil.gatekeeper.errors import Denied
-from gazeveil.gatekeeper.policy.rules import judge
-from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
+from gazeveil.gatekeeper.policy.grant import granted_mechanism
 from gazeveil.gatekeeper.streams.shared import Deliver, Subscriber
 from gazeveil.gatekeeper.streams.subscription import PrivateStream, Subscription
-from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: Longest name of an area.
 LONGEST_NAME = 200
@@ -200,46 +194,12 @@ class App:
         with self._state.answering(self._ask("areas", "metrics")):
             return self._area(area_id).metrics()
 
-    def counter(self, area_id: int) -> CounterAnswer:
-        """The differentially private number of fixations in an area since the app first asked, and
-        since it last got back a grant to ask: that question is answered by 0.
-        """
-        state, allowed = self._state, self._ask("counter", "counter")
-        with state.answering(allowed):
-            rectangle = self._area(area_id).rectangle
-            counter = state.counters.get(rectangle)
-            horizon = 0 if counter is None else counter.tree_of(state.tick)
-            app_state = state.app_state(self.name)
-            last = app_state.horizons.get(rectangle)
-            device_last = state.charged.get(rectangle)
-            owed = 1 if last is None else horizon - last
-            if rectangle not in app_state.counted_before:
-                owed = min(1, owed)  # of the horizons between it learns nothing
-            device_owed = 1 if device_last is None else horizon - device_last
-        epsilon = state.counters.epsilon
-        allowed.billing.pay(
-            "counter",
-            ("epsilon", epsilon * max(0, device_owed)),
-            [(self.name, ("epsilon", epsilon * max(0, owed)))],
-        )
-        with state.answering(allowed):
-            counter = state.counters.begin(rectangle, state.tick)
-            app_state = state.app_state(self.name)  # the app may have been dropped meanwhile
-            app_state.horizons[rectangle] = max(horizon, app_state.horizons.get(rectangle, 0))
-            state.charged[rectangle] = max(horizon, state.charged.get(rectangle, 0))
-            # The tick that was paid for: if the next horizon began meanwhile, the answer is that of
-            # the last tick before it.
-            tick = min(state.tick, counter.first_tick + (horizon + 1) * counter.horizon - 1)
-            count = counter.count(tick)
-            count -= app_state.counted_before.setdefault(rectangle, count)
-            return CounterAnswer(count, epsilon, state.counters.guarantee)
-
     def current_tile(self) -> int | None:
         """The tile that is looked at, row by row from the upper left; None while
         it is not known.
         """
         with self._state.answering(self._ask("tile", "current_tile")):
-            return self._state.tile.ask()
+            return self._state.tile.now
 
     # Subscriptions.
 
@@ -268,8 +228,6 @@ class App:
                 "parameter",
                 "The mode of a listener is 'end', or for saccades 'start-stop' or 'start'.",
             )
-        if not callable(callback):
-            raise Denied("parameter", "A listener is something that can be called.")
         with self._state.answering(allowed):
             subscription = self._subscribe("events")
             self._state.listeners.append(
@@ -284,12 +242,9 @@ class App:
         the tracker is gone.
         """
         allowed = self._ask("tile", "on_tile")
-        if not callable(callback):
-            raise Denied("parameter", "A listener is something that can be called.")
         with self._state.answering(allowed):
-            self._state.tile.ask()
             subscription = self._subscribe("tile")
-            self._state.tile.enter(TileListener(subscription, callback))
+            self._state.tile.enter(subscription, callback)
             return subscription
 
     def select(
@@ -321,13 +276,9 @@ class App:
             Ends with the code `chosen` after the callback. An app has one open at a time.
         """
         allowed = self._ask("select", "select")
-        if not callable(callback):
-            raise Denied("parameter", "A choice is told to something that can be called.")
         state = self._state
         placed = place(state.grid, targets)
         with state.answering(allowed):
-            if state.closed:
-                raise Denied("closed", "The Gatekeeper is closed.")
             state.selections.admit(self.name, by, dwell_ms, state.clock_ns())
             subscription = self._subscribe("select")
             state.selections.enter(subscription, placed, by, dwell_ms, callback, state.tick)
@@ -348,8 +299,6 @@ class App:
             Runs on a thread of the Gatekeeper and must be quick.
         """
         allowed, state = self._ask("areas", "observe"), self._state
-        if not callable(callback):
-            raise Denied("parameter", "A listener is something that can be called.")
         placed = place(state.grid, targets)
         if len(placed) > MOST_AREAS:
             raise Denied("area", f"A subscription may have {MOST_AREAS} areas.")
@@ -379,20 +328,16 @@ class App:
         `closed`, at once and whenever it changes.
         """
         allowed = self._ask("tile", "on_region")
-        if not callable(callback):
-            raise Denied("parameter", "A listener is something that can be called.")
         with self._state.answering(allowed):
             subscription = self._subscribe("tile")
-            self._state.regions.enter(subscription, callback, self._state.t_ms)
+            self._state.regions.enter(subscription, callback)
+            tell(subscription, callback, self._state.regions.now, self._state.t_ms)
             return subscription
 
-    def _subscribe(self, action: str) -> Subscription:
+    def _subscribe(self, scope: str) -> Subscription:
         state = self._state
         subscription = Subscription(next(state.numbers), self.name, state.leave)
-        state.enter(subscription, state.request(self.name, action, self._origin))
-        state.review()  # the policy may have changed while the audit log was written
-        if subscription.ended is not None:
-            raise Denied(subscription.code or "closed", subscription.ended)
+        state.enter(subscription, state.request(self.name, scope, self._origin))
         return subscription
 
     def open_private_stream(self, mechanism: str, callback: Deliver) -> PrivateStream:
@@ -401,7 +346,7 @@ class App:
         Parameters
         ----------
         mechanism : str
-            `name:parameter=value,...`, within what the policy grants.
+            One that the grant names, word for word.
         callback : callable
             `callback(t_ns, x_deg, y_deg, valid)` with read-only arrays, on the tracker's thread;
             must be quick.
@@ -409,39 +354,26 @@ class App:
         Returns
         -------
         PrivateStream
-            With the guarantee in force. Where the grant bounds the rate, samples are left out
-            before the mechanism sees them.
+            With the guarantee in force.
         """
         state = self._state
         with state.lock:
-            grant = state.policy.apps.get(self.name)
-            every = 1
-            if grant is not None and isinstance(mechanism, str):
-                # Judged before it is made: a text of an app may be hostile.
-                stride = judge(grant.mechanisms, mechanism).stride
-                every = every_of(state.rate_hz, stride, grant.most_hz)
-            request = state.request(
-                self.name, "stream", self._origin, mechanism, state.rate_hz / every
-            )
+            request = state.request(self.name, "samples", self._origin, mechanism)
             # Counted from here on: of several calls at the same moment only as many get through as
             # may be open.
             state.opening[self.name] += 1
         try:
             allowed = state.ask(request, "open_private_stream")
-            if not callable(callback):
-                raise Denied("parameter", "A stream is delivered to something that can be called.")
-            return self._opened(allowed, mechanism_of(mechanism), every, callback)
+            return self._opened(allowed, mechanism, callback)
         finally:
             with state.lock:
                 state.opening -= Counter((self.name,))
 
-    def _opened(
-        self, allowed: AllowedRequest, made: StreamMechanism, every: int, callback: Deliver
-    ) -> PrivateStream:
+    def _opened(self, allowed: AllowedRequest, mechanism: str, callback: Deliver) -> PrivateStream:
         state = self._state
         with state.answering(allowed):
             pool = state.pool
-            shared, view = pool.reserve(made, every)
+            shared, view = pool.reserve(granted_mechanism(mechanism))
             pay = shared.first_lease(view, self.name)
         try:
             paid = pay()
@@ -450,19 +382,14 @@ class App:
                 pool.give_back(shared)
             raise
         with state.lock:
-            # Of a view with a sigma the shared stream's rate is the tracker's, and `every` holds
-            # what the mechanism leaves out.
-            rate_hz = (
-                shared.rate_hz / view.every / (1 if view.scale_deg is not None else made.stride)
-            )
             stream = PrivateStream(
-                next(state.numbers), self.name, state.leave, str(made), view.guarantee, rate_hz
+                next(state.numbers),
+                self.name,
+                state.leave,
+                mechanism,
+                view.guarantee,
+                shared.rate_hz,
             )
             state.pool.subscribe(shared, Subscriber(self.name, callback, stream, view), paid)
             state.enter(stream, allowed.request)
-            state.review()  # the policy may have changed while the ledger wrote
-            if state.closed:
-                stream.end("The Gatekeeper is closed.", "closed")
-        if stream.ended is not None:
-            raise Denied(stream.code or "closed", stream.ended)
         return stream

@@ -15,38 +15,40 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
-from gazeveil.gatekeeper.core.app_state import AppState
-from gazeveil.gatekeeper.core.areas import Rectangle
-from gazeveil.gatekeeper.core.counters import Counters
-from gazeveil.gatekeeper.core.events.listeners import Listener, SaccadeStart, tell
-from gazeveil.gatekeeper.core.events.log import EventLog, LoggedEvent
-from gazeveil.gatekeeper.core.events.numbers import EventNumbers, first_number
-from gazeveil.gatekeeper.core.events.quantise import QuantisedEvent
-from gazeveil.gatekeeper.core.in_use import Indicator, InUse, scope_of
-from gazeveil.gatekeeper.core.level import PrecisionLevel
-from gazeveil.gatekeeper.core.observation import Observation, Regions
-from gazeveil.gatekeeper.core.refusal_rows import RefusalRows
+from gazeveil.gatekeeper.core.app_state import AppState, Indicator, InUse, RefusalRows, last_minute
+from gazeveil.gatekeeper.core.area_metrics import Observation, Regions, Tiles
+from gazeveil.gatekeeper.core.areas import PrecisionLevel
+from gazeveil.gatekeeper.core.events import (
+    EventLog,
+    EventNumbers,
+    Listener,
+    LoggedEvent,
+    SaccadeStart,
+    first_number,
+    tell,
+)
+from gazeveil.gatekeeper.core.quantise import QuantisedEvent
 from gazeveil.gatekeeper.core.selection import Selections
-from gazeveil.gatekeeper.core.tiles import TilePublisher, Tiles
 from gazeveil.gatekeeper.errors import Denied, LedgerError
-from gazeveil.gatekeeper.policy.decision import AccessDecision, Request, decide
-from gazeveil.gatekeeper.policy.grant_duration import GrantUses, why_over
-from gazeveil.gatekeeper.policy.policy import Policy
-from gazeveil.gatekeeper.policy.wearers import CHANGED, account_of, device_account
+from gazeveil.gatekeeper.policy.decision import AccessDecision, GrantUses, Request, decide, why_over
+from gazeveil.gatekeeper.policy.policy import CHANGED, Policy, account_of, device_account
 from gazeveil.gatekeeper.streams.billing import Billing
-from gazeveil.gatekeeper.streams.pool import StreamPool, mechanism_of
+from gazeveil.gatekeeper.streams.pool import StreamPool
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.grid import Grid
 
 if TYPE_CHECKING:
-    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit import AuditLog
+    from gazeveil.gatekeeper.ledger.database import Sql
     from gazeveil.gatekeeper.ledger.ledger import Ledger
     from gazeveil.gatekeeper.policy.grant import Grant
+
+#: `keep(sql, policy)` writes a policy in the transaction of its audit row.
+Keep: TypeAlias = "Callable[[Sql, Policy], None]"
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class AllowedRequest:
 
 def _again(was: Request, now_ns: int) -> Request:
     """A request that was allowed, to be decided anew; what was counted then counts no more."""
-    return Request(was.app, was.action, was.mechanism, now_ns, 0, 0, was.origin, was.rate_hz)
+    return replace(was, now_ns=now_ns, calls_last_minute=0, open_streams=0, areas=None)
 
 
 class DeviceState:
@@ -68,10 +70,8 @@ class DeviceState:
 
     Parameters
     ----------
-    policy, ledger, audit, clock_ns, device, level, space, rate_hz, seed
+    policy, ledger, audit, clock_ns, device, level, space, rate_hz, seed, keep
         As :class:`gazeveil.gatekeeper.core.gatekeeper.Gatekeeper` takes them.
-    counters : Counters
-        The counters of areas.
     """
 
     def __init__(
@@ -84,57 +84,52 @@ class DeviceState:
         level: PrecisionLevel,
         space: Space,
         rate_hz: float,
-        counters: Counters,
         seed: int | None,
-        tile_stream: str | None,
+        keep: Keep | None,
     ) -> None:
         self.lock = threading.RLock()
         #: Guards the policy in force where something is taken away; never held while anybody waits.
         self.policy_lock = threading.Lock()
+        #: How often something was taken away; read before a change is prepared, it says whether
+        #: something was meanwhile.
         self.taken = 0
         self.wearer = policy.wearer
         self.policy = policy
-        self.ledger, self.audit, self.clock_ns = ledger, audit, clock_ns
+        self.ledger, self.audit, self.clock_ns, self._keep = ledger, audit, clock_ns, keep
         self.device_name, self.level, self.space, self.rate_hz = device, level, space, rate_hz
         self.grid = Grid(space, level.resolution_deg)
         self.selections = Selections(
             self.grid, level, self.lock, None if audit is None else self.record
         )
-        self.tile_stream = None if tile_stream is None else mechanism_of(tile_stream)
         self.numbers = itertools.count(1)
         self.closed = False
         self.opening: Counter[str] = Counter()  # streams of each app that are being paid for
-        self._limits: dict[tuple[str, str], tuple[Fraction, str]] = {}
         self._seed = seed
         self.uses = GrantUses()
         self.uses.granted(policy, clock_ns())
         self.indicator = Indicator()
-        self._begin(counters)
+        self._begin()
 
-    def _begin(self, counters: Counters) -> None:
+    def _begin(self) -> None:
         """Make all that comes of one wearer's gaze, so that nothing of it can be there for the next
         one's apps.
         """
         self.event_log = EventLog()
-        self.counters = counters
         self.billing = Billing(
-            self.ledger, self.clock_ns, self.device_name, secrets.token_hex(8), self.wearer
+            self.ledger,
+            self.clock_ns,
+            self.device_name,
+            secrets.token_hex(8),
+            self.wearer,
+            lambda: self.policy,
         )
         self.pool = StreamPool(
             self.rate_hz, self.space, self.billing, self.policy.device.r_deg, self._seed
         )
-        self.tile = TilePublisher(
-            Tiles(self.space, self.level),
-            self.tile_stream,
-            self.pool,
-            lambda: Subscription(next(self.numbers), "", self.leave),
-            lambda: self.t_ms,
-        )
+        self.tile = Tiles(self.space, self.level)
         self.regions = Regions(isinstance(self.space, Sphere))
         self.observations: dict[Subscription, Observation] = {}
         self.tick = 0
-        #: Up to which horizon the device has paid for an area's counter.
-        self.charged: dict[Rectangle, int] = {}
         self.app_states: dict[str, AppState] = {}
         #: Refusals of all apps without a grant, together.
         self.refusals_of_unknown = RefusalRows()
@@ -147,22 +142,17 @@ class DeviceState:
         """The public clock: the current tick, in milliseconds since the wearer's session began."""
         return self.tick * self.level.tick_ms
 
-    @property
-    def device(self) -> str:
-        """The ledger's account of the device, for its present wearer."""
-        return device_account(self.device_name, self.wearer)
-
-    def accounts(self) -> tuple[str, ...]:
-        """The ledger's accounts of the device and of the apps, for the present wearer."""
-        return self.device, *(account_of(app, self.wearer) for app in self.policy.apps)
+    def account(self, app: str | None = None) -> str:
+        """The ledger's account of an app, or of the device, for the present wearer."""
+        if app is None:
+            return device_account(self.device_name, self.wearer)
+        return account_of(app, self.wearer)
 
     def switch(self, wearer: str | None) -> None:
         """Switch to another wearer: end all subscriptions, reset all state, allow nothing yet."""
         with self.lock:
             for subscription in tuple(self.subscriptions):
                 subscription.end(CHANGED, "wearer")
-            self.tile.end(CHANGED, "wearer")
-            self.billing.retire()
             self.selections.anew()
             self.indicator.forget()
             self.in_use()
@@ -171,7 +161,7 @@ class DeviceState:
                 self.wearer, self.policy = wearer, self.policy.worn_by(None)
             # Test streams of two wearers must not share their noise either.
             self._seed = None if self._seed is None else self._seed + 104_729
-            self._begin(self.counters.anew())
+            self._begin()
 
     @contextlib.contextmanager
     def answering(self, allowed: AllowedRequest) -> Iterator[None]:
@@ -182,17 +172,14 @@ class DeviceState:
         with self.lock:
             if allowed.billing is not self.billing:
                 raise Denied("wearer", CHANGED)
-            if denied := self._denied_now(allowed):
-                raise denied
+            again = _again(allowed.request, self.clock_ns())
+            # The request was counted as use of its grant, and may have been the last one that the
+            # grant allows: use is asked about only where the policy is another one.
+            unchanged = allowed.policy is self.policy
+            decision = decide(self.policy, again) if unchanged else self.decide(again)
+            if not decision.allow:
+                raise Denied(decision.code, decision.reason)
             yield
-
-    def _denied_now(self, allowed: AllowedRequest) -> Denied | None:
-        again = _again(allowed.request, self.clock_ns())
-        # The request was counted as use of its grant, and may have been the last one that the grant
-        # allows: use is asked about only where the policy is another one.
-        unchanged = allowed.policy is self.policy
-        decision = decide(self.policy, again) if unchanged else self.decide(again)
-        return None if decision.allow else Denied(decision.code, decision.reason)
 
     def app_state(self, app: str) -> AppState:
         """Return the state of an app, created on first use."""
@@ -205,20 +192,19 @@ class DeviceState:
     def request(
         self,
         app: str,
-        action: str,
+        scope: str,
         origin: str | None,
         mechanism: str | None = None,
-        rate_hz: float | None = None,
         areas: int | None = None,
     ) -> Request:
         """Build the policy request."""
-        now = self.clock_ns()
+        now_ns = self.clock_ns()
         app_state = self.app_states.get(app)
-        calls = 0 if app_state is None else app_state.calls_last_minute(now)
+        calls = 0 if app_state is None else last_minute(app_state.calls_ns, now_ns)
         streams = self.opening[app] + sum(
-            1 for s, r in self.subscriptions.items() if s.app == app and r.action == "stream"
+            1 for s, r in self.subscriptions.items() if s.app == app and r.action == "samples"
         )
-        return Request(app, action, mechanism, now, calls, streams, origin, rate_hz, areas)
+        return Request(app, scope, mechanism, now_ns, calls, streams, origin, areas)
 
     def ask(self, request: Request, what: str) -> AllowedRequest:
         """Refuse, or let an answer be given; the call is counted and recorded.
@@ -244,9 +230,8 @@ class DeviceState:
             # No state is held for apps without a grant.
             if request.app in self.policy.apps:
                 app_state = self.app_state(request.app)
-                app_state.calls_last_minute(request.now_ns)
                 if decision.code != "rate":
-                    app_state.called()
+                    app_state.calls_ns.append(request.now_ns)
                 refusals = app_state.refusals
             unrecorded = None if decision.allow else refusals.refused(request.now_ns)
         detail: dict[str, object] = {"what": what, "code": decision.code}
@@ -256,9 +241,14 @@ class DeviceState:
                 self.record("denied", request.app, detail)
             raise Denied(decision.code, decision.reason)
         if request.mechanism is not None:
-            detail["mechanism"] = request.mechanism[:300]
+            detail["mechanism"] = request.mechanism
         self.record("answer", request.app, detail)
-        self._used(request)
+        with self.lock:
+            grant = self.policy.apps.get(request.app)
+            if grant is not None:
+                self.uses.called(grant, request.now_ns)
+            self.indicator.answered(request.app, request.action, request.now_ns)
+            self.in_use()
         return allowed
 
     def decide(self, request: Request) -> AccessDecision:
@@ -279,47 +269,55 @@ class DeviceState:
         expired = grant.expires_ns is not None and now >= grant.expires_ns
         return not (grant.revoked or expired or self.uses.over(app, grant, now))
 
-    def _used(self, request: Request) -> None:
-        """An answer is given: count it as use of the grant, and show it."""
-        with self.lock:
-            grant = self.policy.apps.get(request.app)
-            if grant is not None:
-                self.uses.called(grant, request.now_ns)
-            self.indicator.answered(request.app, request.action, request.now_ns)
-            self.in_use()
-
     def in_use(self) -> InUse:
         """Which apps use which scopes now. It never waits: while another thread holds the lock,
         as samples that wait for the ledger do, a change is told a moment later.
         """
         free = self.lock.acquire(blocking=False)
         try:
-            uses = ((s.app, scope_of(r.action)) for s, r in self.subscriptions.copy().items())
+            uses = ((s.app, r.action) for s, r in self.subscriptions.copy().items())
             return self.indicator.look(uses, self.clock_ns(), tell=free)
         finally:
             if free:
                 self.lock.release()
 
     def record(
-        self, kind: str, app: str, detail: dict[str, object], at_ns: int | None = None
+        self, kind: str, app: str, detail: dict[str, object], policy: Policy | None = None
     ) -> None:
-        """Write a row of the audit log; without it nothing is answered."""
+        """Write a row of the audit log, and a policy with it; without it nothing is answered."""
         if self.audit is None:
             return
         who = (app.replace("\x00", "?") or "?")[:300] if isinstance(app, str) else "?"
         try:
-            self.audit.record(kind, who, detail, self.clock_ns() if at_ns is None else at_ns)
+            self.audit.record(kind, who, detail, self.clock_ns(), self.keeping(policy))
         except Exception as error:
             raise LedgerError("The audit log cannot be written, so nothing is answered.") from error
+
+    def keeping(self, policy: Policy | None) -> Callable[[Sql], None] | None:
+        """What writes a policy, where there is one and it is kept."""
+        keep = self._keep
+        if policy is None or keep is None:
+            return None
+        return lambda sql: keep(sql, policy)
 
     # Subscriptions.
 
     def enter(self, subscription: Subscription, request: Request) -> None:
-        """Put a subscription on the list that every change of the policy is checked against."""
+        """Put a subscription on the list that every change of the policy is checked against.
+
+        Raises
+        ------
+        Denied
+            Where the policy has changed while the audit log or the ledger was written.
+        """
         self.subscriptions[subscription] = request
         self.uses.opened(subscription.app)
-        self._expiries()
         self.in_use()
+        self.review()
+        if self.closed:
+            subscription.end("The Gatekeeper is closed.", "closed")
+        if subscription.ended is not None:
+            raise Denied(subscription.code or "closed", subscription.ended)
 
     def leave(self, subscription: Subscription) -> None:
         """Take a subscription off all lists."""
@@ -349,10 +347,14 @@ class DeviceState:
         for subscription, decision in self._decided_anew():
             if not decision.allow or subscription.ended is not None:
                 subscription.end(decision.reason, decision.code)
-        self._expiries()
+        grants = (self.policy.apps.get(s.app) for s in self.subscriptions)
+        self.expiry_ns = min(
+            (g.expires_ns for g in grants if g is not None and g.expires_ns is not None),
+            default=None,
+        )
 
     def has_expired(self) -> bool:
-        """Whether a grant that something is subscribed under has ended by time or by its use."""
+        """Whether a grant that something is subscribed under has ended by time."""
         expiry_ns = self.expiry_ns  # another thread may change it
         return expiry_ns is not None and self.clock_ns() >= expiry_ns
 
@@ -368,36 +370,6 @@ class DeviceState:
         for subscription, decision in self._decided_anew():
             if not decision.allow:
                 subscription.stop(decision.reason, decision.code)
-
-    def _expiries(self) -> None:
-        grants = (self.policy.apps.get(s.app) for s in self.subscriptions)
-        self.expiry_ns = min(
-            (g.expires_ns for g in grants if g is not None and g.expires_ns is not None),
-            default=None,
-        )
-
-    def limits(self, policy: Policy) -> None:
-        """Set the new limits of a policy in the ledger, for its wearer.
-
-        An unknown wearer has no account.
-        """
-        if policy.wearer is None:
-            return
-        now, device = self.clock_ns(), policy.device
-        of_device = device_account(self.device_name, policy.wearer)
-        wanted = {
-            (of_device, currency): (limit, device.per)
-            for currency, limit in device.limits().items()
-        }
-        for app, grant in policy.apps.items():
-            wanted |= {
-                (account_of(app, policy.wearer), currency): (limit, grant.per)
-                for currency, limit in grant.limits().items()
-            }
-        for (account, currency), (limit, per) in wanted.items():
-            if self._limits.get((account, currency)) != (limit, per):
-                self.ledger.set_limit(account, currency, limit, per, now)
-                self._limits[account, currency] = (limit, per)
 
     # Events.
 
@@ -416,11 +388,8 @@ class DeviceState:
             for observation in self.observations.values():
                 observation.left()
             return
-        entry = self._write(quantised)
+        entry = self._write(*quantised.cell, quantised)
         event = entry.event
-        if event.kind == "fixation":
-            # In the tick that it is told in, however samples were cut into blocks.
-            self.counters.add(entry.row, entry.column, quantised.decided_tick + 1)
         for app_state in self.app_states.values():
             for measured in app_state.areas.values():
                 app_state.visited = measured.take(entry, app_state.visited)
@@ -430,38 +399,30 @@ class DeviceState:
             wanted = listener.kind == event.kind and listener.ends
             # A look that began before is told no more than by an area that was registered since.
             if wanted and event.t_ms >= listener.since_ms and listener.subscription.ended is None:
-                tell(
-                    listener.subscription,
-                    listener.callback,
-                    self.app_state(listener.subscription.app).events.told(
-                        entry, self.event_log.oldest
-                    ),
-                )
-        self.tile.see_event(event.x_deg, event.y_deg)
+                numbers = self.app_state(listener.subscription.app).events
+                told = numbers.told(entry, self.event_log.oldest)
+                tell(listener.subscription, listener.callback, told)
+        self.tile.see_event(event.x_deg, event.y_deg, self.t_ms)
         self.regions.see_event(event.x_deg, event.y_deg, self.t_ms)
 
-    def _write(self, quantised: QuantisedEvent) -> LoggedEvent:
-        assert quantised.cell is not None
-        row, column = quantised.cell
+    def _write(self, row: int, column: int, quantised: QuantisedEvent) -> LoggedEvent:
         tick, ticks = quantised.onset_tick, quantised.offset_tick - quantised.onset_tick
         if quantised.kind == "saccade":  # of which the landing alone is told
             tick, ticks = quantised.offset_tick, 0
-        step_ms = self.level.tick_ms
-        place = self.grid.centre(row, column)
+        step_ms, place = self.level.tick_ms, self.grid.centre(row, column)
         return self.event_log.write(
             quantised.kind, row, column, *place, tick * step_ms, ticks * step_ms
         )
 
     def forget_look(self) -> None:
         """The eye is gone, or is not to be looked at."""
-        self.tile.forget()
+        self.tile.forget(self.t_ms)
         self.regions.forget(self.t_ms)
         self.selections.forget()
 
     def tick_over(self) -> None:
-        """A tick is over: what is in use and the tile may have changed."""
+        """A tick is over: what is in use may have changed, and metrics are told."""
         if self.indicator.waiting:
             self.in_use()
-        self.tile.tick_over()
         for observation in tuple(self.observations.values()):
             observation.push(self.t_ms)

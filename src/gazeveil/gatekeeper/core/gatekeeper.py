@@ -2,7 +2,7 @@
 to whom the policy allows.
 
 Everything any app ever learns is a function of one log of quantised events
-(:mod:`gazeveil.gatekeeper.core.events.log`) and of one set of shared protected streams
+(:mod:`gazeveil.gatekeeper.core.events`) and of one set of shared protected streams
 (:mod:`gazeveil.gatekeeper.streams.shared`). So a coalition of apps learns exactly what the event
 log and the finest granted streams tell. There is no call for raw position, pupil, velocity,
 confidence or timing at the tracker's rate (David-John et al. 2021, section 4).
@@ -18,23 +18,20 @@ confidence or timing at the tracker's rate (David-John et al. 2021, section 4).
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from gazeveil import checks
 from gazeveil.gatekeeper.core.app import App
-from gazeveil.gatekeeper.core.counters import TREE_LEVELS, Counters
-from gazeveil.gatekeeper.core.device_state import DeviceState
-from gazeveil.gatekeeper.core.in_use import InUse, OnUse
+from gazeveil.gatekeeper.core.app_state import InUse, OnUse
+from gazeveil.gatekeeper.core.areas import PrecisionLevel, level_of
+from gazeveil.gatekeeper.core.device_state import DeviceState, Keep
 from gazeveil.gatekeeper.core.intake import GazeIntake
-from gazeveil.gatekeeper.core.level import PrecisionLevel, level_of
 from gazeveil.gatekeeper.core.policy_changes import PolicyChanges
-from gazeveil.gatekeeper.policy.wearers import CHANGED, account_of, checked_name
+from gazeveil.gatekeeper.policy.policy import CHANGED, checked_name
 from gazeveil.gaze.geometry import Screen, Space, Sphere
-from gazeveil.privacy.rational import Number
 
 if TYPE_CHECKING:
-    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Ledger
     from gazeveil.gatekeeper.policy.policy import Policy
 
@@ -64,13 +61,8 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         `claimed`.
     audit : AuditLog, optional
         Gets a row for every answer, before it is given.
-    tile_stream : str, optional
-        A mechanism whose protected samples the tile follows, once a tick; by default it follows the
-        event log. The device pays for it while it is open, from the first question for a tile on.
-    counter_epsilon : number
-        Budget of one fixation in one area's counter.
-    counter_levels : int
-        Levels of the counters' trees: a horizon is 2**levels - 1 ticks.
+    keep : callable, optional
+        `keep(sql, policy)` writes a policy that is to be in force, in the transaction of its row.
     """
 
     def __init__(
@@ -85,38 +77,26 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         clock_ns: Callable[[], int] | None = None,
         seed: int | None = None,
         audit: AuditLog | None = None,
-        tile_stream: str | None = None,
-        counter_epsilon: Number = 1,
-        counter_levels: int = TREE_LEVELS,
+        keep: Keep | None = None,
     ) -> None:
-        owner = "Gatekeeper"
-        rate = checks.positive(owner, "rate_hz", rate_hz)
         where = Sphere() if space is None else space
         if not isinstance(where, Sphere | Screen):
-            checks.refuse(owner, "space", "a Sphere or a Screen", space)
-        how = level_of(level)
-        counters = Counters(counter_epsilon, counter_levels, how.tick_ms, seed)
-        if policy.others:
-            # Of several people none is taken for another: the platform says who it is.
-            policy = policy.worn_by(None)
+            checks.refuse("Gatekeeper", "space", "a Sphere or a Screen", space)
         state = DeviceState(
-            policy,
+            # Of several people none is taken for another: the platform says who it is.
+            policy.worn_by(None) if policy.others else policy,
             ledger,
             audit,
             ledger.now_ns if clock_ns is None else ledger.now_ns.beside(clock_ns),
             device,
-            how,
+            level_of(level),
             where,
-            rate,
-            counters,
+            checks.positive("Gatekeeper", "rate_hz", rate_hz),
             seed,
-            tile_stream,
+            keep,
         )
         GazeIntake.__init__(self, state)
-        PolicyChanges.__init__(self, state)
-        state.limits(policy)
-
-    # The apps' side.
+        PolicyChanges.__init__(self, state, self.forget_gaze)
 
     def app(self, app: str, origin: str | None = None) -> App:
         """An app's view. An app that the policy does not name gets one that refuses everything;
@@ -142,11 +122,6 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         return self._state.rate_hz
 
     @property
-    def counter_epsilon(self) -> Fraction:
-        """Price of an area's counter, as epsilon."""
-        return self._state.counters.epsilon
-
-    @property
     def state(self) -> DeviceState:
         """State shared by the Gatekeeper's parts, for its own service. Never pass it to an app."""
         return self._state
@@ -162,11 +137,6 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         state = self._state
         state.uses.closed(app, state.policy.apps.get(app), state.clock_ns())
 
-    def is_over(self, app: str) -> bool:
-        """Whether the grant of an app was for a visit that is over."""
-        grant = self._state.policy.apps.get(app)
-        return grant is not None and self._state.uses.over(app, grant, self._state.clock_ns())
-
     def in_use(self) -> InUse:
         """Which apps use the gaze now, as pairs of an app and a scope: open subscriptions, and
         answers of the last five seconds.
@@ -181,7 +151,7 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         seconds is told with the next sample or question.
         """
         with self._state.lock:
-            self._state.indicator.on_use(callback)
+            self._state.indicator.callbacks.append(callback)
 
     @property
     def wearer(self) -> str | None:
@@ -191,9 +161,9 @@ class Gatekeeper(GazeIntake, PolicyChanges):
     def switch_wearer(self, name: str | None) -> None:
         """Switch to another wearer.
 
-        All subscriptions end with the code `wearer`. Events, areas, sums, counters and streams are
-        reset. Apps of the next wearer see nothing of the last wearer's gaze. Consent, grants and
-        budgets are the next wearer's own. Budget spent by the last wearer stays spent.
+        All subscriptions end with the code `wearer`. Events, areas, sums and streams are reset.
+        Apps of the next wearer see nothing of the last wearer's gaze. Consent, grants and budgets
+        are the next wearer's own. Budget spent by the last wearer stays spent.
 
         Parameters
         ----------
@@ -204,8 +174,8 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         Raises
         ------
         LedgerError
-            Where the ledger or the audit log cannot be written. The last wearer's gaze is protected
-            nevertheless; nothing is allowed to anybody's apps until the switch is made again.
+            Where the audit log cannot be written. The last wearer's gaze is protected nevertheless;
+            nothing is allowed to anybody's apps until the switch is made again.
         """
         state = self._state
         if name is not None:
@@ -217,69 +187,28 @@ class Gatekeeper(GazeIntake, PolicyChanges):
                 state.taken += 1
                 taken = state.taken
             with state.lock:
-                for subscription in tuple(self._watchers):
-                    subscription.end(CHANGED, "wearer")
+                self.end_watches(CHANGED, "wearer")
                 state.switch(name)
-                self._begin_quantising()
+                self.begin_quantising()
             known = state.policy.worn_by(name)
-            state.record(
-                "wearer",
-                f"wearer:{name or ''}",
-                {"known": known.wearer is not None, "consent": known.consent},
-            )
-            state.limits(known)
+            detail: dict[str, object] = {
+                "known": known.wearer is not None,
+                "consent": known.consent,
+            }
+            state.record("wearer", f"wearer:{name or ''}", detail)
             self._apply(known, taken)
 
-    def account(self, app: str) -> str:
-        """The ledger's account of an app, for the present wearer."""
-        return account_of(app, self._state.wearer)
-
-    @property
-    def device_account(self) -> str:
-        """The ledger's account of the device, for the present wearer."""
-        return self._state.device
-
-    def calls(self) -> dict[str, int]:
-        """Questions of each app in the last minute. It never waits, also not for samples that wait
-        for the ledger.
-        """
-        state = self._state
-        now_ns = state.clock_ns()
-        return {name: app.recent_calls(now_ns) for name, app in state.app_states.copy().items()}
-
-    def status(self) -> dict[str, object]:
-        """Counts for a dashboard; no gaze."""
-        state = self._state
-        with state.lock:
-            return {
-                "consent": state.policy.consent,
-                "closed": state.closed,
-                "level": state.level.name,
-                "rate_hz": state.rate_hz,
-                "samples": self._samples,
-                "events": state.event_log.count,
-                "t_ms": state.t_ms,
-                "areas": sum(len(app_state.areas) for app_state in state.app_states.values()),
-                "counters": len(state.counters),
-                "subscriptions": len(state.subscriptions),
-                "streams": len(state.pool),
-                "calls": {
-                    name: app_state.calls_last_minute(state.clock_ns())
-                    for name, app_state in state.app_states.items()
-                },
-            }
-
     def close(self) -> None:
-        """End all subscriptions and the ledger's thread; the ledger itself stays open."""
+        """End all subscriptions; the ledger itself stays open."""
         state = self._state
         with state.lock:
             if state.closed:
                 return
             state.closed = True
-            for subscription in (*state.subscriptions, *self._watchers):
+            for subscription in tuple(state.subscriptions):
                 subscription.end("The Gatekeeper is closed.", "closed")
-            self._forget_gaze()
-        state.billing.close()
+            self.end_watches("The Gatekeeper is closed.", "closed")
+            self.forget_gaze()
         state.selections.close()
 
     def __enter__(self) -> Gatekeeper:

@@ -13,8 +13,9 @@ from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gatekeeper.core.device_state import DeviceState
-from gazeveil.gatekeeper.core.events.quantise import EventQuantiser, QuantisedEvent
-from gazeveil.gatekeeper.policy.wearers import OWNER
+from gazeveil.gatekeeper.core.quantise import EventQuantiser, QuantisedEvent
+from gazeveil.gatekeeper.core.selection import Hover
+from gazeveil.gatekeeper.policy.policy import OWNER
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.privacy.stream.session import Samples, as_samples
 
@@ -39,19 +40,19 @@ class GazeIntake:
     def __init__(self, state: DeviceState) -> None:
         self._state = state
         self._watchers: dict[Subscription, Watcher] = {}
-        self._samples = 0
         self._lost_since_ns: int | None = None
         self._blocks_seen = False  # the detector is compiled when the first block has passed
-        self._begin_quantising()
+        self.begin_quantising()
 
-    def _begin_quantising(self) -> None:
+    def begin_quantising(self) -> None:
+        """Begin the events of another wearer."""
         state = self._state
         self._quantiser = EventQuantiser(
             state.rate_hz, state.space, state.grid, state.level.tick_ms
         )
         self._pending: deque[QuantisedEvent] = deque()
 
-    def _forget_gaze(self) -> None:
+    def forget_gaze(self) -> None:
         """Forget samples and events that are not published yet."""
         self._quantiser.reset()
         self._pending.clear()
@@ -89,7 +90,6 @@ class GazeIntake:
                     if self._watched():
                         self._watch(_arrays(t_ns, x_deg, y_deg, valid))
                     return
-                self._samples += 1
                 if not valid or self._lost_since_ns is not None:
                     self._see_eyes(_arrays(t_ns, x_deg, y_deg, valid))
                 due = self._quantiser.one(int(t_ns), float(x_deg), float(y_deg), bool(valid))
@@ -147,10 +147,12 @@ class GazeIntake:
             if self._watched():
                 self._watch(samples)
             return
-        self._samples += len(samples[0])
         self._see_eyes(samples)
         self._hand_on(samples)
-        self._take(self._quantiser.block(*samples))
+        if len(samples[0]) == 1 and not self._quantiser.one(*(a[0].item() for a in samples)):
+            return  # nothing can be decided before the tick is over
+        events = self._quantiser.look() if len(samples[0]) == 1 else self._quantiser.block(*samples)
+        self._take(events)
         self._blocks_seen = True
 
     def _see_eyes(self, samples: Samples) -> None:
@@ -233,7 +235,7 @@ class GazeIntake:
         """
         state = self._state
         with state.lock:
-            self._forget_gaze()
+            self.forget_gaze()
             state.pool.pause()
             state.forget_look()
 
@@ -271,6 +273,16 @@ class GazeIntake:
             if not self._idle():
                 state.selections.confirmed(app, state.tick, state.clock_ns())
 
+    def hover(self, callback: Hover) -> Subscription:
+        """Have `callback(app, name)` called with the target of an open choice that the eye rests
+        on, and with None twice when it leaves: for the platform alone, which may highlight it.
+        Never hand it to an app, which learns of its choice and of nothing before.
+        """
+        with self._state.lock:
+            subscription = Subscription(next(self._state.numbers), "", self._unwatch)
+            self._state.selections.hovers[subscription] = callback
+            return subscription
+
     def watch(self, callback: Watcher) -> Subscription:
         """Have `callback(t_ns, x_deg, y_deg, valid)` called with copies of the raw blocks, for the
         owner's own view on the trusted dashboard of the device. Never hand it to an app.
@@ -283,6 +295,12 @@ class GazeIntake:
     def _unwatch(self, subscription: Subscription) -> None:
         with self._state.lock:
             self._watchers.pop(subscription, None)
+            self._state.selections.hovers.pop(subscription, None)
+
+    def end_watches(self, reason: str, code: str) -> None:
+        """End what the platform and the owner's page look at."""
+        for subscription in (*self._watchers, *self._state.selections.hovers):
+            subscription.end(reason, code)
 
 
 def _arrays(t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike) -> Samples:

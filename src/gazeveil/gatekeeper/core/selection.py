@@ -26,15 +26,16 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gazeveil.gatekeeper.core.events.listeners import tell
-from gazeveil.gatekeeper.core.events.ongoing_fixation import OngoingFixation
-from gazeveil.gatekeeper.core.level import PrecisionLevel
-from gazeveil.gatekeeper.core.targets import PlacedTarget, Target, moved
+from gazeveil.gatekeeper.core.app_state import last_minute
+from gazeveil.gatekeeper.core.areas import PlacedTarget, PrecisionLevel, Target, moved
+from gazeveil.gatekeeper.core.events import tell
+from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.grid import Grid
@@ -67,7 +68,8 @@ SILENT_NS = 2_000_000_000
 #: `record(kind, app, detail)` writes a row of the audit log.
 Record: TypeAlias = Callable[[str, str, dict[str, object]], None]
 
-_MINUTE_NS = 60_000_000_000
+#: `hover(app, name)` is told which target is looked at, None twice when none is.
+Hover: TypeAlias = Callable[[str | None, str | None], None]
 
 
 @dataclass(eq=False)
@@ -129,14 +131,6 @@ class Selection:
         return min(held, key=away)
 
 
-def _last_minute(times_ns: dict[str, list[int]], app: str, now_ns: int) -> list[int]:
-    """An app's times of the last minute; where the clock was put back, those from before count as
-    now, and are forgotten a minute from now.
-    """
-    times_ns[app] = [min(at, now_ns) for at in times_ns.get(app, ()) if at > now_ns - _MINUTE_NS]
-    return times_ns[app]
-
-
 class Selections:
     """All open selections of a device, on public cells and ticks of the level, and who is told
     what. `lock` is the Gatekeeper's own; `record` writes the audit row that a choice waits for.
@@ -148,12 +142,15 @@ class Selections:
         self._grid, self._tick_ns = grid, level.tick_ms * 1_000_000
         self._lock, self._record = lock, record
         self._open: dict[Subscription, Selection] = {}
-        self._opened_ns: dict[str, list[int]] = {}
-        self._dwelt_ns: dict[str, list[int]] = {}
+        self._opened_ns: dict[str, deque[int]] = defaultdict(deque)
+        self._dwelt_ns: dict[str, deque[int]] = defaultdict(deque)
         self._chosen_ns: dict[str, int] = {}
         self._fixation: OngoingFixation | None = None
         self._fixation_seen_ns = 0
         self._writer: ThreadPoolExecutor | None = None
+        #: Of the platform alone.
+        self.hovers: dict[Subscription, Hover] = {}
+        self._hovered: tuple[str | None, str | None] = (None, None)
 
     def admit(self, app: str, by: str, dwell_ms: int, now_ns: int) -> None:
         """Count a selection that an app opens.
@@ -177,19 +174,18 @@ class Selections:
                 f"The app '{app}' has {MOST_OPEN} selections open. Wait for a choice, or close"
                 " one first.",
             )
-        opened = _last_minute(self._opened_ns, app, now_ns)
-        dwelt = _last_minute(self._dwelt_ns, app, now_ns)
-        if len(opened) >= PER_MINUTE:
+        if last_minute(self._opened_ns[app], now_ns) >= PER_MINUTE:
             raise Denied(
                 "rate", f"The app '{app}' may open {PER_MINUTE} selections a minute. Wait a moment."
             )
-        if by == "dwell" and len(dwelt) >= DWELLS_PER_MINUTE:
+        dwelt = last_minute(self._dwelt_ns[app], now_ns)
+        if by == "dwell" and dwelt >= DWELLS_PER_MINUTE:
             raise Denied(
                 "rate",
                 f"The app '{app}' may hear {DWELLS_PER_MINUTE} choices by dwell a minute. Wait a"
                 " moment, or let the wearer confirm.",
             )
-        opened.append(now_ns)
+        self._opened_ns[app].append(now_ns)
 
     def enter(
         self,
@@ -219,25 +215,37 @@ class Selections:
 
     def leave(self, subscription: Subscription) -> None:
         """Take a selection off."""
-        self._open.pop(subscription, None)
+        if self._open.pop(subscription, None) is not None:
+            self._hover()
 
     def forget(self) -> None:
         """The eye is gone, or is not to be looked at."""
         self._fixation = None
+        self._hover()
 
     def anew(self) -> None:
         """Reset the session's time for another wearer.
 
         The limit of selections per app and minute is not reset.
         """
-        self._fixation = None
+        self.forget()
         self._chosen_ns.clear()
+
+    def _hover(self) -> None:
+        """Tell the platform where the eye rests now, if that has changed."""
+        held = self._held(self._fixation, None) if self._fixation and self.hovers else []
+        now = (held[0][0].app, held[0][1].name) if held else (None, None)
+        if now != self._hovered:
+            self._hovered = now
+            for subscription, callback in tuple(self.hovers.items()):
+                tell(subscription, callback, *now)
 
     def judge(self, ongoing_fixations: Iterable[OngoingFixation], now_ns: int) -> None:
         """Judge the fixations at the ends of ticks that are over, in their order."""
         for fixation in ongoing_fixations:
             self._fixation, self._fixation_seen_ns = fixation, now_ns
             if self._open:
+                self._hover()
                 self._judge("dwell", fixation, fixation.end_ns, None)
 
     def confirmed(self, app: str | None, tick: int, now_ns: int) -> None:
@@ -261,16 +269,22 @@ class Selections:
             return
         self._judge("confirm", fixation, at_ns, app)
 
-    def _judge(self, by: str, fixation: OngoingFixation, at_ns: int, app: str | None) -> None:
+    def _held(
+        self, fixation: OngoingFixation, app: str | None
+    ) -> list[tuple[Selection, PlacedTarget]]:
+        """Open selections with the target that the eye rests on; none where it belongs to several
+        apps and the platform names none.
+        """
         held = [
             (selection, target)
             for selection in self._open.values()
-            if (target := selection.at(self._grid, fixation.cell)) is not None
+            if app in (None, selection.app)
+            and (target := selection.at(self._grid, fixation.cell)) is not None
         ]
-        if app is not None:
-            held = [(selection, target) for selection, target in held if selection.app == app]
-        elif len({selection.app for selection, _ in held}) > 1:
-            return
+        return held if len({selection.app for selection, _ in held}) == 1 else []
+
+    def _judge(self, by: str, fixation: OngoingFixation, at_ns: int, app: str | None) -> None:
+        held = self._held(fixation, app)
         for selection, target in held:
             if selection.by != by or selection.chosen or selection.subscription.ended is not None:
                 continue
@@ -282,7 +296,7 @@ class Selections:
             if at_ns >= since_ns and (by == "confirm" or rested_long):
                 selection.chosen = True
                 if by == "dwell":
-                    self._dwelt_ns.setdefault(selection.app, []).append(self._fixation_seen_ns)
+                    self._dwelt_ns[selection.app].append(self._fixation_seen_ns)
                 self._chosen_ns[selection.app] = at_ns // self._tick_ns * self._tick_ns
                 for other in self._open.values():  # one look answers one question of an app
                     if other.app == selection.app and other is not selection:

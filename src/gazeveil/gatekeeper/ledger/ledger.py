@@ -1,73 +1,144 @@
-"""The account of what left the device: reserve, commit, cancel, charge; exact, durable, and never
-cheaper than the truth.
+"""The account of what left the device: exact, durable, and never cheaper than the truth.
 
 Rules
 -----
-* Nothing may leave before `charge` or `commit` returned. A crash between the two costs budget for
-  nothing; it never gives an answer for free.
+* Nothing may leave before `charge` returned. A crash afterwards costs budget for nothing; it never
+  gives an answer for free.
 * A request id is charged once, however often it is sent again.
 * Several charges of one request happen together or not at all.
-* A reserved amount counts as spent. An expired reservation stays spent, unless it is cancelled.
-* A period (a UTC day, a session, or ever) never begins again: each account keeps the latest period
-  it has seen, so a clock that is put back gives no budget back. A session ends by
-  :meth:`Ledger.begin_session`, never by a restart.
-* Amounts are exact fractions; see :mod:`gazeveil.gatekeeper.ledger.accounts` for the one case in
-  which they are rounded up.
+* A budget is for a day of UTC. A day never begins again: each account keeps the latest day it has
+  seen, so a clock that is put back gives no budget back.
+* Limits come with the charge, from the policy in force.
+* Amounts are exact fractions. Only where the sum of an account would need a denominator above
+  2**128 is an amount rounded up, on a grid of 10**-18, and the rounded amount is what is recorded;
+  so sums stay small whatever quotients there are, and equal the sum of the entries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from secrets import token_hex
+from typing import Any
 
 from gazeveil import checks
-from gazeveil.errors import MissingExtraError
+from gazeveil.gatekeeper.errors import LedgerError, OverBudget
+from gazeveil.gatekeeper.ledger.database import PATIENCE_S, Database, Sql
+from gazeveil.privacy.rational import exact, format_exact
 
-try:
-    from sqlalchemy.engine import Connection
-except ImportError as error:
-    raise MissingExtraError((error.name or "sqlalchemy").partition(".")[0], "service") from None
+DAY_NS = 86_400_000_000_000
 
-from gazeveil.gatekeeper.errors import Denied, LedgerError
-from gazeveil.gatekeeper.ledger import rows
-from gazeveil.gatekeeper.ledger.accounts import (
-    DAY_NS,
-    GRID,
-    PERIODS,
-    Account,
-    Balance,
-    Charge,
-    LedgerEntry,
-    Reservation,
-    merged,
-    moment,
-    taken_from,
-    texts,
-)
-from gazeveil.gatekeeper.ledger.database import PATIENCE_S, Database
-from gazeveil.gatekeeper.ledger.reader import LedgerReader
-from gazeveil.privacy.rational import exact
+GRID = 10**18
+_LARGEST_DENOMINATOR = 2**128
+_MOST_DIGITS_BITS = 512
+_LONGEST = 500
+_LAST_NS = 2**62
 
-__all__ = ["DAY_NS", "PERIODS", "Balance", "Charge", "Ledger", "LedgerEntry", "Reservation"]
+#: So many rows of the audit log are looked through for the last time that was written.
+_LATE_ROWS = 256
 
 
-class Ledger(LedgerReader):
+@dataclass(frozen=True)
+class Charge:
+    """What an answer costs one account, in `epsilon` or `rho`; at least 0, and at most `limit` in a
+    day.
+    """
+
+    account: str
+    currency: str
+    amount: Fraction
+    limit: Fraction
+
+    def __post_init__(self) -> None:
+        for name in ("amount", "limit"):
+            value = exact("Charge", name, getattr(self, name), least=0)
+            if max(value.numerator, value.denominator).bit_length() > _MOST_DIGITS_BITS:
+                checks.refuse("Charge", name, "an exact number of ordinary size", value)
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One line of the ledger."""
+
+    id: int
+    request_id: str
+    account: str
+    currency: str
+    amount: Fraction
+    day: int
+    why: str
+    at_ns: int
+
+
+class ForwardClock:
+    """The larger of a clock and the latest time that is known: a day or a grant that has ended
+    stays ended if the device's clock is set.
+
+    Where the system's clock is set back, time goes on from the latest one by the time that passes,
+    so that ends still come. With a clock of the caller's own it stands still until that comes up.
+
+    Parameters
+    ----------
+    latest_ns : int
+        The last time that was written, since the Unix epoch.
+    clock_ns : callable, optional
+        A clock of the caller's own; by default the system's.
+
+    Examples
+    --------
+    >>> times = iter([50, 80, 10])
+    >>> now_ns = ForwardClock(60, lambda: next(times))
+    >>> now_ns(), now_ns(), now_ns()
+    (60, 80, 80)
+    """
+
+    def __init__(self, latest_ns: int = 0, clock_ns: Callable[[], int] | None = None) -> None:
+        self._clock_ns, self._passes = clock_ns or time.time_ns, clock_ns is None
+        self._latest_ns, self._at_ns = latest_ns, time.monotonic_ns()
+        self._lock = threading.Lock()
+
+    def __call__(self) -> int:
+        """Nanoseconds since the Unix epoch."""
+        with self._lock:
+            # The clock first: a pause after it must not put time ahead for good.
+            clock_ns, at_ns = self._clock_ns(), time.monotonic_ns()
+            passed_ns = at_ns - self._at_ns if self._passes else 0
+            self._latest_ns, self._at_ns = max(clock_ns, self._latest_ns + passed_ns), at_ns
+            return self._latest_ns
+
+    def beside(self, clock_ns: Callable[[], int]) -> ForwardClock:
+        """A clock of the caller's own, from the same last time on."""
+        return ForwardClock(self._latest_ns, clock_ns)
+
+
+class Ledger:
     """Budgets in an open database (:meth:`open`); many threads and processes may use one.
 
     Examples
     --------
     >>> with Ledger.open("sqlite://") as ledger:
-    ...     ledger.set_limit("shop", "epsilon", Fraction(1), per="ever")
-    ...     third = Charge("shop", "epsilon", Fraction(1, 3))
-    ...     held = ledger.charge("request 1", [third], "an answer", now_ns=0)
-    ...     print(held.state, ledger.remaining("shop", "epsilon", now_ns=0))
-    committed 2/3
+    ...     third = Charge("shop", "epsilon", Fraction(1, 3), limit=Fraction(1))
+    ...     ledger.charge("request 1", [third], "an answer", now_ns=0)
+    ...     print(ledger.spent("shop", "epsilon", now_ns=0))
+    1/3
     """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        latest = database.rows("SELECT MAX(seen_ns) FROM ledger_accounts")
+        # Rows of what was taken away are written late, with the time when it was.
+        question = "SELECT at_ns FROM audit_rows ORDER BY id DESC LIMIT ?"
+        latest += database.rows(question, _LATE_ROWS)
+        #: The time that everything of a device goes by.
+        self.now_ns = ForwardClock(max((ns for (ns,) in latest if ns is not None), default=0))
 
     @classmethod
     def open(cls, url: str = "sqlite://", patience_s: float = PATIENCE_S) -> Ledger:
-        """Open a ledger, making or updating its tables.
+        """Open a ledger, making its tables.
 
         Parameters
         ----------
@@ -93,274 +164,186 @@ class Ledger(LedgerReader):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- limits and periods
-    # ----------------------------------------------------------------------------------------------
-
-    def set_limit(
-        self, account: str, currency: str, limit: Fraction | None, per: str = "day", now_ns: int = 0
-    ) -> None:
-        """Set or change the limit of an account; what was spent stays spent.
-
-        Parameters
-        ----------
-        account, currency : str
-            Which budget.
-        limit : Fraction or None
-            Most per period; None counts without a limit.
-        per : str
-            `day` (of UTC), `session` or `ever`.
-        now_ns : int
-            Time since the Unix epoch.
-        """
-        checks.one_of("set_limit", "per", per, PERIODS)
-        texts("set_limit", account=account, currency=currency)
-        most = None if limit is None else exact("set_limit", "limit", limit, least=0)
-        first = moment(now_ns) // DAY_NS if per == "day" else 0
-        request_id = f"limit {token_hex(8)}"
-
-        def work(connection: Connection) -> None:
-            before = rows.accounts_of(connection, [(account, currency)]).get((account, currency))
-            if before is not None and (before.most, before.per) == (most, per):
-                return
-            if before is None:
-                opened = Account(account, currency, most, per, first, Fraction(0), now_ns)
-                rows.INSERT_ACCOUNT(connection, rows.row_of_account(opened))
-            else:
-                now = before.at(now_ns)
-                # Another kind of period keeps what is gone in this one: a change of the rules gives
-                # nothing back. Its number is new, so that no reservation from before can be
-                # committed or cancelled into it.
-                opened = now._replace(
-                    most=most,
-                    per=per,
-                    period=now.period if before.per == per else max(first, now.period + 1),
-                )
-                rows.save(connection, [opened])
-                if before.per != per:
-                    rows.DELETE_ACCOUNT_HOLDS(connection, {"a": account, "c": currency})
-            why = f"per {per}" if most is not None else f"no limit, per {per}"
-            limits = [(opened, most or Fraction(0))]
-            rows.append(connection, request_id, 0, "limit", limits, why, now_ns)
-
-        self.database.write(work)
-
-    def begin_session(self, account: str, name: str, now_ns: int = 0) -> None:
-        """Begin a new session of an account: its budgets `per="session"` are whole again.
-
-        Parameters
-        ----------
-        account : str
-            Whose.
-        name : str
-            A name that is new; one that was used before changes nothing, so a restart can say it
-            again.
-        now_ns : int
-            Time since the Unix epoch.
-        """
-        texts("begin_session", account=account, name=name)
-        moment(now_ns)
-        request_id = f"session {account} {name}"
-
-        def work(connection: Connection) -> None:
-            named = map(rows.account_of_row, rows.ACCOUNTS_NAMED(connection, {"a": account}).all())
-            accounts = [a.at(now_ns) for a in named if a.per == "session"]
-            if not accounts or rows.opening(connection, request_id):
-                return
-            fresh = [a._replace(period=a.period + 1, total=Fraction(0)) for a in accounts]
-            rows.save(connection, fresh)
-            renewed = [(a, Fraction(0)) for a in fresh]
-            rows.append(connection, request_id, 0, "session", renewed, name, now_ns)
-
-        self.database.write(work)
-
-    # --- spending
-    # ----------------------------------------------------------------------------------------------
-
-    def reserve(
-        self, request_id: str, charges: Sequence[Charge], why: str, now_ns: int, hold_ns: int
-    ) -> Reservation:
-        """Set budget aside, for all charges or for none.
+    def charge(self, request_id: str, charges: Sequence[Charge], why: str, now_ns: int) -> None:
+        """Charge all accounts or none; durable when it returns.
 
         Parameters
         ----------
         request_id : str
-            The id of the request; sent again, it costs nothing more and gives the same reservation.
+            The id of the request; sent again, it costs nothing more.
         charges : sequence of Charge
-            What it costs whom.
+            What it costs whom. The first that does not suffice is the reason.
         why : str
             For the ledger's reader; never gaze.
         now_ns : int
             Time since the Unix epoch.
-        hold_ns : int
-            How long it may be committed; afterwards it counts as spent unless it is cancelled.
 
         Raises
         ------
-        Denied
-            With code `budget`, and what is left.
+        OverBudget
+            With what is left.
         LedgerError
             Where the database fails; then nothing may leave.
         """
-        return self._take(request_id, charges, why, now_ns, moment(hold_ns, "hold_ns"))
+        wanted: dict[tuple[str, str], Charge] = {}
+        for charge in charges:
+            key = charge.account, charge.currency
+            before = wanted.get(key)
+            amount = charge.amount + (before.amount if before else 0)
+            wanted[key] = Charge(*key, amount, charge.limit)
+            _texts(account=charge.account, currency=charge.currency)
+        if not wanted:
+            hint = "An answer that costs nothing is charged with amount 0."
+            checks.refuse("ledger", "charges", "one or more charges", charges, hint)
+        _texts(request_id=request_id, why=why)
+        _moment(now_ns)
 
-    def charge(
-        self, request_id: str, charges: Sequence[Charge], why: str, now_ns: int
-    ) -> Reservation:
-        """Reserve and commit in one transaction; durable when it returns."""
-        return self._take(request_id, charges, why, now_ns, None)
-
-    def _take(
-        self, request_id: str, charges: Sequence[Charge], why: str, now_ns: int, hold_ns: int | None
-    ) -> Reservation:
-        wanted = merged(charges)
-        texts("ledger", request_id=request_id, why=why)
-        moment(now_ns)
-        keys = sorted(wanted)
-        first = True
-
-        def work(connection: Connection) -> Reservation:
-            nonlocal first
-            hopeful, first = first, False
-            accounts = rows.accounts_of(connection, keys)
-            taken_by_key: dict[tuple[str, str], tuple[Account, Fraction]] = {}
-            denied: Denied | None = None
-            try:
-                # In the order of the charges: the first that does not suffice is the reason.
-                for key, amount in wanted.items():
-                    taken_by_key[key] = taken_from(accounts.get(key), key, amount, now_ns)
-            except Denied as error:
-                denied = error
-            # Most ids are new, and the index finds those that are not: then this runs once more,
-            # and looks.
-            opened = [] if hopeful and denied is None else rows.opening(connection, request_id)
-            if opened:
-                return self._again(connection, request_id, opened, wanted, hold_ns is None, now_ns)
-            if denied is not None:
-                raise denied
-            taken = [taken_by_key[key] for key in keys]
-            charged = tuple(
-                Charge(account.account, account.currency, amount) for account, amount in taken
+        def work(sql: Sql) -> None:
+            known = sql(
+                "SELECT account, currency, amount FROM ledger_entries WHERE request_id = ?",
+                request_id,
             )
-            expires = None
-            if hold_ns is not None:
-                expires = max(account.seen_ns for account, _ in taken) + hold_ns
-            kind = "charge" if hold_ns is None else "reserve"
-            rows.append(connection, request_id, 0, kind, taken, why, now_ns, expires)
-            rows.save(connection, [account for account, _ in taken])
-            if expires is not None:
-                rows.hold(connection, request_id, taken, expires)
-            return Reservation(
-                request_id, charged, "committed" if hold_ns is None else "reserved", expires
-            )
+            if known:
+                _see_same(request_id, wanted, known)
+                return
+            (next_id,) = sql("SELECT COALESCE(MAX(id), 0) + 1 FROM ledger_entries")[0]
+            for part, charge in enumerate(wanted.values()):
+                day, total, taken, seen_ns = _taken(sql, charge, now_ns)
+                key = charge.account, charge.currency
+                sql(
+                    "INSERT INTO ledger_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    *(next_id + part, request_id, part, *key, str(taken), day, why, now_ns),
+                )
+                sql(
+                    "INSERT INTO ledger_accounts VALUES (?, ?, ?, ?, ?) ON CONFLICT (account,"
+                    " currency) DO UPDATE SET day = ?, total = ?, seen_ns = ?",
+                    *(*key, day, str(total), seen_ns, day, str(total), seen_ns),
+                )
 
-        return self.database.write(work)
+        self.database.write(work)
 
-    def _again(
-        self,
-        connection: Connection,
-        request_id: str,
-        opened: Sequence[LedgerEntry],
-        wanted: Mapping[tuple[str, str], Fraction],
-        commit: bool,
-        now_ns: int,
-    ) -> Reservation:
-        """A request id that is known: the same reservation, and committed if that is what is asked
-        for now.
-        """
-        before = {(e.account, e.currency): e.amount for e in opened}
-        spends = opened[0].kind in {"charge", "reserve"} and before.keys() == wanted.keys()
-        # What was recorded may have been rounded up.
-        if not spends or any(not 0 <= before[k] - wanted[k] <= Fraction(1, GRID) for k in wanted):
-            raise LedgerError(
-                f"The request id '{request_id}' was used before with other charges. Every request"
-                " needs an id of its own."
-            )
-        if commit:
-            return self._close(connection, opened, "commit", now_ns)
-        return rows.reservation_of(opened, rows.state_of(connection, opened))
+    def spent(self, account: str, currency: str, now_ns: int) -> Fraction:
+        """What is gone of an account today."""
+        rows = self.database.rows(
+            "SELECT day, total, seen_ns FROM ledger_accounts WHERE account = ? AND currency = ?",
+            account,
+            currency,
+        )
+        return _gone(rows[0], _moment(now_ns)) if rows else Fraction(0)
 
-    def commit(self, request_id: str, now_ns: int | None = None) -> Reservation:
-        """Make a reservation final; durable when it returns, and harmless when repeated.
-
-        Parameters
-        ----------
-        request_id : str
-            Of the reservation.
-        now_ns : int, optional
-            Time since the Unix epoch; the latest time its accounts have seen, if not given.
-
-        Raises
-        ------
-        Denied
-            Where it was cancelled, has expired, or its period has ended.
-        LedgerError
-            For an id without a reservation, or where the database fails.
-        """
-        return self._finish(request_id, "commit", now_ns)
-
-    def cancel(self, request_id: str, now_ns: int | None = None) -> Reservation:
-        """Give a reservation back because nothing left; harmless when repeated.
+    def all_spent(self, now_ns: int) -> dict[tuple[str, str], Fraction]:
+        """What is gone of all accounts today, by account and currency; also sees that the database
+        would take a write.
 
         Raises
         ------
         LedgerError
-            Where it was committed, for an id without a reservation, or where the database fails.
+            Where it cannot be read, is locked, full, or not the file that was opened.
         """
-        return self._finish(request_id, "cancel", now_ns)
+        now = _moment(now_ns)
 
-    def _finish(self, request_id: str, kind: str, now_ns: int | None) -> Reservation:
-        def work(connection: Connection) -> Reservation:
-            opened = rows.opening(connection, request_id)
-            if not opened or opened[0].kind not in {"charge", "reserve"}:
-                raise LedgerError(f"There is no reservation '{str(request_id)[:80]}'.")
-            return self._close(connection, opened, kind, now_ns)
+        def work(sql: Sql) -> dict[tuple[str, str], Fraction]:
+            self.database.probe(sql)
+            rows = sql("SELECT account, currency, day, total, seen_ns FROM ledger_accounts")
+            return {(account, currency): _gone(row, now) for account, currency, *row in rows}
 
         return self.database.write(work)
 
-    def _close(
-        self, connection: Connection, opened: Sequence[LedgerEntry], kind: str, now_ns: int | None
-    ) -> Reservation:
-        request_id = opened[0].request_id
-        # The accounts are locked before the state is read, so that of a commit and a cancel at the
-        # same moment one sees the other.
-        accounts = rows.accounts_of(connection, sorted((e.account, e.currency) for e in opened))
-        state = rows.state_of(connection, opened)
-        if state == "committed":
-            if kind == "cancel":
-                raise LedgerError(
-                    f"The reservation '{request_id}' was committed, so it cannot be cancelled."
+    def entries(self, after: int = 0, limit: int = 1000) -> tuple[LedgerEntry, ...]:
+        """Lines of the ledger after a number, oldest first."""
+        rows = self.database.rows(
+            "SELECT id, request_id, account, currency, amount, day, why, at_ns FROM ledger_entries"
+            " WHERE id > ? ORDER BY id LIMIT ?",
+            after,
+            checks.count("entries", "limit", limit),
+        )
+        return tuple(
+            LedgerEntry(number, request, account, currency, Fraction(amount), *rest)
+            for number, request, account, currency, amount, *rest in rows
+        )
+
+    def verify(self) -> tuple[str, ...]:
+        """Add up every account's last day from its entries; what does not agree, one sentence
+        each.
+        """
+
+        def work(sql: Sql) -> tuple[str, ...]:
+            wrong = []
+            rows = sql("SELECT account, currency, day, total FROM ledger_accounts")
+            for account, currency, day, total in rows:
+                entries = sql(
+                    "SELECT amount FROM ledger_entries WHERE account = ? AND currency = ? AND"
+                    " day = ?",
+                    *(account, currency, day),
                 )
-            return rows.reservation_of(opened, state)
-        if state == "cancelled":
-            if kind == "commit":
-                reason = f"The reservation '{request_id}' was cancelled, so it cannot be committed."
-                raise Denied("budget", reason)
-            return rows.reservation_of(opened, state)
-        at_ns = 0 if now_ns is None else moment(now_ns)
-        parts = [(accounts[e.account, e.currency].at(at_ns), e) for e in opened]
-        if kind == "commit":
-            if any(account.seen_ns >= (e.expires_ns or 0) for account, e in parts):
-                raise Denied(
-                    "expired",
-                    f"The reservation '{request_id}' has expired, so it cannot be committed. It"
-                    " counts as spent.",
-                )
-            if any(account.period != e.period for account, e in parts):
-                raise Denied(
-                    "expired",
-                    f"The period of the reservation '{request_id}' has ended, so it cannot be"
-                    " committed. Reserve again.",
-                )
-        changed = []
-        for account, e in parts:
-            # A cancelled amount goes back to the period it was taken from; a day that has begun
-            # since begins with the next charge.
-            before = accounts[e.account, e.currency]
-            back = e.amount if kind == "cancel" and before.period == e.period else Fraction(0)
-            changed.append(before._replace(total=before.total - back, seen_ns=account.seen_ns))
-        closed = [(account._replace(period=e.period), e.amount) for account, e in parts]
-        seen_ns = max(account.seen_ns for account, _ in parts)
-        rows.append(connection, request_id, 1, kind, closed, "", seen_ns)
-        rows.DELETE_HOLDS(connection, {"r": request_id})
-        rows.save(connection, changed)
-        return rows.reservation_of(opened, "committed" if kind == "commit" else "cancelled")
+                added = sum((Fraction(amount) for (amount,) in entries), start=Fraction(0))
+                if added != Fraction(total):
+                    wrong.append(
+                        f"The account {account} has {format_exact(Fraction(total))} {currency} in"
+                        f" its row and {format_exact(added)} in its entries."
+                    )
+            return tuple(wrong)
+
+        return self.database.write(work)
+
+
+def _taken(sql: Sql, charge: Charge, now_ns: int) -> tuple[int, Fraction, Fraction, int]:
+    """Day and sum of an account after a charge, the amount as recorded, and the time it has
+    seen.
+    """
+    rows = sql(
+        "SELECT day, total, seen_ns FROM ledger_accounts WHERE account = ? AND currency = ?",
+        charge.account,
+        charge.currency,
+    )
+    day, _, seen_ns = row = rows[0] if rows else (0, "0", 0)
+    gone = _gone(row, now_ns)
+    seen_ns = max(seen_ns, now_ns)
+    after = gone + charge.amount
+    if after.denominator > _LARGEST_DENOMINATOR:
+        after = Fraction(math.ceil(after * GRID), GRID)
+    if after > charge.limit:
+        left = format_exact(max(Fraction(0), charge.limit - gone), down=True)
+        rest = (
+            f"{left} {charge.currency} of {format_exact(charge.limit)} is left today, and this"
+            f" costs {format_exact(charge.amount)}"
+        )
+        raise OverBudget(charge.account, f"The budget does not suffice: {rest}.")
+    return max(day, seen_ns // DAY_NS), after, after - gone, seen_ns
+
+
+def _gone(row: Sequence[Any], now_ns: int) -> Fraction:
+    """What is gone today: a new day begins with nothing spent, an old one never comes back."""
+    day, total, seen_ns = row
+    return Fraction(0) if max(seen_ns, now_ns) // DAY_NS > day else Fraction(total)
+
+
+def _see_same(
+    request_id: str, wanted: dict[tuple[str, str], Charge], known: Sequence[tuple[str, str, str]]
+) -> None:
+    """See that a request id that is known is sent again with the same charges."""
+    before = {(account, currency): Fraction(amount) for account, currency, amount in known}
+    # What was recorded may have been rounded up.
+    same = before.keys() == wanted.keys() and all(
+        0 <= before[key] - charge.amount <= Fraction(1, GRID) for key, charge in wanted.items()
+    )
+    if not same:
+        raise LedgerError(
+            f"The request id '{request_id}' was used before with other charges. Every request needs"
+            " an id of its own."
+        )
+
+
+def _moment(now_ns: int) -> int:
+    """A time in nanoseconds that the database can hold."""
+    if type(now_ns) is not int or not 0 <= now_ns < _LAST_NS:
+        checks.refuse("ledger", "now_ns", "a whole number of nanoseconds from 1970 to 2116", now_ns)
+    return now_ns
+
+
+def _texts(**named: str) -> None:
+    """Refuse texts that are empty, too long, or that PostgreSQL cannot hold."""
+    for name, text in named.items():
+        readable = isinstance(text, str) and len(text) <= _LONGEST and "\x00" not in text
+        if not readable or (not text and name != "why"):
+            checks.refuse("ledger", name, f"a text of 1 to {_LONGEST} characters", text)

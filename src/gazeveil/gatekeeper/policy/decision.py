@@ -1,19 +1,26 @@
 """Whether a request is allowed: a pure function of a policy and of one request.
 
 Every decision has a word for programs and a sentence for people. A decision that cannot be made is
-a denial: :func:`decide` never raises.
+a denial: :func:`decide` never raises. Budgets are not spent here;
+:mod:`gazeveil.gatekeeper.ledger.ledger` does that.
 
-Budgets are not spent here; :mod:`gazeveil.gatekeeper.ledger.ledger` does that. This module only
-checks that a grant has a budget in the currency of the answer. An unforeseen cost is refused.
+How long a visit lasts, which a clock alone cannot end.
+
+A grant for this visit is over two minutes after its last connection or call, or when its wearer
+leaves: it survives a reload of a page, and no evening. What is over stays over: only the owner
+grants again, which is another grant.
+
+A restart ends it (:func:`ended_by_restart`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections import Counter
+from dataclasses import dataclass, replace
 
-from gazeveil.gatekeeper.policy.grant import ACTIONS, SCOPES, Grant
+from gazeveil.gatekeeper.policy.grant import FAMILIES, SCOPES, Grant, granted_mechanism
 from gazeveil.gatekeeper.policy.policy import Policy
-from gazeveil.gatekeeper.policy.rules import judge
 
 
 @dataclass(frozen=True)
@@ -25,9 +32,9 @@ class Request:
     app : str
         Who asks.
     action : str
-        A scope, or `stream`.
+        A scope; the scope `samples` opens or continues protected samples.
     mechanism : str, optional
-        For `stream`: the text `name:parameter=value,...`.
+        For `samples`: one that is granted, word for word.
     now_ns : int
         Time since the Unix epoch, in nanoseconds.
     calls_last_minute : int
@@ -36,8 +43,6 @@ class Request:
         Streams the app has open, without this one.
     origin : str, optional
         Where a web page is from, as the browser says.
-    rate_hz : float, optional
-        For `stream`: the tracker's rate; must be told where the grant bounds it.
     areas : int, optional
         Where one more area is to be registered: how many the app has.
     """
@@ -49,7 +54,6 @@ class Request:
     calls_last_minute: int = 0
     open_streams: int = 0
     origin: str | None = None
-    rate_hz: float | None = None
     areas: int | None = None
 
 
@@ -65,125 +69,188 @@ class AccessDecision:
 
 
 _ALLOWED = {
-    action: AccessDecision(True, "allowed", f"The scope '{action}' is granted.")
-    for action in SCOPES
+    scope: AccessDecision(True, "allowed", f"The scope '{scope}' is granted.") for scope in SCOPES
 }
 
 
 def decide(policy: Policy, request: Request) -> AccessDecision:
     """Whether a request is allowed, and why; pure, and total: it never raises."""
     try:
-        return _decide(policy, request)
+        denied = _denied(policy, request)
     except Exception:
         # Whatever is wrong with a request, its sender must not get past the policy by it.
-        return _deny("unknown", "The request cannot be read, so it is denied.")
+        denied = "unknown", "The request cannot be read, so it is denied."
+    return AccessDecision(False, *denied) if denied else _ALLOWED[request.action]
 
 
-def _deny(code: str, reason: str) -> AccessDecision:
-    return AccessDecision(False, code, reason)
-
-
-def _decide(policy: Policy, request: Request) -> AccessDecision:
+def _denied(policy: Policy, request: Request) -> tuple[str, str] | None:
+    """Code and sentence of a denial; None where the request is allowed."""
+    app, scope, now_ns = request.app, request.action, request.now_ns
     if policy.consent is not True:
-        return _deny(
+        return (
             "no-consent",
             "The wearer has not given consent, so no app gets anything. The wearer can give it on"
             " the dashboard.",
         )
-    app, now_ns = request.app, request.now_ns
-    if (
-        not isinstance(app, str)
-        or type(now_ns) is not int
-        or type(request.calls_last_minute) is not int
-        or type(request.open_streams) is not int
-    ):
-        return _deny("unknown", "The request cannot be read, so it is denied.")
+    if type(now_ns) is not int or type(request.calls_last_minute) is not int:
+        return "unknown", "The request cannot be read, so it is denied."
     grant = policy.apps.get(app)
     if grant is None:
-        return _deny("no-grant", f"The app '{_short(app)}' has no grant. Ask the owner for one.")
+        return "no-grant", f"The app '{_short(app)}' has no grant. Ask the owner for one."
     if grant.revoked:
-        return _deny(
-            "revoked", f"The grant of the app '{app}' was revoked. Ask the owner for a new one."
-        )
+        return "revoked", f"The grant of the app '{app}' was revoked. Ask the owner for a new one."
     if grant.expires_ns is not None and now_ns >= grant.expires_ns:
-        return _deny(
-            "expired", f"The grant of the app '{app}' has expired. Ask the owner for a new one."
-        )
+        return "expired", f"The grant of the app '{app}' has expired. Ask the owner for a new one."
     if request.origin is not None and request.origin not in grant.origins:
-        return _deny(
+        return (
             "origin",
             f"Pages from '{_short(request.origin)}' may not use the grant of the app '{app}'. Ask"
             " the owner to add that origin to it.",
         )
-    action = request.action
-    if action not in ACTIONS:
-        return _deny(
-            "scope", f"There is no scope '{_short(action)}'. Scopes are: {', '.join(SCOPES)}."
-        )
-    scope = "samples" if action == "stream" else action
+    if scope not in SCOPES:
+        return "scope", f"There is no scope '{_short(scope)}'. Scopes are: {', '.join(SCOPES)}."
     if scope not in grant.scopes:
-        return _deny(
-            "scope", f"The scope '{scope}' is not granted to the app '{app}'. Ask the owner for it."
+        return (
+            "scope",
+            f"The scope '{scope}' is not granted to the app '{app}'. Ask the owner for it.",
         )
     if request.calls_last_minute >= grant.calls_per_minute:
-        return _deny(
+        return (
             "rate",
             f"The app '{app}' may ask {grant.calls_per_minute} times a minute. Wait a moment.",
         )
-    if scope == "samples":
-        return _stream(grant, request)
-    if scope == "areas" and request.areas is not None and request.areas >= grant.areas:
-        return _deny(
-            "area", f"The app '{app}' may have {grant.areas} areas at a time. Remove one first."
+    if request.areas is not None and request.areas >= grant.areas:
+        return (
+            "area",
+            f"The app '{app}' may have {grant.areas} areas at a time. Remove one first.",
         )
-    if scope == "counter" and not grant.limits()["epsilon"]:
-        return _deny(
-            "budget",
-            f"The app '{app}' has no budget in epsilon, which this costs. Ask the owner for one.",
-        )
-    return _ALLOWED[scope]
+    return _denied_samples(grant, request) if scope == "samples" else None
 
 
-def _stream(grant: Grant, request: Request) -> AccessDecision:
-    app = request.app
-    if not isinstance(request.mechanism, str) or not request.mechanism:
-        return _deny(
+def _denied_samples(grant: Grant, request: Request) -> tuple[str, str] | None:
+    app, asked = request.app, request.mechanism
+    if asked not in grant.mechanisms:
+        offered = "; ".join(grant.mechanisms) or "none"
+        return (
             "mechanism",
-            "Samples are given only through a mechanism. Name one that is granted, as GET /v1/me"
-            " lists them.",
+            f"Samples are given only through a mechanism that is granted, written as here:"
+            f" {offered}.",
         )
     if request.open_streams >= grant.streams:
-        return _deny(
-            "rate",
-            f"The app '{app}' may have {grant.streams} streams open at a time. Close one first.",
-        )
-    verdict = judge(grant.mechanisms, request.mechanism)
-    if verdict.code != "allowed":
-        return _deny(verdict.code, verdict.reason)
-    if grant.most_hz is not None:
-        rate_hz = request.rate_hz
-        if rate_hz is None or not 0 < rate_hz < float("inf"):
-            return _deny(
-                "rate",
-                f"The app '{app}' may have at most {grant.most_hz:g} samples a second, and the rate"
-                " of this stream is not known.",
-            )
-        if rate_hz / verdict.stride > grant.most_hz:
-            return _deny(
-                "rate",
-                f"The app '{app}' may have at most {grant.most_hz:g} samples a second; this stream"
-                f" gives {rate_hz / verdict.stride:g}.",
-            )
-    if not grant.limits()[verdict.currency]:
-        return _deny(
+        reason = f"The app '{app}' may have {grant.streams} streams open at a time."
+        return "rate", f"{reason} Close one first."
+    currency = currency_of(str(asked))
+    if not grant.limit(currency):
+        return (
             "budget",
-            f"The app '{app}' has no budget in {verdict.currency}, which this costs. Ask the owner"
-            " for one.",
+            f"The app '{app}' has no budget in {currency}, which this costs. Ask the owner for"
+            " one.",
         )
-    return AccessDecision(True, "allowed", verdict.reason)
+    return None
+
+
+def currency_of(text: str) -> str:
+    """What a granted mechanism is paid in.
+
+    Examples
+    --------
+    >>> currency_of("gaussian:sigma_deg=2"), currency_of("kaleido:epsilon=1,w=60,r_deg=2")
+    ('rho', 'epsilon')
+    """
+    return "rho" if FAMILIES[granted_mechanism(text).name] == "gaussian" else "epsilon"
 
 
 def _short(text: object) -> str:
     """What a stranger wrote, made harmless for a sentence."""
     shown = "".join(c if c.isprintable() and c.isascii() else "?" for c in str(text)[:40])
     return shown.replace("'", "?")
+
+
+#: A visit without a connection or a call lasts so long.
+UNUSED_NS = 2 * 60 * 10**9
+
+
+@dataclass
+class GrantUse:
+    """Use of one grant: this very value, not one that is equal to it; when it was granted or last
+    used, since the Unix epoch, and whether it is over.
+    """
+
+    grant: Grant
+    seen_ns: int
+    over: bool = False
+
+
+class GrantUses:
+    """The use of all grants of a device, and the open connections of its apps.
+
+    It has a lock of its own, so that a connection ends without waiting.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._uses: dict[int, GrantUse] = {}
+        #: Connections, and subscriptions, which count where a platform tells of no connections.
+        self._open: Counter[str] = Counter()
+
+    def _of(self, grant: Grant, now_ns: int) -> GrantUse:
+        return self._uses.setdefault(id(grant), GrantUse(grant, now_ns))
+
+    def granted(self, policy: Policy, now_ns: int) -> None:
+        """Begin to count for grants that are new."""
+        for grant in policy.apps.values():
+            self.over("", grant, now_ns)
+
+    def called(self, grant: Grant, now_ns: int) -> None:
+        """An answer was given under a grant, or a connection has ended."""
+        if grant.lasts == "visit":
+            with self._lock:
+                use = self._of(grant, now_ns)
+                use.seen_ns = max(use.seen_ns, now_ns)
+
+    def opened(self, app: str) -> None:
+        """An app has connected, or a subscription has begun."""
+        with self._lock:
+            self._open[app] += 1
+
+    def closed(self, app: str, grant: Grant | None, now_ns: int) -> None:
+        """A connection or a subscription of an app has ended."""
+        with self._lock:
+            self._open[app] -= 1
+        if grant is not None:
+            self.called(grant, now_ns)
+
+    def switched(self, policy: Policy) -> None:
+        """The wearer of a policy has left, and with the wearer all visits."""
+        with self._lock:
+            for grant in policy.apps.values():
+                if grant.lasts == "visit":
+                    self._of(grant, 0).over = True
+
+    def over(self, app: str, grant: Grant, now_ns: int) -> bool:
+        """Whether a grant is over; once it is, it stays so."""
+        if grant.lasts != "visit":
+            return False
+        with self._lock:
+            use = self._of(grant, now_ns)
+            if self._open[app] <= 0 and now_ns - use.seen_ns >= UNUSED_NS:
+                use.over = True
+            return use.over
+
+
+def why_over(app: str) -> str:
+    """The sentence for an app whose visit is over."""
+    return (
+        f"The grant of the app '{app}' was for one visit, which is over: it was not used for"
+        f" {UNUSED_NS // (60 * 10**9)} minutes. Ask again."
+    )
+
+
+def ended_by_restart(policy: Policy, now_ns: int) -> Policy:
+    """The policy with what must not outlive the process expired, for all wearers."""
+
+    def ended(_: str, grant: Grant) -> Grant:
+        lasting = grant.expires_ns is None or grant.expires_ns > now_ns
+        return replace(grant, expires_ns=now_ns) if grant.lasts == "visit" and lasting else grant
+
+    return policy.with_apps(ended)

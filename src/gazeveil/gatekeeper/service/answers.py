@@ -1,28 +1,86 @@
-"""What a service tells of itself: states, grants, budgets and lines of the audit log, as JSON has
-them.
+"""What a service tells of itself: states, grants, budgets as time of use, lines of the audit log,
+and the certificate, as JSON has them. All but the audit log comes from memory, which is at most a
+second behind the database.
+
+The time that is left is the remaining budget divided by the price of a second: of the app's open
+streams, or, where none is open, of the dearest of its grant. So it is never overstated, and it is
+rounded down.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+from gazeveil import __version__
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
-from gazeveil.gatekeeper.ledger.accounts import Balance
-from gazeveil.gatekeeper.ledger.audit.log import AuditLog
+from gazeveil.gatekeeper.ledger.audit import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
-from gazeveil.gatekeeper.policy.grant import Grant
+from gazeveil.gatekeeper.policy.grant import (
+    CURRENCIES,
+    PRESETS,
+    SCOPES,
+    DeviceLimits,
+    Grant,
+    granted_mechanism,
+)
 from gazeveil.gatekeeper.policy.policy import Policy
-from gazeveil.gatekeeper.policy.presets import preset_of
-from gazeveil.gatekeeper.policy.rules import rule_text
-from gazeveil.gatekeeper.policy.wearers import account_of
-from gazeveil.gatekeeper.service.access_requests import AccessRequests
-from gazeveil.gatekeeper.service.credentials.tokens import Tokens
+from gazeveil.gatekeeper.service.asks import AccessRequests
+from gazeveil.gatekeeper.service.connections import Broadcaster
+from gazeveil.gatekeeper.service.credentials import Tokens
 from gazeveil.gatekeeper.service.settings import Settings
-from gazeveil.gatekeeper.service.time_left import Price, Prices, seconds_left, words
 from gazeveil.gatekeeper.service.tracker_input import TrackerInput
-from gazeveil.gaze.geometry import Sphere
+from gazeveil.gatekeeper.streams.billing import averaging_words, cost_of, lease_samples
+from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee
+
+#: What no setting of the device protects against.
+NOT_COVERED = (
+    "a dishonest platform: the device itself sees raw gaze",
+    "what is inferred from the content an app shows and from the areas it chose",
+    "side channels outside the service, for example the timing of frames under foveated rendering",
+    "what apps learned before a grant was revoked",
+)
+
+_DAY_S = 86_400
+
+
+class Price(NamedTuple):
+    """What use costs: a second, and a lease, which is the least that must be there."""
+
+    per_second: Fraction
+    least: Fraction
+
+
+@lru_cache(maxsize=256)
+def price_of(text: str, rate_hz: float, space: Space, r_deg: Fraction) -> tuple[str, Price]:
+    """Currency and price of a granted mechanism."""
+    promise = granted_mechanism(text).promise(rate_hz, space)
+    samples = lease_samples(promise, rate_hz)
+    currency, amount = cost_of(promise, samples, r_deg)
+    return currency, Price(amount * Fraction(rate_hz) / samples, amount)
+
+
+def time_words(seconds: int | None) -> str:
+    """What is left of a day's budget, for people; None where nothing uses it.
+
+    Examples
+    --------
+    >>> time_words(11_000), time_words(200), time_words(0)
+    ('about 3 hours of use today', 'about 3 minutes of use today', 'used up for today')
+    """
+    if seconds is None:
+        return "not in use, nothing is taken from it today"
+    if seconds == 0:
+        return "used up for today"
+    if seconds >= _DAY_S:
+        return "enough for all of today"
+    sizes = ((3600, "hour"), (60, "minute"), (1, "second"))
+    size, word = next(one for one in sizes if seconds >= 2 * one[0] or one[0] == 1)
+    count = seconds // size
+    return f"about {count} {word}{'' if count == 1 else 's'} of use today"
 
 
 class ServiceQueries:
@@ -35,8 +93,9 @@ class ServiceQueries:
     tokens: Tokens
     access_requests: AccessRequests
     tracker_input: TrackerInput
-    prices: Prices
-    balances: dict[tuple[str, str], Balance]
+    broadcaster: Broadcaster
+    #: What is gone of each account today, at most a second ago.
+    spent: dict[tuple[str, str], Fraction]
 
     @property
     def policy(self) -> Policy:
@@ -55,8 +114,8 @@ class ServiceQueries:
     def public(self) -> dict[str, object]:
         """What everybody with a token may know about the device."""
         level, space = self.keeper.level, self.keeper.space
-        sides = ("width_mm", "height_mm", "distance_mm")
-        known = {} if isinstance(space, Sphere) else {name: getattr(space, name) for name in sides}
+        sphere = isinstance(space, Sphere)
+        sides = () if sphere else ("width_mm", "height_mm", "distance_mm")
         return {
             "level": {
                 "name": level.name,
@@ -66,160 +125,219 @@ class ServiceQueries:
                 "tiles": list(level.tiles),
             },
             "space": {
-                "kind": "sphere" if isinstance(space, Sphere) else "screen",
+                "kind": "sphere" if sphere else "screen",
                 "width_deg": space.width_deg,
                 "height_deg": space.height_deg,
-                **known,
+                **{name: getattr(space, name) for name in sides},
             },
             "rate_hz": self.keeper.rate_hz,
-            "charged_r_deg": str(self.policy.device.r_deg),
         }
-
-    def token_end_ns(self) -> int:
-        """When the token of an app or a tracker ends that is given out now."""
-        return self.ledger.now_ns() + round(self.settings.token_days * 86_400e9)
 
     def tracker_here(self) -> dict[str, bool]:
         """Whether gaze comes, and whether it is a mouse's."""
         mouse = self.settings.tracker == "mouse"
         return {"connected": self.tracker_input.connected, "mouse": mouse}
 
-    def left_s(self, app: str, budgets: list[dict[str, Any]]) -> int | None:
-        """Whole seconds until the grant of an app or its budget ends; None without an end."""
-        grant = self.policy.apps.get(app)
-        ends = [row["seconds_left"] for row in budgets if row["seconds_left"] is not None]
-        if grant is not None and grant.expires_ns is not None:
-            ends.append(max(0, grant.expires_ns - self.ledger.now_ns()) // 10**9)
-        return min(ends, default=None)
+    # --- grants and budgets
+    # ----------------------------------------------------------------------------------------------
 
     def state(self, app: str) -> str:
-        """none, granted, spent, revoked or expired; told from memory, which is at most a second
-        old.
-        """
+        """none, granted, spent, revoked or expired."""
         grant = self.policy.apps.get(app)
         if grant is None:
             return "none"
         if grant.revoked:
             return "revoked"
-        if (
-            grant.expires_ns is not None and self.ledger.now_ns() >= grant.expires_ns
-        ) or self.keeper.is_over(app):
+        if not self.keeper.state.in_force(app, grant):
             return "expired"
         if not grant.scopes:
             return "none"
-        return "spent" if self._is_spent(app, grant) else "granted"
-
-    def _is_spent(self, app: str, grant: Grant) -> bool:
-        """Whether nothing that costs budget can be paid for any more, though there is a budget."""
-        prices = self.prices.of_app(app)
-        if "counter" in grant.scopes and "epsilon" not in prices:
-            prices["epsilon"] = Price(Fraction(0), self.keeper.counter_epsilon)
-        account = self.keeper.account(app)
-
-        def pays(currency: str, price: Price) -> bool:
-            balance = self.balances.get((account, currency))
-            gone = Fraction(0) if balance is None else balance.spent + balance.reserved
-            return grant.limits()[currency] - gone >= price.least
-
-        return any(grant.budgets.get(currency) for currency in prices) and not any(
-            pays(c, price) for c, price in prices.items()
-        )
+        budgets = self.budgets(app)
+        # Nothing that costs budget can be paid for any more, though there is a budget.
+        return "spent" if budgets and not any(b["seconds_left"] for b in budgets) else "granted"
 
     def grant_figures(self, app: str) -> dict[str, Any] | None:
         """An app's grant as JSON has it."""
         grant = self.policy.apps.get(app)
         if grant is None or not grant.scopes:
             return None
-        known = preset_of(grant)
         return {
-            "preset": known.name if known else None,
-            "means": known.means if known else "",
+            "preset": grant.preset or None,
             "scopes": sorted(grant.scopes),
-            "mechanisms": [rule_text(rule) for rule in grant.mechanisms],
-            "areas": grant.areas,
-            "calls_per_minute": grant.calls_per_minute,
-            "streams": grant.streams,
-            "most_hz": grant.most_hz,
-            "budgets": {currency: str(limit) for currency, limit in grant.budgets.items()},
-            "per": grant.per,
+            "mechanisms": list(grant.mechanisms),
             "expires_ns": grant.expires_ns,
             "lasts": grant.lasts,
         }
 
     def budgets(self, app: str | None) -> list[dict[str, Any]]:
-        """Budgets of an app, or of the device where none is named; an app's currencies that its
-        grant does not name and that it has not spent are left out.
+        """Budgets of an app, or of the device where none is named, in the currencies that something
+        granted is paid in.
 
         An app is shown its own alone: what is left of the device's tells it what other apps did.
         """
-        now = self.ledger.now_ns()
-        if app is None:
-            device = self.policy.device
-            account, limits, per = self.keeper.device_account, device.limits(), device.per
-            named = set(limits)
-        else:
-            grant = self.policy.apps.get(app) or Grant()
-            account, limits, per = self.keeper.account(app), grant.limits(), grant.per
-            named = set(grant.budgets)
-            if any(rule.unproved for rule in grant.mechanisms):
-                named.add("samples")
-        prices = self.prices.of_device() if app is None else self.prices.of_app(app)
-        rows: list[dict[str, Any]] = []
-        for currency, limit in limits.items():
-            balance = self.balances[account, currency] = self.ledger.balance(account, currency, now)
-            spent, reserved = balance.spent, balance.reserved
-            if not spent and not reserved and currency not in named:
+        account = self.keeper.state.account(app)
+        limits: Grant | DeviceLimits = (
+            self.policy.device if app is None else self.policy.apps.get(app, Grant())
+        )
+        prices, rows = self._prices(app), []
+        for currency in CURRENCIES:
+            limit, price = limits.limit(currency), prices.get(currency)
+            spent = self.spent.get((account, currency), Fraction(0))
+            if not limit or (app is not None and price is None and not spent):
                 continue
-            left, price = max(Fraction(0), limit - spent - reserved), prices.get(currency)
-            seconds, counts = seconds_left(left, price), None
-            if self._counts(app, currency):
-                counts = int(left / self.keeper.counter_epsilon)
+            left = max(Fraction(0), limit - spent)
+            seconds = None
+            if price is not None or not left:
+                pays = price is not None and left >= price.least
+                seconds = int(left / price.per_second) if price and pays else 0
             rows.append(
                 {
-                    # An app is not told who wears the device.
-                    "account": account if app is None else account_of(app),
                     "app": app,
                     "currency": currency,
-                    "per": per,
                     "limit": str(limit),
                     "spent": str(spent),
-                    "reserved": str(reserved),
                     "remaining": str(left),
                     "seconds_left": seconds,
-                    "words": words(left, seconds, per, counts),
+                    "limit_s": int(limit / price.per_second) if price else None,
+                    "words": time_words(seconds),
                 }
             )
         return rows
 
-    def _counts(self, app: str | None, currency: str) -> bool:
-        """Whether a budget may be used for counters."""
+    def _prices(self, app: str | None) -> dict[str, Price]:
+        """By currency, what a second costs: the dearest of the open streams, for the others of a
+        family are views of it, or else of those that may be opened.
+        """
         apps = self.policy.apps
-        grants = apps.values() if app is None else [apps.get(app) or Grant()]
-        return currency == "epsilon" and any("counter" in grant.scopes for grant in grants)
+        grants = [apps.get(app, Grant())] if app is not None else list(apps.values())
+        granted = {text for grant in grants if not grant.revoked for text in grant.mechanisms}
+        subscriptions = self.keeper.state.subscriptions.copy().items()
+        used = {r.mechanism for s, r in subscriptions if r.mechanism and app in (None, s.app)}
+        return {**self._dearest(granted), **self._dearest(used)}
+
+    def _dearest(self, texts: set[str]) -> dict[str, Price]:
+        keeper, prices = self.keeper, dict[str, Price]()
+        for text in texts:
+            r_deg = self.policy.device.r_deg
+            currency, price = price_of(text, keeper.rate_hz, keeper.space, r_deg)
+            prices[currency] = max(price, prices.get(currency, price))
+        return prices
+
+    def left_s(self, app: str) -> int | None:
+        """Whole seconds until the grant of an app or its budget ends; None without an end."""
+        grant = self.policy.apps.get(app)
+        left = [b["seconds_left"] for b in self.budgets(app) if b["seconds_left"] is not None]
+        ends = [min(left)] if left else []
+        if grant is not None and grant.expires_ns is not None:
+            ends.append(max(0, grant.expires_ns - self.ledger.now_ns()) // 10**9)
+        return min(ends, default=None)
+
+    # --- the audit log and the certificate
+    # ----------------------------------------------------------------------------------------------
 
     def audit_page(self, after: int, limit: int, last: int | None, verify: bool) -> dict[str, Any]:
         """Lines of the audit log as JSON has them."""
-        after = max(0, after)
-        rows = self.audit.entries(after, limit) if last is None else self.audit.last(last)
-        known = (
-            *self.policy.apps,
-            *self.tokens.apps(),
-            *(ask.app for ask in self.access_requests.waiting()),
-            "device",
-        )
+        rows = self.audit.entries(max(0, after), limit) if last is None else self.audit.last(last)
+        waiting = (asked.app for asked in self.access_requests.waiting())
+        known = {*self.policy.apps, *self.tokens.apps(), *waiting, "device"}
         names = {self.audit.pseudonym(app): app for app in known}
         return {
             "entries": [
                 {
-                    "number": r.id,
-                    "t_ns": r.at_ns,
-                    "kind": r.kind,
-                    "app": r.app,
-                    "name": names.get(r.app),
-                    "detail": dict(r.detail),
+                    "number": row.id,
+                    "t_ns": row.at_ns,
+                    "kind": row.kind,
+                    "app": row.app,
+                    "name": names.get(row.app),
+                    "detail": dict(row.detail),
                 }
-                for r in rows
+                for row in rows
             ],
             "verified": self.audit.verify() if verify else None,
-            "last": rows[-1].id if rows else after,
         }
+
+    def certificate(self) -> dict[str, Any]:
+        """What the device promises now: a statement for the owner, without gaze."""
+        now = datetime.fromtimestamp(self.ledger.now_ns() / 1e9, UTC)
+        return {
+            "device": self.settings.device,
+            "version": __version__,
+            "t": now.isoformat(timespec="seconds"),
+            "consent": self.policy.consent,
+            "charged_r_deg": str(self.policy.device.r_deg),
+            **self.public(),
+            "budgets": self.budgets(None),
+            "apps": [self._promised(name) for name in sorted(self.policy.apps)],
+            "not_covered": list(NOT_COVERED),
+        }
+
+    def _promised(self, name: str) -> dict[str, Any]:
+        grant, keeper = self.policy.apps[name], self.keeper
+        preset = PRESETS.get(grant.preset)
+        mechanisms = []
+        for text in grant.mechanisms:
+            made = granted_mechanism(text)
+            promise = made.promise(keeper.rate_hz, keeper.space)
+            averaging = averaging_words(made, keeper.rate_hz)
+            words = {"mechanism": text, "plain": promise.plain, "averaging": averaging}
+            mechanisms.append(words)
+        steady = preset.steady.words() if preset and preset.steady else ""
+        return {
+            "app": name,
+            "state": self.state(name),
+            "scopes": {scope: SCOPES[scope] for scope in sorted(grant.scopes)},
+            "mechanisms": mechanisms,
+            "open": [
+                {"mechanism": channel.mechanism, "guarantee": channel.guarantee}
+                for connection in self.broadcaster.of(name)
+                for channel in tuple(connection.channels.values())
+                if channel.mechanism is not None
+            ],
+            "averaging": steady and f"With all that it is granted, {steady}.",
+            "budgets": self.budgets(name),
+        }
+
+
+def certificate_text(figures: dict[str, Any]) -> str:
+    """The certificate for people."""
+    level = figures["level"]
+    lines = [
+        f"Certificate of the device '{figures['device']}', {figures['t']}, Gazeveil"
+        f" {figures['version']}",
+        "",
+        f"Consent is {'on' if figures['consent'] else 'off: no app gets anything'}.",
+        f"No app sees places finer than {level['resolution_deg']:g} degrees or times finer than"
+        f" {level['tick_ms']} ms, but through a granted mechanism. Areas are at least"
+        f" {level['least_side_deg']:g} degrees wide and high; tiles are {level['tiles'][0]} by"
+        f" {level['tiles'][1]}.",
+        "Raw samples, pupils, velocities and the tracker's own timing are never given: every"
+        " mechanism that can be granted adds noise with a proved promise.",
+        "Streams of samples are charged for gaze that was anywhere within"
+        f" {figures['charged_r_deg']} degrees of where it was, whatever an app asks for.",
+        *_budget_lines("The device", figures["budgets"]),
+    ]
+    for app in figures["apps"]:
+        lines += ["", f"App '{app['app']}': {app['state']}."]
+        if app["state"] == "granted":
+            lines += [f"  It may {means}." for means in app["scopes"].values()]
+            lines += [
+                f"  Mechanism {m['mechanism']}. {m['plain']} {m['averaging']}"
+                for m in app["mechanisms"]
+            ]
+            lines += [f"  {app['averaging']}"] if app["averaging"] else []
+        lines += [f"  Open now: {one['mechanism']}." for one in app["open"]]
+        lines += [f"  {line}" for line in _budget_lines("It", app["budgets"])]
+    if not figures["apps"]:
+        lines += ["", "No app is known."]
+    lines += ["", "Not covered:", *(f"  {clause}." for clause in figures["not_covered"])]
+    return "\n".join(lines) + "\n"
+
+
+def _budget_lines(who: str, budgets: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for b in budgets:
+        line = f"{who} has spent {b['spent']} of {b['limit']} {b['currency']} today"
+        if b["limit_s"]:
+            line += f"; the limit is about {b['limit_s'] / 3600:.3g} hours of use"
+        lines.append(f"{line}.")
+    return lines

@@ -51,14 +51,8 @@ class CallerLimits(BaseModel):
     """The same for one address."""
     body_bytes: int = Field(65_536, ge=1024)
     """Largest HTTP body."""
-    frame_bytes: int = Field(1_048_576, ge=1024)
-    """Largest WebSocket message after the welcome; a larger one closes the connection with code
-    1009.
-    """
-    message_bytes: int = Field(16_384, ge=512)
-    """Largest command of an app on its WebSocket, and largest message before the welcome; trackers
-    may use whole frames after it.
-    """
+    message_bytes: int = Field(65_536, ge=512)
+    """Largest WebSocket message; a larger one closes the connection with code 1009."""
     json_depth: int = Field(16, ge=4, le=200)
     """Deepest nesting of a JSON text."""
     hello_s: float = Field(5.0, gt=0)
@@ -71,16 +65,10 @@ class CallerLimits(BaseModel):
     """Seconds in which an HTTP body must have come."""
     queue_messages: int = Field(256, ge=4)
     """Messages kept for a slow reader; then the oldest are dropped and counted."""
-    subscriptions: int = Field(32, ge=1, le=1024)
-    """Open subscriptions of one WebSocket."""
     subscriptions_per_app: int = Field(256, ge=1)
     """Open subscriptions of one app, on all its WebSockets together."""
     connections_per_app: int = Field(128, ge=1)
     """Open WebSockets of one app."""
-    guesses_per_minute: int = Field(30, ge=1)
-    """Wrong tokens of one address, origin and token id in a minute; then more of them are not
-    looked at.
-    """
     commands_per_minute: int = Field(1200, ge=1)
     """Messages an app may send in a minute, on all its WebSockets together."""
 
@@ -97,7 +85,7 @@ class Settings(BaseSettings):
     )
 
     home: Path = Field(default_factory=default_home)
-    """Folder of the database, the policy and the keys; made if it is missing, for its owner alone.
+    """Folder of the database and the keys; made if it is missing, for its owner alone.
     One that is there and open to other users is refused.
     """
     host: str = Field("127.0.0.1", min_length=1)
@@ -122,16 +110,14 @@ class Settings(BaseSettings):
     the home folder. On the command line it must not hold a password, which other users could see.
     """
     database_file: Path | None = None
-    """File that holds the database URL, for URLs with a password; nobody but the user of the
+    """File that holds the database URL, for URLs with a password; only the user of the
     service may read it.
     """
     policy: Path | None = None
-    """Policy file (TOML) that the owner's choices are written to; without one,
-    `policy.toml` under the home folder.
-    """
+    """Policy (TOML) that is imported at the first start, when the database holds none."""
     tracker: str = Field("simulated", min_length=1)
     """Where gaze comes from: `simulated`, `mouse`, `replay:PATH`, `pupil://host:port`,
-    `neon://host:port`, `lsl[:name]`, `websocket` or `openxr`.
+    `neon://host:port`, `lsl[:name]`, or `websocket` for the service's own channel.
     """
     rate_hz: float = Field(120.0, gt=0, le=10_000)
     """Nominal rate of the tracker. One that says its own rate (`lsl`, a replay) needs none; an LSL
@@ -160,8 +146,8 @@ class Settings(BaseSettings):
     limits: CallerLimits = Field(default_factory=lambda: CallerLimits.model_validate({}))
     """Bounds on single messages and callers, a JSON object; only a slow machine needs others."""
     owner_token_file: Path | None = None
-    """File with a token for programs that act for the owner, such as systemd's credential; nobody
-    but the user of the service may read it. The token of an earlier file stops working.
+    """File with a token for programs that act for the owner, such as systemd's credential; only
+    the user of the service may read it. The token of an earlier file stops working.
     """
     owner_hours: float = Field(12.0, gt=0, le=24 * 365)
     """Hours that an owner's session in the browser lasts."""
@@ -197,11 +183,6 @@ class Settings(BaseSettings):
                 "The settings 'database' and 'database_file' are both given. Give one of them."
             )
         return secret_text(self.database_file, "database_file")
-
-    @property
-    def policy_path(self) -> Path:
-        """The policy file, named or under the home folder."""
-        return self.policy or self.home / "policy.toml"
 
 
 def no_password(url: str) -> None:
@@ -292,14 +273,14 @@ def load_settings(**chosen: object) -> Settings:
 
 def table() -> str:
     """All settings as the manual's table, in Markdown."""
-    lines = ["| setting | variable | default | what it does |", "|---|---|---|---|"]
+    lines = ["| setting | default | what it does |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
         default = "none" if field.default in (None, ()) else f"`{str(field.default).lower()}`"
         default = "see below" if name == "limits" else default
         if name == "home":
             default = "`$GAZEVEIL_HOME` or `~/.gazeveil`"
         meaning = " ".join((field.description or "").split())
-        lines.append(f"| `{name}` | `GAZEVEIL_{name.upper()}` | {default} | {meaning} |")
+        lines.append(f"| `{name}` | {default} | {meaning} |")
     lines += ["", "| in `limits` | default | what it does |", "|---|---|---|"]
     for name, field in CallerLimits.model_fields.items():
         meaning = " ".join((field.description or "").split())

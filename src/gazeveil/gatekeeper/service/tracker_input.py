@@ -17,10 +17,9 @@ from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.logs import LOG
-from gazeveil.gatekeeper.service.metrics_page import Metrics
-from gazeveil.gatekeeper.service.sockets.connections import Broadcaster
+from gazeveil.gatekeeper.service.connections import Broadcaster
 from gazeveil.gatekeeper.trackers import Tracker
-from gazeveil.gatekeeper.trackers.clock import TrackerClock, arrival_ns
+from gazeveil.gatekeeper.trackers.tracker import TrackerClock, arrival_ns
 
 #: Blocks of the tracker that may wait; then no more are read.
 BLOCKS_AHEAD = 32
@@ -41,11 +40,10 @@ class TrackerInput:
         self,
         keeper: Gatekeeper,
         broadcaster: Broadcaster,
-        metrics: Metrics,
         late_ns: int,
         on_pause: Callable[[], None] = lambda: None,
     ) -> None:
-        self._keeper, self._broadcaster, self._metrics = keeper, broadcaster, metrics
+        self._keeper, self._broadcaster = keeper, broadcaster
         #: None where all gaze counts, however old.
         self._clock = TrackerClock(late_ns) if late_ns else None
         self._gap = False
@@ -58,8 +56,6 @@ class TrackerInput:
         self.connected = False
         #: Whether a tracker holds the service's own channel.
         self.taken = False
-        #: Closes the connection of that tracker.
-        self.hang_up: Callable[[], object] | None = None
         #: The tracker that the service runs itself, and why its stream was refused.
         self._tracker: Tracker | None = None
         self._refused = ""
@@ -134,7 +130,6 @@ class TrackerInput:
                 self._broadcaster.flush()
 
     def _push_now(self, block: Block) -> bool:
-        started = time.perf_counter()
         fresh = self._fresh(block)
         if len(fresh) < len(block) and not self._gap:
             return False  # the core is told on its own thread
@@ -149,12 +144,10 @@ class TrackerInput:
         if taken and len(fresh):
             self._gap = False
             self._broadcaster.flush()
-            self._metrics.pushed(time.perf_counter() - started, len(fresh))
         return taken
 
     def push_waiting(self, block: Block) -> None:
         """Push a block, and wait for what it needs; never on the event loop."""
-        started = time.perf_counter()
         fresh = self._fresh(block)
         if len(fresh) < len(block) and not self._gap:
             self._keeper.gap()
@@ -163,7 +156,6 @@ class TrackerInput:
             with self._broadcaster.pushing():
                 self._keeper.push(fresh.t_ns, fresh.x_deg, fresh.y_deg, fresh.valid)
             self._gap = False
-            self._metrics.pushed(time.perf_counter() - started, len(fresh))
 
     def _fresh(self, block: Block) -> Block:
         """The part of a block that is not old."""
@@ -173,7 +165,6 @@ class TrackerInput:
 
     def _lost_block(self, error: Exception) -> None:
         """A block that cannot be worked off is a lost one; the device goes on."""
-        self._metrics.tracker_bad.inc()
         LOG.error("a block of the tracker was lost by a mistake of ours", exc_info=error)
 
     async def _on_thread(self, work: Callable[..., None], *arguments: object) -> None:
@@ -186,8 +177,6 @@ class TrackerInput:
         self._pause()
         if self._clock is not None:
             self._clock.forget()
-        self._metrics.tracker_lost.inc()
-        self._metrics.tracker_connected.set(0)
         await self._on_thread(self._keeper.lost)
 
     async def confirm(self) -> None:
@@ -199,9 +188,7 @@ class TrackerInput:
 
     def there(self) -> None:
         """The tracker is there."""
-        if not self.connected:
-            self.connected = True
-            self._metrics.tracker_connected.set(1)
+        self.connected = True
 
     async def switch(self, work: Callable[[], None], stale: bool) -> None:
         """Have the wearer switched by `work` between the last one's samples and the next one's.

@@ -1,109 +1,95 @@
 """Shared protected streams, paid for in leases.
 
 Apps that ask for the same mechanism get the same bytes of one :class:`SharedStream`. All `gaussian`
-streams, also those that `temporal` thins out, are views of one graded session
-(:mod:`gazeveil.privacy.stream.graded`), whatever their sigma: a coarser view is the finer
-one plus noise of its own, so a coalition learns what its finest view tells. A device has one shared
-stream of a family (:mod:`gazeveil.gatekeeper.policy.families`) at a time; a shared stream of
-another family is a further release about the same gaze and is charged to the device in full.
+streams are views of one graded session (:mod:`gazeveil.privacy.stream.graded`), whatever their
+sigma: a coarser view is the finer one plus noise of its own, so a coalition learns what its finest
+view tells. A device has one shared stream of a family at a time; a shared stream of another family
+is a further release about the same gaze and is charged to the device in full.
 
 Nothing leaves before its charge is durable. Samples are paid for in leases: where a promise has one
 budget for windows of w samples, w samples at a time, all others a second at a time. What a lease
-costs is fixed by the device (:mod:`gazeveil.gatekeeper.streams.billing`), whatever change an app
-wrote into its mechanism. One transaction pays the device once and every app for itself. The next
-lease is asked for on a thread of its own when half of the current one is used; a stream that has
-used up its lease waits for the answer at most :data:`PATIENCE_S` and then ends. A crash loses the
-rest of a lease: too much may be charged, too little never.
+costs is fixed by the device (:mod:`gazeveil.gatekeeper.streams.billing`), whatever change a
+mechanism names. One transaction pays the device once and every app for itself. The next lease is
+asked for on the ledger's thread when half of the current one is used; a stream that has used up its
+lease waits for the answer at most :data:`PATIENCE_S` and then ends. A crash loses the rest of a
+lease: too much may be charged, too little never.
+
+The time that shared streams are given: it goes on, whatever the tracker's clock does.
+
+A session would have to forget its past to believe a clock that went back, and with it what it has
+spent in the current window; and one that followed every jump of a clock to another one, from the
+time since a start to the time since 1970, would soon be at the end of 64 bits. So a session's time
+is the tracker's plus a shift. A time that does not come after the last one, or comes more than a
+day after it, is of another clock, which is believed after half a second of such samples, or at once
+after a pause; then the shift changes so that the session's time goes on by one period. Until then
+such samples are lost.
+
+Released times follow the tracker's clock where that goes forward, by whole periods, and never go
+back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
 
+from gazeveil.arrays import Bools, Ints
+from gazeveil.compiled import compiled
 from gazeveil.gatekeeper.errors import Denied
-from gazeveil.gatekeeper.policy.families import family_of
-from gazeveil.gatekeeper.streams.billing import Billing, Cost, cost_of, lease_samples
+from gazeveil.gatekeeper.streams.billing import (
+    Billing,
+    Cost,
+    charged_change,
+    cost_of,
+    lease_samples,
+)
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
-from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.stream.graded import GradedSession
+from gazeveil.gaze.validity import set_back_samples
+from gazeveil.privacy.guarantee import Change, Guarantee
+from gazeveil.privacy.stream.gaussian import GRID_BITS, Gaussian
+from gazeveil.privacy.stream.graded import Graded
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.session import Samples, Session
 
 #: Seconds a stream without a lease waits for the ledger.
 PATIENCE_S = 2.0
 
+#: A Gaussian stream's sigma is rounded up to a multiple of this, in degrees: levels of one graded
+#: session must not lie nearer to each other, and none can be finer.
+SIGMA_STEP_DEG = Fraction(1, 64)
+
 Deliver: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
 
 
 @dataclass(frozen=True)
 class StreamView:
-    """What an app gets of a shared stream.
-
-    Parameters
-    ----------
-    guarantee : Guarantee
-        What it promises.
-    scale_deg : Fraction, optional
-        Of a graded view: its noise.
-    every : int
-        Every how many samples of the shared stream it gets. Which ones is counted by the shared
-        stream, so that all views have one phase.
-    held : int
-        For how many of those a place is repeated; 1 for a new place each time.
-    """
+    """What an app gets of a shared stream: what it promises and, of a graded one, its noise."""
 
     guarantee: Guarantee
-    scale_deg: Fraction | None = None
-    every: int = 1
-    held: int = 1
-
-    @property
-    def places_every(self) -> int:
-        """Every how many samples of the shared stream it tells a new place."""
-        return self.every * self.held
+    scale_deg: Fraction = Fraction(0)
 
 
 @dataclass(eq=False)
 class Subscriber:
-    """An app that subscribes to a shared stream.
-
-    Parameters
-    ----------
-    app : str
-        Who pays.
-    deliver : callable
-        Gets the samples.
-    subscription : Subscription
-        Ends with the subscriber.
-    view : StreamView
-        What it gets.
-    pays : bool
-        False for the device's own subscribers, which its account alone pays for.
-    place : pair of float
-        The place that a view which holds repeats now, NaN before its first. Kept for each
-        subscriber: who comes later must not be given what was told, and paid for, before.
-    """
+    """An app that subscribes to a shared stream, and pays for it."""
 
     app: str
     deliver: Deliver
     subscription: Subscription
     view: StreamView
-    pays: bool = True
-    place: tuple[float, float] = (math.nan, math.nan)
 
 
 @dataclass
 class Lease:
-    """A lease that was asked for: who paid, who could not and why, and up to
-    what the device paid.
+    """A lease that was asked for: who paid, who could not and why, and up to what the device
+    paid.
     """
 
     paid: set[Subscriber]
@@ -120,8 +106,6 @@ class SharedStream:
         What protects it.
     rate_hz : float
         Rate of the tracker.
-    every : int
-        Only every so many samples reach the mechanism.
     space : Sphere or Screen
         What the degrees mean.
     billing : Billing
@@ -138,33 +122,27 @@ class SharedStream:
         self,
         mechanism: StreamMechanism,
         rate_hz: float,
-        every: int,
         space: Space,
         billing: Billing,
         r_deg: Fraction,
         seed: int | None,
     ) -> None:
-        self.mechanism, self.every, self.billing = mechanism, every, billing
-        self.family = family_of(mechanism)
-        self.rate_hz = rate_hz / every
-        self.promise = mechanism.promise(self.rate_hz, space)
+        self.mechanism, self.rate_hz, self.billing = mechanism, rate_hz, billing
         self.subscribers: list[Subscriber] = []
-        self.key = (str(mechanism), every)
         self._open(space, seed)
         self.charge_at(r_deg)
-        self._phase = 0
-        self._told = 0
         self._left = 0
         self._device = Fraction(0)
         self._next: Future[Lease] | None = None
         #: Whether single samples (True) and longer blocks (False) have passed.
         self._compiled_for: set[bool] = set()
 
-    def _open(self, space: Space, seed: int | None) -> None:
-        self._session: Session | GradedSession = self.mechanism.open(self.rate_hz, space, seed)
-        self.lease = lease_samples(self.promise, self.rate_hz)
-
     # What a graded stream does otherwise.
+
+    def _open(self, space: Space, seed: int | None) -> None:
+        self.promise = self.mechanism.promise(self.rate_hz, space)
+        self._session: Session = self.mechanism.open(self.rate_hz, space, seed)
+        self.lease = lease_samples(self.promise, self.rate_hz)
 
     def charge_at(self, r_deg: Fraction) -> None:
         """Charge further leases for moves by so many degrees; known for a whole lease at once,
@@ -172,63 +150,41 @@ class SharedStream:
         """
         self.currency, self._amount = cost_of(self.promise, self.lease, r_deg)
 
-    def view_of(self, mechanism: StreamMechanism, every: int = 1) -> StreamView:
+    def view_of(self, mechanism: StreamMechanism) -> StreamView:
         """What an app that asks for this mechanism gets here; nothing is kept of who asks."""
-        assert isinstance(self._session, Session)
-        return StreamView(self._session.guarantee, every=every)
+        return StreamView(self._session.guarantee)
 
     def cost(self, views: Iterable[StreamView]) -> Fraction:
-        """Return the price of a lease for these views together.
-
-        They are the views of one app, or of all subscribers for the device.
+        """The price of a lease for these views together: those of one app, or of all subscribers
+        for the device.
         """
         return self._amount if any(True for _ in views) else Fraction(0)
+
+    def _release(self, samples: Samples) -> Callable[[StreamView], Samples]:
+        if len(samples[0]) == 1:  # one sample has a shorter way through a session
+            t_ns, x_deg, y_deg, valid = (column[0] for column in samples)
+            out = self._session.push(int(t_ns), float(x_deg), float(y_deg), bool(valid))
+        else:
+            out = self._session.push(*samples)
+        return lambda view: out
+
+    # Subscribers.
 
     def _views(self) -> list[StreamView]:
         return [subscriber.view for subscriber in self.subscribers]
 
-    def _release(self, samples: Samples) -> Callable[[Subscriber], Samples]:
-        assert isinstance(self._session, Session)
-        if len(samples[0]) == 1:  # one sample has a shorter way through a session
-            out = self._session.push(
-                int(samples[0][0]), float(samples[1][0]), float(samples[2][0]), bool(samples[3][0])
-            )
-        else:
-            out = self._session.push(*samples)
-        first, self._told = self._told, self._told + len(out[0])
-        made = {1: out}
-
-        def of(subscriber: Subscriber) -> Samples:
-            every = subscriber.view.every
-            if every not in made:
-                made[every] = cut(out, first, every)
-            return made[every]
-
-        return of
-
-    # Subscribers.
-
-    def owed(self, view: StreamView) -> Cost:
-        """What the device must pay for a new subscriber now: the whole lease, or what the current
-        one does not cover.
+    def first_lease(self, view: StreamView, app: str) -> Callable[[], Fraction]:
+        """What pays for a new subscriber: the whole lease for its app, and for the device what the
+        current one does not cover. It says what the device paid; calling it needs no lock.
         """
         wanted = self.cost([*self._views(), view])
-        return self.currency, wanted if self._left == 0 else max(Fraction(0), wanted - self._device)
-
-    def priced(self, view: StreamView) -> Cost:
-        """What a lease of a view costs the app that has it."""
-        return self.currency, self.cost([view])
-
-    def first_lease(self, view: StreamView, app: str | None) -> Callable[[], Fraction]:
-        """What pays for a new subscriber of an app, or for None of the device itself, and says what
-        the device paid. Calling it needs no lock.
-        """
-        owed = self.owed(view)
-        apps = () if app is None else ((app, self.priced(view)),)
+        owed = wanted if self._left == 0 else max(Fraction(0), wanted - self._device)
+        price = self.cost([view])
 
         def pay() -> Fraction:
-            self.billing.pay(f"first lease of {self.mechanism.name}", owed, apps)
-            return owed[1]
+            device = self.currency, owed
+            self.billing.pay(self._why("first lease"), device, [(app, (self.currency, price))])
+            return owed
 
         return pay
 
@@ -255,36 +211,31 @@ class SharedStream:
         """Whether so many samples can be pushed without waiting: they are paid for, and what works
         them off has been compiled.
         """
-        kinds = {True} if count == 1 else {False} if self.every == 1 else {True, False}
-        return count <= self._left and kinds <= self._compiled_for
+        return count <= self._left and (count == 1) in self._compiled_for
 
     def push(self, samples: Samples, released_ns: int = 0) -> None:
         """Protect and deliver samples as far as they are paid for; `released_ns` is added to the
         times that are released.
         """
-        if self.every > 1:
-            picked = slice((-self._phase) % self.every, None, self.every)
-            self._phase = (self._phase + len(samples[0])) % self.every
-            samples = _part(samples, picked)
         done, count = 0, len(samples[0])
         while done < count and self.subscribers:
             if self._left == 0 and not self._turn():
                 return
             n = min(self._left, count - done)
+            t_ns, x_deg, y_deg, valid = samples
             part = slice(done, done + n)
+            release = self._release((t_ns[part], x_deg[part], y_deg[part], valid[part]))
             self._left -= n
             done += n
-            view = self._release(_part(samples, part))
             self._compiled_for.add(n == 1)
-            made: Samples | None = None
+            given: dict[int, Samples] = {}
             for subscriber in tuple(self.subscribers):
                 if subscriber.subscription.ended is None:
-                    its_samples = view(subscriber)
-                    # Subscribers of one view follow one another and share its arrays.
-                    if its_samples is not made:
-                        made = its_samples
-                        shared = _read_only(_later(made, released_ns))
-                    _hand_over(subscriber, shared)
+                    made = release(subscriber.view)
+                    # Apps of one view share its arrays, which none may write.
+                    if id(made) not in given:
+                        given[id(made)] = _read_only(made, released_ns)
+                    _hand_over(subscriber, given[id(made)])
             if self._next is None and 2 * self._left <= self.lease and self.subscribers:
                 self._ask()
 
@@ -293,25 +244,28 @@ class SharedStream:
         subscribers = tuple(self.subscribers)
         self._next = self.billing.later(lambda: self._paid(subscribers))
 
+    def _why(self, what: str) -> str:
+        return f"{what} of {self.mechanism.name}"
+
     def _paid(self, subscribers: tuple[Subscriber, ...]) -> Lease:
         """Pay for a lease: together, or if that is refused one by one. Touches no state of the
         shared stream.
         """
-        device = self.cost([subscriber.view for subscriber in subscribers])
-        why = f"lease of {self.lease} samples of {self.mechanism.name}"
+        device = self.currency, self.cost([subscriber.view for subscriber in subscribers])
+        why = self._why(f"lease of {self.lease} samples")
         by_app: dict[str, Cost] = {}
-        for app in dict.fromkeys(subscriber.app for subscriber in subscribers if subscriber.pays):
+        for app in dict.fromkeys(subscriber.app for subscriber in subscribers):
             # Several subscriptions of one app are what a coalition of them is to the device.
             amount = self.cost([s.view for s in subscribers if s.app == app])
             by_app[app] = (self.currency, amount)
         try:
-            self.billing.pay(why, (self.currency, device), by_app.items())
+            self.billing.pay(why, device, by_app.items())
         except Denied:
             # If the device cannot pay, that is the reason for all.
-            self.billing.pay(why, (self.currency, device), ())
+            self.billing.pay(why, device, ())
         else:
-            return Lease(set(subscribers), device=device)
-        lease = Lease({s for s in subscribers if s.app not in by_app}, device=device)
+            return Lease(set(subscribers), device=device[1])
+        lease = Lease(set(), device=device[1])
         for app, cost in by_app.items():
             mine = [subscriber for subscriber in subscribers if subscriber.app == app]
             try:
@@ -329,8 +283,7 @@ class SharedStream:
         assert self._next is not None
         asked, self._next = self._next, None
         try:
-            lease = self.billing.wait(asked, self._wanted, PATIENCE_S)
-            self._settle(lease)
+            self._settle(self.billing.wait(asked, self._wanted, PATIENCE_S))
         except Denied as no:
             self.end(no.reason, no.code)
         except Exception:
@@ -345,17 +298,16 @@ class SharedStream:
         return any(subscriber.subscription.ended is None for subscriber in self.subscribers)
 
     def _settle(self, lease: Lease) -> None:
-        """End subscribers that could not pay; let those that came after the lease was
-        asked for pay now.
+        """End subscribers that could not pay; let those that came after the lease was asked for pay
+        now.
         """
         for subscriber, no in lease.refused.items():
             subscriber.subscription.end(no.reason, no.code)
         late = [subscriber for subscriber in self.subscribers if subscriber not in lease.paid]
-        more = self.cost(self._views()) - lease.device
-        if late or more > 0:
-            asked = self.billing.later(lambda: self._paid_late(late, max(Fraction(0), more)))
-            rest = self.billing.wait(asked, self._wanted, PATIENCE_S)
-            for subscriber, no in rest.items():
+        more = max(Fraction(0), self.cost(self._views()) - lease.device)
+        if late or more:
+            asked = self.billing.later(lambda: self._paid_late(late, more))
+            for subscriber, no in self.billing.wait(asked, self._wanted, PATIENCE_S).items():
                 subscriber.subscription.end(no.reason, no.code)
         self._device = max(lease.device, self.cost(self._views()))
 
@@ -363,10 +315,9 @@ class SharedStream:
         refused: dict[Subscriber, Denied] = {}
         self.billing.pay("a finer view", (self.currency, more), ())
         for subscriber in late:
-            cost = self.priced(subscriber.view)
+            cost = self.currency, self.cost([subscriber.view])
             try:
-                if subscriber.pays:
-                    self.billing.pay("a lease begun late", None, [(subscriber.app, cost)])
+                self.billing.pay("a lease begun late", None, [(subscriber.app, cost)])
             except Denied as no:
                 refused[subscriber] = no
         return refused
@@ -377,28 +328,65 @@ class SharedStream:
             subscriber.subscription.end(reason, code)
 
 
-def cut(samples: Samples, first: int, every: int) -> Samples:
-    """Every so many samples, counted from the shared stream's first; copies, so that there is no
-    way back to what was left out.
+class GradedStream(SharedStream):
+    """All Gaussian streams: views of one graded session at the tracker's rate. A device has one, so
+    that there is one noise.
+
+    A level is made known when its first lease is paid; who is refused leaves nothing behind.
     """
-    t, x, y, valid = _part(samples, slice((-first) % every, None, every))
-    return t.copy(), x.copy(), y.copy(), valid.copy()
+
+    def _open(self, space: Space, seed: int | None) -> None:
+        # A public grid: which sigmas it can carry must not depend on who came first.
+        self._graded = Graded(bits=GRID_BITS).open(self.rate_hz, space, seed)
+        self.lease = max(1, math.ceil(self.rate_hz))
+        self.currency = "rho"
+
+    def charge_at(self, r_deg: Fraction) -> None:
+        """Charge further leases for moves by so many degrees."""
+        # Kept together, because the ledger's thread reads them too.
+        self._tariff: tuple[Fraction, dict[Fraction, Fraction]] = (r_deg, {})
+
+    def view_of(self, mechanism: StreamMechanism) -> StreamView:
+        """What an app that asks for this mechanism gets here."""
+        assert isinstance(mechanism, Gaussian)
+        scale = -(-Fraction(mechanism.sigma_deg) // SIGMA_STEP_DEG) * SIGMA_STEP_DEG
+        # The promise of the noise, said for the change that the device charges for.
+        change = Change.sample(self._tariff[0], "coordinates")
+        return StreamView(replace(self._graded.guarantee(scale), change=change), scale)
+
+    def subscribe(self, subscriber: Subscriber, paid_device: Fraction) -> None:
+        """Make the level of a paid subscriber known, and add the subscriber."""
+        if subscriber.view.scale_deg not in self._graded.levels:
+            self._graded.declare(subscriber.view.scale_deg)
+        super().subscribe(subscriber, paid_device)
+
+    def cost(self, views: Iterable[StreamView]) -> Fraction:
+        """The finest of the views: what a coalition learns."""
+        finest = min((view.scale_deg for view in views), default=None)
+        if finest is None:
+            return Fraction(0)
+        r_deg, known = self._tariff
+        if finest not in known:
+            promise = self._graded.guarantee(finest)
+            known[finest] = promise.claimed_loss(charged_change(self.lease, r_deg)).amount
+        return known[finest]
+
+    def _release(self, samples: Samples) -> Callable[[StreamView], Samples]:
+        # By whole numbers: a hash of a Fraction costs as much as all else that is done here.
+        made = self._graded.push(*samples)
+        views = {(scale.numerator, scale.denominator): view for scale, view in made.items()}
+
+        def of(view: StreamView) -> Samples:
+            return views[view.scale_deg.numerator, view.scale_deg.denominator]
+
+        return of
 
 
-def _part(samples: Samples, part: slice) -> Samples:
-    t, x, y, valid = samples
-    return t[part], x[part], y[part], valid[part]
-
-
-def _later(samples: Samples, by_ns: int) -> Samples:
-    return (samples[0] + by_ns, *samples[1:]) if by_ns else samples
-
-
-def _read_only(samples: Samples) -> Samples:
-    """All apps at a view share its arrays: one that writes must not change what others see."""
-    for array in samples:
-        array.setflags(write=False)
-    return samples
+def _read_only(samples: Samples, later_ns: int) -> Samples:
+    made = (samples[0] + later_ns, *samples[1:]) if later_ns else samples
+    for column in made:
+        column.setflags(write=False)
+    return made
 
 
 def _hand_over(subscriber: Subscriber, samples: Samples) -> None:
@@ -408,3 +396,91 @@ def _hand_over(subscriber: Subscriber, samples: Samples) -> None:
         subscriber.deliver(*samples)
     except Exception:  # an app's own fault must not reach the tracker or other apps
         subscriber.subscription.end("Its callback failed.", "closed")
+
+
+#: Beyond this a time leaves no room to count on in 64 bits.
+MOST_NS = 4 * 10**18
+
+_SECOND_NS, _DAY_NS = 10**9, 86_400 * 10**9
+
+# Places in the state.
+_BEGUN, _LAST, _SHIFT, _BEHIND, _STATE = range(5)
+
+
+class SessionClock:
+    """The time of the shared streams of a device.
+
+    Parameters
+    ----------
+    rate_hz : float
+        Of the tracker.
+    """
+
+    def __init__(self, rate_hz: float) -> None:
+        self._period_ns, self._believe = round(1e9 / rate_hz), set_back_samples(rate_hz)
+        self._state = np.zeros(_STATE, dtype=np.int64)
+        self._released_ns = 0  # released time minus the session's
+
+    def pause(self) -> None:
+        """The tracker vanished: another clock is believed at once."""
+        self._state[_BEHIND] = self._believe
+
+    def runs(self, samples: Samples) -> Iterator[tuple[Samples, int]]:
+        """The samples with the session's times, cut where another clock is believed, each run with
+        what is to be added to the times that are released of it.
+        """
+        t, x, y, valid = samples[0].copy(), samples[1], samples[2], samples[3].copy()
+        begin = 0
+        while begin < len(t):
+            shift_ns = int(self._state[_SHIFT])
+            end = _follow(t, valid, begin, self._believe, self._period_ns, self._state)
+            if (now_ns := int(self._state[_SHIFT])) != shift_ns:
+                ahead_ns = max(0, -now_ns - self._released_ns)
+                self._released_ns += ahead_ns // self._period_ns * self._period_ns
+            run = slice(begin, end)
+            yield (t[run], x[run], y[run], valid[run]), self._released_ns
+            begin = end
+
+
+@compiled
+def most_step_ns(last_ns: int) -> int:
+    """What comes later than this after a time of a session is of another clock. Steps of just below
+    a day bring no session to the end of 64 bits.
+    """
+    return _DAY_NS if last_ns < MOST_NS else _SECOND_NS
+
+
+@compiled
+def _follow(t_ns: Ints, valid: Bools, begin: int, believe: int, period_ns: int, state: Ints) -> int:
+    """Put times on the session's, in place, and mark what has none as lost; says where the run
+    ends, before the first sample of a clock that is believed from there on.
+    """
+    for i in range(begin, len(t_ns)):
+        t = t_ns[i]
+        if t <= -MOST_NS or t >= MOST_NS:
+            t_ns[i], valid[i] = state[_LAST], False
+            continue
+        if state[_BEGUN] == 0:
+            state[_BEGUN], state[_LAST], state[_BEHIND] = 1, t, 0
+            continue
+        # In floating point first: the difference of two wild clocks may not fit 64 bits.
+        near = abs(float(t) + float(state[_SHIFT]) - float(state[_LAST])) < 2.0 * _DAY_NS
+        step = t + state[_SHIFT] - state[_LAST] if near else np.int64(0)
+        if 0 < step <= most_step_ns(state[_LAST]):
+            state[_LAST] += step
+            state[_BEHIND] = 0
+            t_ns[i] = state[_LAST]
+            continue
+        state[_BEHIND] += 1
+        if state[_BEHIND] > believe:
+            if i > begin:
+                state[_BEHIND] = believe
+                return i
+            state[_LAST] += period_ns
+            state[_SHIFT], state[_BEHIND] = state[_LAST] - t, 0
+            t_ns[i] = state[_LAST]
+        elif near and step <= 0:
+            t_ns[i] = state[_LAST] + step  # it came late: the session has it lost
+        else:
+            t_ns[i], valid[i] = state[_LAST], False
+    return len(t_ns)

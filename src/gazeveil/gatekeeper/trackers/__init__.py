@@ -27,42 +27,12 @@ __all__ = ["Block", "Tracker", "forms", "open_tracker"]
 #: written).
 _SOURCES: dict[str, tuple[str, str, str, str]] = {
     "simulated": ("gatekeeper.trackers.simulated", "SimulatedTracker", "", "simulated"),
-    "mouse": ("gatekeeper.trackers.mouse", "MouseTracker", "", "mouse"),
-    "replay": ("gatekeeper.trackers.replay", "ReplayTracker", "", "replay:PATH"),
+    "mouse": ("gatekeeper.trackers.simulated", "MouseTracker", "", "mouse"),
+    "replay": ("gatekeeper.trackers.simulated", "ReplayTracker", "", "replay:PATH"),
     "pupil": ("relay.trackers.pupil", "PupilTracker", "zmq msgpack", "pupil://host:port"),
     "neon": ("relay.trackers.neon", "NeonTracker", "", "neon://host:port"),
     "invisible": ("relay.trackers.neon", "InvisibleTracker", "", "invisible://host:port"),
     "lsl": ("relay.trackers.lsl.tracker", "LSLTracker", "", "lsl or lsl:NAME"),
-    "websocket": (
-        "gatekeeper.trackers.websocket",
-        "ListeningTracker",
-        "websockets",
-        "websocket://host:port",
-    ),
-    "ws": (
-        "gatekeeper.trackers.websocket",
-        "ConnectingTracker",
-        "websockets",
-        "ws://host:port/path",
-    ),
-    "wss": (
-        "gatekeeper.trackers.websocket",
-        "SecureConnectingTracker",
-        "websockets",
-        "wss://host:port/path",
-    ),
-    "openxr": (
-        "gatekeeper.trackers.openxr",
-        "open_poses",
-        "websockets",
-        "openxr://host:port or openxr:-",
-    ),
-    "openxr+tcp": (
-        "gatekeeper.trackers.openxr",
-        "LinesTracker",
-        "websockets",
-        "openxr+tcp://host:port",
-    ),
 }
 
 

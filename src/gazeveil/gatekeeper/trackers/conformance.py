@@ -12,8 +12,7 @@ import numpy as np
 
 from gazeveil.conformance import CheckResult, run_kit
 from gazeveil.gatekeeper.blocks import Block
-from gazeveil.gatekeeper.trackers.clock import TrackerClock, arrival_ns
-from gazeveil.gatekeeper.trackers.tracker import Tracker
+from gazeveil.gatekeeper.trackers.tracker import Tracker, TrackerClock, arrival_ns
 from gazeveil.gaze.geometry import Screen, Sphere
 
 _SECONDS = 2.0

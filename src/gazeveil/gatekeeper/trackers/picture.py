@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 
@@ -140,3 +141,17 @@ def picture_for(screen: Screen | None, sphere: bool, *camera: float) -> ImagePla
     if screen is None and sphere:
         return ScenePicture(*camera)
     return ScreenPicture(screen or pinhole(*camera))
+
+
+def screen_of(owner: str, value: object) -> Screen | None:
+    """A screen: itself, five numbers (width and height in px, in mm, distance in mm), or None."""
+    if value is None or isinstance(value, Screen):
+        return value
+    if not isinstance(value, list | tuple) or len(value) != 5:
+        checks.refuse(
+            owner,
+            "screen",
+            "a Screen, or five numbers: width and height in px, the same in mm, distance in mm",
+            value,
+        )
+    return Screen(*value)

@@ -1,16 +1,33 @@
 """What every source of gaze is: a rate, a space, and samples that arrive block by block, with None
 where the tracker vanished.
+
+The clock of a tracker, followed by when its samples arrive: how old gaze is, and where the
+tracker's clock was set.
+
+A tracker's clock has an origin of its own, so the age of a sample is known only against the
+quickest arrivals: by how much more than theirs its arrival lies behind its time. After a stall (of
+the service, the driver or the line) what had waited comes all at once, with times that go on where
+they stopped: it is old, until the last of it has come, also where some of it was lost on the way.
+A clock that is set shows itself otherwise: times go back, or lie beyond the present. Then the times
+are shifted, so that the device's own go on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
+from dataclasses import replace
+from urllib.parse import urlsplit
 
+import numpy as np
+
+from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.trackers.picture import ImagePlane
 from gazeveil.gaze.geometry import Space
@@ -18,10 +35,8 @@ from gazeveil.gaze.geometry import Space
 #: Lines about trackers go here: counts and reasons, never gaze.
 LOG = logging.getLogger(__package__)
 
-#: For libraries whose own lines would hold gaze: `websockets` writes every frame to its log at
-#: level DEBUG, whatever the frame holds.
-QUIET = logging.getLogger("gazeveil.gatekeeper.quiet")
-QUIET.setLevel(logging.CRITICAL + 1)
+#: Hosts that only programs of the same machine reach.
+_LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class Tracker(ABC):
@@ -139,3 +154,147 @@ def back_off(first_s: float = 0.2, most_s: float = 5.0) -> Iterator[float]:
     while True:
         yield pause
         pause = min(most_s, pause * 2)
+
+
+def host_and_port(owner: str, place: str, default_port: int) -> tuple[str, int]:
+    """Host and port of `host:port`, `host`, `[::1]:port`.
+
+    Examples
+    --------
+    >>> host_and_port("pupil", "127.0.0.1", 50020), host_and_port("pupil", "[::1]:7", 50020)
+    (('127.0.0.1', 50020), ('::1', 7))
+    """
+    try:
+        parts = urlsplit(f"//{place}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port, parts = None, None, urlsplit("")
+    if (
+        not host
+        or not re.fullmatch(r"[A-Za-z0-9._:-]+", host)
+        or parts.path.strip("/")
+        or parts.username is not None
+    ):
+        raise ParameterError(
+            f"The address of {owner} is written {owner}://host:port. Got '{place}' instead.",
+            name="place",
+            got=place,
+        )
+    return host, default_port if port is None else port
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine reaches a host."""
+    return host in _LOCAL
+
+
+def in_brackets(host: str) -> str:
+    """A host as an address has it."""
+    return f"[{host}]" if ":" in host else host
+
+
+#: A time that lies so far behind the one before is of a clock that was set back, in ns.
+_BACK_NS = 50_000_000
+
+#: A time that lies so far beyond the present is of a clock that was set ahead.
+_AHEAD_NS = 1_000_000_000
+
+#: For so long the quickest arrival counts; longer, and clocks that drift apart would age all gaze.
+_WINDOW_NS = 30_000_000_000
+
+
+def arrival_ns() -> int:
+    """Now, on a clock that also goes on while the device sleeps."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return time.monotonic_ns()
+
+
+class TrackerClock:
+    """Follows a tracker's clock.
+
+    Parameters
+    ----------
+    late_ns : int
+        From which age on gaze is old.
+
+    Examples
+    --------
+    Samples of a second come at once after a stall: those of the last 0.2 s are of use.
+
+    >>> def block(*t_ms):
+    ...     t_ns = np.array(t_ms, dtype=np.int64) * 10**6
+    ...     return Block(t_ns, t_ns * 0.0, t_ns * 0.0, t_ns >= 0)
+    >>> clock = TrackerClock(200 * 10**6)
+    >>> for t_ms in range(0, 500, 100):
+    ...     _ = clock.follow(block(t_ms), t_ms * 10**6)
+    >>> waited = clock.follow(block(*range(500, 1501, 100)), 1500 * 10**6)
+    >>> len(clock.fresh(waited, 1500 * 10**6))
+    3
+    """
+
+    def __init__(self, late_ns: int) -> None:
+        self.late_ns = late_ns
+        #: How often the tracker's clock was set.
+        self.jumps = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """The tracker has left; the next one's clock is another."""
+        self._shift_ns = 0
+        self._last: int | None = None
+        self._settled_ns = 0
+        self._window_ns = 0
+        # The least difference between arrival and time, in this window and in the one before.
+        self._least_ns: list[int] = []
+        self.age_ns = 0
+
+    def follow(self, block: Block, now_ns: int) -> Block:
+        """A block that has arrived, with times that go on although the tracker's clock was set."""
+        t_ns = block.t_ns + self._shift_ns
+        if self._last is not None:
+            present_ns = now_ns - min(self._least_ns)
+            back = np.flatnonzero(np.diff(t_ns, prepend=self._last) < -_BACK_NS)
+            ahead = np.flatnonzero(t_ns > present_ns + _AHEAD_NS)
+            if len(back) or len(ahead):
+                # The newest sample of a clock that was just set is taken to be new.
+                begin = back[-1] if len(back) else ahead[0]
+                shift_ns = present_ns - int(t_ns[-1])
+                t_ns[begin:] += shift_ns
+                self._shift_ns += shift_ns
+                self.jumps += 1
+                t_ns = np.minimum(t_ns, present_ns)
+        self._last = int(t_ns[-1])
+        self._arrived(now_ns - int(t_ns[-1]), now_ns)
+        return replace(block, t_ns=t_ns)
+
+    def _arrived(self, behind_ns: int, now_ns: int) -> None:
+        """Take how far an arrival lies behind its time."""
+        if not self._least_ns or behind_ns < min(self._least_ns) - self.late_ns // 4:
+            # What came before was old, or is not known not to be.
+            self._least_ns, self._settled_ns = [behind_ns], now_ns + self.late_ns
+            self._window_ns = now_ns
+        self.age_ns = behind_ns - min(self._least_ns)
+        if self.age_ns <= self.late_ns:
+            if now_ns - self._window_ns > _WINDOW_NS:
+                self._least_ns, self._window_ns = [*self._least_ns[-1:], behind_ns], now_ns
+            self._least_ns[-1] = min(self._least_ns[-1], behind_ns)
+
+    def fresh(self, block: Block, now_ns: int) -> Block:
+        """The samples of a block that are new enough now; none in the first moment of a tracker,
+        when what waited for it may still be coming.
+        """
+        least_ns = self._least_ns  # the tracker may leave meanwhile
+        if not least_ns:
+            return block
+        oldest_ns = now_ns - min(least_ns) - self.late_ns
+        begin = len(block) if now_ns < self._settled_ns else int(np.sum(block.t_ns < oldest_ns))
+        if not begin:
+            return block
+        return replace(
+            block,
+            t_ns=block.t_ns[begin:],
+            x_deg=block.x_deg[begin:],
+            y_deg=block.y_deg[begin:],
+            valid=block.valid[begin:],
+        )

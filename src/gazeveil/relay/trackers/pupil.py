@@ -23,9 +23,13 @@ import zmq.asyncio
 from gazeveil import checks
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, block
-from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, screen_of
-from gazeveil.gatekeeper.trackers.picture import MIN_CONFIDENCE, ImagePlane, picture_for
-from gazeveil.gatekeeper.trackers.tracker import LOG, ReconnectingTracker
+from gazeveil.gatekeeper.trackers.picture import MIN_CONFIDENCE, ImagePlane, picture_for, screen_of
+from gazeveil.gatekeeper.trackers.tracker import (
+    LOG,
+    ReconnectingTracker,
+    host_and_port,
+    in_brackets,
+)
 from gazeveil.relay.trackers.pupil_format import PupilSample, decode, decode_surface
 
 #: Port of Pupil Remote.

@@ -6,17 +6,17 @@ import { toNumber } from "./amounts.js";
 import { el } from "./dom.js";
 
 /**
- * @typedef {{account: string, app: string|null, currency: string, per: string, limit: string|null, spent: string, reserved: string, remaining: string|null, seconds_left?: number|null, words?: string}} Budget
+ * @typedef {{app: string|null, currency: string, limit: string, spent: string, remaining: string, seconds_left: number|null, limit_s: number|null, words: string}} Budget
  */
 
-/** Share that is used up or held. @param {Budget} b */
-const share = (b) => Math.min(1, (toNumber(b.spent) + toNumber(b.reserved ?? "0")) / Math.max(1e-12, toNumber(b.limit)));
+/** Share that is used up. @param {Budget} b */
+const share = (b) => Math.min(1, toNumber(b.spent) / Math.max(1e-12, toNumber(b.limit)));
 
 /** The budget that ends first: fewest seconds, or the largest share used where no time is known. @param {Budget[]} budgets @returns {Budget|null} */
 function tightest(budgets) {
-  const all = budgets.filter((budget) => budget.limit !== null);
   // A budget that was never used says nothing about how long what is used goes on.
-  const limited = all.some((b) => share(b) > 0) ? all.filter((b) => share(b) > 0) : all;
+  const used = budgets.filter((b) => share(b) > 0);
+  const limited = used.length ? used : [...budgets];
   const seconds = (/** @type {Budget} */ b) => b.seconds_left ?? Infinity;
   return limited.sort((a, b) => seconds(a) - seconds(b) || share(b) - share(a))[0] ?? null;
 }
@@ -26,7 +26,7 @@ export function timeLeft(budgets) {
   const first = tightest(budgets);
   if (!first) return null;
   const used = share(first);
-  const words = first.words ? `${first.words[0].toUpperCase()}${first.words.slice(1)}` : `${Math.floor(100 * (1 - used))} % left`;
+  const words = `${first.words[0].toUpperCase()}${first.words.slice(1)}`;
   const spent = el("div", { class: "spent" });
   spent.style.width = `${100 * used}%`; // Through the style object: the page allows no style attributes.
   return el("div", { class: "budget" },

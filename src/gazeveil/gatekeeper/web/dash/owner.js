@@ -38,7 +38,6 @@ const at = (/** @type {string} */ app) => `/v1/apps/${encodeURIComponent(app)}`;
 export const grant = (/** @type {string} */ app, /** @type {object} */ body) => owner("POST", `${at(app)}/grant`, body);
 export const revoke = (/** @type {string} */ app) => owner("POST", `${at(app)}/revoke`, {});
 export const newToken = (/** @type {string} */ app) => owner("POST", `${at(app)}/token`, {});
-export const dropToken = (/** @type {string} */ app) => owner("DELETE", `${at(app)}/token`);
 export const addApp = (/** @type {string} */ name, /** @type {string[]} */ origins) => owner("POST", "/v1/apps", { name, origins });
 export const dismiss = (/** @type {string|number} */ id) => owner("DELETE", `/v1/asks/${encodeURIComponent(id)}`);
 export const consent = (/** @type {boolean} */ on) => owner("POST", "/v1/consent", { on });

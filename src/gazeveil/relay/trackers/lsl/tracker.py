@@ -20,8 +20,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import Block, block
-from gazeveil.gatekeeper.trackers.address import screen_of
-from gazeveil.gatekeeper.trackers.picture import MIN_CONFIDENCE, ImagePlane, picture_for
+from gazeveil.gatekeeper.trackers.picture import MIN_CONFIDENCE, ImagePlane, picture_for, screen_of
 from gazeveil.gatekeeper.trackers.tracker import LOG, ReconnectingTracker
 from gazeveil.io.vendors.pupil_cloud import INVISIBLE, NEON
 from gazeveil.relay.trackers.lsl.columns import UNITS, ColumnNames, GazeColumns, find_columns

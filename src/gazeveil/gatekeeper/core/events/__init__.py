@@ -1,1 +1,0 @@
-"""From samples to what apps are told of: detected, quantised, logged, numbered, delivered."""

@@ -1,1 +1,0 @@
-"""The audit log: rows that only grow, their export, and how long they stay."""

@@ -1,1 +1,0 @@
-"""Who may call: tokens of apps, trackers and programs, and sessions of the owner's browsers."""

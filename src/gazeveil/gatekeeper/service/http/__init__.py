@@ -1,1 +1,0 @@
-"""HTTP: routes, request and response schemas, middleware, TLS."""

@@ -1,1 +1,0 @@
-"""WebSockets of apps, trackers and the owner's live view."""
