@@ -1,12 +1,12 @@
-"""What every identifying attacker is: a frozen value of parameters that learns people from one
-material and names them in another.
+"""What every attacker is: a frozen value of parameters. An identifying one learns people from one
+material and names them in another; an inference attack wants something else of a release.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,12 +15,11 @@ from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 
-#: Filters an attacker may put before everything else (:mod:`gazeveil.attacks.denoiser`).
-FILTERS = ("none", "median", "lowpass", "kalman", "wiener")
+if TYPE_CHECKING:
+    from gazeveil.attacks.result import InferenceResult
 
-#: The filters, and the one that is learnt from releases the attacker makes
-#: (:mod:`gazeveil.attacks.denoiser`).
-DENOISERS = (*FILTERS, "unet")
+#: What an attacker may put before everything else (:mod:`gazeveil.attacks.denoiser`).
+DENOISERS = ("none", "lowpass")
 
 #: What an attacker knows of the mechanism: nothing, some protected examples, or the mechanism
 #: itself (and so makes releases to train on).
@@ -86,6 +85,30 @@ class Scores:
         return self.values[same], self.values[~same]
 
 
+def standardised_scores(values: Floats) -> Floats:
+    """Scores less their mean, over their deviation; rows of equal values become zeros (nothing to
+    go by), NaN becomes the least score.
+    """
+    finite = np.isfinite(values)
+    if not finite.any():
+        return np.zeros_like(values)
+    filled = np.where(finite, values, values[finite].min())
+    varied = np.ptp(filled, axis=1) > 0
+    spread = float(filled[varied].std()) if varied.any() else 0.0
+    if spread < 1e-12:
+        return np.zeros_like(values)
+    return np.where(varied[:, None], (filled - filled[varied].mean()) / spread, 0.0)
+
+
+def with_ties(values: Floats) -> Floats:
+    """Scores to nine digits of the largest one of their row: people whose material is the same must
+    tie, whatever the last digit of a product says.
+    """
+    size = np.abs(values).max(axis=1, keepdims=True)
+    step = np.where(size > 0, size, 1.0)
+    return (values / step).round(9) * step
+
+
 @dataclass(frozen=True)
 class Attack(ABC):
     """Base of identifying attackers.
@@ -100,42 +123,25 @@ class Attack(ABC):
     Parameters
     ----------
     denoiser : str
-        One of :data:`DENOISERS`, applied to released samples on both sides; `unet` gives the
-        attacker the mechanism and the raw gallery to learn it from, whatever `knowledge` says.
+        One of :data:`DENOISERS`, applied to released samples on both sides.
     knowledge : str
         One of :data:`KNOWLEDGE`; says what the gallery is made of where the scenario trains on raw
         material.
     draws : int
         How many releases of the raw gallery a white-box attacker makes to learn from.
-    views : int
-        How many independent releases of the probe the attacker holds and averages, sample by
-        sample.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]]
 
-    #: Former names of parameters, with the present ones.
-    former: ClassVar[dict[str, str]] = {"front": "denoiser"}
-
     denoiser: str = field(default="none", kw_only=True)
     knowledge: str = field(default="black-box", kw_only=True)
     draws: int = field(default=3, kw_only=True)
-    views: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
         checks.one_of(self.name, "denoiser", self.denoiser, DENOISERS)
         checks.one_of(self.name, "knowledge", self.knowledge, KNOWLEDGE)
-        if self.denoiser == "unet" and self.knowledge == "exemplars":
-            checks.refuse(
-                self.name,
-                "knowledge",
-                "black-box or white-box with denoiser=unet, which is learnt from releases that the"
-                " attacker makes",
-                self.knowledge,
-            )
         checks.count(self.name, "draws", self.draws)
-        checks.count(self.name, "views", self.views)
         self.check()
 
     def check(self) -> None:  # noqa: B027 a hook, not a duty
@@ -192,3 +198,44 @@ class Attack(ABC):
             if getattr(self, f.name) != f.default
         ]
         return self.name + (":" + ",".join(parts) if parts else "")
+
+
+@dataclass(frozen=True)
+class InferenceAttack(ABC):
+    """Base of the inference attacks (:mod:`gazeveil.attacks.infer.kinds`).
+
+    Class attributes
+    ----------------
+    name, summary : str
+        As in `gazeveil attack --kind`; what it wants, in one line.
+    pieces : {"no", "yes", "any"}
+        Whether it takes releases of pieces, whose names do not last; `yes`: and no others.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    pieces: ClassVar[str] = "no"
+
+    @property
+    def kind(self) -> str:
+        """The name."""
+        return self.name
+
+    @abstractmethod
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
+        """Attack a release.
+
+        Parameters
+        ----------
+        raw : RecordingSet
+            Raw recordings with true names: what the attacker knows, and the truth.
+        release : RecordingSet
+            The release. Names serve to judge the answer alone.
+        seed : int
+            Of the attacker's own randomness.
+
+        Raises
+        ------
+        DataError
+            If the recordings do not suffice for the attack.
+        """

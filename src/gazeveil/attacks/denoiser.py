@@ -1,36 +1,54 @@
-"""Denoisers: filters that an attacker puts on released samples before looking at them.
+"""The denoiser: a low-pass filter that an attacker puts on released samples before looking at them.
 
 Independent noise averages away (a mean over n samples of David-John et al.'s (2021) Gaussian noise
-has 1/sqrt(n) of it), so an attacker filters a release first. The filters are in
-:mod:`gazeveil.attacks.filters`.
+has 1/sqrt(n) of it), so an attacker filters a release first. The filter measures, in the samples it
+is given, how much white noise there is and how much the eye moves, and filters accordingly: next to
+nothing on a clean recording, hard on a noisy one.
 
-`denoiser=unet`: a denoiser that is learnt, by an attacker who knows the mechanism and has raw
-recordings of the gallery: it makes releases of them and learns to undo the change, beginning with
-what a Kalman smoother makes of them.
+* The noise of one sample, sigma: with steps d_i = x_(i+1) - x_i of a path that wanders and has
+  independent noise on every sample, var(d) = 2 sigma^2 + q and var(d_(i+1) - d_i) = 6 sigma^2 + 2
+  q, so sigma^2 = (var of second - 2 var of first differences) / 2. Both are taken from medians, so
+  that saccades do not count. Tracker noise that is filtered already, and steps of a grid, give 0.
+* The movement, Q in deg^2/s: the mean squared step between averages over 0.5 s, less what the noise
+  adds.
+* Movement and noise have equal power at the frequency f = sqrt(Q rate) / (2 pi sigma) (a wandering
+  path has the spectrum Q / (2 pi f)^2, the noise sigma^2 / rate): `lowpass` is a Gaussian kernel
+  with this cut.
 
-Both signals are kept, as with every denoiser (:mod:`gazeveil.attacks.denoiser`).
+On a sphere the coordinates of the unit vector are filtered and brought back to length one, so
+nothing happens at 0/360 or at the poles. Lost samples stay lost; they are bridged for the filter
+only, and gaps of more than 0.5 s are not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
-from gazeveil.attacks.base import FILTERS, Attack, Scores
-from gazeveil.attacks.filters import filtered
+from gazeveil.attacks.base import DENOISERS, Attack, Scores, standardised_scores
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.gaze.scratch import is_set_aside, set_aside
-from gazeveil.models.resumable import StepPlan
-from gazeveil.models.train import best_device
-from gazeveil.models.unet import UNet, train_unet
+
+#: Gaps longer than this, in seconds, end a stretch.
+LONGEST_GAP_S = 0.5
+
+_AVERAGE_S = 0.5
+_LEAST_Q = 1.0  # deg^2/s; a path that does not move at all would be averaged over its whole length
+_MAD = 0.6744897501960817  # median of |N(0, 1)|
+_DEG = 180.0 / np.pi
+
+# Rows of a stretch without a long gap, and its coordinates in degrees.
+_Stretch = tuple[slice, list[Floats]]
 
 
 class Denoised(RecordingSet):
@@ -60,6 +78,11 @@ class Denoised(RecordingSet):
         return part if part.cohort is None else Denoised(part.cohort, before, part._tables)
 
 
+def before(recording_set: RecordingSet) -> RecordingSet:
+    """The material as released: without the denoiser, where there is one."""
+    return recording_set.before if isinstance(recording_set, Denoised) else recording_set
+
+
 def apply_denoiser(denoiser: str, recording_set: RecordingSet) -> RecordingSet:
     """A recording set behind a denoiser: samples filtered, tables found again on first use. One
     without samples is given back as it is, because there is nothing to filter.
@@ -69,38 +92,23 @@ def apply_denoiser(denoiser: str, recording_set: RecordingSet) -> RecordingSet:
     RecordingSet
         With `before`, the material as released (:class:`Denoised`), unless nothing was done.
     """
-    checks.one_of("apply_denoiser", "denoiser", denoiser, FILTERS)
+    checks.one_of("apply_denoiser", "denoiser", denoiser, DENOISERS)
     if denoiser == "none" or recording_set.cohort is None:
         return recording_set
-    changed = False
+    given, changed = recording_set.cohort, False
 
-    def smooth(recording: Recording) -> Recording:
+    # One after the other: all of them twice would be the largest thing an attacker holds. What is
+    # left as it was stays where it lies.
+    def smooth() -> Iterator[Recording | Handle]:
         nonlocal changed
-        after = filtered(recording, denoiser)
-        changed |= after is not recording
-        return after
+        for item in given.items:
+            recording = item.load() if isinstance(item, Handle) else item
+            after = filtered(recording)
+            changed |= after is not recording
+            yield item if after is recording and is_set_aside(item) else after
 
-    after = each_recording(recording_set.cohort, smooth)
+    after = set_aside(smooth(), given.people, given.name)
     return Denoised(after, recording_set) if changed else recording_set
-
-
-def each_recording(cohort: Cohort, change: Callable[[Recording], Recording]) -> Cohort:
-    """Every recording as `change` gives it, one after the other: all of them twice would be the
-    largest thing an attacker holds. What is left as it was stays where it lies.
-    """
-
-    def changed() -> Iterator[Recording | Handle]:
-        for item in cohort.items:
-            before = item.load() if isinstance(item, Handle) else item
-            after = change(before)
-            yield item if after is before and is_set_aside(item) else after
-
-    return set_aside(changed(), cohort.people, cohort.name)
-
-
-def before(recording_set: RecordingSet) -> RecordingSet:
-    """The material as released: without the denoiser, where there is one."""
-    return recording_set.before if isinstance(recording_set, Denoised) else recording_set
 
 
 def identify(attack: Attack, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
@@ -130,95 +138,121 @@ def identify(attack: Attack, gallery: RecordingSet, probe: RecordingSet, seed: i
     )
 
 
-def standardised_scores(values: Floats) -> Floats:
-    """Scores less their mean, over their deviation; rows of equal values become zeros (nothing to
-    go by), NaN becomes the least score.
+@dataclass(frozen=True)
+class NoiseLevel:
+    """How noisy a recording is, along one axis.
+
+    Parameters
+    ----------
+    sigma_deg : float
+        Standard deviation of the independent noise of one sample.
+    movement : float
+        Mean squared movement in deg^2/s.
+    rate_hz : float
+        Samples per second.
     """
-    finite = np.isfinite(values)
-    if not finite.any():
-        return np.zeros_like(values)
-    filled = np.where(finite, values, values[finite].min())
-    varied = np.ptp(filled, axis=1) > 0
-    spread = float(filled[varied].std()) if varied.any() else 0.0
-    if spread < 1e-12:
-        return np.zeros_like(values)
-    return np.where(varied[:, None], (filled - filled[varied].mean()) / spread, 0.0)
+
+    sigma_deg: float
+    movement: float
+    rate_hz: float
+
+    @property
+    def cut_hz(self) -> float:
+        """Where movement and noise have equal power; infinite without noise."""
+        if self.sigma_deg == 0:
+            return float("inf")
+        return float(np.sqrt(self.movement * self.rate_hz) / (2 * np.pi * self.sigma_deg))
+
+    @property
+    def clean(self) -> bool:
+        """Whether the cut lies above what the rate can show, so that filtering would do nothing."""
+        return not self.cut_hz < self.rate_hz / 2
 
 
-#: Releases of the raw gallery that the attacker makes to learn from, steps of training, and windows
-#: of a step.
-RELEASES, STEPS, BATCH = 3, 300, 32
-
-#: The filter whose output the network improves.
-GUESS = "kalman"
-
-
-@dataclass(frozen=True, eq=False)
-class LearnedDenoiser:
-    """A denoiser that was learnt from releases: a trained network."""
-
-    network: UNet
-
-    def apply(self, recording_set: RecordingSet) -> RecordingSet:
-        """A release behind the denoiser: samples changed, tables found again on first use."""
-        if recording_set.cohort is None:
-            return recording_set
-        return Denoised(each_recording(recording_set.cohort, self.recording), recording_set)
-
-    def recording(self, recording: Recording) -> Recording:
-        """One recording without its noise; the same samples are valid."""
-        if not recording.valid.any():
-            return recording
-        made = self.network.denoise(recording.vectors, filtered(recording, GUESS).vectors)
-        x, y = recording.space.degrees(made)
-        # A vector that points away from a screen has no place on it: there the sample stays.
-        new = recording.valid & np.isfinite(x) & np.isfinite(y)
-        return recording.with_(
-            x_deg=np.where(new, x, recording.x_deg), y_deg=np.where(new, y, recording.y_deg)
-        )
-
-
-def learn_denoiser(
-    raw: RecordingSet,
-    releases: Sequence[RecordingSet],
-    seed: int,
-    steps: int = STEPS,
-    batch: int = BATCH,
-) -> LearnedDenoiser:
-    """Learn to undo a mechanism from independent releases of the same raw recordings, with the
-    times of their samples.
-
-    Raises
-    ------
-    DataError
-        Without samples on both sides, or without a time in common.
-    MissingExtraError
-        Without torch.
+def filtered(recording: Recording) -> Recording:
+    """One recording behind the low-pass filter; the same samples are valid, and a clean recording
+    is given back itself.
     """
-    if raw.cohort is None or any(r.cohort is None for r in releases):
-        raise DataError(
-            "denoiser=unet learns from samples, raw and released, and one side holds tables only."
-            " Use denoiser=none."
-        )
-    clean = {r.key: r for r in raw.cohort}
-    given: list[Floats] = []
-    guesses: list[Floats] = []
-    wanted: list[Floats] = []
-    for release in releases:
-        for recording in release.cohort or ():
-            if recording.key in clean:
-                given.append(recording.vectors)
-                guesses.append(filtered(recording, GUESS).vectors)
-                wanted.append(_at_times_of(recording, clean[recording.key]))
-    plan = StepPlan(steps, 0.01, seed)
-    network, _ = train_unet(given, guesses, wanted, plan, batch, best_device())
-    return LearnedDenoiser(network)
+    stretches = list(_stretches(recording))
+    level = _level(recording.rate_hz, stretches)
+    if level.clean:
+        return recording
+    from scipy.ndimage import gaussian_filter1d
+
+    # The gain of this Gaussian kernel is 1/sqrt(2) at the cut.
+    width = float(np.sqrt(np.log(2.0))) / (2 * np.pi * level.cut_hz) * level.rate_hz
+    x, y = recording.x_deg.copy(), recording.y_deg.copy()
+    for rows, axes in stretches:
+        smooth = [gaussian_filter1d(a, width, mode="reflect", truncate=4.0) for a in axes]
+        inside = np.flatnonzero(recording.valid[rows])
+        here = rows.start + inside
+        if isinstance(recording.space, Sphere):
+            new_x, new_y = recording.space.degrees(
+                np.stack([axis[inside] for axis in smooth], axis=1)
+            )
+        else:
+            new_x, new_y = smooth[0][inside], smooth[1][inside]
+        # A mean of directions that cancel has none: there the sample stays as it was.
+        finite = np.isfinite(new_x) & np.isfinite(new_y)
+        x[here[finite]], y[here[finite]] = new_x[finite], new_y[finite]
+    return recording.with_(x_deg=x, y_deg=y)
 
 
-def _at_times_of(released: Recording, raw: Recording) -> Floats:
-    """Raw vectors at the times of a release, NaN where it has none."""
-    result = np.full((len(released), 3), np.nan)
-    mine = np.flatnonzero(raw.valid)
-    _, here, there = np.intersect1d(released.t_ns, raw.t_ns[mine], return_indices=True)
-    result[here] = raw.vectors[mine[there]]
-    return result
+def noise_level(recording: Recording) -> NoiseLevel:
+    """Independent noise and movement of a recording, measured in its own samples."""
+    return _level(recording.rate_hz, list(_stretches(recording)))
+
+
+def _level(rate: float, stretches: Sequence[_Stretch]) -> NoiseLevel:
+    if not rate > 0:
+        return NoiseLevel(0.0, _LEAST_Q, 1.0)
+    first: list[list[Floats]] = []
+    second: list[list[Floats]] = []
+    coarse: list[Floats] = []
+    block = max(1, round(_AVERAGE_S * rate))
+    for _, axes in stretches:
+        first.append([np.diff(a) for a in axes])
+        second.append([np.diff(a, 2) for a in axes])
+        whole = len(axes[0]) // block * block
+        if whole >= 2 * block:
+            means = np.stack([a[:whole].reshape(-1, block).mean(axis=1) for a in axes], axis=1)
+            coarse.append((np.diff(means, axis=0) ** 2).sum(axis=1) / 2)
+    if not first:
+        return NoiseLevel(0.0, _LEAST_Q, rate)
+    # Gaze moves in two directions whatever the number of coordinates, so the sum over axes is
+    # halved.
+    v1, v2 = (sum(map(_robust_variance, zip(*d, strict=True))) / 2 for d in (first, second))
+    sigma2 = max(0.0, (v2 - 2 * v1) / 2)
+    moved = float(np.concatenate(coarse).mean()) if coarse else 0.0
+    movement = max(_LEAST_Q, (moved - 2 * sigma2 / block) * 1.5 / _AVERAGE_S)
+    return NoiseLevel(float(np.sqrt(sigma2)), movement, rate)
+
+
+def _robust_variance(parts: Sequence[Floats]) -> float:
+    """Variance of the bulk, from the median of absolute values (differences have mean 0); 0 without
+    values.
+    """
+    sizes = np.abs(np.concatenate(parts))
+    return float(np.median(sizes) / _MAD) ** 2 if len(sizes) else 0.0
+
+
+def _stretches(recording: Recording) -> Iterator[_Stretch]:
+    """Runs of samples without a long gap, with their coordinates in degrees, lost samples bridged
+    by straight lines; on a sphere the three of the unit vector.
+    """
+    good = np.flatnonzero(recording.valid)
+    if len(good) == 0:
+        return
+    longest_ns = 1e9 * max(LONGEST_GAP_S, 1.5 / recording.rate_hz if recording.rate_hz > 0 else 0.0)
+    cuts = np.flatnonzero(np.diff(recording.t_ns[good]) > longest_ns) + 1
+    x_deg, y_deg = recording.x_deg[good], recording.y_deg[good]
+    columns = (x_deg, y_deg)
+    if isinstance(recording.space, Sphere):
+        columns = tuple((recording.space.vectors(x_deg, y_deg) * _DEG).T)
+    for a, b in pairwise([0, *cuts.tolist(), len(good)]):
+        rows = slice(int(good[a]), int(good[b - 1]) + 1)
+        if b - a == rows.stop - rows.start:  # nothing is lost here
+            yield rows, [np.ascontiguousarray(column[a:b]) for column in columns]
+            continue
+        places = np.arange(rows.start, rows.stop)
+        yield rows, [np.interp(places, good[a:b], column[a:b]) for column in columns]

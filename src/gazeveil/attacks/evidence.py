@@ -29,8 +29,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints
-from gazeveil.attacks.base import Scores
-from gazeveil.attacks.denoiser import standardised_scores
+from gazeveil.attacks.base import Scores, standardised_scores
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gazeveil.arrays import Floats
-from gazeveil.attacks.base import Scores
-from gazeveil.attacks.denoiser import standardised_scores
+from gazeveil.attacks.base import Scores, standardised_scores
 
 
 def matching_credit(scores: Scores, seed: int) -> Floats:

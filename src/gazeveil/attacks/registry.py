@@ -26,7 +26,6 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "steps": ("identify.steps", "StepsAttack"),
     "rocket": ("identify.fusion", "Rocket"),
     "fusion": ("identify.fusion", "Fusion"),
-    "trace": ("identify.linkage", "Trace"),
     "forest": ("identify.classic", "Forest"),
     "svm": ("identify.classic", "SVM"),
     "knn": ("identify.classic", "KNN"),

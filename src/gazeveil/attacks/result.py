@@ -9,13 +9,15 @@ is about people (:func:`people_interval`, :func:`mean_interval`) and one test ag
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Scores
 from gazeveil.errors import DataError
@@ -67,6 +69,33 @@ class AttackResult:
         if not math.isnan(self.p_value):
             text += f", p {self.p_value:.2g}"
         return f"{text}, n {self.n}"
+
+
+@dataclass(frozen=True)
+class InferenceResult:
+    """What an inference attack of a kind in :data:`gazeveil.attacks.infer.kinds.KINDS` found:
+    results by metric, the headline first, and further facts as JSON has them.
+    """
+
+    kind: str
+    results: tuple[AttackResult, ...]
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def result(self, metric: str) -> AttackResult:
+        """One of the results, by metric."""
+        by_name = {r.metric: r for r in self.results}
+        return by_name[checks.one_of("InferenceResult.result", "metric", metric, by_name)]
+
+    def to_dict(self) -> dict[str, object]:
+        """The result as JSON has it; None where there is no number."""
+        rows = [
+            {
+                name: None if isinstance(value, float) and math.isnan(value) else value
+                for name, value in asdict(result).items()
+            }
+            for result in self.results
+        ]
+        return {"kind": self.kind, "results": rows, "details": dict(self.details)}
 
 
 def rate_result(
@@ -440,16 +469,28 @@ def chosen_on_others(credit: Floats) -> Floats:
     array([1., 0.])
     """
     own = np.asarray(credit, dtype=np.float64)
-    if own.ndim != 3:
-        raise DataError(f"Credit needs attackers, repetitions and people. Got shape {own.shape}.")
-    rates = column_means(np.moveaxis(own, 2, 0))
-    chosen = np.full(own.shape[1:], np.nan)
-    for here in range(own.shape[1]):
+    best = strongest_elsewhere(own)
+    chosen = own[np.maximum(best, 0), np.arange(len(best))]
+    chosen[best < 0] = np.nan
+    return chosen
+
+
+def strongest_elsewhere(credit: Floats) -> Ints:
+    """Place of the attacker that :func:`chosen_on_others` takes for each repetition; -1 where no
+    attacker was asked both there and elsewhere.
+    """
+    if credit.ndim != 3:
+        raise DataError(
+            f"Credit needs attackers, repetitions and people. Got shape {credit.shape}."
+        )
+    rates = column_means(np.moveaxis(credit, 2, 0))
+    best = np.full(credit.shape[1], -1)
+    for here in range(len(best)):
         others = column_means(np.delete(rates, here, axis=1).T)
         able = np.isfinite(others) & np.isfinite(rates[:, here])
         if able.any():
-            chosen[here] = own[int(np.argmax(np.where(able, others, -np.inf))), here]
-    return chosen
+            best[here] = np.argmax(np.where(able, others, -np.inf))
+    return best
 
 
 def _mean_of_person(credit: Floats) -> Floats:

@@ -193,7 +193,7 @@ def doubt_about_names(results: Results) -> str:
 
 
 def _makes_releases(attack: Attack | Inference) -> bool:
-    return isinstance(attack, Attack) and (attack.knowledge != "black-box" or attack.views > 1)
+    return isinstance(attack, Attack) and attack.knowledge != "black-box"
 
 
 def _refuse_maker(attack: Attack | Inference) -> None:

@@ -308,29 +308,14 @@ def _utility_parts(contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:
 
 
 def _examples(done: Mapping[str, Content]) -> Examples:
-    traces = {
-        text: {k: _array(v) for k, v in c["trace"].items()}
-        for text, c in done.items()
-        if "trace" in c
-    }
-    maps = {text: np.array(c["map"]) for text, c in done.items() if "map" in c}
-    if not traces and not maps:
+    first = next((c for c in done.values() if "title" in c), None)
+    if first is None:
         return {}
-    first = next(c for c in done.values() if "title" in c)
     return {
-        "traces": traces,
-        "maps": maps,
-        "title": first["title"],
-        "viewers": int(first.get("viewers", 0)),
-        "space": first["space"],
-        "extent": tuple(first["extent"]),
+        "traces": {text: c["trace"] for text, c in done.items() if "trace" in c},
+        "maps": {text: c["map"] for text, c in done.items() if "map" in c},
+        **{name: first[name] for name in ("title", "viewers", "space", "extent")},
     }
-
-
-def _array(values: list[object]) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
-    if values and isinstance(values[0], bool):
-        return np.array(values, dtype=np.bool_)
-    return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
 
 
 def _float(value: object) -> float:

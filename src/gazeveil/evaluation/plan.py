@@ -6,7 +6,7 @@ one repetition. Its name on disk is the SHA-256 of everything its figure depends
 recordings, seed, protocol, the cell itself) and of nothing else: neither the study's name nor which
 other cells there are.
 
-Finished cells, on disk or in memory; each is written whole or not at all.
+Finished cells in a folder; each is written whole or not at all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -108,7 +108,7 @@ class StudyPlan:
     left_out: tuple[str, ...]
     repeats: int = 0
 
-    def batches(self, selection: frozenset[Cell]) -> list[CellBatch]:
+    def batches(self, selection: Collection[Cell]) -> list[CellBatch]:
         """The wanted cells by mechanism, repetition and events, in order; promises and examples
         last.
         """
@@ -264,18 +264,12 @@ def _tables_alone(names: tuple[str, ...]) -> RecordingSet:
 
 def _says_nothing(attack: Attack, scenario: str) -> str:
     """Why a cell would only say again what another one says, or nothing."""
-    gallery, probe = scenario.split("/")
     if scenario == "raw/raw":
         return ""
-    if attack.knowledge != "black-box" and gallery != "raw":
+    if attack.knowledge != "black-box" and not scenario.startswith("raw/"):
         return (
             f"{attack} in {scenario} is the black-box attacker again: what it knows of the"
             " mechanism matters where it learns from raw recordings."
-        )
-    if attack.views > 1 and probe != "private":
-        return (
-            f"{attack} in {scenario} is the attacker with one view again: there is one release to"
-            " ask about."
         )
     if same_stimulus(attack) and scenario == "release/release":
         return f"{attack} in release/release would compare a release with itself."
@@ -421,65 +415,40 @@ CELLS = "cells"
 
 
 class Store:
-    """Cells by their names.
+    """Cells by their names, in a study's folder."""
 
-    Parameters
-    ----------
-    folder : Path, optional
-        A study's folder; in memory if not given.
-    """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = None if folder is None else folder / CELLS
-        self._memory: dict[str, Content] = {}
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._memory or (
-            self.folder is not None and (self.folder / f"{name}.json").is_file()
-        )
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._cells = folder / CELLS
+        self._cells.mkdir(parents=True, exist_ok=True)
 
     def get(self, name: str) -> Content | None:
         """A cell, or None where it is not finished; a file that is not whole JSON (a disk that
         failed) counts as not finished.
         """
-        if self.folder is None:
-            return self._memory.get(name)
         try:
-            content = json.loads((self.folder / f"{name}.json").read_text(encoding="utf-8"))
+            content = json.loads((self._cells / f"{name}.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return None
         return content if isinstance(content, dict) else None
 
+    def contents(self, keys: Mapping[Cell, str]) -> dict[Cell, Content]:
+        """The finished ones of some cells."""
+        found = ((cell, self.get(key)) for cell, key in keys.items())
+        return {cell: content for cell, content in found if content is not None}
+
     def put(self, name: str, content: Content) -> None:
         """Keep a finished cell; one that is there already stays as it is."""
-        if self.folder is None:
-            # Through JSON here too, so that figures do not depend on where cells are kept.
-            self._memory.setdefault(name, json.loads(_text(content)))
-            return
         if self.get(name) is not None:
             return
         # Workers of two studies may write the same cell at one time: each has a file of its own
         # until it is whole.
-        waiting = self.folder / f".{name}.{os.getpid()}.part"
-        with waiting.open("w", encoding="utf-8") as file:
-            file.write(_text(content))
-            file.flush()
-            os.fsync(file.fileno())
-        waiting.replace(self.folder / f"{name}.json")
+        waiting = self._cells / f".{name}.{os.getpid()}.part"
+        text = json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        waiting.write_text(text, encoding="utf-8")
+        waiting.replace(self._cells / f"{name}.json")
 
     def tidy(self) -> None:
         """Remove what a killed run left half written."""
-        if self.folder is not None:
-            for left in self.folder.glob(".*.part"):
-                left.unlink(missing_ok=True)
-
-
-def _text(content: Content) -> str:
-    return (
-        json.dumps(
-            content, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-        )
-        + "\n"
-    )
+        for left in self._cells.glob(".*.part"):
+            left.unlink(missing_ok=True)

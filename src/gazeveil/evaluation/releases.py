@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from gazeveil.attacks.base import Attack
-from gazeveil.attacks.denoiser import RELEASES, LearnedDenoiser, apply_denoiser, learn_denoiser
+from gazeveil.attacks.denoiser import apply_denoiser
 from gazeveil.attacks.pieces.sides import cut_like, find_windows, named_pieces
-from gazeveil.attacks.views import average_pieces, average_views
 from gazeveil.errors import DataError
 from gazeveil.evaluation.plan import same_stimulus, seed_of, table_names, tables_of
 from gazeveil.evaluation.study import Study
@@ -242,7 +241,6 @@ class ReleaseCache:
         self._made: dict[tuple[object, ...], RecordingSet] = {}
         self._raw_parts = {} if raw_parts is None else raw_parts
         self._split: Split | None = None
-        self._denoiser: LearnedDenoiser | None = None
 
     @property
     def split(self) -> Split:
@@ -261,9 +259,7 @@ class ReleaseCache:
             known = self._seen(gallery, learnt, attack.denoiser)
         if self.has_pieces and probe != "raw" and not told_names(attack):
             asked += _PIECES
-        return known, self._seen(
-            probe, asked, attack.denoiser, attack.views if probe == "second" else 1
-        )
+        return known, self._seen(probe, asked, attack.denoiser)
 
     @property
     def has_pieces(self) -> bool:
@@ -361,18 +357,9 @@ class ReleaseCache:
         cut.part_of = recording_set
         return cut
 
-    def _seen(self, which: str, part: str, denoiser: str, views: int = 1) -> RecordingSet:
-        """A part as the attacker sees it: averaged over views, then behind the denoiser."""
-        seen = self._part(which, part)
-        if views > 1:
-            names = [which, *(f"view {i}" for i in range(2, views + 1))]
-            seen = self._once(
-                ("views", which, part, views),
-                lambda: (average_pieces if self.has_pieces else average_views)(
-                    [self._part(n, part) for n in names]
-                ),
-            )
-        return self._behind(denoiser, seen, "seen", which, part, views)
+    def _seen(self, which: str, part: str, denoiser: str) -> RecordingSet:
+        """A part as the attacker sees it, behind the denoiser."""
+        return self._behind(denoiser, self._part(which, part), "seen", which, part)
 
     def _knowing(self, attack: Attack, part: str, tables: tuple[str, ...]) -> RecordingSet:
         """The gallery of an attacker who knows more than raw recordings: releases made from them,
@@ -423,35 +410,13 @@ class ReleaseCache:
     def _behind(self, denoiser: str, recording_set: RecordingSet, *key: object) -> RecordingSet:
         # The denoiser comes last: it remembers the samples it was given, because an attacker holds
         # both.
-        if denoiser == "none" or (denoiser == "unet" and self._untouched(*key)):
+        if denoiser == "none":
             return recording_set
         return self._once(
             ("denoiser", denoiser, *key),
-            lambda: (
-                self._learnt().apply(recording_set)
-                if denoiser == "unet"
-                else apply_denoiser(denoiser, recording_set)
-            ),
+            lambda: apply_denoiser(denoiser, recording_set),
             key[:2] == ("seen", "raw") and not self.has_pieces,
         )
-
-    def _untouched(self, *key: object) -> bool:
-        """Whether there is no mechanism to undo: raw material stays raw."""
-        return self.mechanism is None or key[:2] == ("seen", "raw")
-
-    def _learnt(self) -> LearnedDenoiser:
-        """The denoiser that is learnt from releases of the raw gallery, made for this alone."""
-        if self._denoiser is None:
-            if self.mechanism is None or self.mechanism.kind != "stream":
-                raise DataError(
-                    "denoiser=unet learns to undo a mechanism that changes samples one by one, and"
-                    f" {self.mechanism and self.mechanism.name} does not. Use denoiser=lowpass, or"
-                    " none."
-                )
-            releases = [self._part(f"unet {i}", "gallery") for i in range(RELEASES)]
-            seed = seed_of(self.study.seed, "unet", self.mechanism, self.repetition)
-            self._denoiser = learn_denoiser(self._part("raw", "gallery"), releases, seed)
-        return self._denoiser
 
     def _protect(self, recording_set: RecordingSet, which: str) -> RecordingSet:
         if self.mechanism is None:

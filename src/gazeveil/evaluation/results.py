@@ -8,6 +8,7 @@ its own, `run.json`.
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
     from gazeveil.plot.tradeoff import FrontSeries
 
-Examples: TypeAlias = dict[str, object]
+Examples: TypeAlias = dict[str, Any]
 
-_FILES = ("results.parquet", "outcomes.parquet", "study.json", "examples.npz")
+_FILES = ("results.parquet", "outcomes.parquet", "study.json", "examples.json.gz")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Results:
         `mechanism` (its full text), `sentence`, `status`, `definition`, `unit`.
     examples : dict
         `traces` and `maps` by mechanism text (raw under `none`), `title`, `space`, `extent` (x0,
-        x1, y0, y1 in degrees).
+        x1, y0, y1 in degrees); as JSON has them, lost samples are None.
     study : dict
         The plan as JSON has it: name, cohort, seed, repetitions, `failures` (a list of `cell` and
         `sentence`), `times` in words, `published` (rows of a paper's figures beside ours).
@@ -253,7 +253,8 @@ class Results:
         )
 
     def write(self, path: str | Path) -> Path:
-        """Write a folder: results.parquet, outcomes.parquet, study.json, examples.npz, run.json.
+        """Write a folder of results.parquet, outcomes.parquet, study.json, examples.json.gz and
+        run.json.
 
         Returns
         -------
@@ -274,8 +275,9 @@ class Results:
                 )
         with _whole(folder / "study.json") as file:
             file.write(canonical({"study": study, "guarantees": list(self.guarantees)}).encode())
-        with _whole(folder / "examples.npz") as file:
-            np.savez_compressed(file, **_flat(self.examples))  # type: ignore[arg-type]
+        with _whole(folder / "examples.json.gz") as file:
+            text = json.dumps(self.examples, default=np.ndarray.tolist)
+            file.write(gzip.compress(text.encode(), mtime=0))
         with _whole(folder / "run.json") as file:
             file.write(canonical({"times": self.study.get("times", {})}).encode())
         return folder
@@ -303,8 +305,7 @@ class Results:
                 study["times"] = json.loads((folder / "run.json").read_text(encoding="utf-8"))[
                     "times"
                 ]
-            with np.load(folder / "examples.npz", allow_pickle=False) as arrays:
-                examples = _nested({name: arrays[name] for name in arrays.files})
+            examples = json.loads(gzip.decompress((folder / "examples.json.gz").read_bytes()))
         except (pl.exceptions.PolarsError, ValueError, KeyError, TypeError, EOFError) as error:
             raise FormatError(
                 folder,
@@ -557,43 +558,3 @@ def _as(name: str, frame: pl.DataFrame, schema: dict[str, pl.DataType]) -> pl.Da
         *(pl.col(c).cast(kind) for c, kind in schema.items()),
         *(c for c in frame.columns if c not in schema),
     )
-
-
-# Arrays of examples.npz are named by the steps to them; the mark is one no mechanism text holds.
-_STEP = "\x1f"
-
-
-def _flat(examples: Mapping[str, object]) -> dict[str, NDArray[np.generic]]:
-    arrays: dict[str, NDArray[np.generic]] = {}
-
-    def walk(value: object, *steps: str) -> None:
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                walk(inner, *steps, str(key))
-        else:
-            arrays[_STEP.join(steps)] = (
-                np.asarray(value, dtype=np.float64) if steps[-1] == "extent" else np.asarray(value)
-            )
-
-    walk(examples)
-    # Names in a zip file cannot hold every sign: arrays are numbered and their names stand in one
-    # more array.
-    numbered: dict[str, NDArray[np.generic]] = {f"a{i}": a for i, a in enumerate(arrays.values())}
-    return {"names": np.array(list(arrays), dtype=np.str_), **numbered}
-
-
-def _nested(arrays: Mapping[str, NDArray[np.generic]]) -> Examples:
-    examples: Examples = {}
-    for i, name in enumerate(arrays["names"].tolist()):
-        *steps, last = str(name).split(_STEP)
-        place = examples
-        for step in steps:
-            place = place.setdefault(step, {})  # type: ignore[assignment]
-        array = arrays[f"a{i}"]
-        text = str(array) if array.dtype.kind == "U" else None
-        place[last] = (
-            text
-            if text is not None
-            else (tuple(float(v) for v in array) if last == "extent" else array)
-        )
-    return examples

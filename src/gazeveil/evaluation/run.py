@@ -7,29 +7,43 @@ reported with its reason and stops nothing else; it is tried again the next time
 
 from __future__ import annotations
 
+import pickle
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from gazeveil import __version__
 from gazeveil.errors import DataError
-from gazeveil.evaluation.backends import Answer, FailedBatch, Finished, make_backend
 from gazeveil.evaluation.collect import collect
-from gazeveil.evaluation.plan import CELLS, Cell, Content, Store, check_samples, plan
+from gazeveil.evaluation.plan import CELLS, Cell, CellBatch, Content, Store, check_samples, plan
 from gazeveil.evaluation.results import Results
-from gazeveil.evaluation.sources import Files, Simulated, code, fingerprint, loaded, opened
+from gazeveil.evaluation.sources import (
+    Files,
+    Simulated,
+    code,
+    fingerprint,
+    in_memory,
+    loaded,
+    opened,
+    scratch_paths,
+)
 from gazeveil.evaluation.study import Study
-from gazeveil.evaluation.worker import Worker
+from gazeveil.evaluation.worker import Worker, compute, compute_batch, forget_parts
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.utility.trained_weights import cautions
+from gazeveil.workers import LostTask, ThisProcess, Workers, workers_for
 
 #: Called with the number of cells that are done and the number of all.
 Progress = Callable[[int, int], None]
+
+#: How often it is looked which cells of the batches in hand are finished, in seconds.
+LOOK_S = 0.5
 
 
 def run(
@@ -75,37 +89,34 @@ def run(
     for note in notes:
         warnings.warn(note, stacklevel=2)
     worker = Worker(study, _context(study, raw))
-    store = Store(folder)
-    store.tidy()
     keys = {cell: worker.key(cell) for cell in planned.cells}
-    cells: dict[Cell, Content] = {
-        cell: content for cell, key in keys.items() if (content := store.get(key)) is not None
-    }
-    stored_before = len(cells)
-    if progress is not None:
-        progress(len(cells), len(keys))
-    batches = planned.batches(frozenset(c for c in planned.cells if c not in cells))
-    if batches:
-        worker = replace(
-            worker, study=replace(study, source=loaded(raw), people=None, stimuli=None)
-        )
-    with _kept_cells(store, keys, folder), make_backend(executor, len(batches)) as backend:
-        announced: set[Cell] = set()
-        for batch, answer in backend.work(worker, batches, folder):
-            if isinstance(answer, Finished):
-                announced.update(batch.cells)
-            else:
-                for cell in batch.cells:
-                    cells[cell] = _kept(store, keys[cell], cell, answer)
-            if progress is not None:
-                progress(len(announced | cells.keys()), len(keys))
-            if limit_s is not None and time.monotonic() - started > limit_s:
-                _cut(store, keys, cells, limit_s)
-                break
+    place: AbstractContextManager[str] = nullcontext(str(folder))
+    if folder is None:
+        place = TemporaryDirectory(prefix="gazeveil-study-")
+    with place as held:
+        store = Store(Path(held))
+        store.tidy()
+        cells = store.contents(keys)
+        stored_before = len(cells)
+        if progress is not None:
+            progress(len(cells), len(keys))
+        batches = planned.batches(keys.keys() - cells.keys())
+        if batches:
+            own = replace(study, source=loaded(raw), people=None, stimuli=None)
+            worker = replace(worker, study=own)
+        with _kept_cells(store, keys, folder), workers_for("evaluate", executor, len(batches)) as w:
+            for found in _computed(w, worker, batches, store, keys):
+                cells |= found
+                if progress is not None:
+                    progress(len(cells), len(keys))
+                if limit_s is not None and time.monotonic() - started > limit_s:
+                    break
+        # A worker may have written some that it had no time to answer for.
+        cells |= store.contents({cell: key for cell, key in keys.items() if cell not in cells})
+    for cell in keys.keys() - cells.keys():
+        cells[cell] = {"failure": cut_sentence(limit_s or 0)}
     about = _about(study, raw, worker.context, len(keys))
-    for note in (trained_on := cautions(_notes(cells))):
-        warnings.warn(note, stacklevel=2)
-    results = collect(study, planned, cells, {**about, "notes": [*notes, *trained_on]})
+    results = collect(study, planned, cells, {**about, "notes": notes})
     if results.frame.height == 0:
         raise DataError(
             "No cell of the study could be computed."
@@ -121,11 +132,60 @@ def run(
     return results
 
 
-def _notes(cells: Mapping[Cell, Content]) -> Iterator[tuple[str, str]]:
-    """Each utility with the notes of all its figures in one cell."""
-    for cell, content in cells.items():
-        if cell.kind == "utility" and "results" in content:
-            yield cell.what, "; ".join(str(result["note"]) for result in content["results"])
+def _computed(
+    workers: Workers,
+    worker: Worker,
+    batches: Sequence[CellBatch],
+    store: Store,
+    keys: Mapping[Cell, str],
+) -> Iterator[dict[Cell, Content]]:
+    """Contents of cells as they are finished, in any order; none where it is time to look at the
+    clock.
+    """
+    # Promises and examples stay last, whatever repetition they are of.
+    material = [_is_about(batch) or (batch.events, batch.repetition) for batch in batches]
+    # What is defined in the user's own script a new process could not import without running it.
+    if isinstance(workers, ThisProcess) or b"__main__" in pickle.dumps(worker):
+        # Batches of one repetition share what is known of the raw recordings: one after the other.
+        for batch in sorted(batches, key=lambda b: (_is_about(b), b.events, b.repetition)):
+            for cell, content in compute(worker, batch):
+                yield {cell: _kept(store, keys[cell], content)}
+        forget_parts()  # this process goes on to something else
+        return
+    shared = worker if workers.here else _sent(workers, worker)
+    folder = store.folder if workers.here else None
+    tasks = [partial(tuple, (batch, [keys[c] for c in batch.cells])) for batch in batches]
+    waiting = {cell: keys[cell] for batch in batches for cell in batch.cells}
+    for answer in workers.do(
+        compute_batch, tasks, shared, folder, look_s=LOOK_S, material=material
+    ):
+        found = store.contents(waiting)
+        left = () if answer is None else batches[answer.number].cells
+        for cell in (waiting.keys() - found.keys()) & set(left):
+            if isinstance(answer, LostTask):
+                found[cell] = {"failure": answer.reason}
+            elif answer is not None:
+                unanswered = {"failure": "The worker did not answer for it."}
+                found[cell] = _kept(store, keys[cell], answer.value.get(cell, unanswered))
+        waiting = {cell: key for cell, key in waiting.items() if cell not in found}
+        yield found
+
+
+def _is_about(batch: CellBatch) -> bool:
+    """Whether a batch is of promises and examples, which come last."""
+    return all(cell.kind == "about" for cell in batch.cells)
+
+
+def _sent(workers: Workers, worker: Worker) -> Worker:
+    """The study as workers elsewhere get it: with its recordings in memory where they cannot read
+    the scratch file those lie in.
+    """
+    source = worker.study.source
+    assert isinstance(source, RecordingSet)
+    paths = scratch_paths(source)
+    if not paths or workers.sees(paths):
+        return worker
+    return replace(worker, study=replace(worker.study, source=in_memory(source)))
 
 
 @contextmanager
@@ -134,7 +194,7 @@ def _kept_cells(store: Store, keys: Mapping[Cell, str], folder: Path | None) -> 
     try:
         yield
     except KeyboardInterrupt:
-        finished = sum(key in store for key in keys.values())
+        finished = len(store.contents(keys))
         if folder is None or not finished:
             raise KeyboardInterrupt("Stopped, nothing was kept.") from None
         raise KeyboardInterrupt(
@@ -157,29 +217,12 @@ def _context(study: Study, raw: RecordingSet) -> dict[str, object]:
     }
 
 
-def _kept(store: Store, key: str, cell: Cell, answer: Answer) -> Content:
-    """The content of a cell as the store has it, or why there is none."""
-    if isinstance(answer, FailedBatch):
-        # The worker may have written the cell before it was lost.
-        content, reason = store.get(key), answer.sentence
-    else:
-        content, reason = answer.get(cell), "The worker did not answer for it."
-    if content is None:
-        return {"failure": reason}
+def _kept(store: Store, key: str, content: Content) -> Content:
+    """The content of a cell as the store has it; failures are not stored."""
     if "failure" in content:
         return content
     store.put(key, content)
     return store.get(key) or content
-
-
-def _cut(
-    store: Store, keys: Mapping[Cell, str], cells: dict[Cell, Content], limit_s: float
-) -> None:
-    """Fill in the cells that are not answered when the time is over: a worker may have written
-    some.
-    """
-    for cell in keys.keys() - cells.keys():
-        cells[cell] = store.get(keys[cell]) or {"failure": cut_sentence(limit_s)}
 
 
 def cut_sentence(limit_s: float) -> str:

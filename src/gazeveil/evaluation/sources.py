@@ -8,14 +8,13 @@ on the same recordings share finished cells, and a file that has changed shares 
 from __future__ import annotations
 
 import hashlib
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
+import joblib
 import numpy as np
 
 from gazeveil import __version__, checks
@@ -25,7 +24,6 @@ from gazeveil.features.table import KEYS, FeatureTable
 from gazeveil.gaze.cohort import Cohort, Handle, natural
 from gazeveil.gaze.recording import Recording
 from gazeveil.gaze.scratch import SetAside, is_set_aside, set_aside
-from gazeveil.processes import cores
 
 #: Names of people or stimuli, how many of them (the first in natural order), or all.
 Selection: TypeAlias = tuple[str, ...] | int | None
@@ -45,11 +43,6 @@ _CHANNELS = (
 
 #: Datasets that come as window features.
 _MPII = ("mpiidpeye", "mpiiprivaceye")
-
-# What a simulated recording says of its source, and how many threads make them at most: a third of
-# the work holds the interpreter, so that more would wait for one another.
-_SIMULATED = "simulated"
-_THREADS = 3
 
 # Sampling rates of one tracker that are measured recording by recording differ by less.
 _SAME_RATE = 1.1
@@ -213,31 +206,11 @@ def loaded(recording_set: RecordingSet) -> RecordingSet:
     # What a simulator knows of its recordings is no part of them, and weighs more than they do.
     cohort = recording_set.cohort
     return RecordingSet(
-        set_aside(_made_ahead(cohort.items), cohort.people, cohort.name),
+        set_aside(map(_without_truth, cohort.items), cohort.people, cohort.name),
         recording_set.tables,
         recording_set.pipeline,
         people,
     )
-
-
-def _made_ahead(items: Sequence[Recording | Handle]) -> Iterator[Recording | Handle]:
-    """Recordings without their truth, in order. Simulated ones are made by threads, some ahead of
-    the one that is asked for: no worker can begin before they are all there.
-    """
-    threads = min(cores(), _THREADS)
-    simulated = all(isinstance(item, Handle) and item.source == _SIMULATED for item in items)
-    if threads == 1 or not simulated:
-        yield from map(_without_truth, items)
-        return
-    yield from map(_without_truth, items[:1])  # what has to be compiled is compiled here, once
-    waiting: deque[Future[Recording | Handle]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        for item in items[1:]:
-            waiting.append(pool.submit(_without_truth, item))
-            if len(waiting) > 2 * threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 def _without_truth(item: Recording | Handle) -> Recording | Handle:
@@ -330,32 +303,28 @@ def fingerprint(source: Source, recording_set: RecordingSet) -> str:
     made for it.
     """
     digest = hashlib.sha256()
+    cohort, keys = recording_set.cohort, recording_set.keys
     if isinstance(source, Simulated):
-        _add(
-            digest, "simulated", repr(source), *(part for key in recording_set.keys for part in key)
-        )
+        digest.update(_hashed("simulated", repr(source), keys))
         return digest.hexdigest()
-    for person in sorted(recording_set.people):
-        _add(
-            digest, person, *(f"{k}={v!r}" for k, v in sorted(recording_set.people[person].items()))
-        )
-    if recording_set.cohort is not None:
-        for place in sorted(range(len(recording_set.cohort)), key=lambda i: recording_set.keys[i]):
-            _add_recording(digest, recording_set.cohort[place])
-    for name in TABLES:
-        if name in recording_set.tables:
-            table = recording_set.tables[name]
-            _add(digest, name, *table.columns)
-            for part in KEYS:
-                _add(digest, *(str(v) for v in table.keys[part].tolist()))
-            digest.update(np.ascontiguousarray(table.values).tobytes())
-            digest.update(
-                b"" if table.bounds is None else np.ascontiguousarray(table.bounds).tobytes()
-            )
-            for annotation, column in sorted(table.annotations.items()):
-                _add(digest, annotation)
-                digest.update(np.ascontiguousarray(column).tobytes())
+    digest.update(_hashed({p: dict(a) for p, a in recording_set.people.items()}))
+    for place in sorted(range(len(cohort)), key=lambda i: keys[i]) if cohort is not None else ():
+        assert cohort is not None
+        r = cohort[place]
+        events = None if r.events is None else r.events.columns()
+        channels = [getattr(r, name) for name in _CHANNELS]
+        about = r.key, repr(r.rate_hz), repr(r.space)
+        digest.update(_hashed(about, channels, dict(r.labels), events))
+    for name, table in sorted(recording_set.tables.items()):
+        columns = [table.keys[part] for part in KEYS]
+        rows = table.columns, columns, table.values, table.bounds, dict(table.annotations)
+        digest.update(_hashed(name, *rows))
     return digest.hexdigest()
+
+
+def _hashed(*values: object) -> bytes:
+    """A hash of plain values and arrays, in whatever order mappings hold them."""
+    return str(joblib.hash(values)).encode()
 
 
 @cache
@@ -370,27 +339,6 @@ def code() -> str:
         if not name.startswith(_NO_PART):
             digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return f"{__version__}+{digest.hexdigest()[:16]}"
-
-
-def _add(digest: hashlib._Hash, *texts: str) -> None:
-    for text in texts:
-        data = text.encode()
-        digest.update(len(data).to_bytes(8, "little") + data)
-
-
-def _add_recording(digest: hashlib._Hash, recording: Recording) -> None:
-    _add(digest, *recording.key, repr(recording.rate_hz), repr(recording.space))
-    for name in _CHANNELS:
-        values = getattr(recording, name)
-        _add(digest, name if values is not None else "")
-        if values is not None:
-            digest.update(np.ascontiguousarray(values).tobytes())
-    for name, labels in sorted(recording.labels.items()):
-        _add(digest, name)
-        digest.update(np.ascontiguousarray(labels).tobytes())
-    if recording.events is not None:
-        for name, column in sorted(recording.events.columns().items()):
-            _add(digest, name, *(str(v) for v in column.tolist()))
 
 
 def _chosen(kind: str, wanted: Selection, known: tuple[str, ...]) -> tuple[str, ...] | None:

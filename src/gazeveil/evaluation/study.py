@@ -24,8 +24,8 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.attacks import registry as batteries
-from gazeveil.attacks.base import Attack
-from gazeveil.attacks.infer.kinds import KINDS, InferenceAttack
+from gazeveil.attacks.base import Attack, InferenceAttack
+from gazeveil.attacks.infer.kinds import KINDS
 from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.errors import DataError, FormatError, GazeveilError, ParameterError
 from gazeveil.evaluation.columns import NONE
@@ -44,7 +44,7 @@ from gazeveil.utility.registry import utility as utility_by_name
 _RATES = {"record-linkage": ("linkage_rate", "matching_rate"), "demographics": ("linkage_rate",)}
 
 #: Errors of the attacker: more of them is better for people.
-_ERRORS = ("mae", "median_error_deg")
+_ERRORS = ("mae",)
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,6 @@ class Inference(Utility):
     trains: ClassVar[bool] = False
     #: It compares whole recordings, so that a study needs no split for it.
     same_stimulus: ClassVar[bool] = True
-
-    def can(self, recording_set: RecordingSet) -> bool:
-        """Whether a release holds what this attack looks at."""
-        samples = self.attack.kind == "reconstruction"
-        return super().can(recording_set) and not (samples and recording_set.cohort is None)
 
     def measure(
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
@@ -189,7 +184,7 @@ class Study:
     tables : str
         One of :data:`TABLES`, for mechanisms on tables.
     paper : str
-        Which paper the study mirrors; see :func:`gazeveil.papers.published.compare`.
+        Which paper the study mirrors; see :func:`gazeveil.papers.grading.compare`.
     battery : str
         Which battery attacks, in words; follows from `attacks`.
 

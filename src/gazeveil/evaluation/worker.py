@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from gazeveil.evaluation.plan import (
     Cell,
     CellBatch,
     Content,
+    Store,
     key_of,
     same_stimulus,
     seed_of,
@@ -42,6 +43,7 @@ from gazeveil.evaluation.study import InferredResult, Study
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.workers import return_memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +77,53 @@ class Worker:
         return {str(i): _identity(i) for i in items}
 
     def raw(self, events: str) -> RecordingSet:
-        """The recordings with one way of finding events, made once per process."""
-        return _RAW.get(self, events)
+        """The recordings with one way of finding events, made once per process, with the tables
+        made of them so far.
+        """
+        study = self.study
+        with _LOCK:
+            held = _last(_RECORDINGS, self._recordings)
+            if events not in held:
+                held[events] = with_events(
+                    opened(study.source, study.people, study.stimuli, study.preparation), events
+                )
+            return held[events]
 
     def raw_parts(self, events: str, repetition: int) -> dict[tuple[object, ...], RecordingSet]:
         """Gallery and probe of the raw recordings as far as they were made, and with them all that
         was worked out about them: the batches of one repetition share them.
         """
-        return _RAW.parts(self, events, repetition)
+        with _LOCK:
+            # Those of the last repetition alone: all of them would fill the memory.
+            return _last(_PARTS, (self._recordings, events, repetition))
+
+    @cached_property
+    def _recordings(self) -> str:
+        """Which recordings these are."""
+        study = self.study
+        return repr((self.context, study.preparation, study.people, study.stimuli))
+
+
+# What this process holds of the study that it works on.
+_LOCK = threading.Lock()
+_RECORDINGS: dict[object, dict[str, RecordingSet]] = {}
+_PARTS: dict[object, dict[tuple[object, ...], RecordingSet]] = {}
+
+Held = TypeVar("Held")
+
+
+def _last(held: dict[object, dict[Held, RecordingSet]], key: object) -> dict[Held, RecordingSet]:
+    """What is held under a key, and nothing under another one."""
+    if key not in held:
+        held.clear()
+        held[key] = {}
+    return held[key]
+
+
+def forget_parts() -> None:
+    """Let go of the parts of raw recordings that batches share: no further batch comes."""
+    with _LOCK:
+        _PARTS.clear()
 
 
 def _identity(item: Mechanism[Any] | Attack | Utility) -> str:
@@ -99,62 +140,6 @@ def _identity(item: Mechanism[Any] | Attack | Utility) -> str:
             *(hashlib.sha256(f.read_bytes()).hexdigest() for f in files),
         ]
     )
-
-
-class _Raw:
-    """The recordings of the study a process works on, with the tables made of them so far."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._of = ""
-        self._held: dict[str, RecordingSet] = {}
-
-        self._repetition: tuple[str, int] | None = None
-        self._parts: dict[tuple[object, ...], RecordingSet] = {}
-
-    def parts(
-        self, worker: Worker, events: str, repetition: int
-    ) -> dict[tuple[object, ...], RecordingSet]:
-        self.get(worker, events)
-        with self._lock:
-            if self._repetition != (events, repetition):
-                # Those of the last repetition alone: all of them would fill the memory.
-                self._repetition, self._parts = (events, repetition), {}
-            return self._parts
-
-    def forget_parts(self) -> None:
-        with self._lock:
-            self._repetition, self._parts = None, {}
-
-    def get(self, worker: Worker, events: str) -> RecordingSet:
-        study, wanted = (
-            worker.study,
-            repr(
-                (
-                    worker.context,
-                    worker.study.preparation,
-                    worker.study.people,
-                    worker.study.stimuli,
-                )
-            ),
-        )
-        with self._lock:
-            if wanted != self._of:
-                self._of, self._held = wanted, {}
-                self._repetition, self._parts = None, {}
-            if events not in self._held:
-                self._held[events] = with_events(
-                    opened(study.source, study.people, study.stimuli, study.preparation), events
-                )
-            return self._held[events]
-
-
-_RAW = _Raw()
-
-
-def forget_parts() -> None:
-    """Let go of the parts of raw recordings that batches share: no further batch comes."""
-    _RAW.forget_parts()
 
 
 def compute(worker: Worker, batch: CellBatch) -> Iterator[tuple[Cell, Content]]:
@@ -219,6 +204,37 @@ def compute(worker: Worker, batch: CellBatch) -> Iterator[tuple[Cell, Content]]:
         forget_pairs()
 
 
+def compute_batch(
+    worker: Worker, folder: Path | None, batch: CellBatch, keys: Sequence[str]
+) -> dict[Cell, Content]:
+    """Compute a batch in a process of its own.
+
+    Parameters
+    ----------
+    worker : Worker
+        The study.
+    folder : Path, optional
+        Where each cell is written as soon as it is finished; None on another disk.
+    batch : CellBatch
+        What to compute.
+    keys : sequence of str
+        Names of its cells on disk.
+
+    Returns
+    -------
+    dict of Cell to content
+        What was not written.
+    """
+    names, answer = dict(zip(batch.cells, keys, strict=True)), {}
+    for cell, content in compute(worker, batch):
+        if folder is None or "failure" in content:
+            answer[cell] = content
+        else:
+            Store(folder).put(names[cell], content)
+        return_memory()
+    return answer
+
+
 def _cell(cache: ReleaseCache, cell: Cell, who: object) -> Content:
     seed = seed_of(
         cache.study.seed,
@@ -275,7 +291,8 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
         if cell.mechanism == NONE:
             raise
         # The release hides everybody by leaving nothing, which is a figure and no failure.
-        found = _guess(gallery.persons, probe.persons)
+        alike = np.zeros((len(probe.persons), len(gallery.persons)))
+        found = Scores(gallery.persons, probe.persons, alike)
         guessed = "; a guess: the release left nothing to learn from"
     content = (
         _people(complete(found, people), seed)
@@ -315,11 +332,6 @@ def _others(people: tuple[str, ...], trained: frozenset[str], pieces: bool) -> t
         f"The attacker's weights were trained on {len(trained)} of these {len(people)} people, and"
         f" {why}. Give recordings of other people, or train weights on others."
     )
-
-
-def _guess(known: tuple[str, ...], probes: tuple[str, ...]) -> Scores:
-    """Scores that say nothing."""
-    return Scores(known, probes, np.zeros((len(probes), len(known))))
 
 
 def _people(scores: Scores, seed: int) -> Content:

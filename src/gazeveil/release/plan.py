@@ -30,13 +30,12 @@ from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.promise.plain import person_in_words, promise_in_words
 from gazeveil.privacy.promise.sentence import UNIT_PHRASES
-from gazeveil.privacy.publication.alignment import Alignment
+from gazeveil.privacy.publication.alignment import Alignment, Look, public_alignment
 from gazeveil.privacy.publication.certificate import per_person
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.part import check_piece_choices
-from gazeveil.privacy.publication.people_table import people_table
+from gazeveil.privacy.publication.names import people_table
+from gazeveil.privacy.publication.outputs import check_piece_choices
 from gazeveil.privacy.publication.protecting import channels_of
-from gazeveil.privacy.publication.survey import Look, public_alignment
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.release.timing import time_in_words
 

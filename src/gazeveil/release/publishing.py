@@ -25,18 +25,16 @@ from gazeveil.io.staging import staged
 from gazeveil.privacy.api import protect
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
-from gazeveil.privacy.publication.alignment import aligned
+from gazeveil.privacy.publication.alignment import aligned, look_at
 from gazeveil.privacy.publication.certificate import Description, write_certificate
-from gazeveil.privacy.publication.ledger.charging import Charging, PeopleSeen, charged
+from gazeveil.privacy.publication.ledger import Charging, charged
 from gazeveil.privacy.publication.names import check_key_file, raw_names, write_key
-from gazeveil.privacy.publication.outputs.registry import output
+from gazeveil.privacy.publication.outputs import output
 from gazeveil.privacy.publication.page import found_in_words
 from gazeveil.privacy.publication.protecting import channels_of, check_clock, protected
-from gazeveil.privacy.publication.publication import Publication
+from gazeveil.privacy.publication.publication import Publication, check_keep
 from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.publication.single_file import described_file
-from gazeveil.privacy.publication.statement import check_keep
-from gazeveil.privacy.publication.survey import look_at
 from gazeveil.privacy.registry import mechanism as mechanism_named
 from gazeveil.release.inventory import inventory
 from gazeveil.release.measuring import USUAL_UTILITIES, measure
@@ -97,9 +95,11 @@ class Published:
 
 
 def planned(
-    recipe: Recipe, cohort: Cohort, watcher: Watcher, seen: PeopleSeen | None = None
+    recipe: Recipe, cohort: Cohort, watcher: Watcher, charging: Charging | None = None
 ) -> ReleasePlan:
-    """The first two steps: what is in the input, and what will be done with it."""
+    """The first two steps: what is in the input, and what will be done with it; `charging` notes
+    who is in it.
+    """
     chosen = mechanism_named(recipe.mechanism)
     check_clock(chosen)
     check_keep(recipe.choices, channels_of(recipe.choices, chosen.kind), cohort.people)
@@ -108,7 +108,7 @@ def planned(
         cohort,
         True,
         lambda numbers: watcher.track(numbers, "Looking at recordings"),
-        seen.note if seen is not None else lambda recording: None,
+        charging.seen.note if charging is not None else lambda recording: None,
     )
     watcher.ask(open_questions(cohort, looks, recipe.source))
     found = inventory(
@@ -159,9 +159,9 @@ def publish(
         Who works, and whether a run that was interrupted goes on.
     """
     told = Watcher() if watcher is None else watcher
-    seen = PeopleSeen() if charging is None else charging.seen
+    charging = charging or Charging()
     # Under a seed nothing is promised, and no participant is looked up.
-    plan = planned(recipe, cohort, told, seen if seed is None else None)
+    plan = planned(recipe, cohort, told, charging if seed is None else None)
     recipe = with_choices(
         recipe,
         rate_hz=plan.alignment.rate_hz,
@@ -173,9 +173,9 @@ def publish(
     told.say("scrub", "only gaze goes on; nothing else of the files is copied.")
     chosen = mechanism_named(recipe.mechanism)
     told.say("align", _aligned(plan, recipe, chosen))
-    job = _Job(recipe, plan, chosen, out, told, seed, signing_key, seen, charging)
-    of_recordings = chosen.kind in ("stream", "cohort")
-    published = job.recordings(running or Running()) if of_recordings else job.file()
+    work = running or Running()
+    job = _Job(recipe, plan, chosen, out, told, seed, signing_key, charging, work)
+    published = job.recordings() if chosen.kind in ("stream", "cohort") else job.file()
     beside = out.with_name(out.name + ".publish.toml")
     beside.write_text(recipe.text(inside=False), encoding="utf-8", newline="\n")
     told.say("certify", f"{out}/PRIVACY.md; the choices are in {beside}")
@@ -228,8 +228,8 @@ class _Job:
     told: Watcher
     seed: int | None
     signing_key: SigningKey | None
-    seen: PeopleSeen
-    charging: Charging | None
+    charging: Charging
+    running: Running
 
     def attack(self, files: Cohort | None = None) -> dict[str, Any]:
         """The attack step; done when everything is written and nothing is certified. `files` are
@@ -248,7 +248,8 @@ class _Job:
                 recipe.repetitions,
                 recipe.table,
                 progress,
-                files=files,
+                self.running.executor,
+                files,
             )
         for sentence in found["said"]:
             self.told.say("attack", sentence)
@@ -268,9 +269,9 @@ class _Job:
         except GazeveilError:
             return None
 
-    def recordings(self, running: Running) -> Published:
+    def recordings(self) -> Published:
         """A release of recordings."""
-        recipe, plan = self.recipe, self.plan
+        recipe, plan, running = self.recipe, self.plan, self.running
         names = begun(self.out, running.resume, self.charging)
         publication = protected(
             plan.cohort, self.chosen, recipe.choices, self.seed, plan.looks, names=names
@@ -296,7 +297,6 @@ class _Job:
             publication.names,
             promise,
             self.out,
-            self.seen,
             self.charging,
             table=table,
             pieces=publication.pieces,
@@ -311,8 +311,7 @@ class _Job:
                     publication,
                     self.out,
                     raw=plan.cohort,
-                    workers=running.workers,
-                    cluster=running.cluster,
+                    executor=running.executor,
                     resume=running.resume,
                     progress=progress or (lambda done, total: None),
                     signing_key=self.signing_key,
@@ -334,7 +333,7 @@ class _Job:
             release, recipe.choices, self.seed, self.plan.cohort, self.plan.alignment
         )
         noun = "maps" if chosen.kind == "map" else "features"
-        with charged(names, release.guarantee, self.out, self.seen, self.charging) as answer:
+        with charged(names, release.guarantee, self.out, self.charging) as answer:
             if answer:
                 self.told.say("protect", f"ledger: {answer}")
             with staged(self.out) as folder:

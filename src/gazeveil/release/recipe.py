@@ -1,4 +1,5 @@
-"""`publish.toml`: every choice of a publication, so that it can be made again.
+"""`publish.toml`: every choice of a publication, so that it can be made again; and the file
+of choices that `--from` reads.
 
 ::
 
@@ -22,6 +23,9 @@
     battery = "strong"
     repetitions = 10
 
+    [run]                        # never beside a release
+    budget = "2"
+
 The file beside the release names the recordings. The one inside names nothing of them.
 """
 
@@ -37,7 +41,7 @@ from typing import Any
 
 from gazeveil import checks
 from gazeveil.attacks.registry import BATTERIES, DEFAULT
-from gazeveil.errors import FormatError
+from gazeveil.errors import FormatError, ParameterError
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.registry import mechanism
 
@@ -51,7 +55,11 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "protect": ("mechanism", "table"),
     "publication": ("keep", "to", "rate_hz", "durations", "k", "stimuli", "key_file"),
     "attack": ("battery", "repetitions", "utilities"),
+    "run": ("ledger", "budget", "sign", "workers", "cluster"),
 }
+
+#: Entries that are paths, which a file says from where it is.
+_PATHS = (("input", "path"), ("publication", "key_file"), ("run", "sign"))
 
 
 @dataclass(frozen=True)
@@ -80,6 +88,9 @@ class Recipe:
         Draws of split and noise of the attack step.
     utilities : tuple of str, optional
         Analyses that are tried; left out, the usual ones.
+    run : mapping
+        How this publication is made: `ledger`, `budget`, `sign`, `workers`, `cluster`. No choice of
+        the release, so it is not written with the others.
     """
 
     source: Path
@@ -92,6 +103,7 @@ class Recipe:
     battery: str = DEFAULT
     repetitions: int = 10
     utilities: tuple[str, ...] | None = None
+    run: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         checks.one_of("publish", "attacks", self.battery, BATTERIES)
@@ -167,57 +179,74 @@ def _value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def read_recipe(path: Path) -> Recipe:
-    """Read the file that stands beside a release.
+def recipe_of(given: Mapping[str, Mapping[str, Any]], path: Path | None = None) -> Recipe:
+    """The choices of a command line and of a file; the command line goes first.
 
-    Paths in it are taken from where the file is.
+    Parameters
+    ----------
+    given : mapping of section to mapping
+        As the file has them; what is None is not given.
+    path : Path, optional
+        The file. Paths in it are taken from where it is.
 
     Raises
     ------
     FormatError
         For a file that is no recipe, or that has an unknown entry.
+    ParameterError
+        Where neither says what is protected by what.
     """
+    stored: dict[str, dict[str, Any]] = {} if path is None else _stored(path)
+    for section, entries in given.items():
+        chosen = {name: value for name, value in entries.items() if value is not None}
+        stored[section] = {**stored.get(section, {}), **chosen}
+    source, protect = stored.get("input", {}), stored.get("protect", {})
+    if "path" not in source or "mechanism" not in protect:
+        raise ParameterError(
+            "It is not said which recordings are protected by what. Name the recordings, and a"
+            " --mechanism or a --preset, or take the .publish.toml beside a release.",
+            name="--from",
+            got=None if path is None else str(path),
+        )
+    publication, attack = dict(stored.get("publication", {})), stored.get("attack", {})
+    # Where the tracker's own times are kept, so are lengths.
+    times_kept = {"times", "t_ns"}.intersection(publication.get("keep", ()))
+    publication.setdefault("durations", "keep" if times_kept else "common")
+    utilities = attack.get("utilities")
+    return Recipe(
+        Path(source["path"]),
+        str(protect["mechanism"]),
+        PublicationChoices(**publication),
+        source.get("format"),
+        tuple(source.get("set", ())),
+        source.get("screen"),
+        protect.get("table", "events"),
+        attack.get("battery", DEFAULT),
+        attack.get("repetitions", 10),
+        None if utilities is None else tuple(utilities),
+        stored.get("run", {}),
+    )
+
+
+def _stored(path: Path) -> dict[str, dict[str, Any]]:
+    """The sections of a file, with its paths from here."""
     try:
         stored = tomllib.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise FormatError(path, f"this is not TOML ({error})", "Mend the file.") from error
-    if stored.get("format") != _FORMAT or stored.get("version") != _VERSION:
+    head = stored.pop("format", _FORMAT), stored.pop("version", _VERSION)
+    if head != (_FORMAT, _VERSION):
         raise FormatError(
             path, "this is no recipe of `gazeveil publish`", "Name the .publish.toml of a release."
         )
     for name, entries in stored.items():
-        if name in ("format", "version"):
-            continue
         if name not in _SECTIONS or not isinstance(entries, dict):
             raise FormatError(path, f"nobody reads '{name}'", f"Allowed: {', '.join(_SECTIONS)}.")
         checks.known_options(f"{path} [{name}]", entries, _SECTIONS[name])
-    source = stored.get("input", {})
-    if "path" not in source or "mechanism" not in stored.get("protect", {}):
-        raise FormatError(
-            path,
-            "it does not say which recordings are protected by what",
-            "Take the file beside the release, not the one inside, or write them into it.",
-        )
-    return _recipe(source, stored, path.parent)
-
-
-def _recipe(source: Mapping[str, Any], stored: Mapping[str, Any], here: Path) -> Recipe:
-    publication = dict(stored.get("publication", {}))
-    key = publication.pop("key_file", None)
-    attack = stored.get("attack", {})
-    utilities = attack.get("utilities")
-    return Recipe(
-        here / str(source["path"]),
-        str(stored["protect"]["mechanism"]),
-        PublicationChoices(**publication, key_file=None if key is None else here / str(key)),
-        source.get("format"),
-        tuple(source.get("set", ())),
-        source.get("screen"),
-        stored["protect"].get("table", "events"),
-        attack.get("battery", DEFAULT),
-        attack.get("repetitions", 10),
-        None if utilities is None else tuple(utilities),
-    )
+    for section, name in _PATHS:
+        if name in stored.get(section, {}):
+            stored[section][name] = path.parent / str(stored[section][name])
+    return stored
 
 
 def with_choices(recipe: Recipe, **changes: object) -> Recipe:
@@ -282,12 +311,20 @@ _ALL = (
         " needs 12 viewers",
     ),
     ReleasePreset(
+        "public-vr",
+        "mosaic:epsilon=20,r_deg=2,piece_s=1,gap_s=0,paths=near,segment_s=1/4,among=3,b_deg=25",
+        "samples",
+        12,
+        "pieces of 1 s of gaze in a headset, exchanged every quarter of a second among people who"
+        " look near one another; every stimulus needs 12 viewers",
+    ),
+    ReleasePreset(
         "public-features",
         "fpa:epsilon=10",
         "ml",
         1,
-        "features of fixations and saccades (with --table windows, of windows of 30 s) for training"
-        " models, with noise in each feature of a recording",
+        "features of fixations and saccades for training models, with noise in each feature of a"
+        " recording; a file of --from with table = 'windows' takes windows of 30 s",
     ),
 )
 

@@ -18,7 +18,7 @@ from gazeveil.gaze.geometry import Screen
 from gazeveil.io.dataset_file import FILE_NAME, option_lines
 from gazeveil.io.parsing.naming import COPY, NamingOptions, PatternError, question_of
 from gazeveil.io.parsing.table import printable
-from gazeveil.privacy.publication.survey import Look
+from gazeveil.privacy.publication.alignment import Look
 
 #: Topics of doubts that decide who is who, or which rows are one recording.
 _DECISIVE = ("person", "session", COPY)

@@ -6,24 +6,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from gazeveil.attacks.identify.prototypes import add_groups
 from gazeveil.attacks.registry import NOBODY
 from gazeveil.attacks.statistics import unwrapped
 from gazeveil.compiled import is_kept
 from gazeveil.errors import GazeveilError
 from gazeveil.features.measure import measure_events
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.publication.alignment import Alignment, aligned
-from gazeveil.privacy.publication.survey import Look
-from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.publication.alignment import Alignment, Look, aligned
 
 
 @dataclass(frozen=True)
@@ -119,12 +114,8 @@ def time_in_words(
     repetitions: int,
 ) -> str:
     """How long protection and attack will take, as a plan says it."""
-    total_s = (
-        _stream_s(cohort, looks, mechanism, alignment)
-        if isinstance(mechanism, StreamMechanism)
-        else _cohort_s(cohort, looks, mechanism, alignment)
-    )
-    samples = sum(look.samples for look in looks)
+    total_s = _protection_s(cohort, looks, mechanism, alignment)
+    samples = _samples(looks)
     attack = attack_in_words(mechanism, battery, samples, repetitions, total_s)
     if total_s is None:
         return f"not known before a first run for {mechanism.name}; {attack}"
@@ -146,7 +137,7 @@ def attack_in_words(
     at_least = known not in BATTERY_COSTS
     # What the mechanism needs was compiled to take its time; attackers do not run in a plan, and
     # every battery measures events.
-    kernels: tuple[Callable[..., Any], ...] = (measure_events, add_groups, unwrapped)
+    kernels: tuple[Callable[..., Any], ...] = (measure_events, unwrapped)
     first = "" if all(is_kept(kernel) for kernel in kernels) else _FIRST_TIME
     span = attack_span("strong" if at_least else known, samples, repetitions, protect_s or 0.0)
     if at_least:
@@ -156,35 +147,25 @@ def attack_in_words(
     return f"{who}: {span} of processor time, {shared} on {cores} free cores{first}"
 
 
-def _stream_s(
-    cohort: Cohort, looks: Sequence[Look], mechanism: StreamMechanism, alignment: Alignment
-) -> float:
-    """Seconds that one recording takes, for all of them by their samples."""
-    middle = sorted(looks, key=lambda look: look.samples)[len(looks) // 2]
-    places: dict[RecordingKey, int] = {key: i for i, key in enumerate(cohort.keys)}
-    for _ in range(2):  # the first run compiles
-        began = time.perf_counter()
-        mechanism.release(alignment.applied(cohort[places[middle.key]]))
-        took_s = time.perf_counter() - began
-    return took_s * sum(look.samples for look in looks) / max(1, middle.samples)
-
-
-def _cohort_s(
+def _protection_s(
     cohort: Cohort, looks: Sequence[Look], mechanism: Mechanism[Any], alignment: Alignment
 ) -> float | None:
-    """Seconds that the shortest of the stimuli that most people saw takes, for all of them by their
-    samples; None where the mechanism does not take one stimulus.
+    """Seconds that one part of the recordings takes, for all of them by their samples: a recording
+    of middle length of streams, the shortest of the stimuli that most people saw of cohorts. None
+    where the mechanism does not take a part.
     """
-    if mechanism.kind != "cohort":
+    if mechanism.kind == "stream":
+        chosen = [sorted(looks, key=lambda look: look.samples)[len(looks) // 2]]
+    elif mechanism.kind == "cohort":
+        seen: dict[str, list[Look]] = {}
+        for look in looks:
+            seen.setdefault(look.key[1], []).append(look)
+        chosen = min(seen.values(), key=lambda s: (-len({v.key[0] for v in s}), _samples(s)))
+    else:
         return None
-    samples: Counter[str] = Counter()
-    viewers: dict[str, set[str]] = {}
-    for look in looks:
-        person, stimulus = look.key[:2]
-        samples[stimulus] += look.samples
-        viewers.setdefault(stimulus, set()).add(person)
-    chosen = min(samples, key=lambda name: (-len(viewers[name]), samples[name]))
-    part = aligned(cohort.select(stimuli=[chosen]), alignment).load()
+    keys = {look.key for look in chosen}
+    items = [item for item in cohort.items if item.key in keys]
+    part = aligned(Cohort(items, cohort.people), alignment).load()
     try:
         for _ in range(2):  # the first run compiles
             began = time.perf_counter()
@@ -194,4 +175,8 @@ def _cohort_s(
             took_s = time.perf_counter() - began
     except GazeveilError:
         return None
-    return took_s * samples.total() / max(1, samples[chosen])
+    return took_s * _samples(looks) / max(1, _samples(chosen))
+
+
+def _samples(looks: Sequence[Look]) -> int:
+    return sum(look.samples for look in looks)

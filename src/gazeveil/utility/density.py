@@ -7,11 +7,10 @@ M = (P + Q) / 2,
 
     JSD = sum P log(P / M) / 2 + sum Q log(Q / M) / 2,    0 log 0 = 0,
 
-which is 0 for equal histograms and 1 bit (ln 2 nats) for histograms without a common cell. Ren et
-al. 2024 does not say its base, so both are given: `jsd` in bits, `jsd_nats` in nats, as means over
-stimuli, and `jsd_pooled`, `jsd_pooled_nats` of all stimuli together. Nothing is smoothed, so two
-finite draws from the same density already differ: the figure is small only if the number of samples
-is large compared with the cells in use.
+which is 0 for equal histograms and 1 bit for histograms without a common cell (Ren et al. 2024 does
+not say its base). `jsd` is the mean over stimuli, `jsd_pooled` that of all stimuli together.
+Nothing is smoothed, so two finite draws from the same density already differ: the figure is small
+only if the number of samples is large compared with the cells in use.
 
 Where one side has no sample on the screen there is no histogram: that stimulus is NaN, is left out
 of the mean, and the note counts it. Where no stimulus can be measured, the figure is NaN. `chance`
@@ -32,9 +31,9 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import column_means
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
-from gazeveil.utility.areas.scanpaths import need_samples
 from gazeveil.utility.base import Utility, UtilityResult
 from gazeveil.utility.saliency import cells, central_map
+from gazeveil.utility.stretches import need_samples
 
 _MOST_CELLS = 4096
 
@@ -73,36 +72,35 @@ class Density(Utility):
     def measure(
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
     ) -> tuple[UtilityResult, ...]:
-        """Divergences in bits and nats, one part per stimulus, and of all stimuli together (one
-        part).
-        """
+        """Divergences in bits, one part per stimulus, and of all stimuli together (one part)."""
         need_samples(self.name, raw, test)
         before = self._histograms(raw)
         after = before if test.cohort is raw.cohort else self._histograms(test)
-        names = tuple(sorted(before))
-        empty = np.zeros(self.bins**2)
-        parts = np.array([jensen_shannon(before[n], after.get(n, empty)) for n in names])
-        everything = sum(before.values(), empty)
-        released = sum((after[n] for n in names if n in after), empty)
-        pooled = jensen_shannon(everything, released)
-        lost = int(np.count_nonzero(np.isnan(parts)))
+        names, empty = tuple(sorted(before)), np.zeros(self.bins**2)
+        sides = [(before[n], after.get(n, empty)) for n in names]
         note = f"{self.bins} x {self.bins} cells"
+        lost = sum(not (p.sum() > 0 and q.sum() > 0) for p, q in sides)
         if lost:
             note += (
                 f"; {lost} of {len(names)} stimuli have no sample on the screen on one side and are"
                 " left out"
             )
-        middle = (
-            central_map(raw.cohort[0].space, self.bins, self.bins).ravel() if raw.cohort else empty
-        )
-        chances = np.array([jensen_shannon(before[n], middle) for n in names])
-        mean, guess = float(column_means(parts)), float(column_means(chances))
-        chance = jensen_shannon(everything, middle)
-        joined, whole = f"{note}; all stimuli in one histogram", ("all stimuli",)
-        return (
-            *_both("jsd", mean, parts, "stimulus", names, guess, note),
-            *_both("jsd_pooled", pooled, np.array([pooled]), "cohort", whole, chance, joined),
-        )
+        space = raw.cohort[0].space if raw.cohort else None
+        middle = central_map(space, self.bins, self.bins).ravel() if space else empty
+        results = []
+        whole = [(sum(before.values(), empty), sum((q for _, q in sides), empty))]
+        for metric, pairs, kind, of, text in (
+            ("jsd", sides, "stimulus", names, note),
+            ("jsd_pooled", whole, "cohort", ("all stimuli",), f"{note}; all in one histogram"),
+        ):
+            parts, guesses = (
+                np.array([jensen_shannon(*pair) for pair in asked]) / math.log(2.0)
+                for asked in (pairs, [(p, middle) for p, _ in pairs])
+            )
+            value, guess = float(column_means(parts)), float(column_means(guesses))
+            text += "; bits"
+            results.append(UtilityResult(metric, value, parts, kind, of, guess, note=text))
+        return tuple(results)
 
     def halved(self, raw: RecordingSet) -> tuple[RecordingSet, RecordingSet]:
         """Every second second of the same recordings, and the others."""
@@ -135,22 +133,3 @@ def _second(recording: Recording) -> Ints:
     """The number of the second that each sample is in."""
     elapsed_ns: Ints = recording.t_ns - recording.t_ns[:1]
     return elapsed_ns // 1_000_000_000
-
-
-def _both(
-    metric: str,
-    value: float,
-    parts: Floats,
-    of: str,
-    names: tuple[str, ...],
-    chance: float,
-    note: str,
-) -> tuple[UtilityResult, UtilityResult]:
-    """In bits and in nats."""
-    bit = math.log(2.0)
-    return (
-        UtilityResult(
-            metric, value / bit, parts / bit, of, names, chance / bit, note=f"{note}; bits"
-        ),
-        UtilityResult(f"{metric}_nats", value, parts, of, names, chance, note=f"{note}; nats"),
-    )

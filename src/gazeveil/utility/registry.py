@@ -7,15 +7,15 @@ from gazeveil.utility.base import Utility
 
 #: Name -> (module, class). Modules are imported on first use.
 BUILT_IN: dict[str, tuple[str, str]] = {
-    "aoi": ("areas.aoi", "AOI"),
-    "dwell": ("areas.dwell", "Dwell"),
+    "aoi": ("aoi", "AOI"),
+    "dwell": ("dwell", "Dwell"),
     "saliency": ("saliency", "Saliency"),
-    "prediction": ("prediction.task", "Prediction"),
-    "document": ("classification.classify", "Document"),
-    "gender": ("classification.classify", "Gender"),
-    "privacy-sensitivity": ("classification.classify", "PrivacySensitivity"),
-    "activity": ("classification.activity", "Activity"),
-    "task": ("classification.classify", "Task"),
+    "prediction": ("prediction", "Prediction"),
+    "document": ("classify", "Document"),
+    "gender": ("classify", "Gender"),
+    "privacy-sensitivity": ("classify", "PrivacySensitivity"),
+    "activity": ("activity", "Activity"),
+    "task": ("classify", "Task"),
     "signal": ("signal", "Signal"),
     "density": ("density", "Density"),
     "events": ("events", "EventFidelity"),

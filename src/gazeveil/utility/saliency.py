@@ -11,10 +11,8 @@ That gives two maps, P raw and Q released. Figures, one part per stimulus:
 * `nss`, the released density in standard deviations above its mean, averaged over the raw
   fixations.
 
-Weights. On a sphere, cells near the poles are small. With `area_weighted`, P and Q are shares of
-looking per cell and every average is over the area of the sphere, so figures hardly depend on the
-grid. Without, the densities are treated as the pixels of a flat picture, as image metrics do: P and
-Q are densities that add up to one over pixels, which gives the poles more weight than they have.
+On a sphere, cells near the poles are small: P and Q are shares of looking per cell and every
+average is over the area of the sphere, so figures hardly depend on the grid.
 
 A stimulus without raw fixations is left out; a release without fixations for it counts as an even
 map, which is also what `chance` is. Off-screen fixations are left out on both sides.
@@ -33,14 +31,15 @@ from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import Screen, Space, Sphere, smooth_map
-from gazeveil.utility.areas.scanpaths import (
+from gazeveil.registry import number_or_text
+from gazeveil.utility.base import NO_FIXATION, Utility, UtilityResult
+from gazeveil.utility.stretches import (
     Scanpath,
     need_samples,
     scanpath_as_recorded,
     scanpath_as_released,
     side_by_side,
 )
-from gazeveil.utility.base import NO_FIXATION, Utility, UtilityResult
 
 #: Added to Q, so that an empty cell of the release does not make the divergence infinite.
 EPSILON = 1e-12
@@ -116,9 +115,7 @@ def saliency_map(space: Space, rows: int, columns: int, at: Ints, sigma_deg: flo
     return smooth / smooth.sum()
 
 
-def compare(
-    raw: Floats, released: Floats, areas: Floats, at: Ints, area_weighted: bool = True
-) -> list[float]:
+def compare(raw: Floats, released: Floats, areas: Floats, at: Ints) -> list[float]:
     """The figures of :data:`METRICS` for two maps of shares.
 
     Parameters
@@ -129,23 +126,20 @@ def compare(
         Share of the space each cell covers.
     at : array of int64
         The cell of each raw fixation.
-    area_weighted : bool
-        See the top of the page.
     """
     p_density, q_density = raw / areas, released / areas
-    weights = areas if area_weighted else np.full_like(areas, 1.0 / areas.size)
-    p, q = (d * weights / np.sum(d * weights) for d in (p_density, q_density))
+    p, q = (side / np.sum(side) for side in (raw, released))
     some = p > 0
     # The epsilon makes equal maps come out just below 0.
     kl = max(0.0, float(np.sum(p[some] * np.log(p[some] / (q[some] + EPSILON)))))
-    a, b = (d - np.sum(d * weights) for d in (p_density, q_density))
-    spread_a, spread_b = (float(np.sqrt(np.sum(weights * d**2))) for d in (a, b))
+    a, b = (d - np.sum(d * areas) for d in (p_density, q_density))
+    spread_a, spread_b = (float(np.sqrt(np.sum(areas * d**2))) for d in (a, b))
     # An even map has no spread but rounding; nothing correlates with it.
     flat_a, flat_b = (
-        s <= 1e-9 * float(np.sum(d * weights))
+        s <= 1e-9 * float(np.sum(d * areas))
         for s, d in ((spread_a, p_density), (spread_b, q_density))
     )
-    cc = 0.0 if flat_a or flat_b else float(np.sum(weights * a * b)) / (spread_a * spread_b)
+    cc = 0.0 if flat_a or flat_b else float(np.sum(areas * a * b)) / (spread_a * spread_b)
     nss = 0.0 if flat_b else float(np.mean(b.ravel()[at])) / spread_b
     return [kl, cc, float(np.sum(np.minimum(p, q))), nss]
 
@@ -170,8 +164,6 @@ class Saliency(Utility):
     rows : int
         Rows of the map; a sphere has twice as many columns, a screen as many as make its cells
         square. 720 is the papers' size.
-    area_weighted : bool
-        Average over the area of the sphere rather than over the cells of the map.
     """
 
     name: ClassVar[str] = "saliency"
@@ -180,22 +172,15 @@ class Saliency(Utility):
 
     sigma_deg: float = 2.0
     rows: int = 180
-    area_weighted: bool = True
 
     def check(self) -> None:
-        """A width, a count, a truth value."""
-        try:
-            sigma: object = (
-                float(self.sigma_deg) if isinstance(self.sigma_deg, str) else self.sigma_deg
-            )  # the command line's numbers may be text
-        except ValueError:
-            sigma = self.sigma_deg
+        """A width and a count."""
+        # A registry leaves this one as text: mechanisms take it exactly.
+        sigma = number_or_text(str(self.sigma_deg))
         self.store("sigma_deg", checks.not_negative(self.name, "sigma_deg", sigma))
         self.store("rows", checks.count(self.name, "rows", self.rows, 2))
         if self.rows > _MOST_ROWS:
             checks.refuse(self.name, "rows", f"at most {_MOST_ROWS}", self.rows)
-        if not isinstance(self.area_weighted, bool):
-            checks.refuse(self.name, "area_weighted", "True or False", self.area_weighted)
 
     def columns(self, space: Space) -> int:
         """Columns of the map."""
@@ -228,9 +213,9 @@ class Saliency(Utility):
                 saliency_map(stimulus.space, self.rows, columns, a, self.sigma_deg)
                 for a in (at, released)
             )
-            parts.append(compare(before, after, areas, at, self.area_weighted))
+            parts.append(compare(before, after, areas, at))
             central = central_map(stimulus.space, self.rows, columns)
-            chances.append(compare(before, central, areas, at, self.area_weighted))
+            chances.append(compare(before, central, areas, at))
             bare += len(released) == 0
         table, guess = np.array(parts), np.array(chances).mean(axis=0)
         note = (

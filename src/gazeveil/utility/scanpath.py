@@ -40,14 +40,16 @@ from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import column_means
 from gazeveil.gaze.recording import Recording, RecordingKey
-from gazeveil.utility.areas.scanpaths import (
+from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.utility.stretches import (
     Scanpath,
+    Stretch,
+    holds_pieces,
     need_samples,
     scanpath_as_recorded,
     scanpath_as_released,
+    stretches,
 )
-from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.stretches import Stretch, holds_pieces, stretches
 
 #: Viewers that a window needs for a correlation over their pairs.
 LEAST_VIEWERS = 4

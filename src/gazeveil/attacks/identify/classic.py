@@ -3,9 +3,8 @@ gradient boosting (Bozkir et al. 2021; Schroeder et al. 2020).
 
 At `level="event"` each event is classified and the probabilities are averaged per person, fused
 over fixations and saccades; at `level="window"` the same is done with the 52 window features; at
-`level="recording"` whole recordings are classified by their vectors
-(:mod:`gazeveil.attacks.vectors.kinds`: means and deviations of event features, rates of events;
-extended ones hold positions and spectra too).
+`level="recording"` whole recordings are classified by means and deviations of their event features
+and by rates of events.
 
 Rows are standardised with training statistics. The classifiers are scikit-learn's, except LDA,
 whose shrinkage survives people with one row.
@@ -14,35 +13,33 @@ whose shrinkage survives people with one row.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats, Texts
-from gazeveil.attacks.base import Scores
+from gazeveil.attacks.base import Scores, with_ties
 from gazeveil.attacks.identify.event_attack import (
     EventAttack,
     Fitted,
     NamedRows,
-    Scorer,
-    fuse_scores,
+    mean_scores,
     person_scores,
 )
-from gazeveil.attacks.vectors.kinds import check_features, recording_vectors
+from gazeveil.attacks.vectors.kinds import recording_vectors
 from gazeveil.errors import DataError, NothingLeftError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
-from gazeveil.models.classifiers import unfitted
-from gazeveil.models.scaler import Scaler
+from gazeveil.models.classifiers import Scaler, unfitted
+
+#: The people a classifier knows, and a function from standardised rows to their scores.
+Classified: TypeAlias = tuple[Texts, Callable[[Floats], Floats]]
 
 #: What a row is.
 LEVELS = ("event", "recording", "window")
-
-#: Vectors of whole recordings.
-VECTORS = ("summary", "extended")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +50,7 @@ class Classic(EventAttack):
     ----------
     level : {"event", "recording", "window"}
         What a row is.
-    features : {"summary", "extended"}
-        Which vectors recordings have; `extended` needs samples.
-    kinds, weights, vote, train_events, test_events, balance
+    weights, train_events, test_events, balance
         As in :class:`gazeveil.attacks.identify.event_attack.EventAttack`; at level `recording` the
         caps and weights do nothing.
     """
@@ -63,49 +58,23 @@ class Classic(EventAttack):
     needs: ClassVar[tuple[str, ...]] = ("fixation", "saccade")
 
     level: str = "event"
-    features: str = "summary"
     train_events: int = 200
 
     def check(self) -> None:
         """Check the parameters."""
         super().check()
         checks.one_of(self.name, "level", self.level, LEVELS)
-        check_features(self.name, self.features, VECTORS)
-        if self.level != "event" and self.kinds != "both":
-            checks.refuse(
-                self.name,
-                "kinds",
-                f"'both' where level is '{self.level}', whose rows hold both kinds of events",
-                self.kinds,
-                "Use level=event.",
-            )
-        if self.level != "recording" and self.features != "summary":
-            checks.refuse(
-                self.name,
-                "features",
-                "'summary' unless level is 'recording'",
-                self.features,
-                "Use level=recording.",
-            )
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables it looks at."""
         return ("window",) if self.level == "window" else super().tables
 
-    def can(self, recording_set: RecordingSet) -> bool:
-        """Whether a release holds what this attacker looks at at its level."""
-        return (
-            recording_set.cohort is not None
-            if self.features == "extended"
-            else super().can(recording_set)
-        )
-
     def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
         """As :meth:`Attack.identify`."""
         if self.level != "recording":
             return super().identify(gallery, probe, seed)
-        train, test = (recording_vectors(side, self.features) for side in (gallery, probe))
+        train, test = (recording_vectors(side) for side in (gallery, probe))
         both = [name for name in train.columns if name in set(test.columns)]
         if not both:
             raise DataError(
@@ -121,21 +90,20 @@ class Classic(EventAttack):
             return NamedRows(values, vectors.persons).where(some)
 
         rng = np.random.default_rng(np.random.SeedSequence([seed, 0]))
-        gallery_rows = with_events(train)
-        if len(gallery_rows.people) == 0:
+        known = with_events(train)
+        if len(known.people) == 0:
             raise NothingLeftError(
                 f"Attack {self.name} has nothing to learn from: no recording of the gallery has"
                 " events. Use more data."
             )
         part = person_scores(
-            gallery_rows,
+            known,
             with_events(test),
             gallery.persons,
             probe.persons,
             lambda a, b: self.learn(a, b, int(rng.integers(2**31))),
-            self.vote,
         )
-        return Scores(gallery.persons, probe.persons, fuse_scores([part], [1.0]))
+        return Scores(gallery.persons, probe.persons, with_ties(np.nan_to_num(part)))
 
     def learn(self, values: Floats, people: Texts, seed: int) -> Fitted:
         """Standardise and fit the classifier."""
@@ -151,26 +119,26 @@ class Classic(EventAttack):
             with threadpool_limits(limits=1, user_api="openmp"):
                 return scorer(scaler.apply(rows))
 
-        return classes, scores
+        return classes, mean_scores(scores, len(classes))
 
     @abstractmethod
-    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
-        """Fit standardised rows of at least two people."""
-
-    def even(self, probabilities: Scorer, people: Texts) -> Scorer:
-        """Probabilities as they would be had all people equally many rows,
-        where there is balance.
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Classified:
+        """Fit standardised rows of at least two people: the people, and a function from rows to
+        their scores.
         """
-        if not self.balance:
-            return probabilities
-        rows_of_person = np.unique(people, return_counts=True)[1]
+
+    def even(self, model: Any, people: Texts) -> Classified:
+        """The probabilities of a model as they would be had all people equally many rows, where
+        there is balance.
+        """
+        rows_of_person = np.unique(people, return_counts=True)[1] if self.balance else 1.0
 
         def scores(rows: Floats) -> Floats:
-            share = probabilities(rows) / rows_of_person
+            share = model.predict_proba(rows) / rows_of_person
             even: Floats = share / share.sum(axis=1, keepdims=True)
             return even
 
-        return scores
+        return model.classes_, scores
 
     def fitted(self, classifier: str, z: Floats, people: Texts, seed: int, **options: Any) -> Any:
         """A classifier of :func:`gazeveil.models.classifiers.unfitted`, fitted."""
@@ -186,7 +154,7 @@ class Forest(Classic):
     ----------
     trees : int
         How many.
-    level, features, kinds, weights, vote, train_events, test_events, balance
+    level, weights, train_events, test_events, balance
         As in :class:`Classic`.
     """
 
@@ -197,9 +165,9 @@ class Forest(Classic):
     def check(self) -> None:
         """Check the parameters."""
         super().check()
-        self.store("trees", checks.count(self.name, "trees", self.trees))
+        checks.count(self.name, "trees", self.trees)
 
-    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Classified:
         """Fit the trees."""
         model = self.fitted("forest", z, people, seed, trees=self.trees)
         return model.classes_, model.predict_proba
@@ -217,7 +185,7 @@ class SVM(Classic):
     gamma : {"scale", "auto"}
         Width of the kernel: 1 / (features x variance), or 1 / features as in David-John et al.
         2022.
-    level, features, kinds, weights, vote, train_events, test_events, balance
+    level, weights, train_events, test_events, balance
         As in :class:`Classic`.
     """
 
@@ -229,10 +197,10 @@ class SVM(Classic):
     def check(self) -> None:
         """Check the parameters."""
         super().check()
-        self.store("C", checks.positive(self.name, "C", self.C))
+        checks.positive(self.name, "C", self.C)
         checks.one_of(self.name, "gamma", self.gamma, ("scale", "auto"))
 
-    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Classified:
         """Fit the machine."""
         model = self.fitted("svm", z, people, seed, cost=self.C, gamma=self.gamma)
 
@@ -251,7 +219,7 @@ class KNN(Classic):
     ----------
     k : int
         How many neighbours; Bozkir et al. 2021 has 11.
-    level, features, kinds, weights, vote, train_events, test_events, balance
+    level, weights, train_events, test_events, balance
         As in :class:`Classic`.
     """
 
@@ -262,12 +230,12 @@ class KNN(Classic):
     def check(self) -> None:
         """Check the parameters."""
         super().check()
-        self.store("k", checks.count(self.name, "k", self.k))
+        checks.count(self.name, "k", self.k)
 
-    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Classified:
         """Keep the rows."""
         model = self.fitted("knn", z, people, seed, neighbours=min(self.k, len(z)))
-        return model.classes_, self.even(model.predict_proba, people)
+        return self.even(model, people)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,13 +244,13 @@ class Tree(Classic):
 
     Parameters
     ----------
-    level, features, kinds, weights, vote, train_events, test_events, balance
+    level, weights, train_events, test_events, balance
         As in :class:`Classic`.
     """
 
     name: ClassVar[str] = "tree"
 
-    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Classified:
         """Grow the tree."""
         model = self.fitted("tree", z, people, seed)
         return model.classes_, model.predict_proba
@@ -296,7 +264,7 @@ class Boosting(Classic):
     ----------
     rounds : int
         Trees per person.
-    level, features, kinds, weights, vote, train_events, test_events, balance
+    level, weights, train_events, test_events, balance
         As in :class:`Classic`.
     """
 
@@ -307,9 +275,9 @@ class Boosting(Classic):
     def check(self) -> None:
         """Check the parameters."""
         super().check()
-        self.store("rounds", checks.count(self.name, "rounds", self.rounds))
+        checks.count(self.name, "rounds", self.rounds)
 
-    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Classified:
         """Fit the trees; few rounds of small ones with large steps cost a fraction of
         scikit-learn's defaults.
         """
@@ -328,7 +296,7 @@ class Boosting(Classic):
         ).fit(z, people)
         # Weights of rows would make scikit-learn's binning ten times as slow, so balance is put
         # into the probabilities.
-        return model.classes_, self.even(model.predict_proba, people)
+        return self.even(model, people)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,7 +305,7 @@ class LDA(Classic):
 
     Parameters
     ----------
-    level, features, kinds, weights, vote, train_events, test_events, balance
+    level, weights, train_events, test_events, balance
         As in :class:`Classic`; by default it looks at recordings.
     """
 
@@ -345,7 +313,7 @@ class LDA(Classic):
 
     level: str = "recording"
 
-    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Classified:
         """Means of people, and one covariance within people."""
         classes, codes, counts = np.unique(people, return_inverse=True, return_counts=True)
         means = np.stack([z[codes == c].mean(axis=0) for c in range(len(classes))])

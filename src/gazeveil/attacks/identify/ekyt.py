@@ -18,11 +18,9 @@ from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.recording import Recording
 from gazeveil.models.ekyt.training import BatchPlan, train_ekyt
-from gazeveil.models.ekyt.velocity import CHANNELS, VelocityInput, common_rate_hz
 from gazeveil.models.ekyt.weights import EkytModel, load_ekyt
-from gazeveil.models.ekyt.windows import WindowSet
-from gazeveil.models.resumable import StepPlan
-from gazeveil.models.train import best_device
+from gazeveil.models.ekyt.windows import CHANNELS, VelocityInput, WindowSet, common_rate_hz
+from gazeveil.models.training import StepPlan, best_device
 
 
 @dataclass(frozen=True)

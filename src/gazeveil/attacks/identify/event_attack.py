@@ -1,10 +1,9 @@
-"""What attackers share that score single events (or windows): a mean or a vote per person, fused
-over fixations and saccades.
+"""What attackers share that score single events (or windows): a mean per person, fused over
+fixations and saccades.
 
 Each table (fixations, saccades, or windows) gets a classifier of its own. A person's score in a
-table is the mean score of the person's rows, or the share of their votes. Tables are fused by
-weights. David-John et al. 2021 weighs fixations and saccades 0.5/0.5, David-John et al. 2022 and
-2023 0.4/0.6.
+table is the mean score of the person's rows. Tables are fused by weights. David-John et al. 2021
+weighs fixations and saccades 0.5/0.5, David-John et al. 2022 and 2023 0.4/0.6.
 """
 
 from __future__ import annotations
@@ -12,42 +11,24 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.arrays import Floats, Ints, Texts
-from gazeveil.attacks.base import Attack, Scores
+from gazeveil.attacks.base import Attack, Scores, with_ties
 from gazeveil.errors import DataError, NothingLeftError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
 
-#: Which events are looked at.
-KINDS = ("both", "fixation", "saccade")
+#: From rows, the number of the group of each, and how many groups there are, to the mean scores of
+#: groups against the classes, shape (groups, classes).
+MeanScores: TypeAlias = Callable[[Floats, Ints, int], Floats]
 
-#: How the rows of a person make one score.
-VOTES = ("mean", "majority")
-
-#: Scores of rows against the classes, shape (rows, classes).
-Scorer: TypeAlias = Callable[[Floats], Floats]
-
-
-@runtime_checkable
-class MeanScorer(Protocol):
-    """A scorer that finds the mean scores of groups of rows without the scores of each row."""
-
-    def __call__(self, values: Floats) -> Floats:
-        """Scores of rows against the classes."""
-
-    def means(self, values: Floats, groups: Ints, count: int) -> Floats:
-        """Mean scores, shape (count, classes); NaN for a group without rows."""
-
-
-#: The people a classifier knows, in the order of the columns of its scores, and its scorer.
-Fitted: TypeAlias = tuple[Texts, Scorer]
-
+#: The people a classifier knows, in the order of the columns of its scores, and its scores.
+Fitted: TypeAlias = tuple[Texts, MeanScores]
 
 # Scores of rows against people that are held at one time: 64 MiB.
 _BLOCK_SCORES = 1 << 23
@@ -59,14 +40,9 @@ class EventAttack(Attack):
 
     Parameters
     ----------
-    kinds : {"both", "fixation", "saccade"}
-        Which events it looks at.
     weights : str
         Weight of fixations and of saccades, as `0.5/0.5`. A person without events of one kind is
-        scored by the other.
-    vote : {"mean", "majority"}
-        Mean score of a person's rows, or share of the rows whose best score is each known person's
-        (ties are shared).
+        scored by the other; `1/0` scores fixations alone where there are some.
     train_events, test_events : int
         At most so many rows per person and table are learned from and asked about, drawn at random;
         0 takes all.
@@ -75,19 +51,15 @@ class EventAttack(Attack):
         with most rows are named too often.
     """
 
-    kinds: str = "both"
     weights: str = "0.5/0.5"
-    vote: str = "mean"
     train_events: int = 500
     test_events: int = 1000
     balance: bool = True
 
     def check(self) -> None:
         """Check the parameters."""
-        checks.one_of(self.name, "kinds", self.kinds, KINDS)
-        checks.one_of(self.name, "vote", self.vote, VOTES)
-        self.store("train_events", checks.count(self.name, "train_events", self.train_events, 0))
-        self.store("test_events", checks.count(self.name, "test_events", self.test_events, 0))
+        checks.count(self.name, "train_events", self.train_events, 0)
+        checks.count(self.name, "test_events", self.test_events, 0)
         parse_weights(self.name, self.weights)
         if not isinstance(self.balance, bool):
             checks.refuse(self.name, "balance", "True or False", self.balance)
@@ -97,7 +69,7 @@ class EventAttack(Attack):
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables it looks at."""
-        return ("fixation", "saccade") if self.kinds == "both" else (self.kinds,)
+        return "fixation", "saccade"
 
     def can(self, recording_set: RecordingSet) -> bool:
         """Whether a release holds one of the tables this attacker looks at."""
@@ -111,16 +83,16 @@ class EventAttack(Attack):
         -------
         classes : array of str
             The people, in the order of the scores' columns.
-        scorer : callable
-            From rows to scores.
+        scores : callable
+            As :data:`MeanScores`; NaN for a group without rows.
         """
 
     def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
         """As :meth:`Attack.identify`."""
-        weight_of = dict(zip(KINDS[1:], parse_weights(self.name, self.weights), strict=True))
+        given = parse_weights(self.name, self.weights) if len(self.tables) == 2 else (1.0,)
         known, probes = gallery.persons, probe.persons
         parts, weights = [], []
-        for i, name in enumerate(self.tables):
+        for i, (name, weight) in enumerate(zip(self.tables, given, strict=True)):
             if not (gallery.has(name) and probe.has(name)):
                 continue
             rng = np.random.default_rng(np.random.SeedSequence([seed, i]))
@@ -128,13 +100,13 @@ class EventAttack(Attack):
             part = self._score_table(*tables, known, probes, rng)
             if part is not None:
                 parts.append(part)
-                weights.append(weight_of[name] if self.tables == KINDS[1:] else 1.0)
+                weights.append(weight)
         if not parts:
             raise NothingLeftError(
                 f"Attack {self.name} has nothing to learn from: no {' and no '.join(self.tables)}"
                 " of anybody in the gallery. Use more data."
             )
-        return Scores(known, probes, fuse_scores(parts, weights))
+        return Scores(known, probes, with_ties(fuse_scores(parts, weights)))
 
     def _score_table(
         self,
@@ -157,7 +129,7 @@ class EventAttack(Attack):
         def learn(values: Floats, people: Texts) -> Fitted:
             return self.learn(values, people, int(rng.integers(2**31)))
 
-        return person_scores(train, test, known, probes, learn, self.vote)
+        return person_scores(train, test, known, probes, learn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +159,6 @@ def person_scores(
     known: Sequence[str],
     probes: Sequence[str],
     learn: Callable[[Floats, Texts], Fitted],
-    vote: str,
 ) -> Floats:
     """Learn from training rows, score test rows, and average per person.
 
@@ -200,51 +171,30 @@ def person_scores(
     out = np.full((len(probes), len(known)), np.nan)
     if len(test.people) == 0:
         return out
-    everybody = np.unique(train.people)
-    # One name is no choice: no classifier has to be asked.
-    fitted = (everybody, _certain) if len(everybody) == 1 else learn(train.values, train.people)
-    classes, scorer = fitted
-    place = {p: i for i, p in enumerate(known)}
-    columns = np.array([place[str(c)] for c in classes])
     names, groups = np.unique(test.people, return_inverse=True)
-    at = {str(p): i for i, p in enumerate(names)}
-    there = np.array([row for row, person in enumerate(probes) if person in at], dtype=np.int64)
-    means = _mean_scores(scorer, test.values, groups, len(names), len(classes), vote)
-    out[there[:, None], columns] = means[[at[probes[row]] for row in there.tolist()]]
+    classes = np.unique(train.people)
+    means = np.ones((len(names), 1))
+    # One name is no choice: no classifier has to be asked.
+    if len(classes) > 1:
+        classes, scores = learn(train.values, train.people)
+        means = scores(test.values, groups, len(names))
+    rows = [probes.index(name) for name in names.tolist()]
+    out[np.ix_(rows, [known.index(name) for name in classes.tolist()])] = means
     return out
 
 
-def _certain(values: Floats) -> Floats:
-    """The scores of one class."""
-    return np.ones((len(values), 1))
+def mean_scores(scores: Callable[[Floats], Floats], classes: int) -> MeanScores:
+    """Mean scores of groups, by a function from rows to scores that takes any number of them."""
 
+    def means(values: Floats, groups: Ints, count: int) -> Floats:
+        sums = np.zeros((count, classes))
+        # In blocks: scores of all rows against all people grow with the square of the people.
+        step = max(1, _BLOCK_SCORES // classes)
+        for a in range(0, len(values), step):
+            np.add.at(sums, groups[a : a + step], scores(values[a : a + step]))
+        return sums / np.bincount(groups, minlength=count)[:, None]
 
-def _mean_scores(
-    scorer: Scorer, values: Floats, groups: Ints, count: int, classes: int, vote: str
-) -> Floats:
-    """Mean scores or votes of groups of rows, shape (count, classes); every group has rows.
-
-    Whole groups are scored together, as many as make a block of scores of bounded size: scores of
-    all rows against all people would grow with the square of the people.
-    """
-    if vote == "mean" and isinstance(scorer, MeanScorer):
-        return scorer.means(values, groups, count)
-    order = np.argsort(groups, kind="stable")
-    ends = np.cumsum(np.bincount(groups, minlength=count))
-    out = np.empty((count, classes))
-    first = begin = 0
-    while first < count:
-        last = int(np.searchsorted(ends, begin + _BLOCK_SCORES // classes, side="right"))
-        last = max(last, first + 1)
-        scores = scorer(values[order[begin : ends[last - 1]]])
-        if vote == "majority":
-            best = (scores == scores.max(axis=1, keepdims=True)).astype(np.float64)
-            scores = best / best.sum(axis=1, keepdims=True)
-        for group in range(first, last):
-            start = 0 if group == 0 else int(ends[group - 1])
-            out[group] = scores[start - begin : ends[group] - begin].mean(axis=0)
-        first, begin = last, int(ends[last - 1])
-    return out
+    return means
 
 
 def fuse_scores(parts: Sequence[Floats], weights: Sequence[float]) -> Floats:

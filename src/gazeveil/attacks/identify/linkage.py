@@ -13,19 +13,6 @@ others. Where there are several kinds of features (`extended`, or a denoiser, wh
 signals) each kind is matched on its own, and the scores are added with weights: how far people
 stand out from the others where the gallery is matched with itself, some stimuli against the rest.
 Nothing of the probe's truth enters anywhere.
-
-`trace`: the attacker holds raw recordings of the very stimuli that were released, and looks for
-the same trace.
-
-The strongest position: not "does this look like Anna" but "is this the recording of Anna that I
-have". Both traces become trajectories of averages over `slot_s` seconds, which leaves 1/sqrt(n) of
-independent noise; two trajectories are compared by the mean squared angle between them, at the lag
-that fits best (filters delay), and averaged over the stimuli that two people share. With
-independent Gaussian noise of one width the smallest mean is the largest likelihood, so no attacker
-who only knows that much does better.
-
-It needs the same stimuli on both sides, so it is run on raw recordings and a release of the same
-recordings, not on a split by stimulus.
 """
 
 from __future__ import annotations
@@ -37,8 +24,8 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
-from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.denoiser import Denoised, before, standardised_scores
+from gazeveil.attacks.base import Attack, Scores, standardised_scores
+from gazeveil.attacks.denoiser import Denoised, before
 from gazeveil.attacks.evidence import Evidence
 from gazeveil.attacks.kernel_ridge import whitened
 from gazeveil.attacks.vectors.deviations import (
@@ -46,9 +33,9 @@ from gazeveil.attacks.vectors.deviations import (
     person_means,
     places_of,
     standardised_deviations,
+    unit_rows,
 )
-from gazeveil.attacks.vectors.kinds import check_features, recording_vectors
-from gazeveil.attacks.vectors.paths import slot_means
+from gazeveil.attacks.vectors.kinds import FEATURES, recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
@@ -65,6 +52,9 @@ NEEDS = {
 FOLDS = 5
 
 _TINY = 1e-9
+
+# Gallery and probe.
+_Pair = tuple[RecordingVectors, RecordingVectors]
 
 
 @dataclass(frozen=True)
@@ -96,7 +86,7 @@ class Linkage(Attack):
 
     def check(self) -> None:
         """One of the kinds of vectors, and what those are made of."""
-        check_features(self.name, self.features)
+        checks.one_of(self.name, "features", self.features, FEATURES)
         self.store("needs", NEEDS[self.features])
 
     def can(self, recording_set: RecordingSet) -> bool:
@@ -111,13 +101,11 @@ class Linkage(Attack):
         """
         if not (isinstance(gallery, Denoised) or isinstance(probe, Denoised)):
             return link_evidence(gallery, probe, self.features).scores()
-        pairs = [(gallery, probe), (before(gallery), before(probe))]
-        return match(
-            [
-                (recording_vectors(g, self.features), recording_vectors(p, self.features))
-                for g, p in pairs
-            ]
+        filtered, plain = (
+            (recording_vectors(g, self.features), recording_vectors(p, self.features))
+            for g, p in ((gallery, probe), (before(gallery), before(probe)))
         )
+        return match(*filtered, plain)
 
 
 def link_evidence(gallery: RecordingSet, probe: RecordingSet, features: str) -> Evidence:
@@ -126,33 +114,31 @@ def link_evidence(gallery: RecordingSet, probe: RecordingSet, features: str) -> 
     def vectors() -> tuple[RecordingVectors, RecordingVectors]:
         return recording_vectors(gallery, features), recording_vectors(probe, features)
 
-    return Evidence(f"linked {features}", gallery, probe, vectors, _match_one)
+    return Evidence(f"linked {features}", gallery, probe, vectors, match)
 
 
-def _match_one(gallery: RecordingVectors, probe: RecordingVectors) -> Scores:
-    return match([(gallery, probe)])
-
-
-def match(signals: list[tuple[RecordingVectors, RecordingVectors]]) -> Scores:
+def match(gallery: RecordingVectors, probe: RecordingVectors, *others: _Pair) -> Scores:
     """Scores of the people of the probe against those of the gallery.
 
     Parameters
     ----------
-    signals : list of (gallery vectors, probe vectors)
-        One pair for each signal of the same recordings.
+    gallery, probe : RecordingVectors
+        Both sides.
+    *others : pair of RecordingVectors
+        Both sides by other signals of the same recordings.
 
     Raises
     ------
     DataError
-        Without recordings on either side, or if no feature is known on both.
+        If both sides know no feature in common.
     """
-    blocks = [block for gallery, probe in signals for block in _blocks(gallery, probe)]
+    known = tuple(sorted({key[0] for key in gallery.keys}))
+    probes = tuple(sorted({key[0] for key in probe.keys}))
+    blocks = [block for pair in ((gallery, probe), *others) for block in _blocks(*pair)]
     if not blocks:
         raise DataError(
             "Linkage needs recordings on both sides with at least one feature that both sides know."
         )
-    known = tuple(sorted({key[0] for key in signals[0][0].keys}))
-    probes = tuple(sorted({key[0] for key in signals[0][1].keys}))
     values = [_cosines(gallery, probe, known, probes) for gallery, probe in blocks]
     if len(blocks) == 1:
         return Scores(known, probes, values[0].round(9))
@@ -168,9 +154,7 @@ def match(signals: list[tuple[RecordingVectors, RecordingVectors]]) -> Scores:
     return Scores(known, probes, total.round(9))
 
 
-def _blocks(
-    gallery: RecordingVectors, probe: RecordingVectors
-) -> list[tuple[RecordingVectors, RecordingVectors]]:
+def _blocks(gallery: RecordingVectors, probe: RecordingVectors) -> list[_Pair]:
     """Kinds of features that both sides know, each with the columns that both know."""
     if not len(gallery) or not len(probe):
         return []
@@ -207,12 +191,7 @@ def _cosines(
     source = (rest if np.abs(rest * weight).max() > _TINY else g) * weight
     asked = person_means(p, probe.persons, probes)
     a, b = whitened(source, people * weight, asked * weight)
-    return _unit(b) @ _unit(a).T
-
-
-def _unit(rows: Floats) -> Floats:
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.where(length > _TINY, rows / np.maximum(length, _TINY), 0.0)
+    return unit_rows(b) @ unit_rows(a).T
 
 
 def _worth(gallery: RecordingVectors) -> float:
@@ -240,126 +219,3 @@ def _worth(gallery: RecordingVectors) -> float:
         others = values[~np.eye(len(people), dtype=np.bool_)].reshape(len(people), -1)
         gains += ((own - others.mean(axis=1)) / np.maximum(others.std(axis=1), _TINY)).tolist()
     return max(0.0, float(np.mean(gains))) if gains else 1.0
-
-
-#: Least share of a shorter trajectory that two trajectories must have in common to be compared.
-LEAST_SHARED = 0.25
-
-
-@dataclass(frozen=True)
-class Trace(Attack):
-    """Find each released trace among raw ones of the same stimulus.
-
-    Parameters
-    ----------
-    slot_s : float
-        Length of the averages in seconds.
-    lag_s : float
-        Largest shift between the two traces that is tried, in seconds, both ways; 0 compares them
-        as they are.
-
-    Examples
-    --------
-    >>> str(Trace(slot_s=0.5))
-    'trace:slot_s=0.5'
-    """
-
-    name: ClassVar[str] = "trace"
-    needs: ClassVar[tuple[str, ...]] = ("samples",)
-
-    #: Gallery and probe hold the same stimuli.
-    same_stimulus: ClassVar[bool] = True
-
-    slot_s: float = 0.2
-    lag_s: float = 0.4
-
-    def check(self) -> None:
-        """Two lengths of time."""
-        self.store("slot_s", checks.positive(self.name, "slot_s", self.slot_s))
-        self.store("lag_s", checks.not_negative(self.name, "lag_s", self.lag_s))
-
-    def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
-        """Minus the mean squared angle to each known person over the stimuli they share; nothing is
-        random.
-        """
-        known, probes = gallery.persons, probe.persons
-        here, there = self._trajectories(gallery), self._trajectories(probe)
-        shared = sorted(set(here) & set(there))
-        if not shared:
-            raise DataError(
-                "The trace attacker needs the same stimuli on both sides, and there is none in"
-                " common."
-            )
-        total, weight = np.zeros((len(probes), len(known))), np.zeros((len(probes), len(known)))
-        lags = int(self.lag_s / self.slot_s + 1e-9)
-        rows, columns = {p: i for i, p in enumerate(probes)}, {p: i for i, p in enumerate(known)}
-        for stimulus in shared:
-            owners = np.array([columns[person] for person, _ in here[stimulus]])
-            candidates = _stacked([trajectory for _, trajectory in here[stimulus]])
-            for person, trajectory in there[stimulus]:
-                apart = np.full(len(known), np.inf)
-                # Of several recordings of one person with one stimulus the nearest counts.
-                np.minimum.at(apart, owners, distances(trajectory, candidates, lags))
-                comparable = np.isfinite(apart)
-                total[rows[person], comparable] -= len(trajectory) * apart[comparable]
-                weight[rows[person], comparable] += len(trajectory)
-        mean = total / np.where(weight > 0, weight, np.nan)
-        # A candidate without a common stimulus ranks last; a probe without any common stimulus gets
-        # zeros.
-        least = np.where(np.isnan(mean), 0.0, mean).min(axis=1, keepdims=True) - 1.0
-        values = np.where(np.isnan(mean), least, mean)
-        values[~(weight > 0).any(axis=1)] = 0.0
-        return Scores(known, probes, values.round(9))
-
-    def _trajectories(self, recording_set: RecordingSet) -> dict[str, list[tuple[str, Floats]]]:
-        """Trajectories with their person, by stimulus."""
-        if recording_set.cohort is None:
-            raise DataError(
-                "The trace attacker needs samples on both sides, and one side holds tables only."
-            )
-        result: dict[str, list[tuple[str, Floats]]] = {}
-        for recording in recording_set.cohort:
-            result.setdefault(recording.stimulus, []).append(
-                (recording.person, slot_means(recording, self.slot_s).vectors)
-            )
-        return result
-
-
-def _stacked(trajectories: list[Floats]) -> Floats:
-    """Trajectories in one array, shape (trajectories, slots, 3), NaN behind the end of shorter
-    ones.
-    """
-    result = np.full((len(trajectories), max(len(p) for p in trajectories), 3), np.nan)
-    for i, trajectory in enumerate(trajectories):
-        result[i, : len(trajectory)] = trajectory
-    return result
-
-
-def distances(trajectory: Floats, candidates: Floats, lags: int = 0) -> Floats:
-    """Mean squared angle in deg^2 between a trajectory and each of others at the best lag; infinite
-    where they share too little.
-
-    Parameters
-    ----------
-    trajectory : array, shape (slots, 3)
-        Unit vectors; NaN where unknown.
-    candidates : array, shape (trajectories, slots, 3)
-        The others.
-    lags : int
-        Largest shift in slots, both ways.
-    """
-    best = np.full(len(candidates), np.inf)
-    lengths = np.isfinite(candidates[:, :, 0]).sum(axis=1)
-    least = np.maximum(1.0, LEAST_SHARED * np.minimum(np.isfinite(trajectory[:, 0]).sum(), lengths))
-    for lag in range(-lags, lags + 1):
-        u, v = trajectory[max(0, lag) :], candidates[:, max(0, -lag) :]
-        n = min(len(u), v.shape[1])
-        # Twice the arc of half the chord: exact for small and for large angles.
-        chord = np.sqrt(((u[None, :n] - v[:, :n]) ** 2).sum(axis=2))
-        finite = np.isfinite(chord)
-        angle = np.degrees(2 * np.arcsin(np.minimum(np.where(finite, chord, 0.0) / 2, 1.0)))
-        shared = finite.sum(axis=1)
-        best = np.where(
-            shared >= least, np.minimum(best, (angle**2).sum(axis=1) / np.maximum(shared, 1)), best
-        )
-    return best

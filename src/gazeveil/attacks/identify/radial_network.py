@@ -21,8 +21,6 @@ precision, and a ridge of :data:`REDUCED_RIDGE`. Its time and memory grow with t
 rows alone. Of the ways that were measured (prototypes drawn at random, rows in their place, wider
 or narrower ones) fewer clusters kept most of the rate.
 
-Nothing here needs scikit-learn, whose import takes a worker of a study 70 MB;
-
 """
 
 from __future__ import annotations
@@ -33,20 +31,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.identify.prototypes import add_groups, find_prototypes, radial, radial_single
 from gazeveil.errors import DataError
-from gazeveil.models.scaler import Scaler
+from gazeveil.models.classifiers import Scaler
 
 #: How W is found.
-SOLVERS = ("auto", "pinv", "ridge", "reduced")
+SOLVERS = ("auto", "pinv", "reduced")
 
 #: `auto` is `pinv` up to this many units (64 people of 32 prototypes), and `reduced` above, which
 #: has at most so many, and at least one for each class.
 MOST_UNITS = 2048
 
-#: The most units of `pinv` and `ridge`: their matrix of units times units then takes 2 GiB.
+#: The most units of `pinv`: its matrix of units times units then takes 2 GiB.
 LARGEST_UNITS = 16384
 
 #: Added to every sigma, in standard deviations.
@@ -55,10 +52,8 @@ SIGMA_PLUS = 1e-5
 #: Least sigma of a cluster, as a part of the median sigma of its class.
 FLOOR = 0.01
 
-#: Ridge: this times the mean diagonal of the normal equations.
-RIDGE = 1e-8
-
-#: The same for `reduced`, whose sums are in single precision.
+#: Ridge of `reduced`, whose sums are in single precision: this times the mean diagonal of the
+#: normal equations.
 REDUCED_RIDGE = 1e-5
 
 # Activations of training rows are kept up to this size and made again beyond it, in blocks.
@@ -77,10 +72,9 @@ class RadialNetwork:
     ----------
     prototypes : int
         Prototypes per class; a class with fewer different rows has as many as these.
-    solver : {"auto", "pinv", "ridge", "reduced"}
-        The pseudo-inverse; ridge with alpha = 1e-8 tr(A'A) / units; or few units for many classes,
-        in single precision, with alpha = 1e-5 tr(A'A) / units. `auto` is the first up to 2,048
-        units and the last above.
+    solver : {"auto", "pinv", "reduced"}
+        The pseudo-inverse; or few units for many classes, in single precision, by ridge with
+        alpha = 1e-5 tr(A'A) / units. `auto` is the first up to 2,048 units and the second above.
     floor : float
         A cluster's sigma is at least this part of the median sigma of its class: a cluster of one
         member has none of its own. In a class where all clusters have one member it is the median
@@ -90,8 +84,6 @@ class RadialNetwork:
     balance : bool
         Whether all classes weigh the same in the least squares problem, however many rows they
         have.
-    max_iter : int
-        Most iterations of k-means.
     random_state : int or None
         For the first prototypes (k-means++).
 
@@ -99,8 +91,6 @@ class RadialNetwork:
     ----------
     classes_ : array
         The classes, sorted.
-    mean_, scale_ : array, shape (features,)
-        Training statistics; features that do not vary have scale 1.
     centres_ : array, shape (units, features)
         Prototypes of all classes, standardised.
     centre_class_ : array of int, shape (units,)
@@ -109,10 +99,8 @@ class RadialNetwork:
         Spread and precision of each prototype.
     weights_ : array, shape (units, classes)
         W.
-    n_iter_ : int
-        Iterations of k-means in the class that needed most.
     solved_by_ : str
-        `cholesky`, `svd`, `ridge` or `reduced`.
+        `cholesky`, `svd` or `reduced`.
 
     Notes
     -----
@@ -130,15 +118,10 @@ class RadialNetwork:
         solver: str = "auto",
         floor: float = FLOOR,
         balance: bool = False,
-        max_iter: int = 100,
         random_state: Any = None,
     ) -> None:
-        self.prototypes = prototypes
-        self.solver = solver
-        self.floor = floor
-        self.balance = balance
-        self.max_iter = max_iter
-        self.random_state = random_state
+        self.prototypes, self.solver, self.floor = prototypes, solver, floor
+        self.balance, self.random_state = balance, random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803 scikit-learn's name
         """Find the prototypes and the weights.
@@ -153,36 +136,28 @@ class RadialNetwork:
         Raises
         ------
         DataError
-            If `pinv` or `ridge` would have more than 16,384 units.
+            If `pinv` would have more than 16,384 units.
         """
-        owner = type(self).__name__
-        prototypes = checks.count(owner, "prototypes", self.prototypes)
-        solver = checks.one_of(owner, "solver", self.solver, SOLVERS)
-        floor = checks.not_negative(owner, "floor", self.floor)
-        iterations = checks.count(owner, "max_iter", self.max_iter)
         values, targets = np.asarray(X, dtype=np.float64), np.asarray(y)
         self.classes_, codes = np.unique(targets, return_inverse=True)
         self._scaler = Scaler.fit(values)
-        self.mean_, self.scale_ = self._scaler.mean, self._scaler.scale
         order = np.argsort(codes, kind="stable")
         sizes = np.bincount(codes, minlength=len(self.classes_))
-        most = np.minimum(sizes, prototypes)
-        self._reduced = _is_reduced(solver, int(most.sum()))
+        most = np.minimum(sizes, self.prototypes)
+        self._reduced = _is_reduced(self.solver, int(most.sum()))
         if self._reduced:
             most = np.minimum(most, max(1, MOST_UNITS // len(sizes)))
         draws = np.random.RandomState(self.random_state).random_sample(int(most.sum()))
         by_class = self._scaler.apply(values[order])
-        clusters = find_prototypes(by_class, sizes, most, draws, iterations)
-        self.centres_, self.centre_class_ = clusters.centres, clusters.of_class
-        self.n_iter_ = clusters.iterations
-        self.sigma_ = _floored(clusters.sigma, clusters.of_class, floor, values.shape[1])
+        self.centres_, sigma, self.centre_class_ = find_prototypes(by_class, sizes, most, draws)
+        self.sigma_ = _floored(sigma, self.centre_class_, self.floor, values.shape[1])
         self.beta_ = 1.0 / (2.0 * (self.sigma_ + SIGMA_PLUS) ** 2)
         rows = len(values)
         root = np.sqrt(rows / (len(sizes) * sizes[codes])) if self.balance else np.ones(rows)
         if self._reduced:
             self._solve_reduced(by_class, codes[order], root[order])
         else:
-            self._solve(self._scaler.apply(values), codes, solver, root)
+            self._solve(self._scaler.apply(values), codes, root)
         return self
 
     def scores(self, X: ArrayLike) -> Floats:  # noqa: N803
@@ -210,17 +185,13 @@ class RadialNetwork:
         z, codes = self._standardised(X), np.asarray(groups)
         order = np.argsort(codes, kind="stable")
         z, codes = z[order], codes[order]
-        sums, once = np.zeros((count, len(self.centres_))), np.ones(len(z))
+        sums = np.zeros((count, len(self.centres_)))
         for a, b in self._blocks(len(z)):
-            add_groups(sums, self._activations(z[a:b]), codes[a:b], once[a:b])
+            add_groups(sums, self._activations(z[a:b]), codes[a:b])
         sizes = np.bincount(codes, minlength=count)
         scores: Floats = sums @ self.weights_ / np.maximum(sizes, 1)[:, None]
         scores[sizes == 0] = np.nan
         return scores
-
-    def activations(self, X: ArrayLike) -> Floats:  # noqa: N803
-        """Activations phi of each row, shape (rows, units)."""
-        return self._activations(self._standardised(X)).astype(np.float64)
 
     def _standardised(self, X: ArrayLike) -> Floats:  # noqa: N803
         return self._scaler.apply(np.asarray(X, dtype=np.float64))
@@ -232,7 +203,7 @@ class RadialNetwork:
         step = max(1, _BLOCK_BYTES // (8 * len(self.centres_)))
         return [(a, min(a + step, rows)) for a in range(0, rows, step)]
 
-    def _solve(self, z: Floats, codes: Ints, solver: str, root: Floats) -> None:
+    def _solve(self, z: Floats, codes: Ints, root: Floats) -> None:
         """W by the normal equations where they are good enough, else by QR and SVD; both sides of
         row i are multiplied by root[i].
         """
@@ -260,15 +231,10 @@ class RadialNetwork:
             gram += phi.T @ phi
             right += phi.T @ target
         norm = float(np.abs(gram).sum(axis=0).max())
-        if solver == "ridge":
-            gram[np.diag_indices(units)] += RIDGE * np.trace(gram) / units
         try:
             factor = cho_factor(gram, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             factor = None
-        if solver == "ridge" and factor is not None:
-            self.weights_, self.solved_by_ = cho_solve(factor, right, check_finite=False), "ridge"
-            return
         if (
             factor is not None
             and dpocon(factor[0], norm, uplo="L")[0] * _LARGEST_CONDITION**2 >= 1.0
@@ -298,7 +264,7 @@ class RadialNetwork:
             phi = self._activations(z[a:b])
             phi *= root[a:b, None].astype(np.float32)
             gram += ssyrk(1.0, phi.T, lower=True)
-            add_groups(right, phi, codes[a:b], root[a:b])
+            add_groups(right, phi * root[a:b, None], codes[a:b])
         diagonal, mean, ridge = np.diag_indices(units), np.trace(gram) / units, REDUCED_RIDGE
         own = gram[diagonal].copy()
         while True:
@@ -315,9 +281,9 @@ class RadialNetwork:
 
 def _is_reduced(solver: str, units: int) -> bool:
     """Whether this many units are reduced; refuses what does not fit into memory."""
-    if solver in ("pinv", "ridge") and units > LARGEST_UNITS:
+    if solver == "pinv" and units > LARGEST_UNITS:
         raise DataError(
-            f"The solver '{solver}' of the RBF network takes at most {LARGEST_UNITS:,} units"
+            f"The solver 'pinv' of the RBF network takes at most {LARGEST_UNITS:,} units"
             f" (people times prototypes), and there are {units:,}: their matrix would take"
             f" {units**2 / (1 << 27):,.0f} GiB. Use solver=reduced, fewer people or fewer"
             " prototypes."

@@ -17,18 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from gazeveil import checks
-from gazeveil.arrays import Floats, Ints, Texts
+from gazeveil.arrays import Floats, Texts
 from gazeveil.attacks.identify.event_attack import EventAttack, Fitted
-
-if TYPE_CHECKING:
-    from gazeveil.attacks.identify.radial_network import RadialNetwork
-
-#: The solvers of the network, as in :mod:`gazeveil.attacks.identify.radial_network`, which is
-#: imported on use.
-SOLVERS = ("auto", "pinv", "ridge", "reduced")
+from gazeveil.attacks.identify.radial_network import FLOOR, SOLVERS, RadialNetwork
 
 READINGS = ("published", "corrected")
 
@@ -46,14 +40,14 @@ class RBFN(EventAttack):
     ----------
     prototypes : int
         Per person and kind; 32 in the code David-John et al. 2021 builds on.
-    solver : {"auto", "pinv", "ridge", "reduced"}
+    solver : {"auto", "pinv", "reduced"}
         How the output weights are found. `auto` is the papers' pseudo-inverse up to 2,048
         prototypes over all people (64 people of 32), and `reduced` above, which has at most so
         many and whose time grows with the recordings alone.
     table : {"events", "windows"}
         Two networks on fixations and saccades, or one on windows; the caps of events then hold for
         windows.
-    kinds, weights, vote, train_events, test_events, balance
+    weights, train_events, test_events, balance
         As in :class:`gazeveil.attacks.identify.event_attack.EventAttack`.
     reading : {"published", "corrected"}
         `published` sets what :data:`PUBLISHED` says and takes sigma as it is; `weights` stay the
@@ -78,17 +72,9 @@ class RBFN(EventAttack):
     def check(self) -> None:
         """Check the parameters."""
         super().check()
-        self.store("prototypes", checks.count(self.name, "prototypes", self.prototypes))
+        checks.count(self.name, "prototypes", self.prototypes)
         checks.one_of(self.name, "solver", self.solver, SOLVERS)
         checks.one_of(self.name, "table", self.table, ("events", "windows"))
-        if self.table == "windows" and self.kinds != "both":
-            checks.refuse(
-                self.name,
-                "kinds",
-                "'both' where table is 'windows', which hold both kinds of events",
-                self.kinds,
-                "Leave it out.",
-            )
         if checks.one_of(self.name, "reading", self.reading, READINGS) == "published":
             self._store_published()
 
@@ -121,8 +107,6 @@ class RBFN(EventAttack):
 
     def learn(self, values: Floats, people: Texts, seed: int) -> Fitted:
         """Fit one network."""
-        from gazeveil.attacks.identify.radial_network import FLOOR, RadialNetwork
-
         network = RadialNetwork(
             self.prototypes,
             solver=self.solver,
@@ -131,25 +115,4 @@ class RBFN(EventAttack):
             random_state=seed,
         )
         network.fit(values, people)
-        return network.classes_, NetworkScorer(network)
-
-
-@dataclass(frozen=True, eq=False)
-class NetworkScorer:
-    """Scores of a fitted network.
-
-    Parameters
-    ----------
-    network : RadialNetwork
-        The network.
-    """
-
-    network: RadialNetwork
-
-    def __call__(self, values: Floats) -> Floats:
-        """Scores of rows."""
-        return self.network.scores(values)
-
-    def means(self, values: Floats, groups: Ints, count: int) -> Floats:
-        """Mean scores of groups of rows."""
-        return self.network.mean_scores(values, groups, count)
+        return network.classes_, network.mean_scores

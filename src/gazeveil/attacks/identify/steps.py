@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.arrays import Floats
-from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.denoiser import standardised_scores
+from gazeveil.attacks.base import Attack, Scores, standardised_scores
 from gazeveil.attacks.evidence import Evidence
 from gazeveil.attacks.kernel_ridge import TrainingLabels, fold_of, kernel_scores, ridge_scores
 from gazeveil.attacks.vectors.deviations import (

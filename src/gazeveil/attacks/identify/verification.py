@@ -21,9 +21,8 @@ from gazeveil.attacks.base import Scores
 from gazeveil.attacks.result import d_prime, eer
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import natural
-from gazeveil.models.ekyt.weights import EkytModel
+from gazeveil.models.ekyt.weights import HANDLING, MARKS, EkytModel
 from gazeveil.models.ekyt.windows import WindowSet
-from gazeveil.models.weights_file import HANDLING, MARKS
 
 
 @dataclass(frozen=True)

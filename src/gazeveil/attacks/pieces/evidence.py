@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints
-from gazeveil.attacks.base import Scores
-from gazeveil.attacks.denoiser import standardised_scores
+from gazeveil.attacks.base import Scores, standardised_scores
 from gazeveil.attacks.evidence import Matcher, fusion_weights, remembered
 from gazeveil.attacks.identify.fusion import match_kind
 from gazeveil.attacks.identify.linkage import match
@@ -27,9 +26,6 @@ from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
 from gazeveil.gaze.recording import RecordingKey
-
-#: Whose scores are taken.
-SCORES = ("fusion", "steps", "rocket", "linkage")
 
 #: Parts into which stimuli of the gallery are dealt, and most people on whom anything is weighed.
 PARTS, MOST_PEOPLE = 4, 60
@@ -64,7 +60,7 @@ class PieceScores:
     held_out: dict[RecordingKey, Floats]
 
 
-def piece_scores(gallery: RecordingSet, probe: RecordingSet, scores: str) -> PieceScores:
+def piece_scores(gallery: RecordingSet, probe: RecordingSet) -> PieceScores:
     """Judge the pieces of a probe, under names of pieces, and those of its gallery, under names of
     people.
 
@@ -73,17 +69,15 @@ def piece_scores(gallery: RecordingSet, probe: RecordingSet, scores: str) -> Pie
     DataError
         If no kind of evidence can judge.
     """
-    return remembered(
-        gallery, probe, f"pieces {scores}", lambda: _piece_scores(gallery, probe, scores)
-    )
+    return remembered(gallery, probe, "pieces", lambda: _piece_scores(gallery, probe))
 
 
-def _piece_scores(gallery: RecordingSet, probe: RecordingSet, scores: str) -> PieceScores:
+def _piece_scores(gallery: RecordingSet, probe: RecordingSet) -> PieceScores:
     known = gallery.persons
     asked: list[Floats] = []
     tried: list[Floats] = []
     some, own = _weighed_on(gallery, known)
-    for vectors, matcher in _kinds(gallery, probe, scores):
+    for vectors, matcher in _kinds(gallery, probe):
         try:
             learnt, unknown = vectors()
             asked.append(_rows(matcher(learnt, unknown), known, probe.keys))
@@ -107,7 +101,7 @@ def _piece_scores(gallery: RecordingSet, probe: RecordingSet, scores: str) -> Pi
     )
 
 
-def _kinds(gallery: RecordingSet, probe: RecordingSet, scores: str) -> list[_Kind]:
+def _kinds(gallery: RecordingSet, probe: RecordingSet) -> list[_Kind]:
     """Vectors of both sides, made on first use, with what judges them."""
 
     def vectors(features: str) -> Callable[[], _Vectors]:
@@ -116,16 +110,11 @@ def _kinds(gallery: RecordingSet, probe: RecordingSet, scores: str) -> list[_Kin
     def convolved(kind: str) -> Callable[[], _Vectors]:
         return lambda: convolution_vectors(gallery, probe, kind)
 
-    kinds: dict[str, list[_Kind]] = {
-        "steps": [(vectors("steps"), match_steps)],
-        "rocket": [(convolved(kind), match_kind) for kind in CONVOLUTIONS],
-        "linkage": [(vectors(f), _link) for f in ("summary", "extended", "trajectory")],
-    }
-    return kinds.get(scores) or [kind for group in kinds.values() for kind in group]
-
-
-def _link(gallery: RecordingVectors, probe: RecordingVectors) -> Scores:
-    return match([(gallery, probe)])
+    return [
+        (vectors("steps"), match_steps),
+        *((convolved(kind), match_kind) for kind in CONVOLUTIONS),
+        *((vectors(f), match) for f in ("summary", "extended", "trajectory")),
+    ]
 
 
 def _weighed_on(gallery: RecordingSet, known: tuple[str, ...]) -> tuple[Ints, Ints]:

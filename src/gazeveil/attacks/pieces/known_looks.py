@@ -8,12 +8,16 @@ take the place of pieces.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
-from gazeveil.attacks.result import AttackResult, people_interval
+from gazeveil.attacks.base import InferenceAttack
+from gazeveil.attacks.result import AttackResult, InferenceResult, people_interval
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.recording import Recording, RecordingKey
@@ -25,120 +29,112 @@ LOOKS = (1, 3, 10)
 _NEAR_DEG, _LOST_DEG = 2.0, 10.0
 
 
-@dataclass(frozen=True, eq=False)
-class _Candidates:
-    """Released pieces of one time of a stimulus, with the raw recordings they were made for."""
-
-    released: list[Recording]
-    owners: list[RecordingKey]
-    begin_ns: int
-    end_ns: int
-
-
-def found_by_looks(
-    raw: RecordingSet, release: RecordingSet, seed: int, draws: int = 4
-) -> tuple[AttackResult, ...]:
-    """How often known looks single out the piece that was made for the person.
-
-    Parameters
-    ----------
-    raw : RecordingSet
-        Raw recordings: the looks are drawn from their valid samples.
-    release : RecordingSet
-        Of pieces with `origins`, or with lasting names that are those of the raw recordings.
-    seed : int
-        Of the draws and the intervals.
-    draws : int
-        Draws of looks for each piece.
-
-    Returns
-    -------
-    tuple of AttackResult
-        `found_by_1_look`, `found_by_3_looks`, `found_by_10_looks`: the share of pieces that fit
-        better than all others of the same window, ties shared; a bootstrap interval over people;
-        chance is one over the pieces of the window.
-
-    Raises
-    ------
-    DataError
-        If nothing is released of a stimulus that two people saw.
+@dataclass(frozen=True)
+class KnownLooks(InferenceAttack):
+    """Tell whose a piece is by looks that are known from elsewhere, drawn `draws` times for each
+    piece.
     """
-    if raw.cohort is None or release.cohort is None:
-        raise DataError("Known looks need samples on both sides, and one side holds tables only.")
-    rng = np.random.default_rng(seed)
-    seen = {r.key: r for r in raw.cohort}
-    right: dict[str, list[Floats]] = {}
-    chances: list[float] = []
-    for group in _groups(release):
-        credit = _credit(group, seen, draws, rng)
-        for person, own in credit:
-            right.setdefault(person, []).append(own)
-            chances.append(1.0 / len(group.released))
-    if not right:
-        raise DataError(
-            "Known looks need a stimulus that two people saw, raw and released, under the same"
-            " names. There is none."
+
+    name: ClassVar[str] = "known-looks"
+    summary: ClassVar[str] = "tells whose a piece is by looks that are known from elsewhere"
+    pieces: ClassVar[str] = "any"
+
+    draws: int = 4
+
+    def __post_init__(self) -> None:
+        checks.count(self.name, "draws", self.draws)
+
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
+        """Draw looks from raw recordings and find the piece that fits them best.
+
+        Returns
+        -------
+        InferenceResult
+            `found_by_1_look`, `found_by_3_looks`, `found_by_10_looks`: the share of pieces that fit
+            better than all others of the same window, ties shared; an interval over people; chance
+            is one over the pieces of the window.
+
+        Raises
+        ------
+        DataError
+            If nothing is released of a stimulus that two people saw.
+        """
+        if raw.cohort is None or release.cohort is None:
+            raise DataError(
+                "Known looks need samples on both sides, and one side holds tables only."
+            )
+        rng = np.random.default_rng(seed)
+        seen = {r.key: r for r in raw.cohort}
+        right: dict[str, list[Floats]] = {}
+        chances: list[float] = []
+        for released, owners in _groups(release):
+            lasting = release.piece_windows is None
+            for person, own in self._credit(released, owners, lasting, seen, rng):
+                right.setdefault(person, []).append(own)
+                chances.append(1.0 / len(released))
+        if not right:
+            raise DataError(
+                "Known looks need a stimulus that two people saw, raw and released, under the same"
+                " names. There is none."
+            )
+        shares = np.array([np.mean(right[p], axis=0) for p in sorted(right)])
+        protocol = "raw places at known times against all pieces of that time; interval over people"
+        results = tuple(
+            AttackResult(
+                f"found_by_{count}_look{'s' if count > 1 else ''}",
+                float(own.mean()),
+                *people_interval(own),
+                len(own),
+                float(np.mean(chances)),
+                protocol=protocol,
+            )
+            for count, own in zip(LOOKS, shares.T, strict=True)
         )
-    people = sorted(right)
-    shares = np.array([np.mean(right[p], axis=0) for p in people], dtype=np.float64)
-    protocol = "raw places at known times against all pieces of that time; interval over people"
-    return tuple(
-        AttackResult(
-            f"found_by_{count}_look{'s' if count > 1 else ''}",
-            float(shares[:, k].mean()),
-            *people_interval(shares[:, k]),
-            len(people),
-            float(np.mean(chances)),
-            protocol=protocol,
-        )
-        for k, count in enumerate(LOOKS)
-    )
+        return InferenceResult(self.name, results)
+
+    def _credit(
+        self,
+        released: list[Recording],
+        owners: list[RecordingKey],
+        lasting: bool,
+        seen: dict[RecordingKey, Recording],
+        rng: np.random.Generator,
+    ) -> Iterator[tuple[str, Floats]]:
+        """Each person of a group with the share of draws in which their piece fits best, by number
+        of looks.
+        """
+        clocks = [r.t_ns - (r.t_ns[0] if lasting else 0) for r in released]
+        vectors = [r.vectors for r in released]
+        for place, owner in enumerate(owners):
+            own = seen.get(owner)
+            if own is None:
+                continue
+            t_ns = own.t_ns - own.t_ns[0]
+            shown = lasting | ((t_ns >= clocks[0][0]) & (t_ns <= clocks[0][-1]))
+            usable = np.flatnonzero(own.valid & shown)
+            if not len(usable):
+                continue
+            looks = rng.choice(usable, (self.draws, max(LOOKS)))
+            known = own.vectors[looks]
+            fits = np.stack(
+                [_fit(v, c, t_ns[looks], known) for v, c in zip(vectors, clocks, strict=True)]
+            )
+            yield owner[0], np.array([_won(fits[..., :n], place) for n in LOOKS])
 
 
-def _groups(release: RecordingSet) -> list[_Candidates]:
-    """What was released of each window, or of each stimulus where names last."""
+def _groups(release: RecordingSet) -> Iterator[tuple[list[Recording], list[RecordingKey]]]:
+    """Released pieces of each window, or of each stimulus where names last, with the raw recordings
+    that they were made for.
+    """
     groups: dict[tuple[str, int], list[Recording]] = {}
     windows, origins = release.piece_windows, release.origins
     for r in release.cohort or ():
         if len(r):
             place = windows[r.key][:2] if windows is not None else (r.stimulus, 0)
             groups.setdefault(place, []).append(r)
-    found = []
     for members in groups.values():
-        if len(members) < 2:
-            continue
-        owners = [r.key if origins is None else origins[r.person] for r in members]
-        first = members[0].t_ns
-        begin, end = (int(first[0]), int(first[-1])) if windows is not None else (0, 2**62)
-        found.append(_Candidates(members, owners, begin, end))
-    return found
-
-
-def _credit(
-    group: _Candidates, seen: dict[RecordingKey, Recording], draws: int, rng: np.random.Generator
-) -> list[tuple[str, Floats]]:
-    """For each person of the group the share of draws in which their piece fits best, by number of
-    looks.
-    """
-    result = []
-    pieces = group.end_ns < 2**62
-    clocks = [r.t_ns - (0 if pieces else r.t_ns[0]) for r in group.released]
-    vectors = [r.vectors for r in group.released]
-    for place, owner in enumerate(group.owners):
-        own = seen.get(owner)
-        if own is None:
-            continue
-        t_ns = own.t_ns - own.t_ns[0]
-        usable = np.flatnonzero(own.valid & (t_ns >= group.begin_ns) & (t_ns <= group.end_ns))
-        if not len(usable):
-            continue
-        looks = rng.choice(usable, (draws, max(LOOKS)))
-        known = own.vectors[looks]
-        fits = np.stack(
-            [_fit(v, c, t_ns[looks], known) for v, c in zip(vectors, clocks, strict=True)]
-        )
-        result.append((owner[0], np.array([_won(fits[..., :n], place) for n in LOOKS])))
-    return result
+        if len(members) > 1:
+            yield members, [r.key if origins is None else origins[r.person] for r in members]
 
 
 def _fit(vectors: Floats, clock_ns: Ints, at_ns: Ints, known: Floats) -> Floats:

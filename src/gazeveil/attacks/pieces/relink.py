@@ -12,6 +12,7 @@ How many pieces of neighbouring windows can be joined rightly: a figure of the r
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,8 +20,8 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
-from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.pieces.evidence import SCORES, piece_scores
+from gazeveil.attacks.base import Attack, InferenceAttack, Scores
+from gazeveil.attacks.pieces.evidence import piece_scores
 from gazeveil.attacks.pieces.joining import (
     JOINED_BY,
     REACH,
@@ -33,10 +34,9 @@ from gazeveil.attacks.pieces.joining import (
     soft_matching,
 )
 from gazeveil.attacks.pieces.sides import named_pieces, renamed
-from gazeveil.attacks.result import AttackResult, people_interval
+from gazeveil.attacks.result import AttackResult, InferenceResult, people_interval
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.recording import RecordingKey
 
 #: Whether an attacker has to join pieces, or is told which belong together.
 PIECE_NAMES = ("pieces", "known")
@@ -54,16 +54,14 @@ class Relink(Attack):
     by : {"both", "place", "style", "none"}
         By what pieces of one stimulus are joined; `none` asks about each piece by itself, with the
         same scores.
-    scores : {"fusion", "steps", "rocket", "linkage"}
-        Whose scores say how much a piece looks like a person.
     names : {"pieces", "known"}
         `known` tells the attacker which pieces belong together, over all stimuli: no attack, but a
         bound of what joining could give. It is never counted as the strongest attacker.
 
     Examples
     --------
-    >>> str(Relink(by="place", scores="steps"))
-    'relink:by=place,scores=steps'
+    >>> str(Relink(by="place"))
+    'relink:by=place'
     """
 
     name: ClassVar[str] = "relink"
@@ -73,7 +71,6 @@ class Relink(Attack):
     joins_pieces: ClassVar[bool] = True
 
     by: str = "both"
-    scores: str = "fusion"
     names: str = "pieces"
 
     @property
@@ -89,7 +86,6 @@ class Relink(Attack):
     def check(self) -> None:
         """Words that are known."""
         checks.one_of(self.name, "by", self.by, (*JOINED_BY, "none"))
-        checks.one_of(self.name, "scores", self.scores, SCORES)
         checks.one_of(self.name, "names", self.names, PIECE_NAMES)
 
     def can(self, recording_set: RecordingSet) -> bool:
@@ -104,8 +100,8 @@ class Relink(Attack):
                 " a name is one person's already. Use another attacker."
             )
         if self.names == "known":
-            return _told(gallery, probe, self.scores)
-        found = piece_scores(gallery, probe, self.scores)
+            return _told(gallery, probe)
+        found = piece_scores(gallery, probe)
         asked = gather_pieces(probe, found.probe)
         if len(set(asked.names.tolist())) < len(asked.keys):
             raise DataError("relink needs a name for each piece of the probe.")
@@ -119,14 +115,14 @@ class Relink(Attack):
         return Scores(found.known, tuple(asked.names.tolist()), values.round(9))
 
 
-def _told(gallery: RecordingSet, probe: RecordingSet, scores: str) -> Scores:
+def _told(gallery: RecordingSet, probe: RecordingSet) -> Scores:
     """Scores of people whose pieces are known to belong together: what the pieces say adds up, and
     names are given one to one.
     """
     names = {key: (f"{i:09}", *key[1:]) for i, key in enumerate(probe.keys)}
     windows = probe.piece_windows or {}
     pieces = renamed(probe, names, {names[key]: window for key, window in windows.items()})
-    found = piece_scores(gallery, pieces, scores)
+    found = piece_scores(gallery, pieces)
     total = {person: np.zeros(len(found.known)) for person in probe.persons}
     for key, name in names.items():
         total[key[0]] += found.probe[name]
@@ -165,79 +161,61 @@ RELINKED_BY = (*JOINED_BY, "label")
 #: Parts into which stimuli are dealt; each is joined by who learnt from the others.
 _PARTS = 2
 
+# The names of two pieces that are joined, and among how many the second was found.
+_Joined = tuple[str, str, int]
 
-def relinked_share(release: RecordingSet, by: str, scores: str, seed: int) -> AttackResult:
-    """Share of pieces whose neighbour in the next window is found.
+
+@dataclass(frozen=True)
+class PieceRelinking(InferenceAttack):
+    """Join pieces of neighbouring windows, learnt on the release's other stimuli.
 
     Parameters
     ----------
-    release : RecordingSet
-        Of pieces, with `origins`: labels of the stimuli that the attacker learns from, and the
-        truth about the others.
     by : {"place", "style", "both", "label"}
         By what pieces are joined. `label` takes names, or recordings, in their order within each
         window, whichever joins more: a check of how names were dealt.
-    scores : str
-        As in :func:`gazeveil.attacks.pieces.evidence.piece_scores`, for style.
-    seed : int
-        Of the interval.
-
-    Returns
-    -------
-    AttackResult
-        `relinked_share` with a bootstrap interval over people; chance is one over the pieces of the
-        next window.
-
-    Raises
-    ------
-    DataError
-        If names last, if nothing says whose pieces are, or with fewer than two stimuli or windows.
     """
-    checks.one_of("relinked_share", "by", by, RELINKED_BY)
-    if release.origins is None:
-        raise DataError(
-            "Relinking needs a release of pieces that says whose they are. Measure the mechanism"
-            " with `gazeveil evaluate`, which knows."
-        )
-    if by == "label":
-        return _by_label(release, seed)
-    people, pieces = (named_pieces(release, names) for names in ("people", "pieces"))
-    stimuli = sorted({w.stimulus for w in (people.piece_windows or {}).values()})
-    if len(stimuli) < 2:
-        raise DataError("Relinking needs two stimuli: one to learn from and one to ask about.")
-    part_of = {stimulus: i % _PARTS for i, stimulus in enumerate(stimuli)}
-    joined = [
-        pair
-        for part in range(_PARTS)
-        for pair in _joined(people, pieces, part_of, part, by, scores)
-    ]
-    protocol = f"neighbouring pieces joined by {by}, learnt on other stimuli; interval over people"
-    return _judged(joined, release, protocol, seed)
+
+    name: ClassVar[str] = "relinking"
+    summary: ClassVar[str] = "joins pieces of neighbouring windows"
+    pieces: ClassVar[str] = "yes"
+
+    by: str = "place"
+
+    def __post_init__(self) -> None:
+        checks.one_of(self.name, "by", self.by, RELINKED_BY)
+
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
+        """Join the pieces of the release; the raw recordings are not looked at.
+
+        Returns
+        -------
+        InferenceResult
+            `relinked_share`: the share of pieces whose neighbour in the next window is found, with
+            an interval over people; chance is one over the pieces of the next window.
+
+        Raises
+        ------
+        DataError
+            If names last, if nothing says whose pieces are, or with fewer than two stimuli or
+            windows.
+        """
+        if release.origins is None:
+            raise DataError(
+                "Relinking needs a release of pieces that says whose they are. Measure the"
+                " mechanism with `gazeveil evaluate`, which knows."
+            )
+        protocol = f"neighbouring pieces joined by {self.by}, learnt on other stimuli"
+        if self.by == "label":
+            protocol = "neighbouring pieces joined by the order of names or recordings"
+            shares = [_share(pairs, release, protocol) for pairs in _by_label(release)]
+            best = max(shares, key=lambda r: r.value)
+        else:
+            best = _share(_by_learning(release, self.by), release, protocol)
+        return InferenceResult(self.name, (best,), {"by": self.by})
 
 
-def _by_label(release: RecordingSet, seed: int) -> AttackResult:
-    """Join pieces by the order of their names, or of recordings, in each window."""
-    pieces = gather_pieces(release)
-    orders = (list(range(len(pieces.keys))), np.argsort(np.argsort(pieces.names)).tolist())
-    protocol = "neighbouring pieces joined by the order of names or recordings"
-    results = []
-    for order in orders:
-        pairs = []
-        for chain in pieces.chains:
-            rows = {w: sorted(at.tolist(), key=order.__getitem__) for w, at in chain.items()}
-            for window in rows.keys() & {w - 1 for w in rows}:
-                here, then = rows[window], rows[window + 1]
-                pairs += [
-                    (pieces.keys[a][0], pieces.keys[b][0], len(then))
-                    for a, b in zip(here, then, strict=False)
-                ]
-        results.append(_judged(pairs, release, protocol, seed))
-    return max(results, key=lambda r: r.value)
-
-
-def _judged(
-    joined: list[tuple[str, str, int]], release: RecordingSet, protocol: str, seed: int
-) -> AttackResult:
+def _share(joined: list[_Joined], release: RecordingSet, protocol: str) -> AttackResult:
     """The share of joined pieces that belong together, people weighing the same."""
     if not joined:
         raise DataError("Relinking needs two windows of a stimulus: this release has one of each.")
@@ -245,44 +223,60 @@ def _judged(
     right: dict[str, list[float]] = {}
     for name, other, _ in joined:
         right.setdefault(owners[name], []).append(float(owners[name] == owners[other]))
-    chances = [1.0 / of for _, _, of in joined]
     shares = [float(np.mean(right[person])) for person in sorted(right)]
     return AttackResult(
         "relinked_share",
         float(np.mean(shares)),
         *people_interval(shares),
         len(shares),
-        float(np.mean(chances)),
-        protocol=protocol,
+        float(np.mean([1.0 / of for _, _, of in joined])),
+        protocol=f"{protocol}; interval over people",
     )
 
 
-def _joined(
-    people: RecordingSet,
-    pieces: RecordingSet,
-    part_of: dict[str, int],
-    part: int,
-    by: str,
-    scores: str,
-) -> list[tuple[str, str, int]]:
-    """Names of pieces of one part of the stimuli that are joined, and among how many."""
+def _by_label(release: RecordingSet) -> Iterator[list[_Joined]]:
+    """Join pieces by the order of recordings, and of their names, in each window."""
+    pieces = gather_pieces(release)
+    for order in (np.arange(len(pieces.keys)), np.argsort(np.argsort(pieces.names))):
+        pairs = []
+        for chain in pieces.chains:
+            for window in chain.keys() & {w - 1 for w in chain}:
+                here, then = (sorted(chain[w], key=order.__getitem__) for w in (window, window + 1))
+                pairs += [
+                    (pieces.keys[a][0], pieces.keys[b][0], len(then))
+                    for a, b in zip(here, then, strict=False)
+                ]
+        yield pairs
 
-    def here(recording_set: RecordingSet, wanted: bool) -> RecordingSet:
-        windows = recording_set.piece_windows or {}
 
-        def chosen(key: RecordingKey) -> bool:
-            return (part_of[windows[key].stimulus] == part) == wanted
+def _by_learning(release: RecordingSet, by: str) -> list[_Joined]:
+    """Join the pieces of each part of the stimuli by what was learnt on the other part."""
+    people, pieces = (named_pieces(release, names) for names in ("people", "pieces"))
+    stimuli = sorted({w.stimulus for w in (people.piece_windows or {}).values()})
+    if len(stimuli) < 2:
+        raise DataError("Relinking needs two stimuli: one to learn from and one to ask about.")
+    joined: list[_Joined] = []
+    for part in range(_PARTS):
+        own = set(stimuli[part::_PARTS])
+        gallery = _of_stimuli(people, set(stimuli) - own)
+        probe = _of_stimuli(pieces, own)
+        if by == "place":
+            learnt, asked = gather_pieces(gallery), gather_pieces(probe)
+        else:
+            found = piece_scores(gallery, probe)
+            learnt, asked = (
+                gather_pieces(gallery, found.held_out),
+                gather_pieces(probe, found.probe),
+            )
+        names = asked.names.tolist()
+        pairs = joined_pairs(learn_joining(learnt, by), asked)
+        joined += [(names[i], names[j], of) for i, j, of in pairs]
+    return joined
 
-        some = recording_set.where(chosen)
-        some.part_of = recording_set
-        return some
 
-    gallery, probe = here(people, False), here(pieces, True)
-    if by == "place":
-        learnt, asked = gather_pieces(gallery), gather_pieces(probe)
-    else:
-        found = piece_scores(gallery, probe, scores)
-        learnt, asked = gather_pieces(gallery, found.held_out), gather_pieces(probe, found.probe)
-    names = asked.names.tolist()
-    joined = joined_pairs(learn_joining(learnt, by), asked)
-    return [(names[i], names[j], of) for i, j, of in joined]
+def _of_stimuli(pieces: RecordingSet, stimuli: set[str]) -> RecordingSet:
+    """The pieces of some stimuli."""
+    windows = pieces.piece_windows or {}
+    some = pieces.where(lambda key: windows[key].stimulus in stimuli)
+    some.part_of = pieces
+    return some

@@ -76,6 +76,12 @@ def person_means(values: Floats, persons: Texts, names: tuple[str, ...]) -> Floa
     return result
 
 
+def unit_rows(rows: Floats) -> Floats:
+    """Rows of length one; zeros where there is nothing."""
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.where(length > _TINY, rows / np.maximum(length, _TINY), 0.0)
+
+
 def places_of(persons: Texts, names: tuple[str, ...]) -> tuple[Ints, Bools]:
     """Place of each person in sorted names, and whether the name is there at all."""
     listed = np.array(names, dtype=np.str_)

@@ -44,9 +44,6 @@ FEATURES = tuple(_MAKERS)
 # Kinds that describe a recording without looking at others: those of a part are rows of the whole.
 _OF_ONE_RECORDING = ("summary", "extended")
 
-# Former names of the kinds of vectors.
-_FORMER = {"narrow": "summary", "wide": "extended", "path": "trajectory"}
-
 # Attackers with and without a denoiser ask for the vectors of the same material: they are made
 # once, and forgotten with it.
 _KEPT: WeakKeyDictionary[RecordingSet, dict[str, RecordingVectors]] = WeakKeyDictionary()
@@ -68,7 +65,7 @@ def recording_vectors(recording_set: RecordingSet, features: str = "summary") ->
     DataError
         If the recording set lacks what the features are made of.
     """
-    check_features("recording_vectors", features)
+    checks.one_of("recording_vectors", "features", features, FEATURES)
     kept = _KEPT.setdefault(recording_set, {})
     if features not in kept:
         if features != "summary" and recording_set.cohort is None:
@@ -103,13 +100,6 @@ def _from_others(recording_set: RecordingSet, features: str) -> RecordingVectors
     at = {part: {key: i for i, key in enumerate(part.keys)} for part in parts}
     values = [parts[part].values[at[part][key]] for part, key in origins]
     return RecordingVectors(keys, np.stack(values), first.columns, first.blocks)
-
-
-def check_features(owner: str, features: object, allowed: tuple[str, ...] = FEATURES) -> None:
-    """Refuse a word that is no kind of vectors; a former one is answered with the new one."""
-    if isinstance(features, str) and features in _FORMER:
-        checks.renamed(owner, "kind of features", features, _FORMER[features])
-    checks.one_of(owner, "features", features, allowed)
 
 
 @dataclass(frozen=True, eq=False)

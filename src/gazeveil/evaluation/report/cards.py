@@ -1,18 +1,11 @@
-"""The card of a release and the card of all results, which a notebook shows.
-
-Measurement and promise stand in two lines with different words. A proof is then not mistaken for a
-re-identification rate of zero.
-"""
+"""The card of all results, which a notebook shows."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
-from gazeveil.evaluation.report import summary
-from gazeveil.evaluation.report.canvas import Markup, badge, join, people, tag
-from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
-from gazeveil.evaluation.report.labels import mechanism_label, metric_label, number_text, percent
+from gazeveil.evaluation.report.labels import mechanism_label, percent
 from gazeveil.gaze.cards import bar_picture, card
 
 if TYPE_CHECKING:
@@ -20,64 +13,6 @@ if TYPE_CHECKING:
 
 # Releases on the card of all results.
 _MOST_ROWS = 20
-
-
-def release_card(findings: Findings, release: ReleaseFindings, note: str) -> Markup:
-    """Card of one release of the summary; empty where it was not attacked."""
-    worst = release.shown
-    if worst is None:
-        return Markup("")
-    warned, kept = summary.rbfn_warning(release), _kept(findings, release)
-    return tag(
-        "li",
-        tag("h3", f"{release.number}. {release.label}" if release.number else "No protection"),
-        tag(
-            "p",
-            worst.people,
-            " ",
-            tag("small", f"recognised by the {release.strongest}"),
-            class_="figure",
-        ),
-        people(worst.found, worst.n, release.colour),
-        tag("p", _unbroken(summary.result(release))),
-        tag("p", warned, class_="warning") if warned else "",
-        "" if release.baseline else _promise(release),
-        tag("p", tag("b", "Kept:"), f" {kept}.") if kept else "",
-        tag("p", f"This is {note}.", class_="small") if note else "",
-        class_="card",
-    )
-
-
-def _promise(release: ReleaseFindings) -> Markup:
-    """The line of the promise; a tick where it is proved and no participant is re-identified."""
-    kept = release.guarantee.get("status") == "proved" and not release.recognised
-    ticked = kept and release.guarantee.get("definition") != "none"
-    words = tag("p", tag("b", "Promise:"), f" {summary.promise(release)}")
-    return join([words, tag("p", badge("proved")) if ticked else ""])
-
-
-def _unbroken(text: str) -> str:
-    """Text in which no line ends between a number and its percent sign."""
-    return text.replace(" %", "\u00a0%")
-
-
-def _kept(findings: Findings, release: ReleaseFindings) -> str:
-    """The first figure of two utilities, with the raw one in brackets."""
-    phrases: list[str] = []
-    for utility, metric in findings.drawn_metrics:
-        m, raw = (
-            release.measure(utility, metric),
-            (findings.baseline.measure(utility, metric) if findings.baseline is not None else None),
-        )
-        if m is not None and math.isfinite(m.value) and len(phrases) < 2:
-            beside = (
-                f" (raw {number_text(raw.value)})"
-                if raw is not None and not release.baseline
-                else ""
-            )
-            figure = "no fixation found" if m.without_fixations else number_text(m.value)
-            phrases.append(f"{metric_label(utility, metric)} {figure}{beside}")
-    return "; ".join(phrases)
 
 
 def results_html(results: Results) -> str:

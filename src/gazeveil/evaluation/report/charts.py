@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -44,7 +43,6 @@ _MARKS = {
     "rocket": "p",
     "fusion": "H",
     "ekyt": "8",
-    "trace": "v",
     "forest": "^",
     "svm": "P",
     "knn": "X",
@@ -224,7 +222,8 @@ def draw_gallery(findings: Findings, folder: Path) -> Picture | None:
     drawn = figure(4.0)
     axes = drawn.subplots()
     sizes = np.arange(2, people + 1)
-    axes.plot(sizes, 100 / sizes, color=light("muted"), lw=1.4, ls=GUESS_DASHES)
+    guess: dict[str, Any] = {"color": light("muted"), "lw": 1.4, "ls": GUESS_DASHES}
+    axes.plot(sizes, 100 / sizes, **guess, label="guess")
     for i, (release, curve) in enumerate(lines):
         axes.plot(
             np.arange(2, len(curve) + 2),
@@ -232,6 +231,7 @@ def draw_gallery(findings: Findings, folder: Path) -> Picture | None:
             color=light(release.colour),
             lw=1.9,
             ls=_DASHES[i % len(_DASHES)],
+            label=str(release.number),
         )
     axes.set(
         ylim=(-3, 105),
@@ -242,7 +242,7 @@ def draw_gallery(findings: Findings, folder: Path) -> Picture | None:
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _label_ends(axes, lines, people)
+    drawn.legend(loc="outside right upper")
     listed = "; ".join(
         f"{r.label} from {percent(float(c[0]))} among 2 to {percent(float(c[-1]))} among"
         f" {len(c) + 1}"
@@ -306,45 +306,6 @@ def _lines(findings: Findings) -> list[Line]:
             beaten_by, credit = answers["beaten_by"].to_list(), answers["value"].to_list()
             lines.append((release, gallery_curve(beaten_by, credit, known)))
     return lines
-
-
-def _label_ends(axes: Axes, lines: Sequence[Line], people: int) -> None:
-    """Write each release's number, and what guessing is, at the right end of its line."""
-    ends = _apart([*(100 * float(curve[-1]) for _, curve in lines), 100 / people], least=5.0)
-    thread = {"arrowstyle": "-", "color": light("faint"), "lw": 0.7, "shrinkA": 1, "shrinkB": 0}
-    for (release, curve), y in zip(lines, ends, strict=False):
-        axes.annotate(
-            str(release.number),
-            (1, 100 * curve[-1]),
-            (1.045, y),
-            xycoords=("axes fraction", "data"),
-            textcoords=("axes fraction", "data"),
-            color=light(release.colour),
-            fontweight="bold",
-            va="center",
-            arrowprops=thread,
-            annotation_clip=False,
-        )
-    across = axes.get_yaxis_transform()
-    style: dict[str, Any] = {"color": light("muted"), "va": "center", "fontsize": 9.5}
-    axes.text(1.02, ends[-1], "guess", transform=across, **style)
-
-
-def _apart(values: Sequence[float], least: float) -> list[float]:
-    """The values, moved as little as needed to be `least` apart."""
-    order = np.argsort(values, kind="stable")
-    moved = np.array(values, dtype=np.float64)
-    for _ in range(200):
-        pushed = False
-        for a, b in pairwise(order):
-            gap = least - (moved[b] - moved[a])
-            if gap > 1e-6:
-                moved[a] -= gap / 2
-                moved[b] += gap / 2
-                pushed = True
-        if not pushed:
-            break
-    return [float(v) for v in moved]
 
 
 def _spread(releases: Sequence[ReleaseFindings], most: int) -> list[ReleaseFindings]:

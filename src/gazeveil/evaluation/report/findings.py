@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -108,8 +109,9 @@ class ReleaseFindings:
         Who was tried, in words; empty where the study does not say.
     independent : bool
         Whether two parts of one release have noise of their own.
-    headline : Headline, optional
-        Its strongest attacker, chosen on other repetitions, with the battery's test.
+    headline : mapping
+        Its row of :meth:`gazeveil.evaluation.results.Results.strongest_against`; empty where it was
+        not attacked.
     """
 
     number: int
@@ -121,7 +123,7 @@ class ReleaseFindings:
     guarantee: Mapping[str, str]
     battery: str = ""
     independent: bool = False
-    headline: Headline | None = None
+    headline: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def tried(self) -> int:
@@ -140,13 +142,11 @@ class ReleaseFindings:
         """
         if self.worst is None:
             return None
-        over = self.headline
-        if over is None or not math.isfinite(over.chosen):
+        if self.headline.get("chosen") is None:
             return replace(self.worst, p_value=math.nan)
-        edges = over.chosen_low, over.chosen_high
-        return replace(
-            self.worst, value=over.chosen, low=edges[0], high=edges[1], p_value=over.p_value
-        )
+        names = ("chosen", "chosen_low", "chosen_high", "p_value")
+        value, low, high, p_value = (number_of(self.headline[name]) for name in names)
+        return replace(self.worst, value=value, low=low, high=high, p_value=p_value)
 
     @property
     def recognised(self) -> bool:
@@ -163,10 +163,10 @@ class ReleaseFindings:
         """The fewest people of whom recognition can be told from guessing, which may be more than
         there are; None where it is not known.
         """
-        over = self.headline
-        if over is None or self.shown is None or not math.isfinite(over.guessed):
+        guessed = self.headline.get("guessed")
+        if guessed is None or self.shown is None:
             return None
-        return math.floor(over.guessed * self.shown.n + 1e-9) + 1
+        return math.floor(guessed * self.shown.n + 1e-9) + 1
 
     @property
     def text(self) -> str:
@@ -210,7 +210,7 @@ class ReleaseFindings:
         """Whether the RBF network alone would have called this release safe and the battery shows
         that it is not.
         """
-        return not self.baseline and self.headline is not None and self.headline.called_safe
+        return not self.baseline and bool(self.headline.get("called_safe"))
 
     @property
     def allowed(self) -> float:
@@ -278,7 +278,7 @@ class Findings:
         keys.sort(key=_order)
         promises = {g.get("mechanism", ""): g for g in self.results.guarantees}
         attacked, used = _by_key(_rates(frame)), _by_key(_measures(frame))
-        compared = _comparisons(self.results)
+        compared = {release_key(r): r for r in self.results.strongest_against().to_dicts()}
         names = list(dict.fromkeys(k[0] for k in keys if k[0] != NONE))
         several_events = len({k[3] for k in keys if k[3] and k[0] != NONE}) > 1
         releases = []
@@ -302,7 +302,7 @@ class Findings:
                     promises.get(mechanism_text(*key[:3]), {}),
                     self.battery,
                     key[0] in self.results.independent,
-                    compared.get(key),
+                    compared.get(key, {}),
                 )
             )
         return tuple(releases)
@@ -351,7 +351,9 @@ class Findings:
         """Of each utility the first figure, up to eight; of a single utility up to four. Only those
         measured on two releases or more.
         """
-        usable = [m for m in self.metrics if sum(_usable(r.measure(*m)) for r in self.attacked) > 1]
+        measured = [m for r in self.attacked for m in r.measures if math.isfinite(m.value)]
+        times = Counter((m.utility, m.metric) for m in measured)
+        usable = [m for m in self.metrics if times[m] > 1]
         firsts = list({u: (u, m) for u, m in reversed(usable)}.values())[::-1]
         return tuple(firsts[:8] if len(firsts) > 1 else usable[:4])
 
@@ -395,10 +397,6 @@ class Findings:
         ).select("repetition", "part", "value", "answer", "beaten_by")
 
 
-def _comparisons(results: Results) -> dict[Key, Headline]:
-    return {release_key(row): headline_of(row) for row in results.strongest_against().to_dicts()}
-
-
 def _order(key: Key) -> tuple[object, ...]:
     mechanism, reading, parameters, events = key
     # Numbers inside the text sort as numbers: k=2 before k=10.
@@ -408,10 +406,6 @@ def _order(key: Key) -> tuple[object, ...]:
         if p
     )
     return mechanism != NONE, mechanism, reading, pieces, events != "redetected", events
-
-
-def _usable(measure: Measure | None) -> bool:
-    return measure is not None and math.isfinite(measure.value)
 
 
 def _by_key(rows: Iterable[tuple[Key, Finding]]) -> dict[Key, list[Finding]]:
@@ -461,39 +455,6 @@ def _preferred(measures: list[Measure]) -> Iterable[Measure]:
     return [m for m in measures if id(m) in wanted]
 
 
-@dataclass(frozen=True)
-class Headline:
-    """The headline of a release; rates are fractions of 1, NaN where they were not measured.
-
-    Parameters
-    ----------
-    chosen, chosen_low, chosen_high : float
-        Rate of the strongest attacker on the other repetitions, with its interval over people.
-    p_value : float
-        How often the best of all attackers does as well where names are dealt anew.
-    guessed : float
-        The largest rate of the best that these people could not tell from guessing.
-    other_value : float
-        Rate of the RBF network at its best.
-    difference, difference_low, difference_high : float
-        The headline less the network, person by person, with its interval over people.
-    called_safe : bool
-        Whether the network alone would have called the release safe, where the battery shows that
-        it is not.
-    """
-
-    chosen: float
-    chosen_low: float
-    chosen_high: float
-    p_value: float
-    guessed: float
-    other_value: float
-    difference: float
-    difference_low: float
-    difference_high: float
-    called_safe: bool
-
-
 def strongest_of(count: str, battery: str) -> str:
     """What a strongest attacker is the strongest of.
 
@@ -504,12 +465,6 @@ def strongest_of(count: str, battery: str) -> str:
     """
     words = "only attacker tried" if count == "1" else f"strongest of {count} attackers"
     return words + (f" ({battery})" if battery else "")
-
-
-def headline_of(row: Mapping[str, Any]) -> Headline:
-    """From a row of :meth:`gazeveil.evaluation.results.Results.strongest_against`."""
-    numbers = {f.name: number_of(row[f.name]) for f in fields(Headline) if f.name != "called_safe"}
-    return Headline(**numbers, called_safe=bool(row["called_safe"]))
 
 
 def number_of(value: object) -> float:

@@ -25,7 +25,6 @@ SCENARIOS = {
 _ATTACKS = {
     "rbfn": "the papers' RBF network",
     "linkage": "linkage",
-    "trace": "trace matching",
     "forest": "random forest",
     "svm": "support vector machine",
     "knn": "nearest neighbours",
@@ -39,15 +38,8 @@ _ATTACKS = {
     "ekyt": "deep network (EKYT)",
 }
 
-_DENOISERS = {
-    "median": "a median filter",
-    "lowpass": "a low-pass filter",
-    "kalman": "a Kalman smoother",
-    "wiener": "a Wiener filter",
-}
-
 #: Parameters that make an attacker another one than its frozen self.
-_STRONGER = ("denoiser", "knowledge", "draws", "views")
+_STRONGER = ("denoiser", "knowledge", "draws")
 
 _STATUS = {
     "proved": ("✓", "promise proved"),
@@ -72,7 +64,7 @@ class AttackParts:
     own : tuple of (str, str)
         Its own parameters.
     stronger : dict
-        What it does beyond its frozen self: `denoiser`, `knowledge`, `draws`, `views`.
+        What it does beyond its frozen self: `denoiser`, `knowledge`, `draws`.
     """
 
     name: str
@@ -81,7 +73,7 @@ class AttackParts:
 
     @property
     def plain(self) -> bool:
-        """Whether it is frozen: no denoiser, no knowledge of the mechanism, one view."""
+        """Whether it is frozen: no denoiser, no knowledge of the mechanism."""
         return not self.stronger
 
     @property
@@ -127,9 +119,7 @@ def attack_label(text: str) -> str:
     label += f" ({own})" if own else ""
     extra = []
     if "denoiser" in parts.stronger:
-        extra.append(
-            "behind " + _DENOISERS.get(parts.stronger["denoiser"], parts.stronger["denoiser"])
-        )
+        extra.append("behind a low-pass filter")
     knowledge = parts.stronger.get("knowledge")
     if knowledge == "white-box":
         extra.append("retrained on its own releases")
@@ -137,8 +127,6 @@ def attack_label(text: str) -> str:
         extra.append("retrained on protected examples")
     elif knowledge:
         extra.append(knowledge)
-    if "views" in parts.stronger:
-        extra.append(f"averaging {parts.stronger['views']} releases")
     return ", ".join([label, *extra])
 
 

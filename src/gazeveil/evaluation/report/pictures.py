@@ -36,8 +36,8 @@ def traces(findings: Findings, folder: Path) -> Picture | None:
     """One recording, raw and as each mechanism releases it: horizontal gaze over time, and the
     path.
     """
-    by_mechanism = _mapping(findings.results.examples.get("traces"))
-    raw = _mapping(by_mechanism.get(NONE))
+    by_mechanism = findings.results.examples.get("traces", {})
+    raw = by_mechanism.get(NONE)
     others = [t for t in _ordered(by_mechanism, findings) if t != NONE][:MOST_PANELS]
     if not raw or not others:
         return None
@@ -45,9 +45,9 @@ def traces(findings: Findings, folder: Path) -> Picture | None:
     before = _path(raw, sphere)
     drawn = figure(0.5 + 1.35 * len(others))
     grid = drawn.subplots(len(others), 2, squeeze=False, sharex="col", width_ratios=[2.1, 1])
-    colours = _colours(findings)
+    colours = {r.text: r.colour for r in findings.releases}
     for row, text in enumerate(others):
-        after = _path(_mapping(by_mechanism[text]), sphere)
+        after = _path(by_mechanism[text], sphere)
         colour = light(colours.get(text, SERIES[row % len(SERIES)]))
         for axes, view in zip(grid[row], ("x", "path"), strict=True):
             before_after(
@@ -73,8 +73,8 @@ def few_viewers(findings: Findings) -> bool:
     """Whether too few people saw the stimulus of the maps to show them to others, or that is not
     known.
     """
-    viewers = np.asarray(findings.results.examples.get("viewers", 0))
-    return viewers.shape != () or viewers.dtype.kind not in "iu" or int(viewers) < LEAST_VIEWERS
+    viewers = findings.results.examples.get("viewers", 0)
+    return not isinstance(viewers, int) or viewers < LEAST_VIEWERS
 
 
 def maps(findings: Findings, folder: Path, with_names: bool = False) -> Picture | None:
@@ -82,7 +82,7 @@ def maps(findings: Findings, folder: Path, with_names: bool = False) -> Picture 
     for all. Where few people saw it, only beside their names: a map of one person is nearly a
     recording.
     """
-    by_mechanism = _mapping(findings.results.examples.get("maps"))
+    by_mechanism = findings.results.examples.get("maps", {})
     if not with_names and few_viewers(findings):
         (folder / "maps.png").unlink(missing_ok=True)  # of an earlier report in this folder
         return None
@@ -198,10 +198,6 @@ def _brightest(cells: Floats) -> float:
     return float(np.quantile(looked_at, 0.995) / shares.mean()) if len(looked_at) else 1.0
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _ordered(by_mechanism: Mapping[str, object], findings: Findings) -> list[str]:
     """Texts of the examples: raw, then in the order of the releases, then the rest."""
     first = [NONE, *(r.text for r in findings.releases)]
@@ -211,10 +207,6 @@ def _ordered(by_mechanism: Mapping[str, object], findings: Findings) -> list[str
 def _wrapped(label: str) -> str:
     """A title of a narrow panel, on two lines where one is too short."""
     return "\n".join(wrap(label, 27, max_lines=2, placeholder="..."))
-
-
-def _colours(findings: Findings) -> dict[str, str]:
-    return {r.text: r.colour for r in findings.releases}
 
 
 def _label(text: str, findings: Findings) -> str:

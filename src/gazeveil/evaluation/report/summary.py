@@ -39,9 +39,11 @@ def baseline_sentence(findings: Findings) -> str:
             "What an attacker gets without protection was not measured, so the figures below have"
             " nothing to be compared with."
         )
+    # One sitting and one calibration make people alike to themselves.
+    sitting = " in the same sitting" if findings.study.get("sessions") == 1 else ""
     text = (
         "Without protection an attacker who has seen these people look at other things"
-        f"{_sitting(findings)} recognises {_how_many(release.shown)}."
+        f"{sitting} recognises {_how_many(release.shown)}."
     )
     if release.recognised or release.undecided:
         return text
@@ -49,11 +51,6 @@ def baseline_sentence(findings: Findings) -> str:
         f"{text} That is no better than chance: these recordings cannot show what a mechanism"
         " protects."
     )
-
-
-def _sitting(findings: Findings) -> str:
-    """Whether both sides were recorded at one time, in words."""
-    return " in the same sitting" if findings.study.get("sessions") == 1 else ""
 
 
 def verdict(release: ReleaseFindings) -> str:

@@ -13,15 +13,10 @@ from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.io.reading import read
 from gazeveil.io.source import Head
 from gazeveil.release.inventory.finding import FileNotes, Finding, Inventory, name_pattern
-from gazeveil.release.inventory.looks import (
-    is_json,
-    look_at_binary,
-    look_at_eyelink,
-    look_at_json,
-    look_at_table,
-)
-from gazeveil.release.inventory.sampling import Sampled, sampled
+from gazeveil.release.inventory.looks import look_at_binary, look_at_json, look_at_table
+from gazeveil.release.inventory.sampling import sampled
 
+_PROSE = ("readme", "licen", "changes")
 _LETTERS = re.compile(r"[^\W\d_]{2}").search
 
 
@@ -110,27 +105,16 @@ def _look(file: Path, notes: FileNotes, all_text: bool) -> int:
     if text is None:
         look_at_binary(file, notes)
         return 0
-    if _is_eyelink(text):
-        return look_at_eyelink(text, notes)
-    if is_json(text.text):
+    if text.text.lstrip()[:1] in ("{", "["):
         return look_at_json(text, notes, all_text)
-    if not _is_prose(text):
+    name = Head(file, b"").name
+    if not name.endswith((".md", ".rst", ".log")) and not name.startswith(_PROSE):
         return look_at_table(text, notes)
     looked = 0
     for number, line in text.lines:
-        notes.text(f"line {number}" if number else "a line", line)
         looked += 1
+        notes.text(f"line {number}" if number else "a line", line)
     return looked
-
-
-def _is_eyelink(text: Sampled) -> bool:
-    name = Head(text.path, b"").name
-    return name.endswith(".asc") or text.text.startswith("** CONVERTED FROM")
-
-
-def _is_prose(text: Sampled) -> bool:
-    name = Head(text.path, b"").name
-    return name.endswith((".md", ".rst", ".log")) or name.startswith(("readme", "licen", "changes"))
 
 
 def _place(file: Path, notes: FileNotes) -> None:

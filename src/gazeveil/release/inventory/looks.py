@@ -1,10 +1,8 @@
-"""JSON documents and lines of them, and what binary files say in text.
+"""What files say: JSON documents and lines of them, delimited text with or without a header of
+comments (CSV, TSV, SMI, ARFF, EyeLink ASC, headsets), and what binary files say in text.
 
-EyeLink ASC: the `**` header and the messages.
-
-Delimited text with or without a commented header: CSV, TSV, SMI, ARFF, Tobii, headsets.
-
-A table is looked at line by line, so that one of any length takes no memory.
+A table is looked at line by line, so that one of any length takes no memory. Of binary files
+Parquet is looked at; of others what stands in their bytes as text.
 """
 
 from __future__ import annotations
@@ -15,95 +13,66 @@ from pathlib import Path
 
 from gazeveil.errors import FormatError
 from gazeveil.io.source import find_separator, read_text
+from gazeveil.io.vendors.eyelink.asc import TRACKER_MESSAGE
 from gazeveil.release.inventory.finding import NUMBER, FileNotes, kind_of
 from gazeveil.release.inventory.sampling import Sampled
 
-_FEW = 20
-_MANY_KEYS = 40
-_SOME_KEYS = 5
+_FEW, _SOME_KEYS, _MANY_KEYS = 20, 5, 40
 _PAIR = re.compile(r'"([^"\\]{1,80})"\s*:\s*("(?:[^"\\]|\\.)*"|-?[\d.eE+-]+)')
-
-
-def is_lines(sampled: Sampled) -> bool:
-    """Whether each line is a document of its own."""
-    first, _, rest = sampled.text.partition("\n")
-    if not rest.strip():
-        return False
-    try:
-        json.loads(first)
-    except (json.JSONDecodeError, RecursionError):
-        return False
-    return True
-
-
-def is_json(text: str) -> bool:
-    """Whether a text begins as JSON does."""
-    return text.lstrip()[:1] in ("{", "[")
+_PRINTABLE = re.compile(rb"[\x20-\x7e]{6,}")
+_LOOKED_BYTES = 1 << 20
+#: Metadata that polars and Arrow write for themselves.
+_OWN_KEYS = frozenset({"ARROW:schema", "pandas"})
 
 
 def look_at_json(sampled: Sampled, notes: FileNotes, all_items: bool = False) -> int:
-    """Note every key's value; of a long list the first 20 unless all are asked for.
-
-    Returns
-    -------
-    int
-        The number of lines that were looked at.
+    """Note every key's value; of a long list the first 20 unless all are asked for. Returns the
+    number of lines that were looked at.
     """
-    return (_look_lines if is_lines(sampled) else _look_whole)(sampled, notes, all_items)
-
-
-def _look_lines(sampled: Sampled, notes: FileNotes, all_items: bool) -> int:
-    looked = 0
-    for _, line in sampled.lines:
-        looked += 1
-        try:
-            walk("", json.loads(line), notes, all_items)
-        except (json.JSONDecodeError, RecursionError):
-            notes.text("a line", line)
-    return looked
-
-
-def _look_whole(sampled: Sampled, notes: FileNotes, all_items: bool) -> int:
-    """One document, read whole: keys at its end say as much as those at its beginning."""
-    text = sampled.text
+    first, _, rest = sampled.text.partition("\n")
+    if rest.strip() and _walk_text("", first, None, all_items):
+        looked = 0
+        for _, line in sampled.lines:
+            looked += 1
+            if not _walk_text("", line, notes, all_items):
+                notes.text("a line", line)
+        return looked
     try:
+        # Read whole: keys at its end say as much as those at its beginning.
         text = read_text(sampled.path)
-        walk("", json.loads(text), notes, all_items)
-    except (json.JSONDecodeError, RecursionError, FormatError):
+    except FormatError:
+        text = sampled.text
+    if not _walk_text("", text, notes, all_items):
         for name, value in _PAIR.findall(text):
             notes.value(name, value.strip('"'))
     return text.count("\n") + 1
 
 
-def walk(field: str, value: object, notes: FileNotes, all_items: bool) -> None:
+def _walk_text(field: str, text: str, notes: FileNotes | None, all_items: bool) -> bool:
+    """Note what a document holds; False where it is no JSON."""
+    try:
+        value = json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        return False
+    if notes is not None:
+        _walk(field, value, notes, all_items)
+    return True
+
+
+def _walk(field: str, value: object, notes: FileNotes, all_items: bool) -> None:
     """Note a value and everything in it; `field` is the path of keys that led there."""
     if isinstance(value, dict):
-        many = _keys_are_data(value)
+        # Keys may be names of trials or people rather than of fields.
+        nested = {type(inner) for inner in value.values()} in ({dict}, {list})
+        many = len(value) > _MANY_KEYS or (len(value) > _SOME_KEYS and nested)
         for name, inner in value.items():
-            notes.text(f"{field}.*" if field else "*", name)
-            below = f"{field}.*" if many else (f"{field}.{name}" if field else name)
-            walk(below, inner, notes, all_items)
+            notes.text(f"{field}.*".lstrip("."), name)
+            _walk(f"{field}.{'*' if many else name}".lstrip("."), inner, notes, all_items)
     elif isinstance(value, list):
         for inner in value if all_items else value[:_FEW]:
-            walk(field, inner, notes, all_items)
-    elif isinstance(value, bool) or value is None:
-        return
-    else:
+            _walk(field, inner, notes, all_items)
+    elif not isinstance(value, bool) and value is not None:
         notes.value(field or "value", str(value), name=field.rsplit(".", 1)[-1])
-
-
-def _keys_are_data(value: dict[str, object]) -> bool:
-    """Whether keys are names of trials or people rather than of fields."""
-    alike = len({type(inner) for inner in value.values()}) == 1
-    nested = alike and isinstance(next(iter(value.values())), dict | list)
-    return len(value) > _MANY_KEYS or (len(value) > _SOME_KEYS and nested)
-
-
-_PRINTABLE = re.compile(rb"[\x20-\x7e]{6,}")
-_LOOKED_BYTES = 1 << 20
-_MATLAB_BYTES = 16 << 20
-#: Metadata that polars and Arrow write for themselves.
-_OWN_KEYS = frozenset({"ARROW:schema", "pandas"})
 
 
 def look_at_binary(path: Path, notes: FileNotes) -> None:
@@ -111,173 +80,53 @@ def look_at_binary(path: Path, notes: FileNotes) -> None:
     with path.open("rb") as file:
         head = file.read(_LOOKED_BYTES)
     if head.startswith(b"PAR1"):
+        # Its other text is its writer's: a name and a build, the same in every file.
         _parquet(path, notes)
-    elif head.startswith(b"MATLAB 5.0"):
-        notes.text("MATLAB header", head[:116].decode("latin-1"))
-        _matlab(path, notes)
-    else:
-        # Numbers make text by chance: of an array only the header is text.
-        for text in _PRINTABLE.findall(head[:256] if head.startswith(b"\x93NUMPY") else head):
-            notes.text("text in the file", text.decode("ascii"))
+        return
+    # Numbers make text by chance: of an array only the header is text.
+    for text in _PRINTABLE.findall(head[:256] if head.startswith(b"\x93NUMPY") else head):
+        notes.text("text in the file", text.decode("ascii"))
 
 
 def _parquet(path: Path, notes: FileNotes) -> None:
     import polars as pl
 
     try:
-        frame = pl.scan_parquet(path)
+        frame, metadata = pl.scan_parquet(path), pl.read_parquet_metadata(path)
         schema = frame.collect_schema()
-        metadata = pl.read_parquet_metadata(path)
     except (pl.exceptions.PolarsError, OSError):
         return
     for name, value in metadata.items():
-        if name in _OWN_KEYS:
-            continue
-        if is_json(value):
-            _json_text(f"metadata {name}", value, notes)
-        else:
+        if name not in _OWN_KEYS and not _walk_text(f"metadata {name}", value, notes, True):
             notes.value(f"metadata {name}", value, name=name)
     for name, kind in schema.items():
-        field = kind_of(name)
+        values = frame.select(pl.col(name).drop_nulls())
         if kind == pl.String:
-            for text in frame.select(pl.col(name).drop_nulls().unique()).collect().to_series():
-                notes.value(name, str(text))
-        elif field is not None or kind.is_integer():
-            first = frame.select(pl.col(name).drop_nulls().first()).collect().item()
-            if first is not None:
-                notes.value(name, str(first))
-
-
-def _json_text(field: str, text: str, notes: FileNotes) -> None:
-    from gazeveil.release.inventory.looks import walk
-
-    try:
-        walk(field, json.loads(text), notes, True)
-    except (json.JSONDecodeError, RecursionError):
-        notes.text(field, text)
-
-
-def _matlab(path: Path, notes: FileNotes) -> None:
-    """Texts in variables and fields of structures."""
-    if path.stat().st_size > _MATLAB_BYTES:
-        return
-    from scipy.io import loadmat
-
-    try:
-        variables = loadmat(path, squeeze_me=True, struct_as_record=False)
-    except Exception:
-        return
-    for name, value in variables.items():
-        if not name.startswith("__"):
-            _matlab_value(name, value, notes, 0)
-
-
-def _matlab_value(field: str, value: object, notes: FileNotes, depth: int) -> None:
-    names = getattr(value, "_fieldnames", None)
-    if names is not None and depth < 4:
-        for name in names:
-            _matlab_value(f"{field}.{name}", getattr(value, name), notes, depth + 1)
-    elif isinstance(value, str | int | float):
-        notes.value(field, str(value), name=field.rsplit(".", 1)[-1])
-
-
-_HEADER = re.compile(
-    r"^\*\*\s*(CONVERTED FROM|RECORDED BY|SERIAL NUMBER|SREB[\d.]*|[A-Z_]+)(?::|\s)\s*(.*)$"
-)
-_MESSAGE = re.compile(r"^MSG\s+(\d+(?:\.\d+)?)\s?(.*)$")
-_KINDS = {
-    "DATE": "date",
-    "SERIAL NUMBER": "serial",
-    "CAMERA_CONFIG": "serial",
-    "RECORDED BY": "name",
-    "CONVERTED FROM": "path",
-    "CAMERA": "device model",
-    "EYELINK": "device model",
-    "VERSION": "device model",
-    "SOURCE": "device model",
-}
-#: Messages that the tracker and its software write themselves; the rest is text of the experiment.
-TRACKER_MESSAGE = re.compile(
-    r"^(?:!CAL\b|!MODE\s+RECORD\b|RECCFG\b|ELCLCFG\b|ELCL_|GAZE_COORDS\b|DISPLAY_COORDS\b"
-    r"|THRESHOLDS\b|CAMERA_LENS_FOCAL_LENGTH\b|PUPIL_DATA_TYPE\b|VALIDATE\b|RETRACE_INTERVAL\b"
-    r"|DRIFTCORRECT\b|SYNCTIME$|TRIAL OK$|TRIAL_RESULT\s+-?\d{1,4}$)"
-)
-
-
-def look_at_eyelink(sampled: Sampled, notes: FileNotes) -> int:
-    """Note the header's fields, the tracker's clock, the rate, and what messages say.
-
-    Returns
-    -------
-    int
-        The number of lines that were looked at.
-    """
-    clock, looked = False, 0
-    for _, line in sampled.lines:
-        looked += 1
-        if line.startswith("**"):
-            _header(line, notes)
-        elif line.startswith("MSG"):
-            _message(line, notes)
-        elif line[:1].isdigit() and not clock:
-            clock = True
-            notes.add("sample time", "clock", line.split()[0])
-        elif line.startswith(("SAMPLES", "EVENTS")):
-            rate = re.search(r"RATE\s+([\d.]+)", line)
-            if rate is not None:
-                notes.add("RATE", "rate", rate[1])
-    return looked
-
-
-def _header(line: str, notes: FileNotes) -> None:
-    match = _HEADER.match(line)
-    if match is None:
-        notes.text("header", line)
-        return
-    name, value = match[1].strip(), match[2].strip()
-    if not value:
-        return
-    if name.startswith("SREB"):
-        notes.add("SREB", "serial", value)
-    elif name in _KINDS:
-        kind = _KINDS[name]
-        notes.add(name, kind, value if name != "CONVERTED FROM" else value.split(" using ")[0])
-        notes.text(name, value, skip=kind)
-        if kind == "path":
-            notes.names.discard(value)
-    elif name != "TYPE":
-        notes.value(name, value)
-
-
-def _message(line: str, notes: FileNotes) -> None:
-    match = _MESSAGE.match(line)
-    if match is None:
-        return
-    text = match[2].strip()
-    if text.startswith("RECCFG"):
-        rate = re.match(r"RECCFG\s+\w+\s+(\d+)", text)
-        notes.add("RECCFG", "rate", rate[1] if rate else text)
-    elif text.startswith(("GAZE_COORDS", "DISPLAY_COORDS")):
-        notes.add(text.split()[0], "screen", text)
-    elif text.startswith("TRACKER_TIME"):
-        notes.add("MSG TRACKER_TIME", "clock", text)
-    elif text and TRACKER_MESSAGE.match(text) is None:
-        notes.add("MSG", "free text", text)
-        notes.text("MSG", text)
+            found = values.unique().collect().to_series().to_list()
+        elif kind_of(name) is not None or kind.is_integer():
+            found = values.head(1).collect().to_series().to_list()
+        else:
+            continue
+        for value in found:
+            notes.value(name, str(value))
 
 
 _COMMENT = re.compile(r"^\s*(?:##?|%@?|//|;;|\*\*)\s?(.*)$")
 _KEY_VALUE = re.compile(
     r"^(?:METADATA\s+)?([A-Za-z][^:=\t]{0,60}?)\s*(?:[:=\t]|\s(?=[-\d.]+$))\s*(.*)$"
 )
+_EYELINK = re.compile(r"^(CONVERTED FROM|RECORDED BY|SREB[\d.]*)\s+(.*?)(?: using (.*))?$")
 _ATTRIBUTE = re.compile(r"^@attribute\s+('[^']+'|\"[^\"]+\"|\S+)", re.IGNORECASE)
+_MESSAGE = re.compile(r"^MSG\s+(\d+(?:\.\d+)?)\s?(.*)$")
+_RATE = re.compile(r"^(?:SAMPLES|EVENTS)\b.*\bRATE\s+([\d.]+)|^RECCFG\s+\w+\s+(\d+)")
 _MOST_ROWS = 400
 _MOST_TEXTS = 10_000
 _FEWEST_FOR_RATE = 10
 
 
 def look_at_table(sampled: Sampled, notes: FileNotes) -> int:
-    """Note what comments, column names and cells say; the number of lines that were looked at.
+    """Note what comments, messages, column names and cells say; the number of lines that were
+    looked at.
 
     Of a file that is sampled the first 400 rows and those of the later windows are looked at.
     """
@@ -287,7 +136,8 @@ def look_at_table(sampled: Sampled, notes: FileNotes) -> int:
         if sampled.whole or not number or table.rows < _MOST_ROWS:
             table.line(line, in_order=number > 0)
             looked += 1
-    table.finish()
+    for column in table.columns:
+        column.finish(notes)
     return looked
 
 
@@ -302,23 +152,18 @@ class _Column:
         self.numbers = 0
 
     def cell(self, cell: str, notes: FileNotes, in_order: bool) -> None:
-        if NUMBER.match(cell):
-            if in_order:
-                self.first = self.first or cell
-                self.last = cell
-                self.numbers += 1
-            if self.kind in ("name", "attribute", "serial"):
-                self._once(cell, notes)
-            elif self.kind != "clock" and self.numbers == 1:
-                notes.value(self.name, cell)
-        elif cell:
-            self._once(cell, notes)
-
-    def _once(self, cell: str, notes: FileNotes) -> None:
-        if cell not in self.texts:
+        """Look at one cell; a text, or a number that names a person, once."""
+        number = NUMBER.match(cell) is not None
+        if number and in_order:
+            self.first, self.last = self.first or cell, cell
+            self.numbers += 1
+        telling = not number or self.kind in ("name", "attribute", "serial")
+        if telling and cell and cell not in self.texts:
             notes.value(self.name, cell)
             if len(self.texts) < _MOST_TEXTS:
                 self.texts.add(cell)
+        elif not telling and self.kind != "clock" and self.numbers == 1:
+            notes.value(self.name, cell)
 
     def finish(self, notes: FileNotes) -> None:
         """A clock, and its mean step to the last digit, which tells recordings apart."""
@@ -337,65 +182,68 @@ class _TableLook:
     def __init__(self, notes: FileNotes) -> None:
         self.notes = notes
         self.rows = 0
-        self._columns: list[_Column] = []
+        self.columns: list[_Column] = []
         self._separator = ""
-        self._arff = False
         self._pairs = False  # a key and its value in each row
 
     def line(self, line: str, in_order: bool) -> None:
         """Look at one line; `in_order` where it follows the one before."""
-        comment = _COMMENT.match(line)
+        comment, attribute = _COMMENT.match(line), _ATTRIBUTE.match(line)
+        message, rate = _MESSAGE.match(line), _RATE.match(line)
         if comment is not None:
-            _comment(comment[1], self.notes)
+            self._comment(comment[1].strip())
+        elif attribute is not None:
+            # ARFF's header names the columns one by one.
+            self.columns.append(_Column(attribute[1].strip("'\"")))
         elif line[:1] == "@":
-            self._attribute(line)
+            self.notes.text("@relation", line)
+        elif message is not None:
+            self._message(message[1], message[2].strip())
+        elif rate is not None:
+            self.notes.add("RATE", "rate", rate[1])
         elif line.strip():
             self._row(line, in_order)
 
-    def _attribute(self, line: str) -> None:
-        """A line of ARFF's header, which names the columns one by one."""
-        self._arff = True
-        attribute = _ATTRIBUTE.match(line)
-        if attribute is not None:
-            self._columns.append(_Column(attribute[1].strip("'\"")))
-        elif line.lower().startswith("@relation"):
-            self.notes.text("@relation", line)
+    def _comment(self, text: str) -> None:
+        tracker = _EYELINK.match(text)
+        pair = tracker or _KEY_VALUE.match(text)
+        if tracker is not None:
+            self.notes.text(tracker[1], tracker[3] or "")
+        if pair is not None and pair[2].strip():
+            self.notes.value(pair[1].strip(), pair[2].strip(), free=kind_of(pair[1]) is not None)
+        elif text:
+            self.notes.text("comment", text)
+            if re.search(r"[A-Za-z]{3}", text):
+                self.notes.add("comment", "free text", text)
+
+    def _message(self, time: str, text: str) -> None:
+        """A message of EyeLink's."""
+        if ("MSG time", "clock") not in self.notes.seen:
+            self.notes.add("MSG time", "clock", time)
+        rate = _RATE.match(text)
+        if rate is not None:
+            self.notes.add("RECCFG", "rate", rate[2])
+        elif text.startswith(("GAZE_COORDS", "DISPLAY_COORDS")):
+            self.notes.add(text.split()[0], "screen", text)
+        elif text and re.match(TRACKER_MESSAGE, text) is None:
+            self.notes.add("MSG", "free text", text)
+            self.notes.text("MSG", text)
 
     def _row(self, line: str, in_order: bool) -> None:
-        if not self._columns and not self._arff:
-            self._separator = find_separator(line)
-            names = _cells(line, self._separator)
-            if not all(not c or NUMBER.match(c) or c == "n/a" for c in names):
-                self._columns = [_Column(name) for name in names]
-                self._pairs = [name.lower() for name in names] == ["key", "value"]
-                for name in names:
+        self._separator = self._separator or find_separator(line)
+        cells = [c.strip().strip('"') for c in line.split(self._separator or ",")]
+        if not self.columns:
+            if all(not c or NUMBER.match(c) or c == "n/a" for c in cells):
+                self.columns = [_Column(f"column {i + 1}") for i in range(len(cells))]
+            else:
+                self.columns = [_Column(name) for name in cells]
+                self._pairs = [name.lower() for name in cells] == ["key", "value"]
+                for name in cells:
                     self.notes.text(f"column name {name}", name)
                 return
-            self._columns = [_Column(f"column {i + 1}") for i in range(len(names))]
-        self._separator = self._separator or find_separator(line) or ","
-        cells = _cells(line, self._separator)
         self.rows += 1
         if self._pairs:
             self.notes.value(cells[0], ", ".join(cells[1:]))
             return
-        for column, cell in zip(self._columns, cells, strict=False):
+        for column, cell in zip(self.columns, cells, strict=False):
             column.cell(cell, self.notes, in_order)
-
-    def finish(self) -> None:
-        """Note what only the whole column says."""
-        for column in self._columns:
-            column.finish(self.notes)
-
-
-def _cells(line: str, separator: str) -> list[str]:
-    return [c.strip().strip('"') for c in (line.split(separator) if separator else [line])]
-
-
-def _comment(text: str, notes: FileNotes) -> None:
-    pair = _KEY_VALUE.match(text.strip())
-    if pair is not None and pair[2].strip():
-        notes.value(pair[1].strip(), pair[2].strip(), free=kind_of(pair[1]) is not None)
-    elif text.strip():
-        notes.text("comment", text)
-        if re.search(r"[A-Za-z]{3}", text):
-            notes.add("comment", "free text", text)

@@ -1,7 +1,7 @@
 """The lines of a file, or those that are quick to look at.
 
 Of a long file the first 64 KiB and two windows of 16 KiB, in the middle and at the end, are read;
-of a gzip archive, whose middle cannot be reached, the first 96 KiB. `all_text` reads everything,
+of a gzip archive, whose middle cannot be reached, the first 64 KiB. `all_text` reads everything,
 line by line.
 """
 
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from gazeveil.errors import FormatError
-from gazeveil.io.source import Head
+from gazeveil.io.source import Head, decode
 
-_FIRST_BYTES, _WINDOW_BYTES = 1 << 16, 1 << 14
+_WINDOW_BYTES = 1 << 14
 _GZIP = b"\x1f\x8b"
 
 
@@ -86,53 +86,22 @@ def _encoding(path: Path) -> str:
 
 def sampled(path: Path, all_text: bool = False) -> Sampled | None:
     """Lines of a text file, or None for a file that is no text."""
-    with path.open("rb") as file:
-        first = file.read(_FIRST_BYTES)
-        size = path.stat().st_size
-        zipped = first.startswith(_GZIP)
-        if _is_binary(Head.of(path).data if zipped else first):
-            return None
-        windows: list[bytes] = []
-        if zipped:
-            data, more = _unzipped(path)
-        else:
-            data, more = first, size > len(first)
-            for start in (size // 2, size - _WINDOW_BYTES) if more and not all_text else ():
-                if start >= _FIRST_BYTES:
-                    file.seek(start)
-                    windows.append(file.read(_WINDOW_BYTES))
-    text = _decoded(data)
+    head = Head.of(path)
+    if b"\0" in head.data[:4096] and not head.data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return None
+    encoding = _encoding(path)
+    text = head.data.decode(encoding, "replace")
     if all_text:
         return Sampled(path, _AllLines(path), True, text)
-    lines = text.splitlines()
-    if more and len(lines) > 1:
-        lines.pop()  # it may be cut
-    numbered = list(enumerate(lines, 1))
-    for window in windows:
-        numbered += [(0, line) for line in _decoded(window).splitlines()[1:-1]]
+    lines, size = text.splitlines(), path.stat().st_size
+    with path.open("rb") as file:
+        zipped = file.read(2) == _GZIP
+        more = len(head.data) < size if not zipped else len(head.data) >= Head.BYTES
+        # The last line of the head may be cut, as the first and the last of a window.
+        numbered = list(enumerate(lines[:-1] if more and len(lines) > 1 else lines, 1))
+        for start in (size // 2, size - _WINDOW_BYTES) if more and not zipped else ():
+            if start >= Head.BYTES:
+                file.seek(start)
+                window = decode(file.read(_WINDOW_BYTES), "replace")
+                numbered += [(0, line) for line in window.splitlines()[1:-1]]
     return Sampled(path, tuple(numbered), not more, text)
-
-
-def _is_binary(data: bytes) -> bool:
-    """Whether bytes are no text: zeros that UTF-16 does not explain."""
-    return b"\0" in data[:4096] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))
-
-
-def _unzipped(path: Path) -> tuple[bytes, bool]:
-    try:
-        with gzip.open(path) as file:
-            data = file.read(_FIRST_BYTES + 2 * _WINDOW_BYTES)
-            return data, bool(file.read(1))
-    except (OSError, EOFError, zlib.error):
-        return Head.of(path).data, True
-
-
-def _decoded(data: bytes) -> str:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", errors="replace")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        if error.start >= len(data) - 4:  # cut in the middle of a character
-            return data.decode("utf-8-sig", errors="replace")
-        return data.decode("latin-1")

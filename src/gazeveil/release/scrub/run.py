@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,16 +19,16 @@ from gazeveil.release.inventory import Inventory, inventory
 from gazeveil.release.inventory.collect import files_below
 from gazeveil.release.inventory.finding import PLAIN
 from gazeveil.release.inventory.sampling import lines_of
-from gazeveil.release.scrub.job import ScrubJob, forget_times, write_lines
-from gazeveil.release.scrub.kinds import eyelink, smi
-from gazeveil.release.scrub.kinds.bids import is_dataset
-from gazeveil.release.scrub.places import WAYS_OUT, FileCopy, LeftOut, Recogniser
+from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.scrub.places import FileCopy, LeftOut, Recogniser
 
+#: 2000-01-01 00:00:00 UTC: the time that every file of a copy has.
+NEUTRAL_S = 946_684_800
 _SHORTEST = 4
 #: What scrub itself writes: a copy can be scrubbed again.
 _OURS = re.compile(
     r"recording\.edf|removed|1 January 2000|Scrubbed recordings|(?:message_)?id[0-9a-f]{8}"
-    rf"|{re.escape(eyelink.NEUTRAL_DATE)}|{re.escape(smi.NEUTRAL_DATE)}"
+    r"|Sat Jan  1 00:00:00 2000|01\.01\.2000 00:00:00"
 )
 _LETTERS = re.compile(r"[^\W\d_]{2}").search
 
@@ -110,39 +112,40 @@ def scrub(
         files.append(described)
     recogniser = Recogniser(root, files, job)
     formats: Counter[str] = Counter()
-    left: dict[str, str] = {}
+    left: dict[str, LeftOut] = {}
     with staged(folder) as staging:
         for file in progress(files):
             copy = recogniser.recognise(file)
             if isinstance(copy, FileCopy):
                 copy = _written(copy, staging)
             if isinstance(copy, LeftOut):
-                left[file.relative_to(root).as_posix()] = copy.reason
+                left[file.relative_to(root).as_posix()] = copy
                 continue
             formats[copy.format] += 1
             _refuse_leaks(staging, copy, job)
         if not formats:
-            raise _nothing(place, left)
+            raise _nothing(place, list(left.values()))
         (staging / PAGE).write_text(page(formats, job.done, len(left)), encoding="utf-8")
-        if is_dataset(staging):
+        if (staging / "dataset_description.json").is_file():
             (staging / ".bidsignore").write_text(f"{PAGE}\n", encoding="utf-8")
         if key_file is not None:
             _write_key(Path(key_file), job)
-        forget_times(staging)
-    return ScrubReport(dict(formats), dict(job.done), left, tuple(sorted(job.kept)))
+        for written in (*sorted(staging.rglob("*"), reverse=True), staging):
+            os.utime(written, (NEUTRAL_S, NEUTRAL_S))
+    reasons = {file: copy.reason for file, copy in left.items()}
+    return ScrubReport(dict(formats), +job.done, reasons, tuple(sorted(job.kept)))
 
 
-def _nothing(place: Path, left: Mapping[str, str]) -> FormatError:
+def _nothing(place: Path, left: list[LeftOut]) -> FormatError:
     """What to say where nothing was copied: the way out, where there is one for all files."""
-    reasons = set(left.values())
-    reason = next(iter(reasons)) if len(reasons) == 1 else ""
+    reason = left[0].reason if len({copy.reason for copy in left}) == 1 else ""
     remedy = (
         f"{reason[:1].upper()}{reason[1:]}."
-        if reason in WAYS_OUT
+        if reason and left[0].is_way_out
         else "It takes every text format of `gazeveil list formats`, and tables whose columns a"
         " dataset.toml beside them says; `gazeveil publish` reads binary ones too."
     )
-    why = f": {reason.rstrip('.')}" if reason and reason not in WAYS_OUT else ""
+    why = f": {reason.rstrip('.')}" if reason and not left[0].is_way_out else ""
     return FormatError(place, f"no file here is of a format that scrub can copy{why}", remedy)
 
 
@@ -184,10 +187,17 @@ def _identifiers(found: Inventory) -> set[str]:
 
 
 def _written(copy: FileCopy, staging: Path) -> FileCopy | LeftOut:
-    """Write a copy; a file that breaks off is left out and named."""
+    """Write a copy, zipped where its name ends in `.gz`; a file that breaks off is left out and
+    named. The archive says neither name nor time.
+    """
     target = staging / copy.target
+    target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        write_lines(target, copy.lines())
+        with target.open("wb") as raw:
+            zipped = target.name.endswith(".gz")
+            archive = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if zipped else nullcontext(raw)
+            with archive as file:
+                file.writelines(f"{line}\n".encode() for line in copy.lines())
     except FormatError as error:
         target.unlink(missing_ok=True)
         return LeftOut(copy.source, error.problem)
@@ -212,7 +222,7 @@ def _refuse_leaks(staging: Path, copy: FileCopy, job: ScrubJob) -> None:
 
 def _write_key(path: Path, job: ScrubJob) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"format": "gazeveil-scrub-key", "labels": job.key}, indent=1) + "\n"
+    text = json.dumps({"format": "gazeveil-scrub-key", "labels": job.labels}, indent=1) + "\n"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)

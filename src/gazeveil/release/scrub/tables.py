@@ -1,336 +1,222 @@
-"""Delimited tables, column by column: what no rule names is left out."""
+"""Tables of the plain reader, by the roles of their columns, and tables of people.
+
+Where a `dataset.toml` says the columns, they are called by their roles in the copy, files lie under
+the labels of their person and stimulus, and the new `dataset.toml` has units, rate and screen: no
+name of a column, no pattern and no other text of the old one stays.
+"""
 
 from __future__ import annotations
 
 import csv
-import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from gazeveil.errors import FormatError
-from gazeveil.io.source import find_separator, key
-from gazeveil.release.scrub.job import (
-    ScrubJob,
-    checked,
-    decimal,
-    midpoint,
-    presence,
-    public_name,
-    readable_rest,
-    shifted,
-)
+from gazeveil.gaze.frames import FRAMES
+from gazeveil.io.dataset_file import beside, dataset_toml, read_dataset_file
+from gazeveil.io.parsing.assemble import WORDS
+from gazeveil.io.parsing.naming import naming_options
+from gazeveil.io.plain.layout import Layout, is_validation, plan_layout
+from gazeveil.io.plain.roles import KEY_ROLES, ask_which, flag_role, recognise, split_unit
+from gazeveil.io.plain.text import FirstRows
+from gazeveil.io.scrubbing import TableRules, bare
+from gazeveil.io.source import find_separator, key, stem
+from gazeveil.release.scrub.copies import Lines, copied, joined
+from gazeveil.release.scrub.job import ScrubJob
 
-Lines = Callable[[], Iterable[str]]
-#: Recording of a table -> when its clock begins, in the file's unit.
-Beginnings = Mapping[tuple[str, ...], Decimal]
-
-#: A pattern that fits nothing, not even an empty name.
-NEVER = r"(?!)"
-# Most cells are such numbers; the rest is looked at more closely.
-_SHORT_NUMBER = re.compile(r"-?\d{1,9}(?:\.\d+)?").fullmatch
-
-
-@dataclass(frozen=True)
-class TableRules:
-    """What happens to the columns of one kind of table; patterns are matched against the key of the
-    name, from its beginning.
-
-    Parameters
-    ----------
-    keep : str
-        Measured numbers and words of the tracker.
-    shift : str
-        Times, which begin at zero.
-    label : str
-        Texts that get a label.
-    event : str
-        Texts that stay where they are among `words`, and else get a label.
-    midpoint : str
-        Places of the left and of the right eye.
-    presence : str
-        Numbers of which only whether they are zero stays.
-    empty : str
-        Columns that stay in place without their values.
-    group : str
-        Columns that tell recordings of one table apart: each has a clock that begins at zero.
-    words : frozenset of str
-        Words that may stay, in lower case.
-    missing : str
-        What stands for a value that is taken out.
-    quoted : bool
-        Whether cells may be quoted where the separator is not a comma.
-    """
-
-    keep: str
-    shift: str = NEVER
-    label: str = NEVER
-    event: str = NEVER
-    midpoint: str = NEVER
-    presence: str = NEVER
-    empty: str = NEVER
-    group: str = NEVER
-    words: frozenset[str] = field(default=frozenset())
-    missing: str = ""
-    quoted: bool = False
-
-    def action(self, name: str) -> str | None:
-        """Return the treatment of a column, or None if it is left out."""
-        plain = key(name)
-        for action in ("empty", "shift", "label", "event", "midpoint", "presence", "keep"):
-            match = re.match(getattr(self, action), plain)
-            if match is not None:
-                return action if readable_rest(plain[match.end() :], name) else None
-        return None
-
-
-@dataclass(frozen=True)
-class _Column:
-    index: int
-    name: str
-    action: str
-    partner: int = -1
-
-
-class _Sheet:
-    """A table with its columns planned.
-
-    Parameters
-    ----------
-    lines : callable
-        Gives the lines from the beginning, each time it is called.
-    rules : TableRules
-        What happens to the columns.
-    names : sequence of str or None
-        Column names of a table that has no line of them.
-    """
-
-    def __init__(self, lines: Lines, rules: TableRules, names: Sequence[str] | None) -> None:
-        first = next((line for line in lines() if line.strip()), "")
-        self._lines, self._named = lines, names is None
-        self.separator = find_separator(first)
-        self.quoted = rules.quoted or self.separator == ","
-        own = list(names) if names is not None else _cells(first, self.separator, self.quoted)
-        self.columns = _planned(own, rules)
-        self.times = [c.index for c in self.columns if c.action == "shift"]
-        self._groups = [i for i, n in enumerate(own) if re.match(rules.group, key(n))]
-
-    def rows(self) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-        """Recording and cells of each row."""
-        source = (line for line in self._lines() if line.strip())
-        if self._named:
-            next(source, None)
-        for cells in _parsed(source, self.separator, self.quoted):
-            yield tuple(cells[i] for i in self._groups if i < len(cells)), cells
-
-    def beginnings(self) -> dict[tuple[tuple[str, ...], int], Decimal]:
-        """Recording and column -> earliest time."""
-        found: dict[tuple[tuple[str, ...], int], Decimal] = {}
-        for group, cells in self.rows() if self.times else ():
-            for i in self.times:
-                time = decimal(cells[i]) if i < len(cells) else None
-                if time is not None and ((group, i) not in found or time < found[group, i]):
-                    found[group, i] = time
-        return found
-
-
-def scrubbed_table(
-    lines: Lines,
-    rules: TableRules,
-    job: ScrubJob,
-    shared: Beginnings | None = None,
-    names: Sequence[str] | None = None,
-) -> Iterator[str]:
-    """The table without the columns and cells that no rule keeps.
-
-    Parameters
-    ----------
-    lines : callable
-        Gives the lines from the beginning, each time it is called.
-    rules : TableRules
-        What happens to the columns.
-    job : ScrubJob
-        Labels and counts.
-    shared : mapping, optional
-        Where the clock of each recording begins, for tables that share one; without it each time
-        column begins at its own first moment.
-    names : sequence of str, optional
-        Column names of a table that has no line of them; none is written then.
-    """
-    sheet = _Sheet(lines, rules, names)
-    own = sheet.beginnings() if shared is None else {}
-    first = min(shared.values(), default=Decimal(0)) if shared is not None else Decimal(0)
-    if names is None:
-        known = [public_name(c.name, job) for c in sheet.columns]
-        yield _line(known, sheet.separator, sheet.quoted)
-    for group, cells in sheet.rows():
-        if shared is not None:
-            begin = shared.get(group, first) if group else first
-            offsets = dict.fromkeys(sheet.times, begin)
-        else:
-            offsets = {i: own.get((group, i), Decimal(0)) for i in sheet.times}
-        shown = _row(cells, sheet.columns, rules, offsets, job)
-        yield _line(shown, sheet.separator, sheet.quoted)
-
-
-def beginnings(
-    lines: Lines, rules: TableRules, names: Sequence[str] | None = None
-) -> dict[tuple[str, ...], Decimal]:
-    """The earliest time of each recording in any time column."""
-    found: dict[tuple[str, ...], Decimal] = {}
-    for (group, _), time in _Sheet(lines, rules, names).beginnings().items():
-        found[group] = min(time, found.get(group, time))
-    return found
-
-
-def earliest(clocks: Iterable[Beginnings]) -> dict[tuple[str, ...], Decimal] | None:
-    """The earliest time of each recording in several tables; None without any."""
-    merged: dict[tuple[str, ...], Decimal] = {}
-    for clock in clocks:
-        for group, time in clock.items():
-            merged[group] = min(time, merged.get(group, time))
-    return merged or None
-
-
-def column_names(lines: Lines, quoted: bool = False) -> list[str]:
-    """The names in the first line that is not empty."""
-    first = next((line for line in lines() if line.strip()), "")
-    return _cells(first, find_separator(first), quoted)
-
-
-def joined(cells: Sequence[str], separator: str) -> str:
-    """Cells as one line, quoted where one holds the separator."""
-    return _line(cells, separator, True)
-
-
-def _planned(names: Sequence[str], rules: TableRules) -> list[_Column]:
-    at = {key(name): i for i, name in enumerate(names)}
-    columns = []
-    for i, name in enumerate(names):
-        action = rules.action(name)
-        partner = at.get(_other_eye(key(name)), -1) if action == "midpoint" else -1
-        if action is not None and (action != "midpoint" or partner >= 0):
-            columns.append(_Column(i, name, action, partner))
-    return columns
-
-
-def _other_eye(plain: str) -> str:
-    """The key of the other eye's column: left and right, L and R, eye 0 and eye 1."""
-    for one, other in (("left", "right"), ("right", "left")):
-        if one in plain:
-            return plain.replace(one, other, 1)
-    if plain[:1] in "lr":
-        return ("r" if plain[0] == "l" else "l") + plain[1:]
-    return re.sub(r"([01])(?=3d)", lambda m: "1" if m[1] == "0" else "0", plain)
-
-
-def _row(
-    cells: list[str],
-    columns: list[_Column],
-    rules: TableRules,
-    offsets: Mapping[int, Decimal],
-    job: ScrubJob,
-) -> list[str]:
-    result = []
-    for column in columns:
-        cell = cells[column.index] if column.index < len(cells) else ""
-        value: str | None
-        if column.action == "keep":
-            value = cell if _SHORT_NUMBER(cell) else checked(cell, rules.words)
-        elif column.action == "shift":
-            value = shifted(cell, offsets.get(column.index, Decimal(0)))
-        elif column.action == "label":
-            value = job.label(cell)
-        elif column.action == "event":
-            value = job.event(cell, rules.words)
-        elif column.action == "midpoint":
-            other = cells[column.partner] if column.partner < len(cells) else ""
-            value = midpoint(cell, other)[0]
-        elif column.action == "presence":
-            value = presence(cell)
-        else:
-            value = None
-        if value is None:
-            job.done["cells emptied"] += 1
-            value = rules.missing
-        result.append(value)
-    return result
-
-
-def _parsed(lines: Iterable[str], separator: str, quoted: bool) -> Iterator[list[str]]:
-    if quoted and separator:
-        try:
-            yield from csv.reader(lines, delimiter=separator)
-        except csv.Error as error:
-            raise FormatError("table", f"it cannot be parsed ({error})", "Mend it.") from error
-    else:
-        for line in lines:
-            yield _cells(line, separator)
-
-
-def _cells(line: str, separator: str, quoted: bool = False) -> list[str]:
-    if separator == "," or (quoted and separator):
-        return [c.strip() for c in next(_parsed([line], separator, True), [])]
-    return line.split(separator) if separator else [line]
-
-
-def _line(cells: Sequence[str], separator: str, quoted: bool) -> str:
-    if not quoted or not separator:
-        return separator.join(cells)
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="", delimiter=separator).writerow(cells)
-    return buffer.getvalue()
-
-
-#: Columns that name people, as :func:`gazeveil.io.tables_file.read_people` finds them.
-PERSON = (
-    "person",
-    "participantid",
-    "participant",
-    "subjectid",
-    "subject",
-    "userid",
-    "user",
+_BRACKET = re.compile(r"[\[(]")
+_PLAIN = re.compile(r"[A-Za-z0-9 _.\-\[\]()°µμ]*")
+_LABEL_WORDS = frozenset([*WORDS, *WORDS.values(), "saccade", "blink", "pso"])
+# Validation data has targets beside gaze, and is known by their names.
+_TARGETS = {"targetid": "target_id", "tarx": "tar_x", "tary": "tar_y"}
+_PERSON = (
+    *("person", "participantid", "participant", "subjectid", "subject", "userid", "user"),
     "observer",
-    "id",
 )
 _GAZE = ("timestamp", "gaze", "por", "pupil", "onset")
+#: Options of a `dataset.toml` that stay where they are numbers or such words.
+_STAY = ("y_axis", "x_axis", "missing", "space", "panorama", "decimal", "rate_hz", "clash", "frame")
+_OPTION_WORDS = frozenset(
+    {"up", "down", "left", "right", "screen", "sphere", ".", ",", "error", "session", *FRAMES}
+)
 
 
-def is_people_table(lines: Lines, stem: str) -> bool:
-    """Whether a table has a column of people and none of gaze or times.
+def _header(lines: Lines, separator: str = "") -> tuple[list[str], str]:
+    """The names in the first line that is not empty, and what separates them."""
+    first = next((line for line in lines() if line.strip()), "")
+    separator = separator or find_separator(first)
+    cells = next(csv.reader([first], delimiter=separator or ","), [])
+    return [c.strip() for c in cells], separator
 
-    A column `id` alone may count anything: it counts people in a file that is called so.
+
+def table_lines(
+    lines: Lines, job: ScrubJob, roles: Mapping[str, str] | None, new_names: Mapping[str, str]
+) -> Iterator[str]:
+    """The table with the columns that have a role; comments and every other column go.
+
+    Parameters
+    ----------
+    lines : callable
+        Gives the lines from the beginning, each time it is called.
+    job : ScrubJob
+        Labels and counts.
+    roles : mapping of role to column, optional
+        Which columns have a role; names decide where it is not given.
+    new_names : mapping of role to name
+        What columns are called in the copy; by default their own name, or the role.
     """
-    names = [key(name) for name in column_names(lines)]
-    known = PERSON if is_people_file(stem) else PERSON[:-1]
-    return any(p in names for p in known) and not any(word in n for n in names for word in _GAZE)
+    names, separator = _header(lines)
+    if not separator:
+        raise FormatError("table", "its columns are not separated", "Export with commas.")
+    targets = dict[str, str]()
+    if roles is None:
+        roles = {role: n for n in names if (role := flag_role(n)) is not None} | recognise(names)
+        ask_which("table", names, recognise(names), {})
+        targets = _TARGETS if is_validation(names) else {}
+    by_name = {name.strip(): role for role, name in reversed(list(roles.items()))}
+    by_name |= {n: f"target {key(n)}" for n in names if key(n) in targets}
+    public = [
+        targets.get(key(n)) or new_names.get(r) or _public(n, r) if (r := by_name.get(n)) else ""
+        for n in names
+    ]
+
+    def of(*wanted: str, but: Sequence[str] = ()) -> str:
+        found = (
+            bare(p)
+            for n, p in zip(names, public, strict=True)
+            if p and (by_name[n] in wanted or (but and by_name[n] not in but))
+        )
+        return "|".join(found)
+
+    rules = TableRules(
+        of(but=("t", "label", *KEY_ROLES)),
+        shift=of("t"),
+        label=of(*KEY_ROLES),
+        event=of("label"),
+        group=of(*KEY_ROLES),
+        words=_LABEL_WORDS,
+        quoted=True,
+    )
+
+    def rows() -> Iterator[str]:
+        source = (line for line in lines() if line.strip())
+        next(source, None)
+        yield separator.join(public)
+        yield from source
+
+    return copied(rules, rows, job)
 
 
-def is_people_file(stem: str) -> bool:
+def _public(name: str, role: str) -> str:
+    """A name that holds a role and a unit and nothing else."""
+    unit = split_unit(name)[1]
+    if _PLAIN.fullmatch(name) and (unit or not _BRACKET.search(name)):
+        return name
+    return f"{role} [{unit}]" if unit else role
+
+
+def is_people(lines: Lines) -> bool:
+    """Whether a table has a column of people and none of gaze or times. A column `id` alone may
+    count anything.
+    """
+    keys = [key(n) for n in _header(lines)[0]]
+    return any(p in keys for p in _PERSON) and not any(word in k for k in keys for word in _GAZE)
+
+
+def is_people_name(name: str) -> bool:
     """Whether a file is called after people."""
-    return stem.lower() in ("participants", "people", "subjects", "demographics")
+    return name.lower() in ("participants", "people", "subjects", "demographics")
 
 
-def scrubbed_people(lines: Lines, job: ScrubJob) -> Iterator[str]:
+def people_lines(lines: Lines, job: ScrubJob) -> Iterator[str]:
     """The column of people as labels, and the columns that the user keeps."""
-    names = column_names(lines)
-    separator = find_separator(next((line for line in lines() if line.strip()), "")) or ","
+    names, separator = _header(lines)
     keys = [key(name) for name in names]
-    person = next((keys.index(p) for p in PERSON if p in keys), 0)
-    kept = [i for i, n in enumerate(names) if n.strip().lower() in job.keep_fields and i != person]
+    person = next((keys.index(p) for p in (*_PERSON, "id") if p in keys), 0)
+    kept = [i for i, n in enumerate(names) if n.lower() in job.keep_fields and i != person]
     job.done["attributes left out"] += len(names) - 1 - len(kept)
-    rows = csv.reader((line for line in lines() if line.strip()), delimiter=separator)
-    yield _line([names[person], *(names[i] for i in kept)], separator, True)
-    next(rows, None)
-    for cells in rows:
-        if person < len(cells):
-            values = [cells[i] if i < len(cells) else "" for i in kept]
-            yield _line([label_of_person(cells[person], job), *values], separator, True)
+    source = csv.reader((line for line in lines() if line.strip()), delimiter=separator or ",")
+    for number, cells in enumerate(source):
+        cells += [""] * (len(names) - len(cells))
+        who = cells[person] if number == 0 else job.label(cells[person])
+        yield joined([who, *(cells[i] for i in kept)], separator or ",")
 
 
-def label_of_person(text: str, job: ScrubJob) -> str:
-    """A label; BIDS has `sub-` before it, in file names too."""
-    plain = text.strip()
-    return f"sub-{job.label(plain[4:])}" if plain.startswith("sub-") else job.label(plain)
+@dataclass(frozen=True)
+class Described:
+    """The tables of a folder with a `dataset.toml`, and what that says as options of
+    :func:`gazeveil.read`.
+    """
+
+    root: Path
+    options: Mapping[str, object]
+
+    @classmethod
+    def of(cls, root: Path) -> Described | None:
+        """What the `dataset.toml` of a folder describes; None where it is not there, or about
+        another format, or leaves names to an index.
+        """
+        path = beside(root)
+        file = None if path is None else read_dataset_file(path)
+        if file is None or file.format not in (None, "csv") or "index" in file.options:
+            return None
+        return cls(root, file.options)
+
+    def layout(self, file: Path) -> Layout | None:
+        """How a table is read; None for a file that is no table of gaze."""
+        rows = FirstRows.at(file, self.options)
+        try:
+            return plan_layout(rows, self.options) if rows.is_headed else None
+        except FormatError:
+            return None
+
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        """What the new path says: person and stimulus, and the rest where the old one does."""
+        pattern = str(self.options.get("pattern", ""))
+        more = (n for n in ("session", "task") if f"{{{n}}}" in pattern or n in self.options)
+        return ("person", "stimulus", *more)
+
+    def target(self, file: Path, suffix: str, job: ScrubJob) -> PurePosixPath:
+        """The new place of a table.
+
+        Raises
+        ------
+        FormatError
+            Where its path does not fit the pattern.
+        """
+        names = naming_options(**self.options).names(file, self.root)
+        folders = (job.label(getattr(names, field)) for field in self._fields)
+        return PurePosixPath(*folders, job.label(stem(file)) + suffix)
+
+    def lines(self, lines: Lines, layout: Layout, job: ScrubJob) -> Iterable[str]:
+        """The lines of a table's copy."""
+        # What the options say goes before what a column says, and stands in the new path.
+        roles = {r: name for r, name in layout.columns if r not in self.options}
+        return table_lines(lines, job, roles, {role: role for role in roles})
+
+    def description(self, layout: Layout, job: ScrubJob) -> list[str]:
+        """The lines of the new `dataset.toml`."""
+        said = {n: self.options[n] for n in _STAY if n in self.options}
+        options: dict[str, object] = {n: v for n, v in said.items() if _says_nothing(v)}
+        options["pattern"] = "/".join(f"{{{field}}}" for field in self._fields) + "/{}"
+        options["unit"] = layout.unit
+        if layout.column("t") is not None:
+            options["time_unit"] = layout.time_unit
+        if layout.screen is not None:
+            options |= {"screen": layout.screen, **({"assumed": True} if layout.assumed else {})}
+        interval_s = layout.frame_interval_s
+        if isinstance(interval_s, tuple):
+            options["frame_interval_s"] = {job.label(name): s for name, s in interval_s}
+        elif interval_s is not None:
+            options["frame_interval_s"] = interval_s
+        return dataset_toml("csv", options, ()).splitlines()
+
+
+def _says_nothing(value: object) -> bool:
+    """Whether an option is a number, several of them, or a word that is no text of a person's."""
+    if isinstance(value, list | tuple):
+        return all(_says_nothing(v) for v in value)
+    return isinstance(value, int | float) or value in _OPTION_WORDS

@@ -71,21 +71,23 @@ class VerifiedRelease:
         }
 
 
-def check_files(found: Mapping[str, Mapping[str, object]], certificate: Certificate) -> VerifyCheck:
-    """Every listed file is there, unchanged, and no other is; `found` are the hashes of those that
+def check_files(
+    hashes: Mapping[str, Mapping[str, object]], certificate: Certificate
+) -> VerifyCheck:
+    """Every listed file is there, unchanged, and no other is; `hashes` are those of those that
     are there.
     """
     listed = certificate.get("files")
     if not isinstance(listed, Mapping):
         return VerifyCheck("files", (f"{JSON_NAME} lists no files.",))
-    failures = [f"{name} is missing." for name in sorted(listed.keys() - found.keys())]
-    failures += [f"{name} is not in the certificate." for name in sorted(found.keys() - listed)]
+    failures = [f"{name} is missing." for name in sorted(listed.keys() - hashes.keys())]
+    failures += [f"{name} is not in the certificate." for name in sorted(hashes.keys() - listed)]
     failures += [
         f"{name} was changed: its SHA-256 is not the one of the certificate."
-        for name in sorted(found.keys() & listed.keys())
-        if found[name] != listed[name]
+        for name in sorted(hashes.keys() & listed.keys())
+        if hashes[name] != listed[name]
     ]
-    return VerifyCheck("files", tuple(failures), f"{len(found)} files, each with its hash")
+    return VerifyCheck("files", tuple(failures), f"{len(hashes)} files, each with its hash")
 
 
 def check_page(folder: Path, certificate: Certificate) -> VerifyCheck:
@@ -222,28 +224,28 @@ def _frame(path: Path) -> pl.DataFrame:
 
 
 def check_file_contents(
-    certificate: Mapping[str, Any], shown: ReleasedFile | None, unread: str = ""
+    certificate: Mapping[str, Any], file: ReleasedFile | None, unread: str = ""
 ) -> VerifyCheck:
     """Counts are those that the certificate states, and it states no others. `unread` says why the
     file could not be read, where it could not.
     """
-    if shown is None:
+    if file is None:
         return VerifyCheck("contents", (unread,))
     stated = {k: v for k, v in certificate.get("contents", {}).items() if k != "format"}
     failures = [
         f"The certificate counts {stated.get(name)} {name}, and there are {count}."
-        for name, count in shown.counts.items()
+        for name, count in file.counts.items()
         if stated.get(name) != count
     ]
     failures += [
         f"The certificate counts {stated[name]} {name}, which the file does not show."
         for name in stated
-        if name not in shown.counts
+        if name not in file.counts
     ]
-    if shown.smallest_group is not None and certificate["guarantee"]["status"] != "refuted":
+    if file.smallest_group is not None and certificate["guarantee"]["status"] != "refuted":
         k = exact("certificate", "k", str(certificate["guarantee"]["numbers"]["k"]))
-        if shown.smallest_group < k:
+        if file.smallest_group < k:
             failures.append(
-                f"Only {shown.smallest_group} of the people share a row, and {k} are promised."
+                f"Only {file.smallest_group} of the people share a row, and {k} are promised."
             )
     return VerifyCheck("contents", tuple(failures), "counts fit")

@@ -102,7 +102,7 @@ def _written(text: str) -> set[str]:
     forms = {unicodedata.normalize(form, text) for form in ("NFC", "NFD")}
     forms |= {form.lower() for form in forms} | {form.upper() for form in forms if form.islower()}
     encoded = {t.encode(code, "ignore") for t in forms for code in ("utf-8", "utf-16-le")}
-    encoded |= {t.encode("latin-1") for t in forms if t.isascii() or _fits_latin(t)}
+    encoded |= {t.encode("latin-1") for t in forms if all(ord(c) < 256 for c in t)}
     escaped = {json.dumps(t)[1:-1] for t in forms} | {quote(t) for t in forms}
     escaped |= {t.encode("ascii", "xmlcharrefreplace").decode() for t in forms}
     # Digits and letters of a short word are in any number.
@@ -110,10 +110,6 @@ def _written(text: str) -> set[str]:
     escaped |= {p.hex() for p in packed} | {b64encode(p).decode().rstrip("=") for p in packed}
     # A zero byte at an end belongs to the letter before, in one order of UTF-16 alone.
     return {_plain(e.strip(b"\0")) for e in encoded} | escaped
-
-
-def _fits_latin(text: str) -> bool:
-    return all(ord(c) < 256 for c in text)
 
 
 def _plain(data: bytes) -> str:
@@ -372,8 +368,8 @@ def searchable(text: str) -> bool:
 
 def check_identifiers(
     folder: Path,
-    wanted: Mapping[str, str],
-    kept: Collection[str],
+    identifiers: Mapping[str, str],
+    kept_fields: Collection[str],
     public: str,
     released_names: Collection[str],
 ) -> VerifyCheck:
@@ -383,9 +379,9 @@ def check_identifiers(
     ----------
     folder : Path
         The release.
-    wanted : mapping of text to kind
+    identifiers : mapping of text to kind
         What must not be found.
-    kept : collection of str
+    kept_fields : collection of str
         Fields that were kept by name.
     public : str
         Text that every release of this mechanism holds, and names that may be public; words of it
@@ -393,9 +389,9 @@ def check_identifiers(
     released_names : collection of str
         People, stimuli, sessions and tasks of the release.
     """
-    excused = set().union(*(_KEPT_KINDS.get(name, set()) for name in kept))
+    excused = set().union(*(_KEPT_KINDS.get(name, set()) for name in kept_fields))
     common = {*re.findall(r"\w+", public.lower()), *_WORDS.findall(public.lower())}
-    asked = {t: k for t, k in wanted.items() if k not in excused and t.lower() not in common}
+    asked = {t: k for t, k in identifiers.items() if k not in excused and t.lower() not in common}
     looked = {t: k for t, k in asked.items() if searchable(t)}
     unread: list[str] = []
     failures = [
@@ -404,7 +400,7 @@ def check_identifiers(
     ]
     failures += [f"What is in {file} cannot be looked at." for file in unread]
     words = {w for name in released_names for w in (name, *_WORDS.findall(name))}
-    if "person" not in kept:
+    if "person" not in kept_fields:
         same = sorted(t for t in asked if t in words and any(c.isalpha() for c in t))
         same += sorted(t for t, k in asked.items() if k == "name" and t in released_names)
         failures += [
@@ -412,7 +408,7 @@ def check_identifiers(
             for name in dict.fromkeys(same)
         ]
     note = f"none of {len(looked)} identifiers is in any file name or byte"
-    left = len(wanted) - len(looked)
+    left = len(identifiers) - len(looked)
     if left:
         note += f"; {left} too short or too common to be looked for in bytes"
     return VerifyCheck("identifiers", tuple(failures), note)

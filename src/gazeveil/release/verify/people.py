@@ -16,7 +16,7 @@ from gazeveil.gaze.cohort import Attributes, Cohort
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import OF_PEOPLE
-from gazeveil.privacy.publication.part import CHANNELS, viewers_of
+from gazeveil.privacy.publication.outputs import CHANNELS, viewers_of
 from gazeveil.privacy.rational import exact
 from gazeveil.release.verify.files import VerifyCheck
 
@@ -164,7 +164,8 @@ def check_contents(
     certificate: Mapping[str, Any], recordings: Sequence[ReleasedRecording]
 ) -> VerifyCheck:
     """Counts, times, rates and channels are those that the certificate states."""
-    contents, kept = certificate.get("contents", {}), _kept(certificate)
+    contents = certificate.get("contents", {})
+    kept = {_KEPT_AS.get(name, name) for name in certificate.get("kept", ())}
     counts = {
         "people": len({r.person for r in recordings}),
         "recordings": len(recordings),
@@ -217,10 +218,6 @@ def _in_tenths_mm(screen: Screen) -> bool:
 def _whole(name: str, value: object) -> int:
     """A number of the certificate, unless writing it out would fill the memory."""
     return int(exact("certificate", name, str(value)))
-
-
-def _kept(certificate: Mapping[str, Any]) -> set[str]:
-    return {_KEPT_AS.get(name, name) for name in certificate.get("kept", ())}
 
 
 def _short(value: object) -> str:

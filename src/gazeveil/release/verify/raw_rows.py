@@ -141,11 +141,10 @@ def _look_up(released: _Released, raw: Recording, precision_deg: float, found: _
     moved = np.flatnonzero(np.concatenate(([True], (np.diff(x) != 0) | (np.diff(y) != 0))))
     x, y = x[moved], y[moved]
     places = _places(released, x, y, precision_deg)
-    long = _RUN_ON_CELLS if released.cells else _RUN
-    for run in _runs(places):
-        if run >= long:
-            found.runs += 1
-            found.longest = max(found.longest, run)
+    runs = _runs(places)
+    long = runs[runs >= (_RUN_ON_CELLS if released.cells else _RUN)]
+    found.runs += len(long)
+    found.longest = max(found.longest, *long.tolist(), 0)
     if released.cells:
         return
     found.single += int((places >= 0).sum())
@@ -167,18 +166,9 @@ def _places(released: _Released, x: Floats, y: Floats, precision_deg: float) -> 
     return places
 
 
-def _runs(places: NDArray[np.int64]) -> Iterator[int]:
+def _runs(places: NDArray[np.int64]) -> NDArray[np.int64]:
     """Lengths of runs of found samples that follow one another in the release too."""
     hits = np.flatnonzero(places >= 0)
-    if len(hits) < 2:
-        return
     step = np.diff(places[hits])
     follows = (np.diff(hits) == 1) & (step > 0) & (step <= _NEAR)
-    length = 1
-    for one in follows:
-        if one:
-            length += 1
-        else:
-            yield length
-            length = 1
-    yield length
+    return np.diff(np.concatenate(([-1], np.flatnonzero(~follows), [len(follows)])))

@@ -13,8 +13,8 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.reading import read
 from gazeveil.privacy.publication.certificate import PARTS, hashes, read_certificate
+from gazeveil.privacy.publication.outputs import CHANNELS, makes_pieces
 from gazeveil.privacy.publication.page import page
-from gazeveil.privacy.publication.part import CHANNELS, makes_pieces
 from gazeveil.release.inventory import inventory
 from gazeveil.release.verify.budget import FilesOfRelease, certified_mechanism, check_budget
 from gazeveil.release.verify.files import (
@@ -134,11 +134,6 @@ def _kind(certificate: Mapping[str, Any], files: FilesOfRelease) -> str:
         return "stream"
 
 
-def _of_pieces(certificate: Mapping[str, Any]) -> bool:
-    """Whether its mechanism releases pieces, whatever the certificate says besides."""
-    return makes_pieces(str(certificate.get("mechanism", {}).get("name", "")))
-
-
 def _released(place: Path) -> tuple[Cohort | None, str]:
     try:
         with warnings.catch_warnings():
@@ -171,11 +166,13 @@ def _inside(
         recordings = look(released, lambda r: progress(r, len(released), "Reading the release"))
     except DataError as error:
         return [VerifyCheck("recordings", (str(error),)), check_budget(certificate, files, None)]
+    # Whether they are pieces follows from the mechanism, whatever the certificate says besides.
+    name = str(certificate.get("mechanism", {}).get("name", ""))
     return [
         check_contents(certificate, recordings),
         check_budget(certificate, files, released, raw),
         check_groups(certificate, recordings),
-        *([check_pieces(recordings)] if _of_pieces(certificate) else []),
+        *([check_pieces(recordings)] if makes_pieces(name) else []),
         check_table(certificate, released.people),
     ]
 

@@ -2,7 +2,7 @@
 first fixation and first saccade.
 
 Per recording and area (boxes of :mod:`gazeveil.io.areas`, scanpaths of
-:mod:`gazeveil.utility.areas.scanpaths`):
+:mod:`gazeveil.utility.stretches`):
 
 * dwell time: the sum of the durations of fixations whose place lies in the box (David-John et al.
   2021);
@@ -42,14 +42,15 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import column_means
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.areas import UNITS, AreaLookup, Boxes
-from gazeveil.utility.areas.scanpaths import (
+from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.utility.stretches import (
     Scanpath,
+    holds_pieces,
     need_samples,
     scanpath_as_recorded,
     scanpath_as_released,
+    viewer_by_viewer,
 )
-from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.stretches import holds_pieces, viewer_by_viewer
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,7 @@ the mean angle between the two, per person.
 * `dgaze`: a network in the manner of DGaze, trained on the same people, which sees the head as
   recorded (`head=none`: gaze alone), objects and saliency where the recording has them. With
   `reading=published` it is trained as its authors do and everything, floors too, is measured on the
-  headset's screen; `corrected` is ours, in the world. Beside it stands `kalman_error_deg`. With
-  `weights` of `gazeveil train` it is not trained here: everybody is tested but those it was trained
-  on, as far as it is known, and the Kalman filter chooses its ratio on the latter (or, where there
-  are none at hand, on the people tested).
+  headset's screen; `corrected` is ours, in the world. Beside it stands `kalman_error_deg`.
 
 `target` says what training aims at: `raw` gaze, as David-John et al. 2021 has it, or the `released`
 one, which is all that an analyst of a published release has. `prediction:target=released` in the
@@ -34,61 +31,47 @@ that knows no better than where gaze is now.
 The floors `hold_error_deg` and `linear_error_deg` are always given, for the same people and moments
 as `error_deg` of the model.
 
-Geometry and rates: see :mod:`gazeveil.utility.prediction.moments`.
+Geometry and rates: see :mod:`gazeveil.utility.moments`.
 
-What a predictor must beat: the straight line through the last samples, and a Kalman filter.
+What a predictor must beat is linear in the past, and the same for right and down: the straight line
+through the last samples, and a Kalman filter. What a model learns is linear too, or the network
+`dgaze`.
 
-Both are linear in the past, the same for right and down, and so are weights of its moments.
+Least squares would serve the few large saccades and lose to `hold` in the mean angle, which is what
+is measured; so after the first fit the moments are weighted by one over their error, a few times,
+which leads to the least mean angle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.arrays import Floats
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import column_means
-from gazeveil.gaze.geometry import angle_deg
+from gazeveil.gaze.geometry import angle_deg, from_tangents
 from gazeveil.gaze.recording import Recording
-from gazeveil.models.headset.dgaze import dgaze_plan
-from gazeveil.models.headset.layers import HEADS, READINGS
-from gazeveil.models.headset.weights import TrainedPredictor
-from gazeveil.models.resumable import TrainingRun
-from gazeveil.models.train import best_device
-from gazeveil.utility.areas.scanpaths import need_samples
+from gazeveil.models.headset import HEADS, READINGS
+from gazeveil.models.headset.dgaze import GazePredictor, dgaze_plan, train_dgaze
+from gazeveil.models.training import StepPlan, best_device
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.prediction.learnt import (
-    MOST_HISTORIES,
-    Learnt,
-    fit,
-    inputs_of,
-    learn,
-    predictor_of,
-    spread,
-)
-from gazeveil.utility.prediction.moments import (
+from gazeveil.utility.moments import (
     LAGS,
+    Histories,
     Moments,
     from_plane,
     histories,
     in_the_head,
     moments_of,
+    seen_as_tangents,
 )
-from gazeveil.utility.stretches import viewer_by_viewer
-from gazeveil.utility.trained_weights import (
-    NONE,
-    check_weights,
-    named_if_trained_on,
-    origin_of,
-    to_test,
-    trained_people,
-)
+from gazeveil.utility.stretches import need_samples, viewer_by_viewer
 
 #: How much of the past the straight line is fitted to.
 LINE_S = 0.1
@@ -202,8 +185,6 @@ class Prediction(Utility):
         Whether `dgaze` looks at the head.
     steps : int
         Batches that `dgaze` is trained with.
-    weights : str
-        File of `gazeveil train --network dgaze`, used as it is; `none` trains here.
     """
 
     name: ClassVar[str] = "prediction"
@@ -220,7 +201,6 @@ class Prediction(Utility):
     reading: str = "corrected"
     head: str = "recorded"
     steps: int = 1500
-    weights: str = NONE
 
     def check(self) -> None:
         """A word, times, a share, a weight."""
@@ -240,7 +220,6 @@ class Prediction(Utility):
             checks.refuse(
                 self.name, "reading", "corrected for this model", self.reading, "Use model=dgaze."
             )
-        check_weights(self.name, self.weights, self.model == "dgaze", "Use model=dgaze.")
 
     def measure(
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
@@ -249,8 +228,6 @@ class Prediction(Utility):
         `hold`, one part per test person.
         """
         need_samples(self.name, raw, train, test)
-        if self.model == "dgaze" and self.weights != NONE:
-            return self._by_weights(raw, train, test, seed)
         learners, tested = self.split(raw, train, test, seed)
         learnt, notes = Learnt(), []
         if self.model in ("ridge", "kalman", "dgaze"):
@@ -261,43 +238,17 @@ class Prediction(Utility):
                 if own[self.model] is not None
                 else "nothing to train on: the training material has no gaze to learn from"
             )
-        return self.judged(raw, test, tested, learnt, notes)
+        return self._judged(raw, test, tested, learnt, notes)
 
-    def _by_weights(
-        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
-    ) -> tuple[UtilityResult, ...]:
-        """The figures of a network from a file."""
-        weights = predictor_of(self, self.weights)
-        trained = trained_people(raw, weights.marks)
-        learners, tested = self.split_of_weights(raw, train, test, seed, trained)
-        learnt = self.learnt(raw, train, learners, seed, weights=weights)
-        results = self.judged(raw, test, tested, learnt, [origin_of(self.weights, weights.about)])
-        return named_if_trained_on(results, raw, trained)
-
-    def judged(
+    def _judged(
         self,
         raw: RecordingSet,
         test: RecordingSet,
         tested: tuple[str, ...],
         learnt: Learnt,
-        notes: Sequence[str] = (),
-        progress: Callable[[int, int], None] | None = None,
+        notes: Sequence[str],
     ) -> tuple[UtilityResult, ...]:
-        """The figures of some people, from what was learnt from others.
-
-        Parameters
-        ----------
-        raw, test : RecordingSet
-            As recorded, and as released.
-        tested : tuple of str
-            Who is tested.
-        learnt : Learnt
-            What was learnt.
-        notes : sequence of str
-            What is to be said of the learning.
-        progress : callable, optional
-            Told (recordings done, all recordings).
-        """
+        """The figures of some people, from what was learnt from others."""
         said = [
             f"{self.horizon_s:g} s ahead from {self.past_s:g} s",
             f"{len(tested)} people tested",
@@ -306,7 +257,7 @@ class Prediction(Utility):
         if self.model == "dgaze":
             where = "on the headset's screen" if self.reading == "published" else "in the world"
             said += [f"{self.reading} reading, {where}", f"head: {self.head}"]
-        errors_deg = self._errors_deg(raw, test, tested, learnt, progress)
+        errors_deg = self._errors_deg(raw, test, tested, learnt)
         lost = int(np.isnan(errors_deg[:, 1]).sum())
         if lost:
             said.append(f"{lost} people have no released gaze to go by and are left out")
@@ -330,19 +281,13 @@ class Prediction(Utility):
         )
 
     def _errors_deg(
-        self,
-        raw: RecordingSet,
-        test: RecordingSet,
-        tested: tuple[str, ...],
-        learnt: Learnt,
-        progress: Callable[[int, int], None] | None,
+        self, raw: RecordingSet, test: RecordingSet, tested: tuple[str, ...], learnt: Learnt
     ) -> Floats:
         """Mean angular errors in degrees of the model, of `hold`, `linear` and `kalman`, shape
         (people, 4); NaN for a person without released gaze, and for a model that learnt nothing.
         """
         totals, counts = {p: np.zeros(4) for p in tested}, dict.fromkeys(tested, 0)
-        number = sum(key[0] in totals for key in raw.keys)
-        for done, (recorded, moments) in enumerate(self.moments(raw, test, tested), 1):
+        for recorded, moments in self.moments(raw, test, tested):
             person = recorded.person
             totals[person] += [
                 np.nan if told is None else float(angle_deg(told, moments.truth).sum())
@@ -352,8 +297,6 @@ class Prediction(Utility):
                 )
             ]
             counts[person] += len(moments)
-            if progress is not None:
-                progress(min(done, number), number)
         return np.array(
             [totals[p] / counts[p] if counts[p] else np.full(4, np.nan) for p in tested]
         )
@@ -367,8 +310,6 @@ class Prediction(Utility):
         if model == "dgaze":
             if learnt.network is None:
                 return None
-            if learnt.weights is not None:
-                learnt.weights.given.rates.check(recorded)
             seen = histories(recorded, moments, self.past_s, self.head, self.reading)
             return learnt.network.directions(seen)
         if model == "ridge":
@@ -399,29 +340,8 @@ class Prediction(Utility):
         first, rest = drawn[:learners], drawn[learners:]
         return tuple(people[i] for i in sorted(first)), tuple(people[i] for i in sorted(rest))
 
-    def split_of_weights(
-        self,
-        raw: RecordingSet,
-        train: RecordingSet,
-        test: RecordingSet,
-        seed: int,
-        trained: frozenset[str],
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """On whom the Kalman filter beside weights chooses its ratio, and who is tested."""
-        people = _viewers(raw) & _viewers(train) & _viewers(test)
-        if not people:
-            raise DataError("Prediction needs somebody who is in raw and released material.")
-        tested = to_test(people, trained)
-        return tuple(sorted(people - set(tested))) or tested, tested
-
     def learnt(
-        self,
-        raw: RecordingSet,
-        train: RecordingSet,
-        people: tuple[str, ...],
-        seed: int,
-        run: TrainingRun | None = None,
-        weights: TrainedPredictor | None = None,
+        self, raw: RecordingSet, train: RecordingSet, people: tuple[str, ...], seed: int
     ) -> Learnt:
         """What the model, and the Kalman filter, learn from some people.
 
@@ -433,24 +353,17 @@ class Prediction(Utility):
             Who is learnt from.
         seed : int
             Of a network.
-        run : TrainingRun, optional
-            How a network is trained, where the utility's own steps are not meant.
-        weights : TrainedPredictor, optional
-            A network that is taken as it is.
         """
-        trains = self.model == "dgaze" and weights is None
-        most = MOST_HISTORIES if self.model == "dgaze" else MOST_MOMENTS
+        trains = self.model == "dgaze"
+        most = MOST_HISTORIES if trains else MOST_MOMENTS
         number = max(1, sum(key[0] in people for key in raw.keys))
         used: list[Moments] = []
         seen = []
-        pairs = self.moments(raw, train, people, self.target)
-        for done, (recorded, moments) in enumerate(pairs, 1):
+        for recorded, moments in self.moments(raw, train, people, self.target):
             some = moments.where(spread(len(moments), max(1, most // number)))
             used.append(some)
             if trains:
                 seen.append(histories(recorded, some, self.past_s, self.head, self.reading))
-            if run is not None and run.preparing is not None:
-                run.preparing(min(done, number), number)
         some_gaze = any(len(m) for m in used)
         if self.model == "ridge" and some_gaze:
             inputs = np.concatenate([inputs_of(m) for m in used])
@@ -461,11 +374,9 @@ class Prediction(Utility):
             past, target_deg = [m.past_deg for m in used], [m.went_deg() for m in used]
             kalman = best_kalman(past, target_deg, self.horizon_s, self.past_s)
         if not trains:
-            return Learnt.from_file(kalman, weights)
-        if run is None:
-            run = TrainingRun(dgaze_plan(self.reading, self.steps, seed), best_device())
-        truth = [m.truth for m in used]
-        return Learnt(None, kalman, learn(seen, truth, self.reading, run))
+            return Learnt(None, kalman)
+        plan = dgaze_plan(self.reading, self.steps, seed)
+        return Learnt(None, kalman, learn(seen, [m.truth for m in used], self.reading, plan))
 
     def moments(
         self,
@@ -496,3 +407,129 @@ def _viewers(recording_set: RecordingSet) -> set[str]:
     """Who is in it, by their true names."""
     origins = recording_set.origins
     return {p if origins is None else origins[p][0] for p in recording_set.persons}
+
+
+#: How often the model is fitted again with moments weighted by one over their error, and the
+#: smallest error that counts as one.
+ROUNDS = 8
+FINEST_DEG = 0.1
+
+
+def inputs_of(moments: Moments) -> Floats:
+    """The past without the newest sample, which is always 0, and a one; shape (moments, inputs)."""
+    return np.concatenate(
+        (moments.past_deg[:, 1:].reshape(len(moments), 2 * (LAGS - 1)), np.ones((len(moments), 1))),
+        axis=1,
+    )
+
+
+def fit(x: Floats, y: Floats, penalty: float, rounds: int = ROUNDS) -> Floats:
+    """Weights (inputs, 2) of the linear model with the least mean error |x w - y|, held back by
+    ridge regression.
+
+    Parameters
+    ----------
+    x : array of float64, shape (moments, inputs)
+        The last input is the constant and is not held back.
+    y : array of float64, shape (moments, 2)
+        Where gaze went, in degrees right and down.
+    penalty : float
+        In mean squares of the inputs.
+    rounds : int
+        How often moments are weighted anew; 0 gives least squares.
+    """
+    importance = np.ones(len(x))
+    size = x.shape[1]
+    w: Floats = np.zeros((size, 2))
+    for _ in range(rounds + 1):
+        weighted = x * importance[:, None]
+        inner = x.T @ weighted
+        back = np.full(size, penalty * float(np.trace(inner[:-1, :-1])) / max(size - 1, 1) + 1e-9)
+        back[-1] = 0.0
+        w = np.asarray(np.linalg.solve(inner + np.diag(back), weighted.T @ y), dtype=np.float64)
+        error = np.linalg.norm(x @ w - y, axis=1)
+        importance = np.asarray(1.0 / np.maximum(error, FINEST_DEG), dtype=np.float64)
+    return w
+
+
+#: Most moments that a network learns from, spread evenly over recordings.
+MOST_HISTORIES = 150_000
+
+
+@dataclass(frozen=True, eq=False)
+class LearntPredictor:
+    """A trained network with the channels it looks at.
+
+    Parameters
+    ----------
+    network : GazePredictor
+        Trained.
+    channels : array of int64
+        Those that were not 0 all the time in training.
+    map_size : int
+        Numbers of the saliency maps that it looks at; 0 for none.
+    """
+
+    network: GazePredictor
+    channels: Ints
+    map_size: int
+
+    def directions(self, seen: Histories) -> Floats:
+        """Where gaze will be, as unit vectors of the frame of the moments, shape (moments, 3)."""
+        maps = seen.saliency if self.map_size else None
+        told = self.network.predict(seen.values[:, self.channels], maps)
+        if self.network.reading == "published":
+            return seen.outside(from_tangents(*np.clip(told, -89.0, 89.0).T))
+        return seen.outside(from_plane(seen.centre, told))
+
+
+def learn(
+    seen: Sequence[Histories], truth: Sequence[Floats], reading: str, plan: StepPlan
+) -> LearntPredictor | None:
+    """Train on histories and on the directions gaze took, one array per recording; None where there
+    are fewer than two moments.
+    """
+    if sum(map(len, truth)) < 2:
+        return None
+    values = np.concatenate([s.values for s in seen])
+    target = np.concatenate([_target(s, t, reading) for s, t in zip(seen, truth, strict=True)])
+    channels = np.flatnonzero((values != 0).any(axis=(0, 2)))
+    if len(channels) == 0:
+        channels = np.arange(2)
+    given = [s.saliency for s in seen if s.saliency is not None]
+    maps = np.concatenate(given) if len(given) == len(seen) else None
+    network, _ = train_dgaze(values[:, channels], target, plan, maps, reading, device=best_device())
+    return LearntPredictor(network, channels, 0 if maps is None else maps.shape[1])
+
+
+def _target(seen: Histories, truth: Floats, reading: str) -> Floats:
+    if reading == "published":
+        return np.nan_to_num(seen_as_tangents(truth))
+    return seen.offsets_deg(truth)
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What was learnt from the training people; None where there was nothing to learn from, or
+    nothing is learnt.
+
+    Parameters
+    ----------
+    ridge : array of float64, shape (inputs, 2), optional
+        Weights of the linear model.
+    kalman : array of float64, shape (lags,), optional
+        Weights of the Kalman filter.
+    network : LearntPredictor, optional
+        The network.
+    """
+
+    ridge: Floats | None = None
+    kalman: Floats | None = None
+    network: LearntPredictor | None = None
+
+
+def spread(count: int, quota: int) -> Ints:
+    """At most `quota` of so many moments, spread evenly."""
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    return np.unique(np.linspace(0, count - 1, min(quota, count)).astype(np.int64))

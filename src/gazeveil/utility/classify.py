@@ -32,14 +32,17 @@ from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Attributes
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.classification.rows import LABELS, HalfSplit, class_by, rows_of
-from gazeveil.utility.classification.splits import (
+from gazeveil.utility.splits import (
+    LABELS,
     Classifier,
+    HalfSplit,
     check_classifier,
+    class_by,
     left_out,
     other_rows,
     people_apart,
     people_share,
+    rows_of,
 )
 from gazeveil.utility.stretches import need_lasting_names
 
@@ -219,7 +222,7 @@ class PrivacySensitivity(Utility):
             raise DataError(
                 f"{self.name} needs the annotation of each window as the column '{PRIVACY_COLUMN}'"
                 " of the raw window table, and there is none. Add it with"
-                " gazeveil.utility.classification.classify.with_privacy_labels(table, labels)."
+                " gazeveil.utility.classify.with_privacy_labels(table, labels)."
             )
         truth = (
             table.annotations[PRIVACY_COLUMN]
@@ -254,7 +257,7 @@ def with_privacy_labels(table: FeatureTable, labels: ArrayLike) -> FeatureTable:
         Windows, for instance `mpii_features(path)`.
     labels : array, shape (rows,)
         1 for private, 0 for not, anything else for unknown; for instance
-        `gazeveil.io.datasets.mpiiprivaceye.privacy_labels(path)`.
+        `gazeveil.io.datasets.mpii.privacy_labels(path)`.
 
     Raises
     ------
@@ -288,7 +291,7 @@ class Task(Utility):
     classifier, gamma
         As for :class:`Document`.
     label : str
-        As for :class:`gazeveil.utility.classification.activity.Activity`.
+        As for :class:`gazeveil.utility.activity.Activity`.
     test_share : float
         Share of people to test on (Ren et al. 2024: 300 of 1004 recordings).
     trees : int

@@ -1,5 +1,6 @@
-"""The measured table behind advice, `advice.csv`: one line for each purpose, kind of recording and
-mechanism. `benchmarks/advice_table.py` makes it from results of studies.
+"""Which mechanism for which purpose, by a table measured on real recordings: `advice.csv` has one
+line for each purpose, kind of recording and mechanism. `benchmarks/advice_table.py` makes it from
+results of studies.
 
 Advice is ordered for publishing data. Useful mechanisms come first, by lowest re-identification
 rate, then by highest utility. A mechanism that was not attacked counts as rate 0 where its promise
@@ -9,18 +10,22 @@ is about whole people, and stands last otherwise.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from gazeveil import checks
 from gazeveil.errors import FormatError
+from gazeveil.privacy.publication.outputs import makes_pieces
 from gazeveil.privacy.publication.page import LARGEST_SHARE
-from gazeveil.privacy.publication.part import makes_pieces
 from gazeveil.release.recipe import PRESETS
+
+#: Per cent of people found from which on a release is said to hide hardly anybody.
+_HARDLY_HIDDEN = 50
 
 #: Purpose -> use of the release.
 PURPOSES: Mapping[str, str] = MappingProxyType(
@@ -144,12 +149,12 @@ def advice_rows() -> tuple[AdviceRow, ...]:
     FormatError
         If the installed table is damaged.
     """
-    file = files(__name__.rpartition(".")[0]) / "advice.csv"
+    file = Path(__file__).with_suffix(".csv")
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
         return tuple(_row(line) for line in csv.DictReader(lines))
     except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(str(file), "the table is damaged", "Install Gazeveil again.") from error
+        raise FormatError(file, "the table is damaged", "Install Gazeveil again.") from error
 
 
 def _row(line: Mapping[str, str]) -> AdviceRow:
@@ -197,7 +202,7 @@ def advise(purpose: str, people: int, kind: str = "screen") -> Advice:
     Parameters
     ----------
     purpose : str
-        A key of :data:`~gazeveil.release.advice.rows.PURPOSES`.
+        A key of :data:`~gazeveil.release.advice.PURPOSES`.
     people : int
         How many people there are.
     kind : str
@@ -236,3 +241,61 @@ def command_of(row: AdviceRow) -> str:
         if (preset.purpose, preset.mechanism) == (row.purpose, row.mechanism):
             return f"gazeveil publish recordings/ published/ --preset {preset.name}"
     return f"gazeveil publish recordings/ published/ -m {row.mechanism}"
+
+
+def kept(row: AdviceRow) -> str:
+    """The error of an analysis, between raw recordings and no data."""
+    unit = f" {row.unit}" if row.unit else ""
+    raw = f"raw against raw {row.raw:.2g}; " if row.raw else ""
+    return f"{row.metric} {row.value:.2g}{unit} ({raw}{row.reference_words} {row.reference:.2g})"
+
+
+def attack(row: AdviceRow) -> str:
+    """The re-identification rate of the strongest attacker."""
+    if row.found is None:
+        return "not attacked" + ("; the promise covers whole participants" * row.of_people)
+    whom = "participants" if row.names_last else "pieces"
+    between = "" if row.low is None else f"95 % CI {row.low:g} to {row.high:g}; "
+    words = f"{row.found:g} % of {whom} ({between}chance {row.guessing:g} %)"
+    if row.tried and not row.fully_attacked:
+        words += f"; attackers: {row.tried}"
+    return words + ("; hides hardly anyone" if row.found >= _HARDLY_HIDDEN else "")
+
+
+def card(row: AdviceRow, rank: int) -> Iterator[str]:
+    """One mechanism in lines of at most 80 columns."""
+    yield from wrap(f"{rank}. {row.mechanism.partition(':')[0]}: {row.words}", "   ")
+    for title, text in (
+        ("Re-identified", attack(row)),
+        ("Error", kept(row)),
+        ("Promise", row.promise),
+        ("Note", row.note),
+    ):
+        if text:
+            yield from wrap(f"   {title}: {text}", "     ")
+    yield f"   {command_of(row)}"
+    yield ""
+
+
+def wrap(text: str, indent: str) -> list[str]:
+    """Lines of a text that fit a terminal of 80 columns."""
+    return textwrap.wrap(text, 80, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def as_dict(advice: Advice) -> dict[str, object]:
+    """The advice as JSON has it."""
+    groups = {
+        "usable": advice.usable,
+        "pieces": advice.pieces,
+        "no_use": advice.useless,
+        "too_few": advice.too_few,
+    }
+    return {
+        "purpose": advice.purpose,
+        "kind": advice.kind,
+        "people": advice.people,
+        **{
+            name: [{**asdict(row), "command": command_of(row)} for row in rows]
+            for name, rows in groups.items()
+        },
+    }

@@ -6,8 +6,7 @@ between them, on both sides. So every mechanism is asked about the same thing, a
 no name that lasts beyond a window.
 
 Per stimulus and area there are two distributions of dwell shares, raw and released, over viewers
-and windows together (`per=stimulus`, the default), or over viewers in each window alone
-(`per=window`, which also asks when). Figures, as shares of raw:
+and windows together. Figures, as shares of raw:
 
 * `mean_error`: sum over areas of |difference of the means|, over the sum of the raw means;
 * `sd_error`: the same of the standard deviations over viewers: do they still differ as much?
@@ -39,15 +38,12 @@ from gazeveil.features.recordings import column_means
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.areas import Boxes
-from gazeveil.utility.areas.aoi import AreaUtility
-from gazeveil.utility.areas.scanpaths import need_samples
+from gazeveil.utility.aoi import AreaUtility
 from gazeveil.utility.base import UtilityResult
-from gazeveil.utility.stretches import cut_at_windows, holds_pieces, pieces, stretches
+from gazeveil.utility.stretches import cut_at_windows, holds_pieces, need_samples, stretches
 
 #: Figures, in the order of :func:`compare_dwell`.
 METRICS = ("distribution_error", "mean_error", "sd_error", "quantile_error")
-
-PER = ("stimulus", "window")
 
 _QUANTILES = np.arange(1, 10) / 10
 
@@ -110,21 +106,26 @@ def compare_dwell(raw: Floats, released: Floats) -> Floats:
 
 @dataclass
 class _Dwelling:
-    """Dwell shares on one stimulus while they are gathered, by window; and whose the raw ones
-    are.
-    """
+    """Dwell shares on one stimulus while they are gathered, and whose the raw ones are."""
 
     even: Floats
-    raw: dict[int, list[Floats]] = field(default_factory=dict)
-    released: dict[int, list[Floats]] = field(default_factory=dict)
-    viewers: dict[int, list[str]] = field(default_factory=dict)
+    raw: list[Floats] = field(default_factory=list)
+    released: list[Floats] = field(default_factory=list)
+    viewers: list[str] = field(default_factory=list)
 
-    def drawn(self, window: int, rng: np.random.Generator) -> Floats:
-        """The raw dwell shares of as many viewers, drawn with replacement."""
-        shares, viewers = np.stack(self.raw[window]), np.array(self.viewers[window])
+    def errors(self, rng: np.random.Generator) -> Floats:
+        """The figures of what was released, of even looking, and of as many raw viewers drawn with
+        replacement; shape (3, 4).
+        """
+        before, viewers = np.stack(self.raw), np.array(self.viewers)
         names = np.unique(viewers)
-        chosen = names[rng.integers(0, len(names), len(names))]
-        return shares[np.concatenate([np.flatnonzero(viewers == name) for name in chosen])]
+        rows = [np.flatnonzero(viewers == name) for name in names.tolist()]
+        drawn = (rng.integers(0, len(names), len(names)) for _ in range(_DRAWS))
+        again = [before[np.concatenate([rows[i] for i in some])] for some in drawn]
+        released = np.stack(self.released or [np.zeros_like(self.even)])
+        sums = [compare_dwell(before, after) for after in (released, self.even[None], *again)]
+        apart, whole = np.stack((*sums[:2], np.mean(sums[2:], axis=0)), axis=1)
+        return apart / np.where(whole > 0, whole, np.nan)
 
 
 @dataclass(frozen=True)
@@ -138,8 +139,6 @@ class Dwell(AreaUtility):
     window_s, gap_s : float
         Length of a window and of the gap after it in seconds, where names last; pieces have their
         own.
-    per : {"stimulus", "window"}
-        Over what a distribution is taken; see the top of the page.
     """
 
     name: ClassVar[str] = "dwell"
@@ -147,14 +146,12 @@ class Dwell(AreaUtility):
 
     window_s: float = 5.0
     gap_s: float = 1.0
-    per: str = "stimulus"
 
     def check(self) -> None:
-        """Areas, times, a word."""
+        """Areas and times."""
         super().check()
         self.store("window_s", checks.positive(self.name, "window_s", self.window_s))
         self.store("gap_s", checks.not_negative(self.name, "gap_s", self.gap_s))
-        checks.one_of(self.name, "per", self.per, PER)
 
     def measure(
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
@@ -162,35 +159,36 @@ class Dwell(AreaUtility):
         """The figures of :data:`METRICS`, one part per stimulus."""
         need_samples(self.name, raw, test)
         stimuli = self._gather(raw, test)
-        names = tuple(sorted(n for n, s in stimuli.items() if any(s.raw.values())))
+        names = tuple(sorted(n for n, s in stimuli.items() if s.raw))
         if not names:
             raise DataError("Nobody has a valid sample on any area, so there is no dwell time.")
         rng = np.random.default_rng(seed)
-        kinds = ("released", "even", "again")
-        rows = {k: np.array([self._errors(stimuli[n], k, rng) for n in names]) for k in kinds}
-        again = column_means(rows["again"])
+        rows = np.stack([stimuli[n].errors(rng) for n in names])  # stimuli x kinds x metrics
+        values = column_means(rows)
         windows = (
             "windows of the pieces"
             if holds_pieces(test)
             else f"windows of {self.window_s:g} s, {self.gap_s:g} s apart"
         )
-        note = f"areas: {self.where}; {windows}; distributions per {self.per}; as many other"
-        results = []
-        for i, metric in enumerate(METRICS):
-            parts = rows["released"][:, i]
-            text = f"{note} viewers would differ by {again[i]:.2g}"
-            chance = float(column_means(rows["even"][:, i]))
-            value = float(column_means(parts))
-            results.append(
-                UtilityResult(metric, value, parts.copy(), "stimulus", names, chance, note=text)
+        note = f"areas: {self.where}; {windows}; as many other viewers would differ by"
+        return tuple(
+            UtilityResult(
+                metric,
+                float(values[0, i]),
+                rows[:, 0, i].copy(),
+                "stimulus",
+                names,
+                float(values[1, i]),
+                note=f"{note} {values[2, i]:.2g}",
             )
-        return tuple(results)
+            for i, metric in enumerate(METRICS)
+        )
 
     def _gather(self, raw: RecordingSet, test: RecordingSet) -> dict[str, _Dwelling]:
         """Dwell shares of every viewer and window, by stimulus."""
         lookup, bare = self.lookup, set()
         stimuli: dict[str, _Dwelling] = {}
-        for raw_side, begin_ns, recording in self._sides(raw, test):
+        for raw_side, recording in self._sides(raw, test):
             boxes = lookup.of(recording)
             if boxes is None:
                 bare.add(recording.stimulus)
@@ -203,50 +201,23 @@ class Dwell(AreaUtility):
                     f"Stimulus '{recording.stimulus}' has other areas for some viewers, so their"
                     " dwell times have no distribution in common."
                 )
-            window, shares = begin_ns if self.per == "window" else 0, dwell_shares(boxes, recording)
+            shares = dwell_shares(boxes, recording)
             if np.isnan(shares).any():
                 continue
+            (dwelling.raw if raw_side else dwelling.released).append(shares)
             if raw_side:
-                dwelling.raw.setdefault(window, []).append(shares)
-                dwelling.viewers.setdefault(window, []).append(recording.person)
-            else:
-                dwelling.released.setdefault(window, []).append(shares)
+                dwelling.viewers.append(recording.person)
         if not stimuli:
             raise DataError(self.no_areas(bare, lookup))
         return stimuli
 
-    def _sides(
-        self, raw: RecordingSet, test: RecordingSet
-    ) -> Iterator[tuple[bool, int, Recording]]:
-        """Every window of every viewer: whether it is raw, when it begins, and its samples."""
-        if not holds_pieces(test):
-            for stretch in stretches(raw, test, self.window_s, self.gap_s):
-                yield True, stretch.begin_ns, stretch.recorded
-                # Areas that came with a recording are those of the recorded side.
-                released = stretch.released.with_(metadata=stretch.recorded.metadata)
-                yield False, stretch.begin_ns, released
-            return
-        for begin_ns, recorded in cut_at_windows(raw, test):
-            yield True, begin_ns, recorded
-        for stretch in pieces(raw, test):
-            released = stretch.released.with_(metadata=stretch.recorded.metadata)
-            yield False, stretch.begin_ns, released
-
-    def _errors(self, dwelling: _Dwelling, kind: str, rng: np.random.Generator) -> Floats:
-        """The four figures of one stimulus: of what was released, of even looking, or of raw
-        viewers drawn again.
-        """
-        sums = np.zeros((2, len(METRICS)))
-        for window, shares in dwelling.raw.items():
-            before = np.stack(shares)
-            if kind == "again":
-                n = len(before)
-                draws = [
-                    compare_dwell(before, before[rng.integers(0, n, n)]) for _ in range(_DRAWS)
-                ]
-                sums += np.mean(draws, axis=0)
-                continue
-            nobody = [np.zeros_like(dwelling.even)]
-            after = dwelling.released.get(window) or nobody if kind == "released" else []
-            sums += compare_dwell(before, np.stack(after or [dwelling.even]))
-        return sums[0] / np.where(sums[1] > 0, sums[1], np.nan)
+    def _sides(self, raw: RecordingSet, test: RecordingSet) -> Iterator[tuple[bool, Recording]]:
+        """Every window of every viewer: whether it is raw, and its samples."""
+        cut = holds_pieces(test)
+        if cut:
+            yield from ((True, recorded) for _, recorded in cut_at_windows(raw, test))
+        for stretch in stretches(raw, test, self.window_s, self.gap_s):
+            if not cut:
+                yield True, stretch.recorded
+            # Areas that came with a recording are those of the recorded side.
+            yield False, stretch.released.with_(metadata=stretch.recorded.metadata)

@@ -1,69 +1,60 @@
-"""The journal of a release that is being written: what it is made of, and which parts are finished.
-
-One JSON object to a line, the first about the whole release. A line is written when its part lies
-in its place, and is on the disk before the next part begins; a last line that was cut is as if it
-had never been written. The journal knows who is who, so it is for its owner alone and goes when the
-release is complete.
-
-The hidden folder beside a release that is being written.
+"""The hidden folder beside a release that is being written, and the journal in it.
 
 ::
 
     .NAME.gazeveil-work/       mode 0700
-      journal.jsonl            what is finished (:mod:`gazeveil.release.work.folder`)
+      journal.jsonl            what is finished
       lock                     held by the process that writes
       release/                 parts that are finished, in their places
       attempts/                parts that workers are writing
 
 It is named after the release, so that a later run finds it. It gets the name of the release at the
 end, so that a partial release is never visible.
+
+The journal has one JSON object to a line, the first about the whole release. A line is written when
+its part lies in its place, and is on the disk before the next part begins; a last line that was cut
+is as if it had never been written. The journal knows who is who, so it is for its owner alone and
+goes when the release is complete.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
-import pickle
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
-from gazeveil import __version__
-from gazeveil.errors import DataError, GazeveilError
-from gazeveil.gaze.geometry import SCREEN_SIZES, Screen, Space, Sphere
+from gazeveil.errors import DataError
+from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.io.staging import plain_os_errors, remove_abandoned
-from gazeveil.privacy.publication.names import PublicNames
-from gazeveil.privacy.publication.part import Part, PartSummary
-from gazeveil.privacy.randomness.keys import drawn_anew
+from gazeveil.privacy.publication.names import PublicNames, recording_key
+from gazeveil.privacy.publication.outputs import Part, PartSummary
 from gazeveil.privacy.stream.cohorts import shapes_of
 
-_FORMAT, _VERSION = "gazeveil-work", 1
+_FORMAT, _VERSION = "gazeveil-work", 2
 
 
 @dataclass(frozen=True)
 class JournalHead:
-    """Head of a journal: run, unit of noise, choices and names of a release.
+    """Head of a journal.
 
     Parameters
     ----------
-    run : str
-        Names this release in ledgers, also after it was interrupted.
     noise_unit : str
-        What has noise of its own: `recording`, `person`, `fit` or `release`
-        (:class:`gazeveil.privacy.mechanism.Mechanism`).
+        What has noise of its own (:class:`gazeveil.privacy.mechanism.Mechanism`).
     made : mapping of str to str
         Every choice, in words.
     names : PublicNames
         Who is who.
     """
 
-    run: str
     noise_unit: str
     made: Mapping[str, str]
     names: PublicNames
@@ -71,16 +62,40 @@ class JournalHead:
     @property
     def can_go_on(self) -> bool:
         """Whether parts that are finished stay as they are when the release is resumed."""
-        return self.noise_unit in ("recording", "person")
+        return self.noise_unit == "recording"
 
 
 @dataclass(frozen=True)
-class JournalPart:
-    """A finished part, and the stamp of the file that it was made from."""
+class WrittenPart:
+    """A part that lies in a folder.
 
-    written: WrittenPart
-    raw: RecordingKey
-    stamp: str
+    Parameters
+    ----------
+    summary : PartSummary
+        What it says of itself.
+    hashes : mapping of file to SHA-256
+        Of all its files.
+    shapes : mapping of recording to rate in Hz, space and samples
+        What was noted for the promise while it was protected; it is not kept in a journal.
+    raw : (person, stimulus, session, task)
+        The recording that it was made from.
+    stamp : str
+        Fingerprint of that recording's file.
+    """
+
+    summary: PartSummary
+    hashes: Mapping[str, str]
+    shapes: Mapping[RecordingKey, tuple[float, Space, int]] = field(default_factory=dict)
+    raw: RecordingKey = ("", "", "", "")
+    stamp: str = ""
+
+
+@dataclass(frozen=True)
+class WrittenTask:
+    """Parts that were written into one folder, beside the release."""
+
+    folder: str
+    parts: tuple[WrittenPart, ...]
 
 
 @dataclass(frozen=True)
@@ -88,42 +103,26 @@ class Journal:
     """Content of a journal: its head, the finished parts, and whether all files are placed."""
 
     head: JournalHead
-    parts: tuple[JournalPart, ...] = ()
+    parts: tuple[WrittenPart, ...] = ()
     finished: bool = False
 
 
 def begin_journal(path: Path, head: JournalHead) -> None:
     """Begin a journal; it is there whole or not at all."""
-    line = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "run": head.run,
-        "noise_unit": head.noise_unit,
-        "made": dict(head.made),
-        "names": head.names.to_list(),
-    }
+    made = {"noise_unit": head.noise_unit, "made": dict(head.made), "names": head.names.to_list()}
     temporary = path.with_suffix(".new")
-    _append(temporary, line)
+    _append(temporary, {"format": _FORMAT, "version": _VERSION, **made})
     temporary.replace(path)
 
 
-def note_part(path: Path, part: JournalPart) -> None:
-    """A part lies in its place."""
-    written = part.written
-    _append(
-        path,
-        {
-            "part": written.summary.to_dict(),
-            "hashes": dict(written.hashes),
-            "shapes": [[list(k), r, _space_out(s), n] for k, (r, s, n) in written.shapes.items()],
-            "raw": list(part.raw),
-            "stamp": part.stamp,
-        },
-    )
+def note_part(path: Path, part: WrittenPart) -> None:
+    """Note a part that lies in its place."""
+    about = {"hashes": dict(part.hashes), "raw": list(part.raw), "stamp": part.stamp}
+    _append(path, {"part": asdict(part.summary), **about})
 
 
 def note_finished(path: Path) -> None:
-    """All files of the release are in place."""
+    """Note that all files of the release are in place."""
     _append(path, {"finished": True})
 
 
@@ -142,33 +141,24 @@ def read_journal(path: Path) -> Journal:
         head, *lines = (json.loads(line.decode("utf-8", "surrogatepass")) for line in whole)
         if head["format"] != _FORMAT or head["version"] != _VERSION:
             raise KeyError("format")
-        return Journal(
-            JournalHead(
-                head["run"], head["noise_unit"], head["made"], PublicNames.from_list(head["names"])
-            ),
-            tuple(_part(line) for line in lines if "part" in line),
-            any(line.get("finished", False) for line in lines),
+        names = PublicNames.from_list(head["names"])
+        parts = tuple(
+            WrittenPart(
+                PartSummary(**line["part"]),
+                line["hashes"],
+                raw=recording_key(line["raw"]),
+                stamp=line["stamp"],
+            )
+            for line in lines
+            if "part" in line
         )
     except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, GazeveilError):
-            raise
         raise DataError(
             f"{path} is damaged or of another version, so the release cannot go on. Remove"
             f" {path.parent} and start again."
         ) from error
-
-
-def _part(line: Mapping[str, Any]) -> JournalPart:
-    shapes: Shapes = {_key(k): (float(r), _space_in(s), int(n)) for k, r, s, n in line["shapes"]}
-    summary = PartSummary.from_dict(line["part"])
-    return JournalPart(
-        WrittenPart(summary, dict(line["hashes"]), shapes), _key(line["raw"]), line["stamp"]
-    )
-
-
-def _key(names: Sequence[str]) -> RecordingKey:
-    person, stimulus, session, task = names
-    return person, stimulus, session, task
+    finished = any(line.get("finished", False) for line in lines)
+    return Journal(JournalHead(head["noise_unit"], head["made"], names), parts, finished)
 
 
 def _append(path: Path, line: Mapping[str, object]) -> None:
@@ -179,80 +169,22 @@ def _append(path: Path, line: Mapping[str, object]) -> None:
         os.fsync(file.fileno())
 
 
-def _space_out(space: Space) -> list[float]:
-    return [] if isinstance(space, Sphere) else [getattr(space, name) for name in SCREEN_SIZES]
-
-
-def _space_in(stored: Sequence[float]) -> Space:
-    return Screen(**dict(zip(SCREEN_SIZES, stored, strict=True))) if stored else Sphere()
-
-
-#: Rate in Hz, space and number of samples of recordings, as their promise needs them.
-Shapes = Mapping[RecordingKey, tuple[float, Space, int]]
-
-
-@dataclass(frozen=True)
-class WrittenPart:
-    """A part that lies in a folder.
-
-    Parameters
-    ----------
-    summary : PartSummary
-        What it says of itself.
-    hashes : mapping of file to SHA-256
-        Of all its files.
-    shapes : mapping
-        What was noted of the raw recording while it was protected.
-    """
-
-    summary: PartSummary
-    hashes: Mapping[str, str]
-    shapes: Shapes
-
-
-@dataclass(frozen=True)
-class WrittenTask:
-    """Parts that were written into one folder, beside the release."""
-
-    folder: str
-    parts: tuple[WrittenPart, ...]
-
-
-def packed(parts: Sequence[Part]) -> bytes:
-    """Serialise parts for sending; the receiver draws keys of its own."""
-    with drawn_anew():
-        return pickle.dumps((__version__, tuple(parts)))
-
-
-def do_packed(sent: bytes, attempts: Path) -> WrittenTask:
-    """Do a task that was sent.
-
-    Raises
-    ------
-    DataError
-        If this worker has another version of Gazeveil.
-    """
-    version, parts = pickle.loads(sent)
-    if version != __version__:
-        raise DataError(
-            f"A worker has Gazeveil {__version__} and the release is made with {version}. Install"
-            " the same one everywhere."
-        )
-    return do_task(parts, attempts)
-
-
 def do_task(parts: Sequence[Part], attempts: Path) -> WrittenTask:
-    """Write parts into a new folder in `attempts`, one recording in memory at a time."""
+    """Write parts into folders of their own in a new one in `attempts`, one recording in
+    memory at a time.
+    """
     folder = attempts / uuid4().hex
     folder.mkdir()
     written = []
     for part in parts:
-        with plain_os_errors(folder):
-            summary = part.write(folder)
+        own = folder / str(part.number)
+        own.mkdir()
+        with plain_os_errors(own):
+            summary = part.write(own)
         shapes = shapes_of(part.load)
-        seen = {} if shapes is None else shapes.taken()
-        hashes = {name: file_hash(folder / name) for name in summary.files}
-        written.append(WrittenPart(summary, hashes, seen))
+        files = sorted(p for p in own.rglob("*") if p.is_file())
+        hashes = {p.relative_to(own).as_posix(): file_hash(p) for p in files}
+        written.append(WrittenPart(summary, hashes, {} if shapes is None else shapes.taken()))
     return WrittenTask(folder.name, tuple(written))
 
 
@@ -260,12 +192,6 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-try:
-    import fcntl
-except ImportError:  # no such locks on this system
-    fcntl = None  # type: ignore[assignment]
 
 
 class WorkFolder:
@@ -303,9 +229,6 @@ class WorkFolder:
         DataError
             If another one is writing.
         """
-        if fcntl is None:
-            yield
-            return
         with (self.path / "lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -322,10 +245,10 @@ class WorkFolder:
         for folder in (self.release, self.attempts):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def keep_only(self, parts: list[JournalPart]) -> None:
+    def keep_only(self, parts: Sequence[WrittenPart]) -> None:
         """Remove attempts, and files of the release that belong to none of these parts."""
         shutil.rmtree(self.attempts, ignore_errors=True)
-        kept = {name for part in parts for name in part.written.summary.files}
+        kept = {name for part in parts for name in part.hashes}
         for file in sorted(self.release.rglob("*"), reverse=True):
             if file.is_dir():
                 with suppress(OSError):  # not empty
@@ -333,9 +256,9 @@ class WorkFolder:
             elif file.relative_to(self.release).as_posix() not in kept:
                 file.unlink()
 
-    def whole(self, part: JournalPart) -> bool:
+    def whole(self, part: WrittenPart) -> bool:
         """Whether all files of a part are as they were written."""
-        for name, digest in part.written.hashes.items():
+        for name, digest in part.hashes.items():
             file = self.release / name
             if not file.is_file() or file_hash(file) != digest:
                 return False
@@ -345,9 +268,9 @@ class WorkFolder:
         """Put the files of a task in their places."""
         folder = self.attempts / task.folder
         for part in task.parts:
-            for name in part.summary.files:
+            for name in part.hashes:
                 (self.release / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).replace(self.release / name)
+                (folder / str(part.summary.number) / name).replace(self.release / name)
         shutil.rmtree(folder, ignore_errors=True)
 
     def publish(self) -> None:

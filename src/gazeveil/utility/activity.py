@@ -1,10 +1,12 @@
-"""Windows of samples as the network of activities sees them: eye in head, head velocity and gaze in
+"""Activity recognition: by a forest from window features, or by a network from samples.
+
+Windows of samples as the network of activities sees them: eye in head, head velocity and gaze in
 the world, 25 times a second.
 
 Windows begin and end as those of the window features do, so that a network and a forest are asked
 about the same seconds. Each moment holds the newest sample of the release, at most 100 ms old (or
 1.5 samples, where that is more); what is older is lost. The head is that of the recording, the eye
-in it is worked out from released gaze (:mod:`gazeveil.utility.prediction.moments`).
+in it is worked out from released gaze (:mod:`gazeveil.utility.moments`).
 
 As published, gaze in the world is longitude and latitude in degrees, so a window also encodes the
 place in the scene. Ours is relative to the mean direction of the window. An activity recorded in
@@ -13,24 +15,135 @@ one place is then not recognised by that place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints, Singles, Texts
-from gazeveil.errors import DataError
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.features.window import whole_windows
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.models.classifiers import CLASSIFIERS
+from gazeveil.models.headset import HEADS, READINGS
 from gazeveil.models.headset.ehtask import BRANCHES, ehtask_plan, train_ehtask
-from gazeveil.models.headset.weights import RecogniserInput, TrainedRecogniser
-from gazeveil.models.train import best_device
-from gazeveil.utility.areas.scanpaths import need_samples, side_by_side
-from gazeveil.utility.classification.rows import Rows
-from gazeveil.utility.classification.splits import Classifier
-from gazeveil.utility.prediction.moments import arrivals, eye_tangents, head_course, to_plane
+from gazeveil.models.training import best_device
+from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.utility.moments import arrivals, eye_tangents, head_course, to_plane
+from gazeveil.utility.splits import (
+    LABELS,
+    Classifier,
+    Rows,
+    check_classifier,
+    class_by,
+    people_apart,
+    people_share,
+    rows_of,
+)
+from gazeveil.utility.stretches import need_lasting_names, need_samples, side_by_side
+
+#: The network among the classifiers.
+NETWORK = "ehtask"
+
+
+@dataclass(frozen=True)
+class Activity(Utility):
+    """Activity recognition from windows, on held-out people (David-John et al.'s (2023) split).
+
+    Parameters
+    ----------
+    classifier, vote, every, gamma
+        As for :class:`gazeveil.utility.classify.Document`; the windows are the
+        study's (EHTask has 10 s). `ehtask` is a network in the manner of EHTask, which sees samples
+        of the eye, the head and gaze in place of features of windows.
+    label : str
+        `task` (default): the recording's task, or the stimulus's name without its number where no
+        task is named; `stimulus`: always the latter.
+    test_share : float
+        Share of people to test on.
+    trees : int
+        For `forest`.
+    reading : {"corrected", "published"}
+        Of `ehtask`: ours, or trained as its authors do.
+    head : {"recorded", "none"}
+        Whether `ehtask` looks at the head, which is that of the recording also beside protected
+        gaze.
+    steps : int
+        Batches that `ehtask` is trained with.
+    """
+
+    classifier: str = "forest"
+    vote: bool = False
+    every: int = 1
+    gamma: str = "scale"
+    label: str = "task"
+    test_share: float = 0.25
+    trees: int = 100
+    reading: str = "corrected"
+    head: str = "recorded"
+    steps: int = 600
+
+    name: ClassVar[str] = "activity"
+    needs: ClassVar[tuple[str, ...]] = ("window",)
+    trains: ClassVar[bool] = True
+
+    def check(self) -> None:
+        """Check the words, the counts and the share."""
+        network = self.classifier == NETWORK
+        check_classifier(
+            self, self.classifier, self.gamma, self.vote, self.every, (*CLASSIFIERS, NETWORK)
+        )
+        checks.one_of(self.name, "label", self.label, LABELS)
+        self.store("test_share", people_share(self.name, self.test_share))
+        self.store("trees", checks.count(self.name, "trees", self.trees))
+        checks.one_of(self.name, "reading", self.reading, READINGS)
+        checks.one_of(self.name, "head", self.head, HEADS)
+        self.store("steps", checks.count(self.name, "steps", self.steps))
+        if self.reading == "published" and not network:
+            checks.refuse(
+                self.name,
+                "reading",
+                "corrected for this classifier",
+                self.reading,
+                f"Use classifier={NETWORK}.",
+            )
+        if network:
+            # No table of windows is made for a classifier that does not read it.
+            self.store("needs", ("samples",))
+
+    def measure(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[UtilityResult, ...]:
+        """Accuracy and macro F1 over windows, or over recordings
+        with `vote`; see :class:`Utility`.
+        """
+        need_lasting_names(self.name, train, test)
+        how, known, asked = self.sides(raw, train, test, seed)
+        return people_apart(self.name, how, known, asked, self.test_share, "activity from windows")
+
+    def sides(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[Classifier, Rows, Rows]:
+        """The classifier, what it may learn from and what it may be asked about."""
+        label = class_by(self.label)
+        if self.classifier != NETWORK:
+            forest = Classifier(self.classifier, self.gamma, self.vote, seed, self.trees)
+            known, asked = (rows_of(m.windows, label, self.every) for m in (train, test))
+            return forest, known, asked
+        network = NetworkClassifier(
+            f"{NETWORK}, {self.reading} reading, head {self.head}",
+            self.gamma,
+            self.vote,
+            seed,
+            reading=self.reading,
+            steps=self.steps,
+        )
+        how = (label, self.every, self.reading, self.head)
+        return network, window_rows(raw, train, *how), window_rows(raw, test, *how)
+
 
 #: Moments per second.
 RATE_HZ = 25.0
@@ -52,41 +165,13 @@ class NetworkClassifier(Classifier):
         How it is trained.
     steps : int
         Batches it is trained with.
-    weights : TrainedRecogniser, optional
-        A network that was trained before; then nothing is learnt here.
     """
 
     reading: str = "corrected"
     steps: int = 600
-    weights: TrainedRecogniser | None = None
-
-    @property
-    def learns(self) -> bool:
-        """Whether it learns from the known rows."""
-        return self.weights is None
-
-    def classes(self, known: Rows) -> tuple[str, ...]:
-        """What it can name."""
-        return super().classes(known) if self.weights is None else self.weights.given.classes
 
     def name_them(self, known: Rows, asked: Rows) -> Texts:
-        """The classes of the rows asked about.
-
-        Raises
-        ------
-        DataError
-            For weights that know none of the classes asked about.
-        """
-        if self.weights is not None:
-            named = self.weights.given.classes
-            if not set(named) & set(asked.labels.tolist()):
-                raise DataError(
-                    f"These weights name {_some(named)}, and the windows asked about are of"
-                    f" {_some(sorted(set(asked.labels.tolist())))}. Choose the label they were"
-                    " trained with, or train weights on these activities."
-                )
-            codes = self.weights.network.name_them(window_array(asked))
-            return np.asarray(np.array(named, dtype=np.str_)[codes])
+        """The classes of the rows asked about."""
         classes, codes = np.unique(known.labels, return_inverse=True)
         if len(classes) == 1 or len(asked) == 0:
             return np.full(len(asked), classes[0], dtype=known.labels.dtype)
@@ -98,11 +183,6 @@ class NetworkClassifier(Classifier):
             device=best_device(),
         )
         return np.asarray(classes[network.name_them(window_array(asked))])
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(f"'{name[:40]}'" for name in names[:3]) + more
 
 
 def window_array(rows: Rows) -> Floats:
@@ -117,8 +197,6 @@ def window_rows(
     every: int = 1,
     reading: str = "corrected",
     head: str = "recorded",
-    weights: RecogniserInput | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> Rows:
     """The windows of a recording set that have a class, as rows of a network.
 
@@ -129,28 +207,16 @@ def window_rows(
     material : RecordingSet
         As released.
     label : callable
-        The class of a recording, as in :func:`gazeveil.utility.classification.rows.rows_of`.
+        The class of a recording, as in :func:`gazeveil.utility.splits.rows_of`.
     every : int
         Keep every n-th window of each recording.
     reading : {"corrected", "published"}
         How gaze in the world is written.
     head : {"recorded", "none"}
         Whether the head is looked at; without it only gaze in the world is left.
-    weights : RecogniserInput, optional
-        What weights from a file must be given: windows are as long as they want them, whatever the
-        study's are.
-    progress : callable, optional
-        Told (recordings done, all recordings).
-
-    Raises
-    ------
-    DataError
-        For recordings of a rate that the weights do not know.
     """
     need_samples("activity", raw, material)
     pipeline = material.pipeline
-    if weights is not None:
-        pipeline = replace(pipeline, window_s=weights.window_s)
     steps = max(1, round(pipeline.window_s * RATE_HZ))
     parts: list[Singles] = [np.empty((0, CHANNELS * steps), dtype=np.float32)]
     labels: list[str] = []
@@ -158,12 +224,8 @@ def window_rows(
     numbers: list[Ints] = [np.empty(0, dtype=np.int64)]
     pairs = side_by_side(raw, material)
     for number, (recorded, release) in enumerate(pairs):
-        if progress is not None:
-            progress(min(number, len(raw.keys)), len(raw.keys))
         if release is None:
             continue
-        if weights is not None:
-            weights.rates.check(recorded or release)
         # Names of a release may be new: then nothing is known of the head.
         windows = windows_of(recorded or release, release, pipeline, reading, head)[::every]
         index = np.arange(len(windows)) * every

@@ -1,1 +1,0 @@
-"""What can still be recognised: classes of recordings, with classifiers, splits and scores."""
