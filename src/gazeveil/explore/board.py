@@ -1,27 +1,27 @@
 """The people on the page, what is released of them, and who attacks it meanwhile.
 
 Releases are made when they are looked at and kept, so that a second look shows the same draw.
-Attacks take seconds: one thread computes them one after the other, and what was asked for last goes
-first.
-
-Which parameter of a mechanism is moved, and over which values.
+Attacks by the quick battery take seconds: one thread computes them one after the other, and what
+was asked for last goes first.
 """
 
 from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from gazeveil import checks
-from gazeveil.checks import refuse
+from gazeveil.attacks.registry import battery
 from gazeveil.errors import DataError, GazeveilError, ParameterError
-from gazeveil.explore import attacking
+from gazeveil.evaluation.api import evaluate
 from gazeveil.explore.view import extent, map_shades, trace_line
+from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
@@ -139,6 +139,15 @@ def sliders(rate_hz: float, texts: Sequence[str] = ()) -> tuple[Slider, ...]:
     return tuple(parse_slider(text.replace("{w}", w)) for text in texts or _DEFAULT)
 
 
+#: Who attacks, how, and how often.
+BATTERY = "quick"
+SCENARIOS = ("raw/private", "private/private")
+REPETITIONS = 3
+
+#: Seed of splits and noise, and seconds between windows.
+SEED = 2026
+_STEP_S = 1.0
+
 #: Looks that are kept; each holds one stimulus of a few people.
 _KEPT = 64
 
@@ -227,8 +236,8 @@ class Board:
             "people": list(self.people),
             "stimuli": list(self.stimuli),
             "recordings": len(self.cohort),
-            "battery": attacking.BATTERY,
-            "attackers": list(attacking.attackers()),
+            "battery": BATTERY,
+            "attackers": list(battery(BATTERY)),
             "mechanisms": [
                 {
                     "name": (made := slider.mechanism).name,
@@ -262,7 +271,7 @@ class Board:
         pieces = text is not None and isinstance(mechanism(text), PieceMechanism)
         line = trace_line(own if pieces else own[:1], 0 if pieces else None)
         return {
-            "trace": line.to_dict(),
+            "trace": line,
             "map": map_shades(look.recordings, raw),
             "extent": extent(raw),
             "promise": "" if look.guarantee is None else look.guarantee.plain,
@@ -325,7 +334,7 @@ class Board:
         chosen = self.cohort.select([self.people[i] for i in people])
         try:
             folder = Path(self._scratch.name) / "-".join(map(str, people))
-            return attacking.attack_release(chosen, text, folder, self._tell).to_dict()
+            return attack_release(chosen, text, folder, self._tell)
         except GazeveilError as error:
             return {"refusal": str(error)}
 
@@ -339,7 +348,7 @@ class Board:
 
     def _look(self, group: tuple[int, ...], stimulus: int, text: str | None) -> StimulusRelease:
         if not group:
-            refuse("explore", "people", "at least one person", "nobody")
+            checks.refuse("explore", "people", "at least one person", "nobody")
         chosen = self.cohort.select([self.people[i] for i in group], [self.stimuli[stimulus]])
         if text is None:
             return StimulusRelease(tuple(chosen), tuple(r.person for r in chosen), None)
@@ -359,3 +368,65 @@ def _beginning(recording: Recording, seconds: float) -> Recording:
         return recording
     stop = int((recording.t_ns - recording.t_ns[0] < seconds * 1e9).sum())
     return recording.slice(0, max(1, stop)) if stop < len(recording) else recording
+
+
+def attack_release(
+    cohort: Cohort,
+    text: str | None,
+    folder: Path,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, object]:
+    """The strongest attacker of the quick battery on releases of a cohort; without a text on the
+    recordings as they are. Cells of the study are kept in the folder: those that several releases
+    share are computed once. `progress` is called with cells done and all cells.
+
+    Returns
+    -------
+    dict
+        `attack`, `scenario`, `value`, `low`, `high` (95 % over people), `chance`, `n`, `unit`
+        (people or pieces), `repetitions`, and `tried`: attackers times scenarios.
+
+    Raises
+    ------
+    GazeveilError
+        In one sentence, where these people cannot be attacked or the mechanism refuses them.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # notes of a study; the page says how it was measured
+        results = evaluate(
+            cohort,
+            [] if text is None else [text],
+            BATTERY,
+            scenarios=SCENARIOS,
+            repetitions=REPETITIONS,
+            seed=SEED,
+            executor=1,
+            out=folder,
+            progress=progress,
+            preparation=FeaturePipeline(window_s=_window_s(cohort), step_s=_STEP_S),
+        )
+    rows = [
+        row
+        for row in results.worst_case().to_dicts()
+        if (row["mechanism"] != "none") == (text is not None)
+    ]
+    if not rows:
+        reason = results.failures[0]["sentence"] if results.failures else "Nobody attacked it."
+        raise DataError(reason)
+    row = max(rows, key=lambda r: r["value"])
+    own = results.frame.filter(mechanism=row["mechanism"], parameters=row["parameters"])
+    names = ("attack", "scenario", "value", "low", "high", "chance", "n", "repetitions")
+    found = {name: row[name] for name in names}
+    found["unit"] = "pieces" if "dealt_rate" in own["metric"].to_list() else "people"
+    found["tried"] = own.filter(metric="identification_rate").height
+    # NaN is no JSON.
+    return {k: None if v != v else round(v, 4) if isinstance(v, float) else v
+            for k, v in found.items()}  # fmt: skip
+
+
+def _window_s(cohort: Cohort) -> float:
+    """Windows short enough for the shortest recording, and 10 s at most."""
+    seconds = min((r.duration_s for r in cohort if len(r)), default=0.0)
+    if seconds < 2 * _STEP_S:
+        raise DataError("The recordings are too short to attack. Take some of at least 2 seconds.")
+    return min(10.0, max(_STEP_S, float(int(seconds / 2))))

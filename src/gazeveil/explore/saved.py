@@ -1,8 +1,8 @@
 """The page as one file, for sending on.
 
 A page that is sent on must not hold a participant's gaze. Several releases of the same gaze add up:
-their average undoes the noise. So by default its pictures are of simulated people; of real ones it
-gives only the number re-identified.
+their average undoes the noise. So its pictures are of simulated people; of real ones it gives only
+the number re-identified.
 """
 
 from __future__ import annotations
@@ -30,12 +30,9 @@ _NOT_COMPUTED = "It could not be computed for these recordings; `gazeveil explor
 Progress = Callable[[int, int], None]
 
 
-def save(
-    board: Board, path: str | Path, *, with_gaze: bool = False, progress: Progress | None = None
-) -> Path:
-    """Write the page with every value of every parameter computed. `with_gaze` shows the board's
-    own people, recorded and released, instead of simulated ones; names are left out either way.
-    `progress` is called with releases done and all releases.
+def save(board: Board, path: str | Path, progress: Progress = lambda done, total: None) -> Path:
+    """Write the page with every value of every parameter computed. `progress` is called with
+    releases done and all releases.
 
     Raises
     ------
@@ -50,12 +47,11 @@ def save(
             name="path",
             got=str(path),
         )
-    shown = board if with_gaze else Board(stand_ins(board.cohort), board.sliders)
+    shown = Board(stand_ins(board.cohort), board.sliders)
     try:
-        figures = _figures(board, shown, with_gaze, progress)
+        figures = _figures(board, shown, progress)
     finally:
-        if shown is not board:
-            shown.close()
+        shown.close()
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page(figures), encoding="utf-8")
     return target
@@ -72,9 +68,7 @@ def stand_ins(cohort: Cohort) -> Cohort:
     return take(people, Limits(_STAND_INS, STIMULI, _SECONDS))
 
 
-def _figures(
-    board: Board, shown: Board, with_gaze: bool, progress: Progress | None
-) -> dict[str, object]:
+def _figures(board: Board, shown: Board, progress: Progress) -> dict[str, object]:
     # Long: what a saved page holds, in one place, so that a reader sees that nothing else is.
     everybody = list(range(len(board.people)))
     viewers = list(range(len(shown.people)))
@@ -91,12 +85,10 @@ def _figures(
         if "refusal" in found:
             found = {"refusal": _NOT_COMPUTED}  # its own sentence may name people
         done += 1
-        if progress is not None:
-            progress(done, total)
+        progress(done, total)
         return pictures, found
 
-    if progress is not None:
-        progress(0, total)
+    progress(0, total)
     baseline = release(None)
     values = [[release(text) for text in slider.texts] for slider in board.sliders]
     return {
@@ -106,7 +98,6 @@ def _figures(
             "stimuli": _numbered("Stimulus", {s for _, s in traced}),
             "stimuli_attacked": len(board.stimuli),
             "people_attacked": len(board.people),
-            "simulated_pictures": not with_gaze,
             "version": __version__,
         },
         "recorded": baseline[0],

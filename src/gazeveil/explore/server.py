@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.explore.board import Board
 from gazeveil.explore.view import page, policy
-from gazeveil.gatekeeper.page_security import HEADERS, LOCAL_NAMES, host_name
+from gazeveil.pages import HEADERS, LOCAL_NAMES, host_name
 
 #: The header in which the page sends the secret of its link.
 SECRET = "X-Gazeveil-Session"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -32,29 +31,11 @@ MAP_ROWS, SHADES = 36, 99
 _BLUR_DEG = 1.0
 
 
-@dataclass(frozen=True)
-class TraceLine:
-    """Gaze of one recording over time, thinned.
-
-    Parameters
-    ----------
-    t_s : list of float
-        Seconds since the recording's (or its stimulus') beginning.
-    x_deg, y_deg : list of float or None
-        Degrees; None where the sample is lost.
-    """
-
-    t_s: list[float]
-    x_deg: list[float | None]
-    y_deg: list[float | None]
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON has it."""
-        return {"t": self.t_s, "x": self.x_deg, "y": self.y_deg}
-
-
-def trace_line(recordings: Iterable[Recording], begin_ns: int | None = None) -> TraceLine:
-    """The first seconds of a recording, or of the pieces that were made for it one after the other.
+def trace_line(
+    recordings: Iterable[Recording], begin_ns: int | None = None
+) -> dict[str, list[float | None]]:
+    """The first seconds of a recording, or of the pieces that were made for it one after the other:
+    `t` in seconds since its (or its stimulus') beginning, `x` and `y` in degrees, None where lost.
 
     Parameters
     ----------
@@ -65,7 +46,7 @@ def trace_line(recordings: Iterable[Recording], begin_ns: int | None = None) -> 
     """
     parts = sorted((r for r in recordings if len(r)), key=lambda r: int(r.t_ns[0]))
     if not parts:
-        return TraceLine([], [], [])
+        return {"t": [], "x": [], "y": []}
     zero = int(parts[0].t_ns[0]) if begin_ns is None else begin_ns
     t = np.concatenate([(r.t_ns - zero) / 1e9 for r in parts])
     x, y = (
@@ -74,7 +55,7 @@ def trace_line(recordings: Iterable[Recording], begin_ns: int | None = None) -> 
     )
     rows = np.flatnonzero(t <= TRACE_S)
     rows = rows[:: max(1, -(-len(rows) // POINTS))]
-    return TraceLine(np.round(t[rows], 3).tolist(), _numbers(x[rows]), _numbers(y[rows]))
+    return {"t": np.round(t[rows], 3).tolist(), "x": _numbers(x[rows]), "y": _numbers(y[rows])}
 
 
 def map_shades(recordings: Iterable[Recording], like: Recording) -> list[list[int]]:

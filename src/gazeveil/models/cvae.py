@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.arrays import Bools, Floats
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
-from gazeveil.models.train import History, Schedule, torch_or_refuse, train
+from gazeveil.models.training import StepPlan, torch_or_refuse, train_steps
 
 if TYPE_CHECKING:
     import torch
@@ -87,6 +87,22 @@ def kl_divergence(mean: torch.Tensor, log_variance: torch.Tensor) -> torch.Tenso
     - 1 - ln variance) / 2.
     """
     return 0.5 * (mean**2 + log_variance.exp() - 1.0 - log_variance).sum(dim=1)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How to train: Adam's rate, rows of a minibatch, how often all rows are seen, and a seed for
+    the first weights, the order of rows and what the loss draws.
+    """
+
+    learning_rate: float = 0.01
+    batch: int = 100
+    epochs: int = 20
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checks.count("Schedule", "batch", self.batch)
+        checks.count("Schedule", "epochs", self.epochs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,39 +164,18 @@ class CVAE:
         out = self.encoder(torch.cat((speeds, known), dim=1))
         return out[:, : self.latent], out[:, self.latent :].clamp(-20.0, 20.0)
 
-    def loss(self, batch: Sequence[torch.Tensor], draws: torch.Generator | None) -> torch.Tensor:
-        """Mean loss of a batch; without a generator at the latent means, without drawing."""
+    def loss(self, batch: Sequence[torch.Tensor], draws: torch.Generator) -> torch.Tensor:
+        """Mean loss of a batch, its latent numbers drawn."""
         import torch
 
         speeds, conditions = batch
         mean, log_variance = self.laws(speeds, conditions)
-        z = mean
-        if draws is not None:
-            z = mean + (0.5 * log_variance).exp() * torch.randn(
-                mean.shape, generator=draws, device=mean.device, dtype=mean.dtype
-            )
+        z = mean + (0.5 * log_variance).exp() * torch.randn(
+            mean.shape, generator=draws, device=mean.device, dtype=mean.dtype
+        )
         made = self.decoder(torch.cat((z, conditions), dim=1))
         squares: torch.Tensor = ((made - speeds) ** 2).mean(dim=1)
-        if draws is None:
-            # What drawing adds to the squared error of a linear decoder on average, so that
-            # validation is the same loss without its noise.
-            squares = squares + (log_variance.exp() * self._gain()).sum(dim=1)
         return (self.layers.weight * squares + kl_divergence(mean, log_variance)).mean()
-
-    def _gain(self) -> torch.Tensor:
-        """Mean square of what one unit of each latent number adds to the speeds."""
-        import torch
-
-        steps = torch.zeros(
-            self.latent + 1,
-            self.latent + self.layers.conditions,
-            device=self.device,
-            dtype=next(self.decoder.parameters()).dtype,
-        )
-        steps[1:, : self.latent] = torch.eye(self.latent)
-        made = self.decoder(steps)
-        out: torch.Tensor = ((made[1:] - made[0]) ** 2).mean(dim=1)
-        return out
 
     def encode(
         self, profiles: Floats, amplitude_deg: Floats, duration_s: Floats, identity: Floats
@@ -251,11 +246,10 @@ def trained(
     amplitude_deg: Floats,
     duration_s: Floats,
     identity: Floats,
-    training: Bools | None = None,
     layers: Layers | None = None,
     schedule: Schedule | None = None,
     device: str = "cpu",
-) -> tuple[CVAE, History]:
+) -> tuple[CVAE, tuple[float, ...]]:
     """Train the network.
 
     Parameters
@@ -264,12 +258,15 @@ def trained(
         Speeds in deg/s.
     amplitude_deg, duration_s, identity : arrays, shape (saccades,)
         The conditions; identity as any number near 1.
-    training : array of bool, optional
-        Which saccades are trained on, the others are held out; all by default.
     layers, schedule : optional
         David-John et al.'s (2023) by default.
     device : str
         As torch names it.
+
+    Returns
+    -------
+    CVAE, tuple of float
+        The network and the loss of every minibatch.
 
     Raises
     ------
@@ -279,18 +276,29 @@ def trained(
         Without torch.
     """
     torch_or_refuse()
-    chosen = np.ones(len(profiles), dtype=np.bool_) if training is None else training
-    if not chosen.any():
+    import torch
+
+    count = len(profiles)
+    if count == 0:
         raise DataError(
             "The C-VAE needs at least one saccade to train on. Use generator='ppca', or recordings"
             " with saccades."
         )
-    speeds = np.clip(profiles[chosen], 0.0, MOST_DEG_S)
+    speeds = np.clip(profiles, 0.0, MOST_DEG_S)
     middle = speeds.mean(axis=0)
     unit = max(float(np.sqrt(((speeds - middle) ** 2).mean())), 1e-6)
-    plan = schedule if schedule is not None else Schedule()
-    net = network(layers if layers is not None else Layers(), middle, unit, plan.seed, device)
-    arrays = (profiles, amplitude_deg, duration_s, identity)
-    rows, held_out = (net.inputs(*(a[part] for a in arrays)) for part in (chosen, ~chosen))
-    history = train(net.parameters(), net.loss, rows, held_out, plan)
-    return net, history
+    how = schedule if schedule is not None else Schedule()
+    net = network(layers if layers is not None else Layers(), middle, unit, how.seed, device)
+    rows = net.inputs(profiles, amplitude_deg, duration_s, identity)
+    left = torch.empty(0, dtype=torch.int64)
+
+    def loss(draws: torch.Generator) -> torch.Tensor:
+        nonlocal left
+        if len(left) == 0:
+            left = torch.randperm(count, generator=draws, device=rows[0].device)
+        picked, left = left[: how.batch], left[how.batch :]
+        return net.loss([r[picked] for r in rows], draws)
+
+    steps = how.epochs * -(-count // how.batch)
+    plan = StepPlan(steps, how.learning_rate, how.seed, falls=(1, 1.0))
+    return net, train_steps(torch.nn.ModuleList([net.encoder, net.decoder]), loss, plan)

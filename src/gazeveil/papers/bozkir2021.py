@@ -13,16 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
-import numpy as np
-
-from gazeveil.evaluation.results import Results
 from gazeveil.features.definitions import WINDOW
-from gazeveil.papers import drawing
-from gazeveil.papers.comparison.lookup import Estimate, Lookup
-from gazeveil.papers.figure import (
+from gazeveil.papers.figures import (
     Asked,
     CellQuery,
     Formula,
@@ -30,8 +25,9 @@ from gazeveil.papers.figure import (
     NotComparable,
     Order,
     PublishedFigure,
-    published_figures,
+    unprinted,
 )
+from gazeveil.papers.lookup import Lookup
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
     "mpiidpeye": (
@@ -43,8 +39,12 @@ LOCATIONS: Mapping[str, Sequence[str]] = {
         "Table 8",
         "Classification results",
         "1/20",
+        *(f"Fig {number}" for number in (7, 8, 9)),
     ),
-    "mpiiprivaceye": ("Table 4", "Table 5", "Table 9", "Classification results", "1/17"),
+    "mpiiprivaceye": (
+        *("Table 4", "Table 5", "Table 9", "Classification results", "1/17"),
+        *(f"Fig {number}" for number in (10, 11, 12)),
+    ),
 }
 
 #: Features that are always 0 in the paper's data, which it leaves out.
@@ -85,6 +85,14 @@ UTILITY_FIGURES = {
     11: ("MPIIPrivacEye", ("CFPA-32", "CFPA-64", "CFPA-128")),
     12: ("MPIIPrivacEye", ("DCFPA-32", "DCFPA-64", "DCFPA-128")),
 }
+
+#: What Figs 7 to 12 show.
+UNPRINTED = tuple(
+    unprinted("bozkir2021", f"Fig {n}", dataset, "1/|NMSE|", method, f"epsilon={total}", model="")
+    for n, (dataset, methods) in UTILITY_FIGURES.items()
+    for method in methods
+    for total in BUDGETS
+)
 
 _WHY_NOT = (
     "of whole signals FPA has the smaller error; 1/|NMSE| averaged over chunks gives the paper's"
@@ -145,15 +153,13 @@ def nmse(dataset: str, method: str, total: str, reading: str = "published") -> C
 
 def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
+    if figure.metric == "1/|NMSE|":
+        error = nmse(figure.dataset, figure.mechanism, figure.parameters["epsilon"])
+        return replace(error, inverse=True)
     if figure.model == "chance":
-        return Formula(
-            (
-                1 / 3
-                if figure.metric.startswith("document")
-                else 1 / (20 if figure.dataset == "MPIIDPEye" else 17)
-            ),
-            4 if "88" in figure.value else 2,
-        )
+        people = 20 if figure.dataset == "MPIIDPEye" else 17
+        guess = 1 / 3 if figure.metric.startswith("document") else 1 / people
+        return Formula(guess, 4 if "88" in figure.value else 2)
     if (
         figure.dataset == "MPIIPrivacEye"
         and figure.metric.startswith("privacy")
@@ -248,127 +254,3 @@ def _person_orders(dataset: str) -> Iterator[Order]:
         "not in the paper",
         claimed=False,
     )
-
-
-def draw(results: Results, folder: str | Path) -> list[Path]:
-    """The paper's Figs 3 to 12 and Tables 1 to 9, as far as the study holds them."""
-    lookup = Lookup(results)
-    paths = _correlations(results, lookup, folder)
-    for number, (dataset, methods) in UTILITY_FIGURES.items():
-        if dataset in lookup.cohorts:
-            paths += _utilities(lookup, folder, number, dataset, methods)
-    for number, (dataset, task, vote) in TABLES.items():
-        if dataset in lookup.cohorts:
-            paths += _table(lookup, folder, number, dataset, task, vote)
-    return paths
-
-
-def _correlations(results: Results, lookup: Lookup, folder: str | Path) -> list[Path]:
-    """Figs 3 to 6 from the curves the study kept: raw and difference signals of one feature, one
-    line per document or recording.
-    """
-    paths = []
-    curves = results.study.get("curves", {})
-    for place, dataset in ((3, "MPIIDPEye"), (5, "MPIIPrivacEye")):
-        of_dataset = curves.get(dataset) if isinstance(curves, Mapping) else None
-        if not of_dataset:
-            continue
-        drawn, panels = drawing.picture(
-            2,
-            1,
-            10,
-            3.6,
-            lookup.titled(
-                f"Bozkir et al. 2021 Figs {place} and {place + 1}: correlation with step 5 over"
-                " people,"
-                f" {of_dataset['feature']}, {dataset}"
-            ),
-        )
-        for panel, kind in zip(panels, ("raw", "difference"), strict=True):
-            for s, (label, values) in enumerate(of_dataset[kind].items()):
-                series = np.array([math.nan if v is None else v for v in values])
-                panel.plot(
-                    np.arange(1, len(series) + 1), series, color=drawing.ink(s), lw=1.2, label=label
-                )
-            panel.axhline(0, color=drawing.ink(-1), lw=0.8)
-            panel.set_title(f"{kind} signals", fontsize=9)
-            panel.set_ylim(-1.05, 1.05)
-            panel.set_xlabel("steps after the fifth", fontsize=9)
-        drawing.key(drawn, panels, (), chance=False)
-        paths.append(drawing.save(drawn, folder, f"bozkir2021-fig{place}-{place + 1}"))
-    return paths
-
-
-def _utilities(
-    lookup: Lookup, folder: str | Path, number: int, dataset: str, methods: Sequence[str]
-) -> list[Path]:
-    series = [
-        drawing.Curve(m, {t: _inverse(lookup.find(nmse(dataset, m, t))) for t in BUDGETS})
-        for m in methods
-    ]
-    if all(f is None for c in series for f in c.ours.values()):
-        return []
-    drawn, panels = drawing.picture(
-        1, 1, 6, 4, lookup.titled(f"Bozkir et al. 2021 Fig. {number}: 1/|NMSE|, {dataset}")
-    )
-    drawing.curves(panels[0], series, "1/|NMSE|, median over signals")
-    panels[0].set_yscale("log")
-    panels[0].set_xlabel("epsilon of all 48 features", fontsize=9)
-    drawing.key(drawn, panels, (), chance=False)
-    return [drawing.save(drawn, folder, f"bozkir2021-fig{number}")]
-
-
-def _inverse(estimate: Estimate | None) -> Estimate | None:
-    if estimate is None or not estimate.value > 0:
-        return None
-    return Estimate(
-        1 / estimate.value,
-        1 / estimate.high if estimate.high > 0 else math.nan,
-        1 / estimate.low if estimate.low > 0 else math.nan,
-        estimate.n,
-        math.nan,
-        math.nan,
-    )
-
-
-def _table(
-    lookup: Lookup, folder: str | Path, number: int, dataset: str, task: str, vote: bool
-) -> list[Path]:
-    theirs = {
-        (f.mechanism, f.parameters["epsilon"], f.model.partition(";")[0]): f.number
-        for f in published_figures("bozkir2021")
-        if f.location == f"Table {number}"
-    }
-    rows, some = [], False
-    for method in METHODS:
-        line = [method]
-        for total in BUDGETS:
-            estimates: list[Estimate | None] = [
-                lookup.find(accuracy(dataset, task, vote, MODELS[m], method, total)) for m in MODELS
-            ]
-            some |= any(f is not None for f in estimates)
-            ours = "/".join("-" if f is None else f"{f.value:.2f}" for f in estimates)
-            line.append(f"{ours} ({'/'.join(f'{theirs[method, total, m]:.2g}' for m in MODELS)})")
-        rows.append(line)
-    if not some:
-        return []
-    task_label = {
-        "document": "document type",
-        "gender": "gender",
-        "person": "person",
-        "privacy": "privacy sensitivity",
-    }[task]
-    title = (
-        f"Bozkir et al. 2021 Table {number}: {task_label}, {dataset},"
-        f" {'majority vote' if vote else 'no vote'};"
-        " k-NN/SVM/DT/RF, published in brackets"
-    )
-    return [
-        drawing.table(
-            folder,
-            f"bozkir2021-table{number}",
-            lookup.titled(title),
-            ("method", *(f"epsilon = {t}" for t in BUDGETS)),
-            rows,
-        )
-    ]

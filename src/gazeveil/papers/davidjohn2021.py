@@ -2,25 +2,21 @@
 temporal and spatial downsampling of streams of gaze.
 
 Fig. 3: how well people are recognised from raw gaze, by dataset and by how many stimuli train. Fig.
-4: the same under each mechanism and parameter. Tables 4 to 6: the strongest setting of each
-mechanism and what it costs gaze prediction, areas of interest and saliency maps. Gaze is predicted
-with the network the paper uses, trained as its authors train it, where the study has it; else with
-a linear model, whose errors are ordered, never equated.
+4: the same under each mechanism and parameter; the paper prints no grid, ours goes up to its
+strongest settings. Tables 4 to 6: the strongest setting of each mechanism and what it costs gaze
+prediction, areas of interest and saliency maps. Gaze is predicted with the network the paper uses,
+trained as its authors train it, where the study has it; else with a linear model, whose errors are
+ordered, never equated.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 from gazeveil.evaluation.columns import RATE
-from gazeveil.evaluation.results import Results
-from gazeveil.papers import drawing
-from gazeveil.papers.comparison.lookup import Estimate, Lookup, shape
-from gazeveil.papers.figure import (
+from gazeveil.papers.figures import (
     Asked,
     CellQuery,
     Formula,
@@ -29,14 +25,15 @@ from gazeveil.papers.figure import (
     Order,
     PublishedFigure,
     people_in,
-    published_figures,
+    unprinted,
 )
+from gazeveil.papers.lookup import Lookup, shape
 from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK, PAPERS_PREDICTOR
 from gazeveil.privacy.stream.downsample import Spatial
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
-    "fig3": ("Table 3", "6.1"),
-    "fig4": ("Table 4", "Table 5", "Table 6"),
+    "fig3": ("Table 3", "6.1", "Fig 3"),
+    "fig4": ("Fig 4", "Table 4", "Table 5", "Table 6"),
     "tables": ("Table 4", "Table 5", "Table 6", "6.2", "abstract", "Table 1"),
 }
 
@@ -45,6 +42,16 @@ DATASETS = ("ET-DK2", "VR-Saliency", "VR-EyeTracking", "360_em", "DGaze")
 
 #: Shares of the stimuli that train, as cohort labels carry them; 75/25 has none.
 SPLITS = {"75/25": "", "50/50": ", 50/50", "25/75": ", 25/75"}
+
+#: Attackers, with short names and titles.
+ATTACKERS = {
+    PAPERS_NETWORK: (
+        "rbfn-published",
+        "RBF network as published: all events, the paper's attacker",
+    ),
+    OUR_NETWORK: ("rbfn", "RBF network, ours: drawn events, people balanced"),
+    "linkage": ("linkage", "linkage, a stronger attacker"),
+}
 
 #: The paper's attacker: all events, and fixations and saccades weigh the same.
 ATTACK = PAPERS_NETWORK
@@ -55,6 +62,21 @@ MECHANISMS = {
     "temporal-downsample": ("temporal", "K", ("2", "3")),
     "spatial-downsample": ("spatial", "L", ("2", "4", "8", "16", "32", "64")),
 }
+
+#: What Fig. 3 and Fig. 4 show; at 75/25 the text of 6.1 prints the values.
+UNPRINTED = (
+    *(
+        unprinted("davidjohn2021", "Fig 3", d, "identification rate", "none", f"train={s}")
+        for d in DATASETS
+        for s in (SPLITS if d != "DGaze" else ("75/25",))
+    ),
+    *(
+        unprinted("davidjohn2021", "Fig 4", d, "identification rate", name, f"{parameter}={value}")
+        for d in DATASETS
+        for name, (_, parameter, grid) in MECHANISMS.items()
+        for value in grid
+    ),
+)
 
 #: Scenarios of a prediction that learns from raw gaze, and of one that learns from protected gaze.
 _RETRAINED = ("raw/private", "private/private")
@@ -119,6 +141,8 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
             100 / people_in("davidjohn2021", figure.dataset),
             2 if figure.value.endswith("77") else 1,
         )
+    if figure.location == "Fig 3":
+        return rate(cohort(figure.dataset, figure.parameters["train"]))
     if figure.metric == "identification rate":
         label = {
             "only 8 stimuli": f"{figure.dataset}, 8 stimuli",
@@ -227,9 +251,9 @@ def _mechanism_orders() -> Iterator[Order]:
     strongest = (("gaussian", "10"), ("spatial", "64"), ("temporal", "3"))
     in_words = "Gaussian hides most, temporal downsampling least"
     for d in DATASETS:
-        for attack, title in drawing.ATTACKERS.items():
+        for attack, (name, title) in ATTACKERS.items():
             yield Order(
-                f"davidjohn2021-order-{d}-{drawing.ATTACKER_FILES[attack]}",
+                f"davidjohn2021-order-{d}-{name}",
                 f"{d}: Gaussian < spatial < temporal < raw, attacked by {title}",
                 [*(rate(d, *m, attack=attack) for m in strongest), rate(d, attack=attack)],
                 "30 < 48 < 79 < 85" if d == "ET-DK2" else in_words,
@@ -271,176 +295,3 @@ def _utility_orders(lookup: Lookup) -> Iterator[Order]:
         ],
         "4.3 < 5.44 < 9.5",
     )
-
-
-def draw(results: Results, folder: str | Path) -> list[Path]:
-    """The paper's Fig. 3, Fig. 4 and Tables 4 to 6, as far as the study holds them."""
-    lookup = Lookup(results)
-    figure = lookup.figure
-    paths: list[Path] = []
-    if figure in ("", "fig3"):
-        paths += _fig3(lookup, folder)
-    if figure in ("", "fig4"):
-        paths += _fig4(lookup, folder)
-    if figure in ("", "tables"):
-        paths += _tables(lookup, folder)
-    return paths
-
-
-def _fig3(lookup: Lookup, folder: str | Path) -> list[Path]:
-    theirs = {
-        (
-            f.dataset
-            if "split" in f.parameter
-            else f.dataset + (", 8 stimuli" if "8" in f.parameter else ", 18 people")
-        ): f.number
-        for f in _raw_rates()
-    }
-    controls = ("ET-DK2, 8 stimuli", "VR-Saliency, 18 people")
-    groups = [*DATASETS, *controls]
-    whole = lookup.titled(
-        "David-John et al. 2021 Fig. 3: people recognised from raw gaze, by share of stimuli that"
-        " train, mean and deviation of the draws"
-    )
-    drawn, panels = drawing.picture(1, 3, 9, 10, whole)
-    for panel, (attack, title) in zip(panels, drawing.ATTACKERS.items(), strict=True):
-        series = []
-        for split in SPLITS:
-            ours = {
-                g: lookup.find(rate(g if g in controls else cohort(g, split), attack=attack))
-                for g in groups
-                if split == "75/25" or g in DATASETS[:4]
-            }
-            series.append(
-                drawing.Curve(split, ours, theirs if split == "75/25" and attack == ATTACK else {})
-            )
-        drawing.bars(panel, groups, series, "people recognised, %")
-        panel.set_title(title, fontsize=9)
-        panel.set_ylim(0, 105)
-    drawing.key(drawn, panels)
-    return [drawing.save(drawn, folder, "davidjohn2021-fig3")]
-
-
-def _raw_rates() -> list[PublishedFigure]:
-    return [
-        f
-        for f in published_figures("davidjohn2021")
-        if f.location == "6.1" and f.metric == "identification rate" and f.model != "chance"
-    ]
-
-
-def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
-    paths = []
-    for attack, attacker in drawing.ATTACKERS.items():
-        title = lookup.titled(
-            "David-John et al. 2021 Fig. 4: people recognised under each mechanism, attacked by"
-            f" {attacker}"
-        )
-        drawn, panels = drawing.picture(3, 1, 12, 4.2, title)
-        for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
-            series = []
-            for d in DATASETS:
-                estimates: dict[str, Estimate | None] = {"raw": lookup.find(rate(d, attack=attack))}
-                estimates |= {v: lookup.find(rate(d, ours, v, attack)) for v in grid}
-                theirs = _table_rates(d, name) if attack == ATTACK else {}
-                series.append(drawing.Curve(d, estimates, theirs))
-            unit = "people recognised, %" if name == "gaussian-noise" else ""
-            drawing.curves(panel, series, unit, spread="sd")
-            panel.set_title(f"{ours}, {parameter}", fontsize=9)
-            panel.set_ylim(0, 105)
-        drawing.key(drawn, panels, chance=False)
-        paths.append(
-            drawing.save(drawn, folder, f"davidjohn2021-fig4-{drawing.ATTACKER_FILES[attack]}")
-        )
-    return paths
-
-
-def _table_rates(dataset: str, name: str) -> dict[str, float]:
-    """The two points Tables 4 to 6 give of a curve of Fig. 4: raw, and the strongest setting."""
-    table = f"Table {4 + list(MECHANISMS).index(name)}"
-    rows = [
-        f
-        for f in published_figures("davidjohn2021")
-        if f.location == table and f.dataset == dataset and f.metric == "identification rate"
-    ]
-    return {_ours(f)[1] or "raw": f.number for f in rows}
-
-
-def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
-    paths = []
-    header = (
-        "dataset",
-        "by the paper's network, raw -> private, %",
-        "by ours, %",
-        "by linkage, %",
-        "published, %",
-        "utility",
-        "ours",
-        "published",
-    )
-    for number, name in zip((4, 5, 6), MECHANISMS, strict=True):
-        rows = []
-        own, parameter, grid = MECHANISMS[name]
-        for f in published_figures("davidjohn2021"):
-            if f.location != f"Table {number}" or f.metric == "identification rate":
-                continue
-            cells = [
-                [
-                    lookup.find(rate(f.dataset, attack=a)),
-                    lookup.find(rate(f.dataset, own, grid[-1], a)),
-                ]
-                for a in drawing.ATTACKERS
-            ]
-            asked = ask(f, lookup)
-            utility = lookup.find(asked) if isinstance(asked, CellQuery) else None
-            pairs = [
-                " -> ".join(drawing.number(None if c is None else c.value) for c in pair)
-                for pair in cells
-            ]
-            theirs = _table_rates(f.dataset, name)
-            rates = f"{theirs['raw']:.0f} -> {theirs[grid[-1]]:.0f}"
-            unit = {"deg": "deg", "s": "s"}.get(f.unit, "")
-            value = "-" if utility is None else f"{utility.value:.4g} {unit}".strip()
-            rows.append((f.dataset, *pairs, rates, f.metric, value, f"{f.value} {unit}".strip()))
-        title = f"David-John et al. 2021 Table {number}: {own}, {parameter} = {grid[-1]}"
-        paths.append(
-            drawing.table(
-                folder, f"davidjohn2021-table{number}", lookup.titled(title), header, rows
-            )
-        )
-    return paths + _retraining(lookup, folder)
-
-
-def _retraining(lookup: Lookup, folder: str | Path) -> list[Path]:
-    """Gaze prediction with and without training on protected gaze, for all three mechanisms."""
-    groups = ["raw", *(f"{m}, {g[-1]}" for m, _, g in MECHANISMS.values())]
-    series = []
-    for scenario, which in zip(_RETRAINED, ("raw", "protected"), strict=True):
-        ours = {"raw": lookup.find(prediction(lookup=lookup))}
-        for name, _, grid in MECHANISMS.values():
-            query = prediction(name, grid[-1], scenario, lookup)
-            ours[f"{name}, {grid[-1]}"] = lookup.find(query)
-        theirs = {"raw": 4.3}
-        for f in published_figures("davidjohn2021"):
-            if (
-                f.location == "6.2"
-                and f.dataset == "DGaze"
-                and f.mechanism == "gaussian-noise"
-                and ("re-trained" in f.parameter) == (scenario != "raw/private")
-            ):
-                theirs["gaussian, 10"] = f.number
-            if (
-                "increase" in f.metric
-                and f.mechanism in MECHANISMS
-                and ("not re-trained" in f.metric) == (scenario == "raw/private")
-            ):
-                name, value = _ours(f)
-                theirs[f"{name}, {value}"] = 4.3 + f.number
-        series.append(drawing.Curve(f"trained on {which} gaze", ours, theirs))
-    if all(f is None or math.isnan(f.value) for c in series for f in c.ours.values()):
-        return []
-    title = "David-John et al. 2021 Tables 4 to 6: gaze 100 ms ahead, with and without retraining"
-    drawn, panels = drawing.picture(1, 1, 7.5, 4, lookup.titled(title))
-    drawing.bars(panels[0], groups, series, "mean error, degrees", "interval")
-    drawing.key(drawn, panels, ("published (DGaze network)",), chance=False)
-    return [drawing.save(drawn, folder, "davidjohn2021-prediction")]

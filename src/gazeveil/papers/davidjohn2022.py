@@ -9,15 +9,10 @@ on private first halves and tested on raw second ones.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from gazeveil.evaluation.columns import RATE
-from gazeveil.evaluation.results import Results
-from gazeveil.papers import drawing
-from gazeveil.papers.comparison.lookup import Estimate, Lookup, shape
-from gazeveil.papers.figure import (
+from gazeveil.papers.figures import (
     Asked,
     CellQuery,
     Formula,
@@ -27,12 +22,15 @@ from gazeveil.papers.figure import (
     people_in,
     published_figures,
 )
-from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK
+from gazeveil.papers.lookup import Lookup, shape
+from gazeveil.papers.protocols import PAPERS_NETWORK
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
     "fig1": ("Table 2", "4.1", "Fig 1"),
     "fig2": ("4.2", "4.2 and abstract", "Fig 2", "5"),
 }
+
+UNPRINTED: tuple[PublishedFigure, ...] = ()
 
 #: Datasets in the paper's order.
 DATASETS = ("MPIIDPEye", "ET-DK2", "VR-Saliency", "360_em", "VR-EyeTracking", "OpenNEEDS", "EHTask")
@@ -197,99 +195,3 @@ def _published_documents(*wanted: tuple[str, str]) -> str:
         if f.location == "Fig 2"
     }
     return " < ".join(rows[w] for w in wanted)
-
-
-def draw(results: Results, folder: str | Path) -> list[Path]:
-    """The paper's Fig. 1 and Fig. 2, as far as the study holds them."""
-    lookup = Lookup(results)
-    figure = lookup.figure
-    paths: list[Path] = []
-    if figure in ("", "fig1"):
-        paths.append(_fig1(lookup, folder))
-    if figure in ("", "fig2"):
-        paths.append(_fig2(lookup, folder))
-    return paths
-
-
-def _published(location: str, dataset: str, name: str) -> tuple[dict[str, float], float]:
-    rows = [
-        f
-        for f in published_figures("davidjohn2022")
-        if f.location == location and f.dataset == dataset
-    ]
-    raw = next((f.number for f in rows if f.mechanism == "none"), math.nan)
-    return {next(iter(f.parameters.values())): f.number for f in rows if f.mechanism == name}, raw
-
-
-def _fig1(lookup: Lookup, folder: str | Path) -> Path:
-    here = [d for d in DATASETS if d in lookup.cohorts] or list(DATASETS)
-    title = "David-John et al. 2022 Fig. 1: people recognised after training on private tables, %"
-    height_in = 1.6 * len(here) + 1.2
-    drawn, panels = drawing.picture(3, len(here), 11, height_in, lookup.titled(title))
-    for row, d in enumerate(here):
-        for column, (name, (ours, parameter, grid)) in enumerate(MECHANISMS.items()):
-            panel = panels[3 * row + column]
-            theirs, raw_theirs = _published("Fig 1", d, name)
-            series = [
-                drawing.Curve(
-                    "the paper's RBF network, all events",
-                    {v: lookup.find(rate(d, ours, v)) for v in grid},
-                    theirs,
-                ),
-                drawing.Curve(
-                    "RBF network, people balanced",
-                    {v: lookup.find(rate(d, ours, v, attack_on(d, OUR_NETWORK))) for v in grid},
-                ),
-            ]
-            if d != "MPIIDPEye":
-                series.append(
-                    drawing.Curve(
-                        "linkage, a stronger attacker",
-                        {v: lookup.find(rate(d, ours, v, "linkage")) for v in grid},
-                    )
-                )
-                series.append(
-                    drawing.Curve(
-                        "linkage, corrected reading",
-                        {v: lookup.find(rate(d, ours, v, "linkage", "corrected")) for v in grid},
-                    )
-                )
-            raw = lookup.find(rate(d))
-            drawing.curves(
-                panel,
-                series,
-                d if column == 0 else "",
-                raw,
-                raw_theirs,
-                100 / people_in("davidjohn2022", d) if raw is None else raw.chance,
-            )
-            panel.set_ylim(0, 105)
-            if row == 0:
-                panel.set_title(f"{ours}, {parameter}", fontsize=9)
-    drawing.key(drawn, panels)
-    return drawing.save(drawn, folder, "davidjohn2022-fig1")
-
-
-def _fig2(lookup: Lookup, folder: str | Path) -> Path:
-    title = (
-        "David-John et al. 2022 Fig. 2: document type recognised after training on private windows"
-        " (support vectors)"
-    )
-    drawn, panels = drawing.picture(3, 1, 11, 3.8, lookup.titled(title))
-    raw = lookup.find(document())
-    for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
-        theirs, raw_theirs = _published("Fig 2", "MPIIDPEye", name)
-        by_reading: dict[str, dict[str, Estimate | None]] = {
-            r: {v: lookup.find(document(ours, v, r)) for v in grid}
-            for r in ("published", "corrected")
-        }
-        series = [
-            drawing.Curve("published reading", by_reading["published"], theirs),
-            drawing.Curve("corrected reading", by_reading["corrected"]),
-        ]
-        unit = "accuracy, %" if ours == "k-same-select" else ""
-        drawing.curves(panel, series, unit, raw, raw_theirs, 100 / 3)
-        panel.set_title(f"{ours}, {parameter}", fontsize=9)
-        panel.set_ylim(0, 105)
-    drawing.key(drawn, panels)
-    return drawing.save(drawn, folder, "davidjohn2022-fig2")

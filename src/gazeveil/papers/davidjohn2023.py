@@ -14,13 +14,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from gazeveil.evaluation.columns import RATE
-from gazeveil.evaluation.results import Results
-from gazeveil.papers import drawing
-from gazeveil.papers.comparison.lookup import Lookup
-from gazeveil.papers.figure import (
+from gazeveil.papers.figures import (
     BESIDE,
     Asked,
     CellQuery,
@@ -30,6 +26,7 @@ from gazeveil.papers.figure import (
     PublishedFigure,
     published_figures,
 )
+from gazeveil.papers.lookup import Lookup
 from gazeveil.papers.protocols import (
     OUR_NETWORK,
     PAPERS_NETWORK,
@@ -45,6 +42,8 @@ LOCATIONS: Mapping[str, Sequence[str]] = {
     "demographic": (*SUPPLEMENT, "Fig 1"),
     "bars": ("Table 2", "Table 3", "Table 4", "5.2", "5.3", "Fig 4", "Fig 8", "Supplement sec 4"),
 }
+
+UNPRINTED: tuple[PublishedFigure, ...] = ()
 
 #: Age and gender by dataset and subject, facts of Table 1 (whose heads of the two columns are
 #: swapped).
@@ -90,19 +89,6 @@ ATTACK = PAPERS_NETWORK
 
 #: The paper's own event-synth-PD: its network, summed histograms of speeds, events by I-S5T.
 PAPERS_SYNTHESIS = {"generator": "cvae", "probability": "histogram", "detector": "is5t"}
-
-#: Ours as printed otherwise: a closed form in place of the network, latent normals, I-VT.
-OUR_SYNTHESIS = {"generator": "ppca", "probability": "latent", "detector": "ivt"}
-
-#: What the papers do not have and our bars do: event-synth-PD without the network, and the
-#: corrected readings.
-FURTHER: Sequence[tuple[str, Mapping[str, str], str]] = (
-    ("event-synth-pd", {"k": "2", "gamma": "2.0", **OUR_SYNTHESIS}, "published"),
-    ("event-synth-pd", {"k": "4", "gamma": "2.0", **OUR_SYNTHESIS}, "published"),
-    ("k-same-synth", {"k": "4", "match": "index"}, "corrected"),
-    ("k-same-synth", {"k": "4", "match": "crowd"}, "corrected"),
-    ("event-synth-pd", {"k": "4", "gamma": "2.0"}, "corrected"),
-)
 
 _OTHER_MODEL = "the paper's network is another model than ours"
 
@@ -327,113 +313,3 @@ def _kaleido_orders(lookup: Lookup) -> Iterator[Order]:
                 ],
                 "73.3 < 82.8",
             )
-
-
-def draw(results: Results, folder: str | Path) -> list[Path]:
-    """The papers' tables and bars, as far as the study holds them."""
-    lookup = Lookup(results)
-    figure = lookup.figure
-    paths: list[Path] = []
-    if figure in ("", "groups", "demographic"):
-        paths.append(_groups(folder))
-    if figure in ("", "demographic"):
-        paths.append(_demographic(lookup, folder))
-    if figure in ("", "bars"):
-        paths += [_bars(lookup, folder, d) for d in ("EHTask", "DGaze") if d in lookup.cohorts]
-    return paths
-
-
-def _groups(folder: str | Path) -> Path:
-    rows = []
-    for k in KS:
-        ranges = ", ".join(
-            f"({'any' if g is None else g}, {low}-{high})" for g, low, high in PUBLISHED[k]
-        )
-        best = Counter(
-            (a["gender"], a["age"]) for a in Demographics(k).release(table_1()).data.values()
-        )
-        sizes = "/".join(map(str, group_sizes(k)))
-        rows.append((str(k), ranges, sizes, f"{len(best)} groups, smallest {min(best.values())}"))
-    title = (
-        "David-John et al. 2023, supplement Table 2: ranges of gender and age, and how many of the"
-        " 31 people of Table 1 each holds"
-    )
-    header = ("k", "published ranges", "sizes", "most groups there can be")
-    return drawing.table(folder, "davidjohn2023-table2", title, header, rows)
-
-
-def _demographic(lookup: Lookup, folder: str | Path) -> Path:
-    whole = lookup.titled("David-John et al. 2023 Fig. 1: people found by age, gender and gaze")
-    drawn, panels = drawing.picture(3, 1, 13, 4, whole)
-    groups = [f"k = {k}" for k in KS]
-    for panel, (attacker, title) in zip(panels, drawing.ATTACKERS.items(), strict=True):
-        series = []
-        for label, private in (("demographics", False), ("demographics and features", True)):
-            theirs = {
-                f"k = {f.parameters['k']}": f.number
-                for f in published_figures("davidjohn2023")
-                if f.metric == "attack success"
-                and ("k-same" in f.mechanism) == private
-                and attacker == ATTACK
-            }
-            estimates = {f"k = {k}": lookup.find(success(k, private, attacker)) for k in KS}
-            series.append(drawing.Curve(f"{label} k-anonymous", estimates, theirs))
-        drawing.bars(panel, groups, series, "people found, %", "interval")
-        for g, k in enumerate(KS):
-            ends, once = [g - 0.42, g + 0.42], "1/k" if g == 0 else None
-            panel.plot(ends, [100 / k] * 2, "-", color=drawing.ink(-1), lw=1, label=once)
-        panel.set_ylim(0, 105)
-        panel.set_title(title, fontsize=9)
-    drawing.key(drawn, panels)
-    return drawing.save(drawn, folder, "davidjohn2023-demographic")
-
-
-def _bars(lookup: Lookup, folder: str | Path, dataset: str) -> Path:
-    """People recognised and utility of every setting, ours beside the published bar."""
-    table = {"EHTask": "Table 3", "DGaze": "Table 4"}[dataset]
-    settings = [
-        f
-        for f in published_figures("davidjohn2023")
-        if f.location == table and f.metric == "identification rate"
-    ]
-    metric = {"EHTask": "activity accuracy", "DGaze": "gaze prediction error"}[dataset]
-    # The text's values go before those read from bars.
-    theirs = {
-        (f.mechanism, "" if f.mechanism == "none" else f.parameter): f.number
-        for f in sorted(
-            published_figures("davidjohn2023"), key=lambda f: f.origin != "figure-pixel"
-        )
-        if (f.dataset, f.metric) == (dataset, metric)
-    }
-    title = (
-        f"David-John et al. 2023: {dataset}, protected gaze to train on, raw gaze to be asked about"
-    )
-    height_in = 0.27 * (len(settings) + len(FURTHER)) + 1.6
-    drawn, panels = drawing.picture(2, 1, 11, height_in, lookup.titled(title))
-    names = [
-        f.mechanism if f.mechanism == "none" else f"{f.mechanism}, {f.parameter}" for f in settings
-    ]
-    names += [
-        f"{name} {reading}, " + "; ".join(f"{k}={v}" for k, v in setting.items())
-        for name, setting, reading in FURTHER
-    ]
-    asked = [(*ours(f), "") for f in settings] + list(FURTHER)
-    rates = [
-        lookup.find(rate(dataset, name, setting, reading=reading))
-        for name, setting, reading in asked
-    ]
-    utilities = [
-        lookup.find(utility(dataset, name, setting, reading, lookup))
-        for name, setting, reading in asked
-    ]
-    published_utilities = [
-        theirs.get((f.mechanism, "" if f.mechanism == "none" else f.parameter)) for f in settings
-    ]
-    none = [None] * len(FURTHER)
-    published = [*(f.number for f in settings), *none]
-    drawing.sideways(panels[0], names, rates, published, "people recognised, %")
-    unit = f"{metric}, {'%' if dataset == 'EHTask' else 'degrees'}"
-    drawing.sideways(panels[1], names, utilities, [*published_utilities, *none], unit)
-    panels[1].set_yticklabels([])
-    drawing.key(drawn, panels)
-    return drawing.save(drawn, folder, f"davidjohn2023-{dataset.lower()}")

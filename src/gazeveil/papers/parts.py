@@ -4,7 +4,7 @@ as one, some people at random, or the table of windows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,17 +15,19 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.attacks.registry import is_battery
 from gazeveil.errors import ParameterError
-from gazeveil.evaluation.sources import Simulated, opened
+from gazeveil.evaluation.sources import Files, Simulated, opened
 from gazeveil.evaluation.study import Study, from_toml
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
+from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Cohort, Handle, natural
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording
-from gazeveil.io.datasets.gazebase import VR_SCREEN as SCREEN
+from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.io.known import known_table
 from gazeveil.io.registry import get as format_named
 from gazeveil.papers import protocols
-from gazeveil.papers.material.names import NAMELESS, SIMULATED_INSTEAD, are_nameless
-from gazeveil.papers.material.windows import window_material
+
+#: The screen of the study of GazeBaseVR.
+VR_SCREEN = known_table("gazebase-vr").screen
 
 #: Keys that hold texts of mechanisms, attacks and utilities.
 TEXTS = ("mechanisms", "attacks", "utilities")
@@ -38,14 +40,20 @@ _OWN = (
     "attributes",
     "curves",
     "quick",
-    "files_only",
     "documents",
     "with_files",
-    "optional",
 )
 #: The value of `attributes` for the ages and genders of that table.
 TABLE_1 = "davidjohn2023 supplement Table 1"
 _JOINS = ("tasks", "datasets")
+
+# Runs of VR-Saliency may carry no viewer, and rows of the public arrays of DGaze and EHTask never
+# do. An attacker needs two recordings of a participant, with different stimuli, to learn from.
+_WHY = "the files do not say who looked (nobody has recordings of two stimuli under one name)"
+
+NAMELESS = f"{_WHY}, so no attacker is asked"
+
+SIMULATED_INSTEAD = f"{_WHY}, so people are simulated"
 
 
 @dataclass(frozen=True)
@@ -62,8 +70,6 @@ class StudyPart:
         Whether its files are there; else it is simulated.
     here : Path
         Folder of the file.
-    left_to_files : tuple of str
-        Attacks and utilities that a simulated part goes without.
     notes : tuple of str
         What else is left out, and why.
     """
@@ -72,7 +78,6 @@ class StudyPart:
     said: Mapping[str, Any]
     real: bool
     here: Path
-    left_to_files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -162,7 +167,7 @@ class StudyPart:
         space = toml.get("simulate", {}).get("space")
         if space is None or not isinstance(study.source, Simulated):
             return study
-        where = {"sphere": Sphere(), "gazebase-vr": SCREEN}[
+        where = {"sphere": Sphere(), "gazebase-vr": VR_SCREEN}[
             checks.one_of("simulate", "space", space, ("sphere", "gazebase-vr"))
         ]
         options = {**study.source.options, "space": where}
@@ -214,7 +219,7 @@ class StudyPart:
         if "attributes" in self.said:
             raw = _with_table_1(raw, str(self.said["attributes"]))
         if self.said.get("windows"):
-            raw = window_material(
+            raw = _windows(
                 raw,
                 study,
                 tuple(self.said.get("drop", ())),
@@ -288,6 +293,56 @@ def most_seen(raw: RecordingSet, most: Mapping[str, int]) -> RecordingSet:
     return raw.select(people=people, stimuli=stimuli) if most else raw
 
 
+def are_nameless(keys: Iterable[RecordingKey]) -> bool:
+    """Whether no participant has recordings of two stimuli, tasks or sessions.
+
+    Examples
+    --------
+    >>> are_nameless([("run 1", "park", "1", ""), ("run 2", "park", "1", "")])
+    True
+    >>> are_nameless([("ann", "park", "1", ""), ("ann", "sea", "1", "")])
+    False
+    """
+    seen: dict[str, RecordingKey] = {}
+    return all(seen.setdefault(key[0], key) == key for key in keys)
+
+
+def _windows(raw: RecordingSet, study: Study, drop: Sequence[str], documents: bool) -> RecordingSet:
+    """The table of windows alone, without some columns and maybe without tasks.
+
+    Windows in which no feature was measured, such as the end of MPIIPrivacEye's P10 R1, are left
+    out: mechanisms on sequences have no place for them. MPIIPrivacEye's windows carry what the
+    annotators saw, as an annotation and not as a feature.
+    """
+    table = raw.windows
+    dropped = [c for c in drop if c in table.columns]
+    table = table.drop(dropped) if dropped else table
+    empty = np.isnan(table.values).all(axis=1)
+    table = table.where(~empty) if empty.any() else table
+    if isinstance(study.source, Files) and study.source.format == "mpiiprivaceye":
+        table = _annotated(table, study.source.path)
+    if documents:
+        keys = replace(table.keys, task=np.full(len(table), ""))
+        table = replace(table, keys=keys)
+    return RecordingSet(None, {"window": table}, raw.pipeline, raw.people)
+
+
+def _annotated(table: FeatureTable, path: str) -> FeatureTable:
+    """The table with the annotation of those of its windows that the files annotate."""
+    from gazeveil.io.datasets.mpii import privacy_by_window
+    from gazeveil.utility.classify import PRIVACY_COLUMN
+
+    by_window = privacy_by_window(path)
+    keys = zip(
+        table.keys.person.tolist(),
+        table.keys.stimulus.tolist(),
+        table.keys.index.tolist(),
+        strict=True,
+    )
+    labels = np.array([by_window.get(key, -1) for key in keys], dtype=np.float64)
+    return replace(table, annotations={PRIVACY_COLUMN: np.where(labels < 0, np.nan, labels)})
+
+
 def _layout(table: Mapping[str, Any]) -> str:
     dataset = format_named(str(table["format"])).dataset if "format" in table else None
     return "any files" if dataset is None else dataset.layout
@@ -317,8 +372,6 @@ def _with_table_1(raw: RecordingSet, which: str) -> RecordingSet:
     """
     from gazeveil.papers.davidjohn2023 import PEOPLE
 
-    if which == "S004 Table 1":
-        checks.renamed("part", "attributes", which, TABLE_1)
     checks.one_of("part", "attributes", which, (TABLE_1,))
     people: dict[str, Mapping[str, object]] = {}
     for dataset, rows in PEOPLE.items():

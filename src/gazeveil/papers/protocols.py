@@ -24,12 +24,11 @@ from gazeveil.gaze.recording import RecordingKey
 from gazeveil.models.classifiers import CLASSIFIERS, predict
 from gazeveil.privacy.demographics import Demographics
 from gazeveil.registry import build, parse
+from gazeveil.utility.activity import Activity
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.classification.activity import Activity, trained_by
-from gazeveil.utility.classification.rows import HalfSplit, aligned, rows_of
-from gazeveil.utility.classification.splits import other_rows, score, voted
-from gazeveil.utility.prediction.task import Prediction
+from gazeveil.utility.prediction import Prediction
 from gazeveil.utility.registry import utility as utility_by_name
+from gazeveil.utility.splits import HalfSplit, aligned, other_rows, rows_of, score, voted
 
 #: The papers' attacker to the letter, and ours of the same kind, which draws events and balances
 #: people. Each paper's weights of fixations and saccades stand in its studies.
@@ -146,17 +145,6 @@ class RowPrediction(Prediction):
         """The rows as published."""
         return _rows_of_split(raw, train, test)
 
-    def split_of_weights(
-        self,
-        raw: RecordingSet,
-        train: RecordingSet,
-        test: RecordingSet,
-        seed: int,
-        trained: frozenset[str],
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The rows as published, whatever the weights were trained on."""
-        return self.split(raw, train, test, seed)
-
 
 @dataclass(frozen=True)
 class RowActivity(Activity):
@@ -174,8 +162,7 @@ class RowActivity(Activity):
         how, known, asked = self.sides(
             raw, train.select(people=learners), test.select(people=tested), seed
         )
-        found = other_rows(self.name, how, known, asked, "activity, rows split as published")
-        return self.with_origin(found, raw, how, trained_by(how, raw))
+        return other_rows(self.name, how, known, asked, "activity, rows split as published")
 
 
 _UTILITIES: tuple[type[Utility], ...] = (PersonByWindow, RowPrediction, RowActivity)
@@ -225,7 +212,7 @@ class Demographic(Attack):
         )
         network = f"rbfn:weights={WEIGHTS_2023},reading={self.reading}"
         base_attack = attack_by_name(network if self.base == "rbfn" else "linkage")
-        return demographic_attack(base_attack, gallery, probe, released, seed, "group")[1]
+        return demographic_attack(base_attack, gallery, probe, released, seed)[1]
 
 
 def attack(text: str) -> Attack:

@@ -6,20 +6,15 @@ Fig. 2: macro F1 of an RBF network trained on raw gaze and asked about protected
 GazeBaseVR is performed. Table 3: distance of the two paths. Table 4: Jensen-Shannon divergence of
 where gaze is. The radius r is 5 or 10 % of the smaller side of the space: 9 or 18 degrees on the
 sphere of 360_em, 1.5 or 3 on GazeBaseVR's screen of 47 x 30; DPGazeSynth's grids have 60 and 30
-cells. DPGazeSynth's corrected reading and
-`dpgazesynth-one-report`, which the paper does not know, stand beside its figures.
+cells.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
-from gazeveil.evaluation.results import Results
-from gazeveil.papers import drawing
-from gazeveil.papers.comparison.lookup import Lookup
-from gazeveil.papers.figure import (
+from gazeveil.papers.figures import (
     BESIDE,
     Asked,
     CellQuery,
@@ -27,11 +22,13 @@ from gazeveil.papers.figure import (
     Order,
     PublishedFigure,
     published_figures,
+    unprinted,
 )
-from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK
+from gazeveil.papers.lookup import Lookup
+from gazeveil.papers.protocols import PAPERS_NETWORK
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
-    "fig2": ("5.2",),
+    "fig2": ("5.2", "Fig 2"),
     "tables": ("Table 2", "Table 3", "Table 4", "5.3"),
 }
 
@@ -45,19 +42,18 @@ EPSILONS = ("3", "2", "1")
 
 DATASETS = ("360_em", "GazeBaseVR")
 
+#: What Fig. 2 shows, in words: DPGazeSynth at chance, raw gaze nearly 1.
+UNPRINTED = tuple(
+    unprinted("ren2024", "Fig 2", "360_em", "re-identification F1", name, f"epsilon={e}; r={r}")
+    for name in ("kaleido", "dpgazesynth")
+    for e in EPSILONS
+    for r in RADII
+)
+
 #: The metrics of Tables 3 and 4 -> (utility, metric).
 METRICS = {
     "RMSE (root of SUM, not mean)": ("signal", "rmse_published_deg"),
     "density error (JSD, 60x60 grid)": ("density", "jsd_pooled"),
-}
-
-#: Columns of Tables 2 to 4: title -> (mechanism, reading); an empty reading is the one that stands
-#: beside the paper.
-COMPARED = {
-    "Kaleido": ("kaleido", ""),
-    "DPGazeSynth": ("dpgazesynth", ""),
-    "corrected": ("dpgazesynth", "corrected"),
-    "one report": ("dpgazesynth-one-report", ""),
 }
 
 _OTHER_UNIT = "the paper's screen units are not known, ours are degrees"
@@ -134,6 +130,8 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.location == "5.3":
         return NotComparable("the text contradicts Table 2, which stands in its own rows")
+    if figure.location == "Fig 2":
+        return f1(figure.mechanism, *(figure.parameters[n] for n in ("epsilon", "r")))
     if figure.metric == "re-identification F1":
         # "Almost on par with a random baseline", for every setting.
         return f1() if figure.mechanism == "none" else f1("dpgazesynth", "1", "5%")
@@ -197,111 +195,3 @@ def _is(figure: PublishedFigure, epsilon: str, radius: str) -> bool:
     return figure.parameters.get("epsilon") == epsilon and radius in figure.parameter.replace(
         "r=", ""
     )
-
-
-def draw(results: Results, folder: str | Path) -> list[Path]:
-    """The paper's Fig. 2 and Tables 2 to 4, as far as the study holds them."""
-    lookup = Lookup(results)
-    figure = lookup.figure
-    paths: list[Path] = []
-    if figure in ("", "fig2"):
-        paths.append(_fig2(lookup, folder))
-    if figure in ("", "tables"):
-        paths += _tables(lookup, folder)
-    return paths
-
-
-def _fig2(lookup: Lookup, folder: str | Path) -> Path:
-    title = (
-        "Ren et al. 2024 Fig. 2: people recognised from protected gaze by a network that learned"
-        " raw gaze (macro F1)"
-    )
-    drawn, panels = drawing.picture(2, 1, 9.5, 3.8, lookup.titled(title))
-    for panel, radius in zip(panels, RADII, strict=True):
-        series = []
-        drawn_lines = [(label, *of, PAPERS_NETWORK) for label, of in COMPARED.items()]
-        drawn_lines += [
-            ("Kaleido, by the balanced network", "kaleido", "", OUR_NETWORK),
-            ("Kaleido, by linkage", "kaleido", "", "linkage"),
-            ("corrected, by linkage", "dpgazesynth", "corrected", "linkage"),
-        ]
-        for label, mechanism, reading, attack in drawn_lines:
-            ours = {
-                "raw": lookup.find(f1(attack=attack)),
-                **{e: lookup.find(f1(mechanism, e, radius, attack, reading)) for e in EPSILONS},
-            }
-            published = (
-                {"raw": 1.0}
-                if label == "Kaleido"
-                else dict.fromkeys(EPSILONS, 1 / 12)
-                if label == "DPGazeSynth"
-                else {}
-            )
-            series.append(drawing.Curve(label, ours, published))
-        drawing.curves(panel, series, "F1" if radius == "5%" else "", chance=1 / 12)
-        panel.set_title(f"r = {radius}, by epsilon", fontsize=9)
-        panel.set_ylim(0, 1.05)
-    drawing.key(drawn, panels, ("published, in words",))
-    return drawing.save(drawn, folder, "ren2024-fig2")
-
-
-def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
-    raw = lookup.find(task())
-    title = lookup.titled(
-        "Ren et al. 2024 Table 2: task recognised, %, published in brackets; raw"
-        f" {drawing.number(None if raw is None else raw.value)} (98.5)"
-    )
-    header: tuple[str, ...] = ("mechanism", "epsilon", "r = 5 %", "r = 10 %")
-    paths = [drawing.table(folder, "ren2024-table2", title, header, _task_rows(lookup), _NOTE)]
-    header = ("r", "epsilon", *(f"{d}, {label}" for d in DATASETS for label in COMPARED))
-    units = (
-        "root of the summed squares, ours in degrees",
-        "Jensen-Shannon divergence, ours in bits",
-    )
-    for number, metric, unit in zip((3, 4), METRICS, units, strict=True):
-        title = lookup.titled(f"Ren et al. 2024 Table {number}: {unit}, published in brackets")
-        rows = _distance_rows(lookup, metric)
-        paths.append(drawing.table(folder, f"ren2024-table{number}", title, header, rows, _NOTE))
-    return paths
-
-
-def _task_rows(lookup: Lookup) -> list[list[str]]:
-    theirs = [f for f in published_figures("ren2024") if f.location == "Table 2"]
-    rows = []
-    for (label, (mechanism, reading)), epsilon in itertools.product(COMPARED.items(), EPSILONS):
-        line = [label, epsilon]
-        for radius in RADII:
-            same = [f for f in theirs if f.mechanism == mechanism and _is(f, epsilon, radius)]
-            query = task(mechanism, epsilon, radius, reading)
-            line.append(_beside(lookup, query, [] if reading else same, ".1f"))
-        rows.append(line)
-    return rows
-
-
-def _distance_rows(lookup: Lookup, metric: str) -> list[list[str]]:
-    theirs = [f for f in published_figures("ren2024") if f.metric == metric]
-    rows = []
-    for radius, epsilon in itertools.product(RADII, EPSILONS):
-        line = [radius, epsilon]
-        for dataset, (mechanism, reading) in itertools.product(DATASETS, COMPARED.values()):
-            same = [
-                f
-                for f in theirs
-                if (f.dataset, f.mechanism) == (dataset, mechanism) and _is(f, epsilon, radius)
-            ]
-            query = distance(dataset, metric, mechanism, epsilon, radius, reading)
-            line.append(_beside(lookup, query, [] if reading else same, ".4g"))
-        rows.append(line)
-    return rows
-
-
-_NOTE = "missing: not in this run. Corrected and one report: not in the paper"
-
-
-def _beside(
-    lookup: Lookup, query: CellQuery, theirs: Sequence[PublishedFigure], digits: str
-) -> str:
-    """Our figure, and the published one in brackets where there is one."""
-    estimate = lookup.find(query)
-    ours = "missing" if estimate is None else f"{estimate.value:{digits}}"
-    return f"{ours} ({theirs[0].number:.4g})" if theirs else ours

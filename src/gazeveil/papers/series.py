@@ -18,9 +18,8 @@ from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import run as run_one
 from gazeveil.evaluation.sources import opened
 from gazeveil.evaluation.study import Study
+from gazeveil.papers.grading import compare
 from gazeveil.papers.parts import TEXTS, MultiPartStudy, StudyPart
-from gazeveil.papers.published import compare, paper_module
-from gazeveil.papers.study_file import read
 
 #: Called with the number of cells that are done and the number of all, of the part at work.
 Progress = Callable[[int, int], None]
@@ -46,47 +45,38 @@ class PartRun:
 
 
 def run(
-    plan: MultiPartStudy | str | Path,
+    plan: MultiPartStudy,
     out: str | Path | None = None,
     executor: Executor | str | int | None = None,
     progress: Progress | None = None,
-    quick: bool = False,
     limit_s: float | None = None,
 ) -> Results:
-    """Run every part and put the results together.
+    """Run every part of what :func:`gazeveil.papers.study_file.read` gives, and put them together.
 
     Parameters
     ----------
-    plan : MultiPartStudy or path
-        What :func:`gazeveil.papers.study_file.read` gives, or the file.
+    plan : MultiPartStudy
+        What to run.
     out : path, optional
-        Folder: each part has its own below `parts`, where a run that was stopped goes on; the whole
-        is written at the end.
+        Folder: each part has its own below `parts`, with a report, where a run that was stopped
+        goes on; the whole is written at the end.
     executor, progress
         As in :func:`gazeveil.evaluation.run.run`, part by part.
-    quick : bool
-        The short form, where `plan` is a path.
     limit_s : float, optional
         Seconds that each part may take; its cells that are not computed then are failures that say
         so.
-
-    Returns
-    -------
-    Results
-        What :func:`assembled` gives.
 
     Raises
     ------
     ParameterError
         If no part could be computed.
     """
-    held = plan if isinstance(plan, MultiPartStudy) else read(plan, quick)
-    runs = [run_part(part, out, executor, progress, limit_s) for part in held.parts]
-    return assembled(held, runs, out)
+    runs = [run_part(part, out, executor, progress, limit_s) for part in plan.parts]
+    return together(plan, runs, out)
 
 
 def run_part(
-    said: StudyPart,
+    stated: StudyPart,
     out: str | Path | None = None,
     executor: Executor | str | int | None = None,
     progress: Progress | None = None,
@@ -95,29 +85,31 @@ def run_part(
     """Run one part in its folder below that of the study; parameters as in :func:`run`. A part that
     cannot be computed says why.
     """
-    part = said
+    part = stated
     try:
-        part = said.resolved()
+        part = stated.resolved()
         study = part.study()
         place = None if out is None else Path(out) / PARTS / folder_name(part.label)
         results = run_one(study, place, executor, progress, limit_s)
         curves = _curves(study, str(part.said["curves"])) if "curves" in part.said else {}
     except GazeveilError as error:
         return PartRun(part, failure=str(error))
+    if place is not None:
+        results.report(place)
     return PartRun(part, results, curves)
 
 
-def assembled(
+def together(
     plan: MultiPartStudy, runs: Sequence[PartRun], out: str | Path | None = None
 ) -> Results:
-    """The results of a study from those of its parts, with the paper's figures beside.
+    """The results of all parts as one, with the paper's figures beside.
 
     Returns
     -------
     Results
-        `cohort` is the part's label in both tables; the study says `parts`, the paper
-        and figure it mirrors, and `published`: what :func:`gazeveil.papers.published.compare`
-        finds. A part that cannot be computed is a failure and stops no other.
+        `cohort` is the part's label in both tables; the study says `parts`, the paper and figure it
+        mirrors, and `published`: what :func:`gazeveil.papers.grading.compare` finds. A part that
+        cannot be computed is a failure and stops no other.
 
     Raises
     ------
@@ -130,84 +122,6 @@ def assembled(
         raise ParameterError(
             f"No part of the study could be computed. {failures[0]['sentence']}", name="part"
         )
-    curves = {r.part.label: r.curves for r in runs if r.results is not None and r.curves}
-    results = together(plan, done, failures, curves)
-    if plan.paper:
-        results.study["published"] = compare(results)
-    if out is not None:
-        results.write(out)
-    return results
-
-
-def draw(results: Results, folder: str | Path) -> list[Path]:
-    """The paper's own figures and tables as PNG; none for a study that mirrors no paper."""
-    paper = str(results.study.get("paper", "") or "")
-    if not paper:
-        return []
-    return paper_module(paper).draw(results, folder)
-
-
-def of_part(results: Results, label: str) -> Results:
-    """The results of one part, for a report of its own."""
-    listed = results.study.get("parts", [])
-    own = (
-        [p for p in listed if isinstance(p, Mapping) and p.get("cohort") == label]
-        if isinstance(listed, list)
-        else []
-    )
-    shape = {k: own[0].get(k) for k in _SHAPE} if own else {}
-    published = results.study.get("published", [])
-    here = (
-        [r for r in published if isinstance(r, Mapping) and _about(str(r.get("what", "")), label)]
-        if isinstance(published, list)
-        else []
-    )
-    study = {
-        **{k: v for k, v in results.study.items() if k not in ("times", "curves")},
-        "name": f"{results.study.get('name', '')}: {label}",
-        "cohort": {"name": label, **shape},
-        "parts": own,
-        "published": here,
-        "paper": results.study.get("paper", "") if here else "",
-        "failures": [f for f in results.failures if f["cell"].startswith(label)],
-        "left_out": [
-            t for t in _texts(results.study.get("left_out")) if str(t).startswith(f"{label}: ")
-        ],
-    }
-    if own:
-        study |= {k: own[0][k] for k in _PROTOCOL if k in own[0]}
-    frame, outcomes = (
-        t.filter(pl.col("cohort") == label) for t in (results.frame, results.outcomes)
-    )
-    here_mechanisms = set(frame["mechanism"].to_list())
-    guarantees = tuple(
-        g for g in results.guarantees if g["mechanism"].partition(":")[0] in here_mechanisms
-    )
-    return Results(frame, outcomes.drop("cohort"), guarantees, {}, study)
-
-
-def _about(text: str, label: str) -> bool:
-    return f" {label.partition(',')[0]}," in f" {text}" or text.startswith(label.partition(",")[0])
-
-
-def folder_name(label: str) -> str:
-    """A label as the name of a folder.
-
-    Examples
-    --------
-    >>> folder_name("ET-DK2+360_em, k = 4")
-    'et-dk2-360-em-k-4'
-    """
-    return re.sub(r"[^A-Za-z0-9]+", "-", label).strip("-").lower()
-
-
-def together(
-    plan: MultiPartStudy,
-    done: Sequence[tuple[StudyPart, Results]],
-    failures: Sequence[dict[str, str]],
-    curves: Mapping[str, object],
-) -> Results:
-    """The results of all parts as one."""
     frames, outcomes = (
         [getattr(r, which).with_columns(pl.lit(p.label).alias("cohort")) for p, r in done]
         for which in ("frame", "outcomes")
@@ -230,11 +144,37 @@ def together(
         "failures": [*failures, *(f for p, r in done for f in _failures(p, r))],
         "left_out": sorted({sentence for p, r in done for sentence in _left_out(p, r)}),
         "times": {p.label: r.study.get("times", {}) for p, r in done},
+        "curves": {r.part.label: r.curves for r in runs if r.curves},
     }
-    if curves:
-        study["curves"] = dict(curves)
     tables = pl.concat(frames), pl.concat(outcomes)
-    return Results(*tables, tuple(guarantees.values()), first.examples, study)
+    results = Results(*tables, tuple(guarantees.values()), first.examples, study)
+    if plan.paper:
+        results.study["published"] = compare(results)
+    if out is not None:
+        results.write(out)
+    return results
+
+
+def reason_lines(results: Results) -> list[str]:
+    """One line for each reason why cells could not be computed: the first cell, how many more."""
+    found: dict[str, list[str]] = {}
+    for failure in results.failures:
+        found.setdefault(failure["sentence"], []).append(failure["cell"])
+    return [
+        f"{cells[0]}{f' and {len(cells) - 1:,} more' if len(cells) > 1 else ''}: {sentence}"
+        for sentence, cells in found.items()
+    ]
+
+
+def folder_name(label: str) -> str:
+    """A label as the name of a folder.
+
+    Examples
+    --------
+    >>> folder_name("ET-DK2+360_em, k = 4")
+    'et-dk2-360-em-k-4'
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "-", label).strip("-").lower()
 
 
 def _part_entry(part: StudyPart, results: Results) -> dict[str, object]:
@@ -251,14 +191,8 @@ def _failures(part: StudyPart, results: Results) -> list[dict[str, str]]:
 
 
 def _left_out(part: StudyPart, results: Results) -> list[str]:
-    return [
-        *(f"{part.label}: {t}" for t in _texts(results.study.get("left_out"))),
-        *(
-            f"{part.label}: {t} needs what only the files of the dataset have."
-            for t in part.left_to_files
-        ),
-        *(f"{part.label}: {note}." for note in part.notes),
-    ]
+    reasons = [*_texts(results.study.get("left_out")), *(f"{note}." for note in part.notes)]
+    return [f"{part.label}: {reason}" for reason in reasons]
 
 
 def _texts(value: object) -> list[object]:

@@ -6,19 +6,17 @@ otherwise, and names its recordings:
 
 * `label`: the dataset, or `dataset, variant`; it becomes the `cohort` of its rows.
 * `cohort` (path, format, options...) and `simulate`, as in a plain study: the files where they are,
-  else a simulated cohort of the same shape. A list of `simulate` tables is one cohort of several:
-  the same people at several tasks (`join = "tasks"`), or different people (`join = "datasets"`,
-  then each table has a `dataset`, and `cohort` may be a list too).
+  else a simulated cohort of the same shape; a part with neither is left out. A list of `simulate`
+  tables is one cohort of several: the same people at several tasks (`join = "tasks"`), or different
+  people (`join = "datasets"`, then each table has a `dataset`, and `cohort` may be a list too).
 * `windows = true` reduces the recordings to their table of window features; `drop` leaves columns
   of it out. `documents = true` takes the task off its keys, so that every document is a task of its
   own, as David-John et al. 2022 and Bozkir et al. 2021 have it: their mechanisms work task by task.
 * `people` and `stimuli` in `draw` take so many at random, `attributes = "davidjohn2023 supplement
   Table 1"` gives the people the ages and genders of that table.
 * `with_files` holds keys that replace the part's own where its files are there: areas of interest
-  of the dataset, say. `people` and `stimuli` of `cohort` are names, or how many to take at most.
-* `optional = true`: a part that is left out where its files are not there.
-* `files_only` names attacks and utilities that need what only the files have, such as an
-  annotation; a simulated part goes without them.
+  of the dataset, or utilities that need its annotation. `people` and `stimuli` of `cohort` are
+  names, or how many to take at most.
 * `curves` names a window feature whose correlation over people is kept for drawing (Bozkir et al.
   2021 Figs 3 to 6).
 
@@ -32,15 +30,16 @@ from __future__ import annotations
 import itertools
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gazeveil import checks
 from gazeveil.errors import ParameterError
 from gazeveil.evaluation.study import find_path, read_toml
-from gazeveil.papers.catalogue import name_of
-from gazeveil.papers.citations import FORMER, check_key
+from gazeveil.papers.figures import CITATIONS, check_key, published_figures, study_names, study_path
+from gazeveil.papers.grading import paper_module
 from gazeveil.papers.parts import TEXTS, MultiPartStudy, StudyPart, tables_in
 
 #: Keys of a file that are no part's.
@@ -48,16 +47,9 @@ _WHOLE = ("name", "paper", "figure", "part", "quick")
 
 
 def has_parts(path: str | Path) -> bool:
-    """Whether a study file has parts; False for what is no TOML.
-
-    A file that is missing and bears the name of a study of the package counts as one: :func:`read`
-    says how to run that.
-    """
-    place = Path(path)
-    if not place.exists() and name_of(place):
-        return True
+    """Whether a study file has parts; False for what is no TOML."""
     try:
-        return "part" in tomllib.loads(place.read_text(encoding="utf-8"))
+        return "part" in tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return False
 
@@ -78,17 +70,7 @@ def read(path: str | Path, quick: bool = False) -> MultiPartStudy:
         Naming the file, for whatever is wrong in it.
     """
     place = Path(path)
-    return read_toml(place, lambda toml: _plan(toml, place, quick), _where_now(place))
-
-
-def _where_now(place: Path) -> str:
-    """The next step where a study is missing: those of the package lay in a folder once."""
-    name = name_of(place)
-    if not name:
-        return "Check the path."
-    folder, key = place.parent.name, name.rpartition("/")[0]
-    former = f" The folder '{folder}' is called '{key}' now." if folder.upper() in FORMER else ""
-    return f"The package brings this study: run `gazeveil reproduce {name}`.{former}"
+    return read_toml(place, lambda toml: _plan(toml, place, quick), "Check the path.")
 
 
 def _plan(toml: Mapping[str, Any], place: Path, quick: bool) -> MultiPartStudy:
@@ -112,10 +94,10 @@ def _plan(toml: Mapping[str, Any], place: Path, quick: bool) -> MultiPartStudy:
         }
         own["cohort"] = _same_form(
             own.get("cohort"),
-            lambda t: {**t, "path": found_folder(str(t["path"]), here)} if "path" in t else t,
+            lambda t: {**t, "path": _found_folder(str(t["path"]), here)} if "path" in t else t,
         )
         real = _has_files(own, here)
-        if own.get("optional") and not real:
+        if not real and not tables_in(own.get("simulate")):
             continue
         own |= own.get("with_files", {}) if real else {}
         if quick:
@@ -163,7 +145,7 @@ def _has_files(own: Mapping[str, Any], here: Path) -> bool:
     return bool(paths) and all(find_path(str(c["path"]), here).exists() for c in paths)
 
 
-def found_folder(path: str, here: Path) -> str:
+def _found_folder(path: str, here: Path) -> str:
     """The path of a cohort as it is there: datasets are unpacked as `vr-eyetracking` or
     `vr_eyetracking`.
     """
@@ -175,35 +157,15 @@ def found_folder(path: str, here: Path) -> str:
 def _part(own: Mapping[str, Any], here: Path, quick: bool, real: bool) -> StudyPart:
     part = dict(own)
     for kind in TEXTS:
-        part[kind] = list(
-            dict.fromkeys(
-                text for pattern in _patterns(part, kind) for text in expand(str(pattern), quick)
-            )
-        )
-    simulated = tables_in(part.get("simulate"))
-    if not real and not simulated:
-        raise ParameterError(
-            f"Part '{part['label']}' has no files here and no 'simulate' to fall back on.",
-            name="simulate",
-        )
-    left = [
-        t
-        for kind in ("attacks", "utilities")
-        for t in part[kind]
-        if not real and t.partition(":")[0] in part.get("files_only", ())
-    ]
-    part |= {kind: [t for t in part[kind] if t not in left] for kind in ("attacks", "utilities")}
+        # One text alone, such as the name of a battery of attackers, needs no list.
+        value = part.get(kind, [])
+        patterns = [value] if isinstance(value, str) else value
+        part[kind] = list(dict.fromkeys(t for p in patterns for t in expand(str(p), quick)))
     # A mechanism is what private scenarios are about: where all of a part's are missing, only the
     # baseline is left.
     if not part["mechanisms"]:
         part["scenarios"] = ["raw/raw"]
-    return StudyPart(str(part["label"]), part, real, here, tuple(left))
-
-
-def _patterns(part: Mapping[str, Any], kind: str) -> list[Any]:
-    """The texts of a key; one alone, such as the name of a battery of attackers, needs no list."""
-    value = part.get(kind, [])
-    return [value] if isinstance(value, str) else list(value)
+    return StudyPart(str(part["label"]), part, real, here)
 
 
 def expand(text: str, ends: bool = False) -> list[str]:
@@ -228,3 +190,72 @@ def expand(text: str, ends: bool = False) -> list[str]:
 def _same_form(value: object, change: Callable[[dict[str, Any]], dict[str, Any]]) -> object:
     changed = [change(t) for t in tables_in(value)]
     return changed if isinstance(value, list) else (changed[0] if changed else {})
+
+
+@dataclass(frozen=True)
+class PaperPlace:
+    """A table, a figure or a section of a paper.
+
+    Parameters
+    ----------
+    paper, location : str
+        Key of the paper, and where in it.
+    figures : int
+        How many figures are printed there.
+    studies : tuple of str
+        Studies that repeat it.
+    folders : mapping of str to bool
+        Folders of recordings that these studies read for its datasets, and whether each is there;
+        where it is not, people are simulated and the figure is not graded.
+    """
+
+    paper: str
+    location: str
+    figures: int
+    studies: tuple[str, ...]
+    folders: Mapping[str, bool]
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {**vars(self), "studies": list(self.studies), "folders": dict(self.folders)}
+
+
+def paper_places() -> tuple[PaperPlace, ...]:
+    """All places of all papers, in the order of the papers' figures."""
+    said = {
+        name: tomllib.loads(study_path(name).read_text(encoding="utf-8")) for name in study_names()
+    }
+    found = []
+    for paper in CITATIONS:
+        covered = paper_module(paper).LOCATIONS
+        figures = published_figures(paper)
+        for location in dict.fromkeys(f.location for f in figures):
+            here = [f for f in figures if f.location == location]
+            studies = tuple(
+                name
+                for name, toml in said.items()
+                if toml.get("paper") == paper and location in covered.get(toml["figure"], ())
+            )
+            datasets = {f.dataset for f in here}
+            folders = {
+                folder: there
+                for name in studies
+                for dataset, folder, there in _folders(name, said[name])
+                if dataset in datasets
+            }
+            found.append(PaperPlace(paper, location, len(here), studies, folders))
+    return tuple(found)
+
+
+def _folders(name: str, said: Mapping[str, object]) -> Iterator[tuple[str, str, bool]]:
+    """Dataset, folder, and whether it is there, of every part of a study; parts that are left out
+    without their files too.
+    """
+    here = study_path(name).parent
+    for part in tables_in(said["part"]):
+        label = str(part["label"]).partition(",")[0]
+        for cohort in tables_in(part.get("cohort", said.get("cohort"))):
+            folder = str(cohort["path"])
+            there = find_path(folder, here).exists()
+            for dataset in {str(cohort.get("dataset") or label), label}:
+                yield dataset, folder, there

@@ -232,7 +232,7 @@ async function start() {
   const n = board.people_attacked ?? board.people.length, stimuli = board.stimuli_attacked ?? board.stimuli.length;
   el("about").textContent = `${count(n, "person")}, ${count(stimuli, "stimulus")}, ${count(board.recordings, "recording")}: choose a mechanism, move its parameter, and see what is released and who is still recognised.`;
   if (held) {
-    el("note").textContent = board.simulated_pictures ? "Traces, maps and promises on this page are of simulated people; the figures of attackers are of the people who were loaded. No recorded gaze is in this file." : "This page holds recorded gaze and several releases of it, because that was asked for: send it to nobody who must not see the recordings.";
+    el("note").textContent = "Traces, maps and promises on this page are of simulated people; the figures of attackers are of the people who were loaded. No recorded gaze is in this file.";
     el("foot").textContent = `Saved by gazeveil ${board.version}. The file holds everything it shows and asks nobody for anything.`;
   } else {
     el("note").textContent = "This page shows recorded gaze. It is served to this machine alone.";

@@ -8,6 +8,19 @@
 Tensors have shape (channels, windows, samples): a convolution is then one matrix product of its
 3 x 32 rows with all windows at once, and joining channels copies rows. On a CPU this takes 0.6 of
 the time of torch's own dilated convolution, and a GPU gets one large product per layer.
+
+The multi-similarity loss with its miner (Wang et al., CVPR 2019), for all anchors at once.
+
+With S the cosines of embeddings, P_i the other windows of anchor i's person and N_i those of other
+people, the miner keeps
+
+    negatives with S_ij > min over P_i of S_ik - margin, positives with S_ik < max over N_i of S_ij
+    + margin,
+
+and the loss is the mean over anchors of
+
+    log(1 + sum over kept positives of exp(-alpha (S - base))) / alpha
+    + log(1 + sum over kept negatives of exp(beta (S - base))) / beta.
 """
 
 from __future__ import annotations
@@ -16,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from gazeveil import checks
-from gazeveil.models.train import torch_or_refuse
+from gazeveil.models.training import torch_or_refuse
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +39,9 @@ DILATIONS = (1, 2, 4, 8, 16, 32, 64, 1)
 
 #: Outputs of each layer, width of its convolution, and numbers of an embedding.
 GROWTH, WIDTH, NUMBERS = 32, 3, 128
+
+#: Sharpness for positives and negatives, the cosine between both, and the miner's margin.
+ALPHA, BETA, BASE, MARGIN = 2.0, 50.0, 0.5, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,3 +148,42 @@ def dense_network(inputs: int, people: int, seed: int, device: str = "cpu") -> D
             }
         )
     return DenseNetwork(inputs, parts.to(device))
+
+
+def multi_similarity(embeddings: torch.Tensor, people: torch.Tensor) -> torch.Tensor:
+    """The mean loss of a batch.
+
+    Parameters
+    ----------
+    embeddings : tensor, shape (windows, numbers)
+        Any length; cosines are taken.
+    people : tensor of int64, shape (windows,)
+        Whose each window is.
+    """
+    import torch
+
+    unit = torch.nn.functional.normalize(embeddings.float(), dim=1)
+    cosines = unit @ unit.T
+    same = people[:, None] == people[None, :]
+    itself = torch.eye(len(people), dtype=torch.bool, device=people.device)
+    positive, negative = same & ~itself, ~same
+    infinity = torch.tensor(torch.inf, device=people.device)
+    with torch.no_grad():
+        hardest_positive = torch.where(positive, cosines, infinity).amin(dim=1, keepdim=True)
+        hardest_negative = torch.where(negative, cosines, -infinity).amax(dim=1, keepdim=True)
+        # An anchor without a positive (or a negative) keeps no pair of the other kind either.
+        kept_negative = negative & (cosines + MARGIN > hardest_positive) & positive.any(1, True)
+        kept_positive = positive & (cosines - MARGIN < hardest_negative) & negative.any(1, True)
+    pull = _soft_sum(-ALPHA * (cosines - BASE), kept_positive) / ALPHA
+    push = _soft_sum(BETA * (cosines - BASE), kept_negative) / BETA
+    return (pull + push).mean()
+
+
+def _soft_sum(exponents: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    """log(1 + sum of exp) over the kept entries of each row."""
+    import torch
+
+    # A finite number far below all exponents, because gradients of -inf are NaN.
+    masked = torch.where(kept, exponents, torch.full_like(exponents, -1e9))
+    one = torch.zeros_like(masked[:, :1])
+    return torch.logsumexp(torch.cat((one, masked), dim=1), dim=1)

@@ -15,12 +15,10 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Ints, Singles
 from gazeveil.errors import DataError
-from gazeveil.models.ekyt.network import DenseNetwork, cut, dense_network
-from gazeveil.models.ekyt.similarity_loss import multi_similarity
+from gazeveil.models.ekyt.network import DenseNetwork, cut, dense_network, multi_similarity
 from gazeveil.models.ekyt.weights import EkytModel
 from gazeveil.models.ekyt.windows import VelocityScale, WindowSet
-from gazeveil.models.resumable import StepPlan, train_steps
-from gazeveil.models.train import torch_or_refuse
+from gazeveil.models.training import StepPlan, torch_or_refuse, train_steps
 
 if TYPE_CHECKING:
     import torch

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,9 +24,8 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.arrays import Floats, Singles
 from gazeveil.errors import DataError
-from gazeveil.models.headset.layers import begin_as_published, check_reading, dense, dropped
-from gazeveil.models.resumable import StepPlan, train_steps
-from gazeveil.models.train import torch_or_refuse
+from gazeveil.models.headset import begin_as_published, check_reading, dense, dropped
+from gazeveil.models.training import StepPlan, torch_or_refuse, train_steps
 
 if TYPE_CHECKING:
     import torch
@@ -152,12 +150,10 @@ def gaze_predictor(
     return GazePredictor(parts.to(device), scale, reading)
 
 
-def dgaze_plan(
-    reading: str, steps: int, seed: int, checkpoint: Path | None = None, of: str = ""
-) -> StepPlan:
+def dgaze_plan(reading: str, steps: int, seed: int) -> StepPlan:
     """How long and how fast a reading trains."""
     falls = (5, 0.1) if check_reading("dgaze_plan", reading) == "published" else None
-    return StepPlan(steps, RATE[reading], seed, checkpoint, every=200, of=of, falls=falls)
+    return StepPlan(steps, RATE[reading], seed, falls=falls)
 
 
 def train_dgaze(

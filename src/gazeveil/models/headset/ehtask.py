@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +28,8 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.arrays import Ints, Singles
 from gazeveil.errors import DataError
-from gazeveil.models.headset.layers import check_reading, dense, dropped
-from gazeveil.models.headset.recurrent import gru_courses
-from gazeveil.models.resumable import StepPlan, train_steps
-from gazeveil.models.train import torch_or_refuse
+from gazeveil.models.headset import check_reading, dense, dropped
+from gazeveil.models.training import StepPlan, torch_or_refuse, train_steps
 
 if TYPE_CHECKING:
     import torch
@@ -93,14 +90,11 @@ class ActivityNetwork:
         """
         import torch
 
-        seen = [
-            self.parts[branch](given).transpose(1, 2)
-            for branch, given in zip(BRANCHES, windows.chunk(len(BRANCHES), dim=1), strict=True)
-        ]
-        networks = [cast("torch.nn.GRU", self.parts[f"{branch}_gru"]) for branch in BRANCHES]
-        courses = gru_courses(networks, torch.stack(seen))
-        ends = courses[:, :, -1] if self.reading == "published" else courses.mean(dim=2)
-        joined = ends.transpose(0, 1).flatten(1)
+        ends = []
+        for branch, given in zip(BRANCHES, windows.chunk(len(BRANCHES), dim=1), strict=True):
+            course = self.parts[f"{branch}_gru"](self.parts[branch](given).transpose(1, 2))[0]
+            ends.append(course[:, -1] if self.reading == "published" else course.mean(dim=1))
+        joined = torch.cat(ends, dim=1)
         for name in ("joined_1", "joined_2"):
             joined = dropped(self.parts[name](joined), DROPPED, draws)
         scores: torch.Tensor = self.parts["out"](joined)
@@ -176,12 +170,10 @@ def activity_network(
     return ActivityNetwork(parts.to(device), mean, scale, reading)
 
 
-def ehtask_plan(
-    reading: str, steps: int, seed: int, checkpoint: Path | None = None, of: str = ""
-) -> StepPlan:
+def ehtask_plan(reading: str, steps: int, seed: int) -> StepPlan:
     """How long and how fast a reading trains."""
     falls = (29, 0.75) if check_reading("ehtask_plan", reading) == "published" else None
-    return StepPlan(steps, RATE[reading], seed, checkpoint, 200, of, 1e-4, falls)
+    return StepPlan(steps, RATE[reading], seed, weight_decay=1e-4, falls=falls)
 
 
 def train_ehtask(

@@ -1,25 +1,25 @@
-"""Training by steps that survives a kill: Adam with a one-cycle or a falling learning rate, batches
-drawn by the loss itself, and a checkpoint from which training goes on as if it had never stopped.
+"""Training a network by steps: Adam with a one-cycle or a falling learning rate, batches drawn by
+the loss itself, and a checkpoint from which training goes on as if it had never stopped.
 
-A checkpoint holds weights, the optimiser's state, the generator's state, losses and the step. The
-learning rate follows from the step alone, so it needs no state.
+Nothing here knows what is trained. Everything random comes from one seed. A checkpoint holds
+weights, the optimiser's state, the generator's state, losses and the step. The learning rate
+follows from the step alone, so it needs no state.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
-from gazeveil.errors import DataError
+from gazeveil.arrays import Bools, Texts
+from gazeveil.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
     import torch
@@ -92,41 +92,42 @@ class StepPlan:
         return [self.steps, self.learning_rate, self.seed, self.weight_decay, falls]
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingRun:
-    """Training run that can be stopped and resumed.
+def torch_or_refuse() -> None:
+    """Refuse with the next step where torch is not installed.
 
-    Parameters
-    ----------
-    plan : StepPlan
-        How long, from which seed, with which checkpoint.
-    device : str
-        As torch names it.
-    progress : callable, optional
-        Told (steps done, all steps).
-    preparing : callable, optional
-        Told (recordings looked at, all recordings) before that.
+    Raises
+    ------
+    MissingExtraError
+        Where it is not.
     """
-
-    plan: StepPlan
-    device: str = "cpu"
-    progress: Callable[[int, int], None] | None = None
-    preparing: Callable[[int, int], None] | None = None
-
-    def of(self, words: str, *arrays: NDArray[Any]) -> TrainingRun:
-        """The same for this material: its checkpoint, where there is one, serves no other."""
-        if self.plan.checkpoint is None:
-            return self
-        return replace(self, plan=replace(self.plan, of=digest_of(words, *arrays)))
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("torch", "deep") from error
 
 
-def digest_of(words: str, *arrays: NDArray[Any]) -> str:
-    """A digest of what is trained, in words, and of what it is trained on."""
-    digest = hashlib.sha256(words.encode())
-    for array in arrays:
-        digest.update(repr((array.shape, array.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+def best_device(name: str = "auto") -> str:
+    """The device of that name; `auto` is a GPU where there is one, else the CPU.
+
+    Raises
+    ------
+    ParameterError
+        For a device that is not there.
+    MissingExtraError
+        Without torch.
+    """
+    torch_or_refuse()
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError):
+        checks.refuse(
+            "training", "device", "auto or a device that torch finds", name, "Use device=cpu."
+        )
+    return name
 
 
 def one_cycle(step: int, steps: int, highest: float) -> float:
@@ -249,3 +250,20 @@ def _resume(
     draws.set_state(state["draws"])
     losses.copy_(state["losses"])
     return int(state["done"])
+
+
+def split_by_person(person: Sequence[str] | Texts, share: float, seed: int) -> Bools:
+    """Which rows are for training: those of a random `share` of the people, at least one of them
+    and not all.
+
+    Raises
+    ------
+    DataError
+        For fewer than two people.
+    """
+    names = sorted(set(np.asarray(person).tolist()))
+    if len(names) < 2:
+        raise DataError("A split by participant needs rows of at least two people.")
+    order = np.random.default_rng(seed).permutation(len(names))
+    kept = {names[i] for i in order[: min(max(round(share * len(names)), 1), len(names) - 1)]}
+    return np.array([p in kept for p in np.asarray(person).tolist()])

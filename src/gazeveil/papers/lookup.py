@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cache
 
 from gazeveil.errors import GazeveilError
+from gazeveil.evaluation.columns import RATE
 from gazeveil.evaluation.results import Results
-from gazeveil.papers.figure import CellQuery, Formula, NotComparable, PublishedFigure, Row
+from gazeveil.papers.figures import CellQuery, Formula, NotComparable, PublishedFigure
 from gazeveil.papers.protocols import attack, utility
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure of a study, in the published unit."""
+    """A figure of a study with its interval, in the published unit."""
 
     value: float
     low: float
     high: float
-    n: int
-    chance: float
-    sd: float
 
     def scaled(self, by: float, minus: float = 0.0) -> Estimate:
         """In another unit, and above another value."""
-        value, low, high = ((v - minus) * by for v in (self.value, self.low, self.high))
-        return Estimate(value, low, high, self.n, self.chance * by, self.sd * by)
+        return Estimate(*((v - minus) * by for v in (self.value, self.low, self.high)))
+
+    def inverse(self) -> Estimate:
+        """One over it; nothing below zero has one."""
+        ends = (1 / v if v > 0 else math.nan for v in (self.value, self.high, self.low))
+        return Estimate(*ends)
 
 
 class Lookup:
@@ -40,16 +42,14 @@ class Lookup:
             self._by.setdefault(
                 (str(row["cohort"]), str(row["mechanism"]), str(row["metric"])), []
             ).append(row)
+        #: The strongest attacker of each release, chosen on other repetitions.
+        self._strongest = results.strongest_against().to_dicts() if results.frame.height else []
+        #: What each cohort of the results is: `dataset`, `real`, `people`, `stimuli`.
         self.parts = parts(results)
         #: Which part of the paper the study mirrors; empty for all of it.
         self.figure = str(results.study.get("figure") or "")
         #: Whether it is the short form, which grades nothing.
         self.quick = bool(results.study.get("quick"))
-
-    @property
-    def cohorts(self) -> tuple[str, ...]:
-        """Labels of the parts."""
-        return tuple(self.parts)
 
     def real(self, cohort: str) -> bool:
         """Whether a part holds the dataset it is named after, rather than simulated people."""
@@ -59,104 +59,71 @@ class Lookup:
         """How many people a part has; many where the study does not say."""
         return int(str(self.parts.get(cohort, {}).get("people") or 1_000_000))
 
-    def titled(self, title: str) -> str:
-        """A title that says where the recordings come from."""
-        real = [bool(p.get("real")) for p in self.parts.values()]
-        source = (
-            "the dataset's recordings"
-            if real and all(real)
-            else "recordings, in part simulated"
-            if any(real)
-            else "simulated people"
-        )
-        return f"{title} [{source}]"
-
     def find(self, cell: CellQuery) -> Estimate | None:
         """The figure of a cell in the published unit; None where this study did not measure it."""
-        rows = [
-            row
-            for row in self._by.get((cell.cohort, cell.mechanism, cell.metric), [])
-            if _agrees(row, cell) and row["value"] is not None
-        ]
-        if not rows:
+        row = self._row(cell)
+        if row is None:
             return None
-        # The papers' own reading first, and events found again before events carried along.
-        row = min(
-            rows,
-            key=lambda r: (
-                r["reading"] not in ("published", "", None),
-                r["events"] == "carried",
-                len(str(r["attack"] or r["utility"])),
-            ),
-        )
-        value, low, high, chance, sd = (
-            _number(row.get(n)) for n in ("value", "low", "high", "chance", "sd")
-        )
-        estimate = Estimate(value, low, high, int(_number(row["n"], 0)), chance, sd)
+        estimate = Estimate(*(_number(row.get(n)) for n in ("value", "low", "high")))
         minus = 0.0
         if cell.above_raw:
             raw = self.find(cell.baseline)
             if raw is None:
                 return None
             minus = raw.value / cell.scale
-        return estimate.scaled(cell.scale, minus)
+        return (estimate.inverse() if cell.inverse else estimate).scaled(cell.scale, minus)
 
-    def or_else(self, wanted: CellQuery, instead: CellQuery) -> CellQuery:
-        """The cell wanted where the study measured the same of raw recordings, else the other: a
+    def beside(self, cell: CellQuery) -> dict[str, Estimate]:
+        """What linkage, and the strongest attacker that was tried, find in the release of a cell
+        that is a rate; the latter is chosen on the other repetitions.
+        """
+        row = self._row(cell) if cell.metric == RATE else None
+        if row is None:
+            return {}
+        found: dict[str, Estimate] = {}
+        others = {"linkage": {"attack": "linkage"}, "labels carried": {"events": "carried"}}
+        for name, changed in others.items():
+            estimate = self.find(replace(cell, **changed))  # type: ignore[arg-type]
+            if estimate is not None and cell.events != "carried":
+                found[name] = estimate
+        keys = ("cohort", "mechanism", "reading", "parameters", "events")
+        for best in self._strongest:
+            if all(best[k] == row[k] for k in keys) and best["chosen"] is not None:
+                ends = (_number(best[n]) for n in ("chosen", "chosen_low", "chosen_high"))
+                found[f"strongest of {best['tried']}"] = Estimate(*ends).scaled(cell.scale)
+        return found
+
+    def or_else(self, cell: CellQuery, instead: CellQuery) -> CellQuery:
+        """`cell` where the study measured the same of raw recordings, else the other: a
         study without the paper's network has ours.
         """
-        return instead if self.find(wanted.baseline) is None else wanted
+        return instead if self.find(cell.baseline) is None else cell
 
-
-def published_rows(results: Results) -> list[Row]:
-    """The published figures beside ours that a study carries."""
-    listed = results.study.get("published", [])
-    return [dict(r) for r in listed if isinstance(r, Mapping)] if isinstance(listed, list) else []
+    def _row(self, cell: CellQuery) -> dict[str, object] | None:
+        """The papers' own reading first, and events found again before events carried along."""
+        rows = [
+            row
+            for row in self._by.get((cell.cohort, cell.mechanism, cell.metric), [])
+            if _agrees(row, cell) and row["value"] is not None
+        ]
+        return min(
+            rows,
+            key=lambda r: (
+                r["reading"] not in ("published", "", None),
+                r["events"] == "carried",
+                len(str(r["attack"] or r["utility"])),
+            ),
+            default=None,
+        )
 
 
 def parts(results: Results) -> dict[str, dict[str, object]]:
-    """What each cohort of the results is: `dataset`, `real`, `people`, `stimuli`; empty where the
-    study does not say.
-    """
+    """What each cohort of the results is; empty where the study does not say."""
     listed = results.study.get("parts", [])
-    known = (
-        {str(p["cohort"]): dict(p) for p in listed if isinstance(p, Mapping) and "cohort" in p}
-        if isinstance(listed, list | tuple)
-        else {}
-    )
+    assert isinstance(listed, list | tuple)
+    known = {str(p["cohort"]): dict(p) for p in listed}
     others = (str(c) for c in results.frame["cohort"].unique(maintain_order=True).to_list())
     return {**known, **{c: {} for c in others if c not in known}}
-
-
-def same_text(wanted: str, got: str, what: str = "attack") -> bool:
-    """Whether an attack or utility as written in results is the one wanted; parameters that are not
-    named may be anything.
-
-    Examples
-    --------
-    >>> same_text("linkage", "linkage:features=extended"), same_text("linkage", "rbfn")
-    (True, False)
-    >>> same_text("linkage:features=summary", "linkage")
-    True
-    """
-    name, parameters = pairs(wanted)
-    if name != got.partition(":")[0]:
-        return False
-    values = written(got, what) if parameters else {}
-    return all(same(v, values.get(k)) for k, v in parameters.items())
-
-
-@cache
-def written(text: str, what: str) -> dict[str, str]:
-    """All parameters of an attack or utility, those left to their defaults too; texts no registry
-    knows stand for themselves.
-    """
-    build: Callable[[str], object] = attack if what == "attack" else utility
-    try:
-        built = build(text)
-    except GazeveilError:
-        return pairs(text)[1]
-    return {f.name: str(getattr(built, f.name)) for f in fields(built)}  # type: ignore[arg-type]
 
 
 def shape(figure: PublishedFigure, label: str, lookup: Lookup) -> Formula | NotComparable:
@@ -167,9 +134,40 @@ def shape(figure: PublishedFigure, label: str, lookup: Lookup) -> Formula | NotC
     ours = part.get("people" if figure.metric == "participants" else "stimuli")
     if ours is None:
         return NotComparable("this study has no such part")
-    if lookup.real(label):
-        return Formula(ours, 0)
-    return NotComparable(f"simulated here, {ours} by choice")
+    if not lookup.real(label):
+        return NotComparable(f"simulated here, {ours} by choice")
+    return Formula(ours, 0) if ours == figure.number else NotComparable(f"{ours} are here")
+
+
+def same_text(text: str, got: str, what: str = "attack") -> bool:
+    """Whether an attack or utility as written in results is the one wanted; parameters that are not
+    named may be anything.
+
+    Examples
+    --------
+    >>> same_text("linkage", "linkage:features=extended"), same_text("linkage", "rbfn")
+    (True, False)
+    >>> same_text("linkage:features=summary", "linkage")
+    True
+    """
+    name, parameters = pairs(text)
+    if name != got.partition(":")[0]:
+        return False
+    values = _written(got, what) if parameters else {}
+    return all(same(v, values.get(k)) for k, v in parameters.items())
+
+
+@cache
+def _written(text: str, what: str) -> dict[str, str]:
+    """All parameters of an attack or utility, those left to their defaults too; texts no registry
+    knows stand for themselves.
+    """
+    build: Callable[[str], object] = attack if what == "attack" else utility
+    try:
+        built = build(text)
+    except GazeveilError:
+        return pairs(text)[1]
+    return {f.name: str(getattr(built, f.name)) for f in fields(built)}  # type: ignore[arg-type]
 
 
 def pairs(text: str) -> tuple[str, dict[str, str]]:
@@ -191,15 +189,10 @@ def same(a: str, b: str | None) -> bool:
 
 
 def _agrees(row: Mapping[str, object], cell: CellQuery) -> bool:
-    if any(
-        wanted and row[name] != wanted
-        for name, wanted in (
-            ("scenario", cell.scenario),
-            ("events", cell.events),
-            ("reading", cell.reading),
-        )
-    ):
-        return False
+    for name in ("scenario", "events", "reading"):
+        wanted = getattr(cell, name)
+        if wanted and row[name] != wanted:
+            return False
     for name, wanted in (("attack", cell.attack), ("utility", cell.utility)):
         if (row[name] is None) != (not wanted) or (
             wanted and not same_text(wanted, str(row[name]), name)
@@ -209,5 +202,5 @@ def _agrees(row: Mapping[str, object], cell: CellQuery) -> bool:
     return all(same(v, got.get(k)) for k, v in cell.parameters.items())
 
 
-def _number(value: object, missing: float = math.nan) -> float:
-    return float(value) if isinstance(value, int | float) else missing
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan

@@ -1,8 +1,8 @@
-"""Published figures, and what answers them: a cell of a study, a formula, or nothing.
+"""The five papers, the studies that come with the package, and the papers' published figures with
+what answers them: a cell of a study, a formula, or nothing.
 
-`published_figures.csv` holds the figures of the papers in :mod:`gazeveil.papers.citations`, with
-table, figure or section; those of the supplement of davidjohn2023 have the location
-`Supplement ...`.
+`published_figures.csv` holds the figures with table, figure or section; those of the supplement of
+davidjohn2023 have the location `Supplement ...`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,46 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from gazeveil.papers.citations import check_key
+from gazeveil import checks
+
+#: Key of a paper -> its citation.
+CITATIONS = {
+    "davidjohn2021": "David-John, Hosfelt, Butler, Jain: A privacy-preserving approach to streaming"
+    " eye-tracking data. IEEE TVCG 2021.",
+    "bozkir2021": "Bozkir, Günlü, Fuhl, Schaefer, Kasneci: Differential privacy for eye tracking"
+    " with temporal correlations. PLOS ONE 2021.",
+    "davidjohn2022": "David-John, Butler, Jain: For Your Eyes Only: Privacy-preserving eye-tracking"
+    " datasets. ETRA 2022.",
+    "davidjohn2023": "David-John, Butler, Jain: Privacy-preserving datasets of eye-tracking samples"
+    " with applications in XR. IEEE TVCG 2023, with its supplement.",
+    "ren2024": "Ren, Fan, Xu, Wang, Dong, Wen: DPGazeSynth: Enhancing eye-tracking virtual reality"
+    " privacy with differentially private data synthesis. 2024.",
+}
+
+FOLDER = Path(__file__).parent / "studies"
+
+
+def check_key(owner: str, key: object) -> str:
+    """A paper's key, or a refusal that lists them."""
+    return checks.one_of(owner, "paper", key, CITATIONS)
+
+
+def study_names() -> tuple[str, ...]:
+    """Names as :func:`study_path` takes them, such as `davidjohn2021/fig4`."""
+    files = (path.relative_to(FOLDER).with_suffix("") for path in FOLDER.rglob("*.toml"))
+    return tuple(sorted(name.as_posix() for name in files))
+
+
+def study_path(name: str) -> Path:
+    """The file of a study of :func:`study_names`.
+
+    Raises
+    ------
+    ParameterError
+        For another name.
+    """
+    return FOLDER / f"{checks.one_of('reproduce', 'study', name, study_names())}.toml"
+
 
 #: The reading that alone may stand beside a published figure, for mechanisms whose studies have
 #: several. Kaleido's pseudocode to the letter halves its budget for ever, so that after some
@@ -106,6 +145,24 @@ def published_figures(paper: str) -> tuple[PublishedFigure, ...]:
         )
 
 
+def unprinted(
+    paper: str,
+    location: str,
+    dataset: str,
+    metric: str,
+    mechanism: str = "none",
+    parameter: str = "",
+    value: str = "",
+    model: str = "RBFN",
+) -> PublishedFigure:
+    """A place of a picture whose value the paper does not print, or prints elsewhere."""
+    name = "-".join((paper, location, dataset, mechanism, parameter)).replace(" ", "")
+    unit = "%" if metric == "identification rate" else ""
+    return PublishedFigure(
+        name, paper, dataset, mechanism, parameter, model, metric, value, unit, "picture", location
+    )
+
+
 @dataclass(frozen=True)
 class CellQuery:
     """Where a study holds the answer to a figure.
@@ -126,13 +183,15 @@ class CellQuery:
         Name, with `:parameter=value` where these must agree; one of them is empty.
     scale : float
         Published unit per unit of the results: 100 for percent.
+    inverse : bool
+        Whether the figure is one over the value of the results.
     above_raw : bool
         Whether the figure is the difference to the baseline.
     other_model : str
         Why numbers never compare even on the paper's own recordings (another model, another unit);
         empty where they do.
     tolerance : str
-        One of the keys of :data:`gazeveil.papers.comparison.grading.TOLERANCES`.
+        One of the keys of :data:`gazeveil.papers.grading.TOLERANCES`.
     why : str
         Why ours differs where it does, if that is known.
     """
@@ -147,6 +206,7 @@ class CellQuery:
     attack: str = ""
     utility: str = ""
     scale: float = 1.0
+    inverse: bool = False
     above_raw: bool = False
     other_model: str = ""
     tolerance: str = ""
@@ -183,7 +243,8 @@ class NotComparable:
 
 Asked = CellQuery | Formula | NotComparable
 
-#: One row of a comparison: id, what, published, ours, low, high, kind, verdict, reason.
+#: One row of a comparison: id, what, published, ours, low, high, kind, verdict, reason, and the
+#: figures of other attackers `beside`.
 Row = dict[str, object]
 
 
@@ -217,7 +278,7 @@ def row_of(name: str, what: str, published: object, kind: str) -> Row:
     """A row of a comparison without a figure of ours and without a verdict."""
     nothing = dict.fromkeys(("ours", "low", "high"))
     row: Row = {"id": name, "what": what, "published": published}
-    return {**row, **nothing, "kind": kind, "verdict": "", "reason": ""}
+    return {**row, **nothing, "kind": kind, "verdict": "", "reason": "", "beside": {}}
 
 
 @dataclass(frozen=True)
@@ -232,6 +293,6 @@ class Identity:
 
 
 def people_in(paper: str, dataset: str) -> int:
-    """How many people a paper says that a dataset has."""
+    """How many people a paper says that a dataset has; 0 where it does not say."""
     of_dataset = (f for f in published_figures(paper) if f.dataset == dataset)
-    return int(next(f.number for f in of_dataset if f.metric == "participants"))
+    return int(next((f.number for f in of_dataset if f.metric == "participants"), 0))

@@ -1,1 +1,0 @@
-"""What is said of ours beside a published figure: the three verdicts, and why there is none."""

@@ -1,1 +1,0 @@
-"""The recordings of a part: tables of annotated windows, and files without participant names."""
