@@ -189,10 +189,7 @@ def build(kind: str, cls: type[Named], parameters: Mapping[str, object]) -> Name
     """
     name, owner = cls.name, kind.capitalize()
     accepted = [f.name for f in sorted(fields(cls), key=lambda f: bool(f.kw_only))]
-    former: Mapping[str, str] = getattr(cls, "former", {})
     for parameter in parameters:
-        if parameter in former:
-            checks.renamed(f"{kind} {name}", "parameter", parameter, former[parameter])
         if parameter not in accepted:
             near = get_close_matches(parameter, accepted, n=1)
             hint = (

@@ -29,8 +29,7 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Give advice."""
-    from gazeveil.release.advice import KINDS, PURPOSES, advise
-    from gazeveil.release.advice.pages import as_dict, card, kept, wrap
+    from gazeveil.release.advice import KINDS, PURPOSES, advise, as_dict, card, kept, wrap
 
     advice = advise(purpose, people, kind)
     say(f"Purpose: {PURPOSES[purpose]}.\n{people} {KINDS[kind]}.")

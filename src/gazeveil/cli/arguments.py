@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -103,6 +103,33 @@ def counted(count: int, word: str) -> str:
 def console() -> Console:
     """Where tables are printed: names and paths of any text as they are, square brackets too."""
     return TableConsole(markup=False, highlight=False)
+
+
+def print_table(
+    title: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    figures_from: int = 1_000,
+    caption: str = "",
+) -> None:
+    """Print a table; columns from `figures_from` on are figures, which are never folded."""
+    table = Table(
+        title=title,
+        title_justify="left",
+        caption=caption or None,
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+    for number, head in enumerate(heads):
+        figure = number >= figures_from
+        justify: Literal["left", "right"] = "right" if figure else "left"
+        table.add_column(head, justify=justify, no_wrap=figure, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
 
 
 def say(sentence: object) -> None:
@@ -207,86 +234,30 @@ def write_json(path: Path | None, figures: object) -> None:
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-# Wide enough that nothing is broken.
-_WIDE = 10_000
-
-
 class TableConsole(Console):
-    """A console that fits tables before it prints them."""
+    """A console that breaks no word of a table; where the terminal is too narrow, lines are longer
+    than it is.
+    """
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print as rich does; tables without a broken word."""
-        own = self.width
-        self.width = max(own, *(fit(o, own) for o in objects if isinstance(o, Table)), 0)
-        try:
-            super().print(*objects, **options)
-        finally:
-            self.width = own
+        """Print as rich does, tables wide enough for their longest words."""
+        for table in (o for o in objects if isinstance(o, Table)):
+            for column in table.columns:
+                if not (column.no_wrap and column.overflow == "ellipsis" and column.max_width):
+                    column.min_width = _longest(column)
+                    column.max_width = column.max_width and max(column.max_width, column.min_width)
+            # Where this is more than there is, rich would leave whole columns out.
+            needed = 1 + sum(3 + (column.min_width or 0) for column in table.columns)
+            table.width = needed if needed > self.width else table.width
+        super().print(*objects, **{"crop": False, **options})
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Text as rich shows it, with control characters written out."""
         return super().render_str(without_controls(text), **options)
 
 
-def fit(table: Table, width: int) -> int:
-    """Give every column of a table a width that breaks no word; returns the width of the table.
-    `width` is that of the terminal, in characters.
-    """
-    if not table.columns:
-        return 0
-    wide = TableConsole(width=_WIDE, markup=False)
-    lines = [_longest(column, whole=True) for column in table.columns]
-    limits = [_limits(column) for column in table.columns]
-    for column in table.columns:
-        column.min_width = column.max_width = None
-    around = Measurement.get(wide, wide.options, table).maximum - sum(lines)
-    widths = shared_widths([a for a, _ in limits], [b for _, b in limits], width - around)
-    for column, own in zip(table.columns, widths, strict=True):
-        column.width = own
-    return sum(widths) + around
-
-
-def shared_widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
-    """Widths of columns, each from its least to its most, that share the room.
-
-    What is left after all have their least goes to the narrowest column that wants more, one
-    character at a time.
-
-    Examples
-    --------
-    >>> shared_widths([4, 6], [10, 20], 24)
-    [10, 14]
-    >>> shared_widths([4, 6], [10, 20], 5)
-    [4, 6]
-    """
-    widths = list(least)
-    left = room - sum(widths)
-    while left > 0:
-        wanting = [i for i, own in enumerate(widths) if own < most[i]]
-        if not wanting:
-            break
-        widths[min(wanting, key=lambda i: widths[i])] += 1
-        left -= 1
-    return widths
-
-
-def _limits(column: Column) -> tuple[int, int]:
-    """The least and the most characters of a column: its longest word, and its longest line or what
-    it may have at most. A column that is cut with an ellipsis may be cut anywhere.
-    """
-    line = _longest(column, whole=True)
-    word = line if column.no_wrap else _longest(column, whole=False)
-    most = line if column.max_width is None else min(line, column.max_width)
-    if column.no_wrap and column.overflow == "ellipsis":
-        return most, most
-    return word, max(word, most)
-
-
-def _longest(column: Column, whole: bool) -> int:
-    """Characters of the longest line or word of a column."""
-    longest = 1
-    for cell in (column.header, column.footer, *column.cells):
-        for line in without_controls(str(cell)).splitlines():
-            parts = [line] if whole else line.split()
-            longest = max(longest, *(cell_len(part) for part in parts), 1)
-    return longest
+def _longest(column: Column) -> int:
+    """Characters of the longest word of a column, or of its longest line where lines stay whole."""
+    parts = str.splitlines if column.no_wrap else str.split
+    cells = map(str, (column.header, *column.cells))
+    return max((cell_len(without_controls(part)) for c in cells for part in parts(c)), default=1)

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from gazeveil import checks
 from gazeveil.cli.arguments import (
@@ -23,18 +21,20 @@ from gazeveil.cli.arguments import (
     WorkersOption,
     attackers,
     console,
+    print_table,
     read_cohort,
     say,
     write_json,
 )
-from gazeveil.cli.parts import figures, rate_table, rate_words
+from gazeveil.cli.evaluate import figures, print_rates
+from gazeveil.cli.inspect import ONE_FILE, certificate_of
 from gazeveil.cli.progress import bar
 from gazeveil.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gazeveil.attacks.infer.kinds import InferenceResult
+    from gazeveil.attacks.result import InferenceResult
     from gazeveil.evaluation.results import Results
     from gazeveil.gaze.cohort import Cohort
 
@@ -104,7 +104,9 @@ def command(
     from gazeveil.evaluation.run import run
 
     own = read_cohort(raw, format_name, settings, screen)
-    cohorts = own, own if protected == raw else _copy(protected, copy_format, key_file, own)
+    certificate = certificate_of(protected) or {}
+    copied = (protected, certificate, copy_format, key_file, own)
+    cohorts = own, own if protected == raw else _copy(*copied)
     if kind != "identify":
         if attacks or battery:
             raise ParameterError(
@@ -123,7 +125,7 @@ def command(
         train=train,
         split=split,
         seed=seed,
-        independent=_own_noise(protected),
+        independent=_own_noise(certificate),
     )
     with bar("Attacking") as progress:
         results = run(study, None, workers, progress)
@@ -147,60 +149,52 @@ def command(
     write_json(json_file, {**figures(results), "doubt": doubt or None})
 
 
-def _copy(path: Path, format_name: str | None, key_file: Path | None, raw: Cohort) -> Cohort:
+def _copy(
+    path: Path,
+    certificate: Mapping[str, Any],
+    format_name: str | None,
+    key_file: Path | None,
+    raw: Cohort,
+) -> Cohort:
     """The copy, under the raw names where there is a key."""
-    from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
     from gazeveil.privacy.publication.names import raw_names, read_key
 
-    if key_file is None and has_certificate(path):
-        _refuse_nobody(path, read_certificate(path))
-    copy = read_cohort(path, format_name, None, None)
     if key_file is not None:
+        copy = read_cohort(path, format_name, None, None)
         return raw_names(copy, read_key(key_file), raw.people)
-    if has_certificate(path):
-        alignment = read_certificate(path).get("alignment")
-        if isinstance(alignment, dict) and alignment.get("pseudonyms") == "random":
-            raise ParameterError(
-                f"The people in {path} have pseudonyms, and without their key nobody can tell"
-                " whether an attacker is right. Give it: --key-file FILE, which `gazeveil protect`"
-                " and `gazeveil publish` write where they are asked to.",
-                name="--key-file",
-                got=None,
-            )
-    return copy
-
-
-def _own_noise(path: Path) -> bool:
-    """Whether a certificate names a mechanism whose recordings have noise of their own."""
-    from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
-    from gazeveil.privacy.registry import get, mechanisms
-
-    part = read_certificate(path).get("mechanism") if has_certificate(path) else None
-    name = part.get("name") if isinstance(part, dict) else None
-    return name in mechanisms() and get(str(name)).noise_unit == "recording"
-
-
-def _refuse_nobody(path: Path, certificate: Mapping[str, Any]) -> None:
-    """Refuse a release without participants to recognise: no key of it exists."""
-    from gazeveil.cli.inspect import ONE_FILE
-
-    contents = certificate.get("contents")
-    held = contents if isinstance(contents, dict) else {}
-    if "pieces" in held:
-        raise ParameterError(
+    contents, alignment = (
+        c if isinstance(c := certificate.get(name), dict) else {}
+        for name in ("contents", "alignment")
+    )
+    if "pieces" in contents:
+        problem = (
             f"{path} holds pieces, each under a name of its own, and nobody keeps whose they are."
             " `gazeveil publish` attacks such a release while it is made; its PRIVACY.md has the"
-            " figures.",
-            name="PROTECTED",
-            got=str(path),
+            " figures."
         )
-    if held.get("format") in ONE_FILE:
-        raise ParameterError(
-            f"{path} holds no recordings but a release of the kind '{held['format']}'. Attack the"
-            " mechanism on the recordings: `gazeveil evaluate`.",
-            name="PROTECTED",
-            got=str(path),
+    elif contents.get("format") in ONE_FILE:
+        problem = (
+            f"{path} holds no recordings but a release of the kind '{contents['format']}'. Attack"
+            " the mechanism on the recordings: `gazeveil evaluate`."
         )
+    elif alignment.get("pseudonyms") == "random":
+        problem = (
+            f"The people in {path} have pseudonyms, and without their key nobody can tell whether"
+            " an attacker is right. Give it: --key-file FILE, which `gazeveil protect` and"
+            " `gazeveil publish` write where they are asked to."
+        )
+    else:
+        return read_cohort(path, format_name, None, None)
+    raise ParameterError(problem, name="PROTECTED", got=str(path))
+
+
+def _own_noise(certificate: Mapping[str, Any]) -> bool:
+    """Whether a certificate names a mechanism whose recordings have noise of their own."""
+    from gazeveil.privacy.registry import get, mechanisms
+
+    part = certificate.get("mechanism")
+    name = part.get("name") if isinstance(part, dict) else None
+    return name in mechanisms() and get(str(name)).noise_unit == "recording"
 
 
 def _print_rates(results: Results, name: str, repetitions: int, doubt: str) -> None:
@@ -217,10 +211,7 @@ def _print_rates(results: Results, name: str, repetitions: int, doubt: str) -> N
         if not here:
             continue
         title = f"{name}: people recognised, mean of {repetitions} splits; the attacker {words}"
-        table = rate_table(title, "attacker")
-        for row in here:
-            table.add_row(row["attack"], *rate_words(row))
-        console().print(table)
+        print_rates(title, ("attacker",), [((row["attack"],), row) for row in here])
     if doubt:
         say(doubt)
     for release in () if doubt else Findings(results).protected:
@@ -247,19 +238,21 @@ def _infer(text: str, raw: Cohort, protected: Cohort, seed: int, json_file: Path
     asked = known if protected is raw else RecordingSet(protected, people=protected.people)
     with console().status(f"Attacking: {attack.summary}"):
         outcome = attack.run(known, asked, seed)
-    table = Table("metric", "value", "95 % interval", "chance", "n", "how", title=attack.summary)
-    for result in outcome.results:
-        table.add_row(
-            result.metric,
-            f"{result.value:.3f}",
-            "" if math.isnan(result.low) else f"{result.low:.3f} to {result.high:.3f}",
-            "" if result.chance is None or math.isnan(result.chance) else f"{result.chance:.3f}",
-            str(result.n),
-            result.protocol,
+    rows = [
+        (
+            r.metric,
+            f"{r.value:.3f}",
+            "" if math.isnan(r.low) else f"{r.low:.3f} to {r.high:.3f}",
+            "" if r.chance is None or math.isnan(r.chance) else f"{r.chance:.3f}",
+            str(r.n),
+            r.protocol,
         )
-    console().print(table)
+        for r in outcome.results
+    ]
+    heads = ("metric", "value", "95 % interval", "chance", "n", "how")
+    print_table(attack.summary, heads, rows)
     if outcome.kind == "stimulus-risk":
-        stimulus_table(outcome)
+        _print_stimuli(outcome)
     write_json(json_file, outcome.to_dict())
 
 
@@ -267,49 +260,42 @@ def _infer(text: str, raw: Cohort, protected: Cohort, seed: int, json_file: Path
 MOST = 40
 
 
-def stimulus_table(outcome: InferenceResult) -> None:
+def _print_stimuli(outcome: InferenceResult) -> None:
     """Print one row per stimulus, the most identifying first, and how far to read them."""
-    rows: Any = outcome.details["stimuli"]
-    table = Table(
-        title="People found from one stimulus alone. Expected: with other people; p: apart from the"
-        " mean, adjusted for all; share: of features that is the person's, without an attacker",
-        box=SIMPLE_HEAD,
-        padding=(0, 1),
-        pad_edge=False,
-        collapse_padding=True,
+    stimuli: Any = outcome.details["stimuli"]
+    print_table(
+        "People found from one stimulus alone. p: apart from the mean, adjusted for all;"
+        " control: names dealt anew",
+        ("stimulus", "s", "found", "95 %", "chance", "p", "control"),
+        [
+            (
+                row["stimulus"],
+                _text(row["seconds"], "{:.0f}"),
+                _text(row["across"], "{:.0%}"),
+                f"{_text(row['across_low'], '{:.0%}')} to {_text(row['across_high'], '{:.0%}')}",
+                _text(row["chance"], "{:.0%}"),
+                _text(row["p_value"], "{:.2g}"),
+                _text(row["control"], "{:.0%}"),
+            )
+            for row in stimuli[:MOST]
+        ],
+        1,
     )
-    table.add_column("stimulus", overflow="fold")
-    for heading in ("s", "found", "95 %", "chance", "expected", "p", "within", "share"):
-        table.add_column(heading, no_wrap=True, justify="right")
-    for row in rows[:MOST]:
-        table.add_row(
-            row["stimulus"],
-            _text(row["seconds"], "{:.0f}"),
-            _text(row["across"], "{:.0%}"),
-            f"{_text(row['across_low'], '{:.0%}')} to {_text(row['across_high'], '{:.0%}')}",
-            _text(row["chance"], "{:.0%}"),
-            _text(row["expected"], "{:.0%}"),
-            _text(row["p_value"], "{:.2g}"),
-            _text(row["within"], "{:.0%}"),
-            _text(row["person_share"], "{:.2f}"),
-        )
-    console().print(table)
-    say(_summary(outcome, rows))
-
-
-def _summary(outcome: InferenceResult, rows: list[dict[str, Any]]) -> str:
-    counted = next(r for r in outcome.results if r.metric == "stimuli_apart")
+    counted = outcome.result("stimuli_apart")
+    sentences = [f"{counted.value:.0f} of {counted.n} stimuli differ from the mean."]
     least: Any = outcome.details["least_difference"]
-    said = [f"{counted.value:.0f} of {counted.n} stimuli differ from the mean"]
     if least is not None:
-        said.append(f"a difference below {100 * least:.0f} points cannot be told with these people")
-    sentence = "; ".join(said) + "."
-    if len(rows) > MOST:
-        sentence += f" The {len(rows) - MOST} that identify least are not shown: --json has them."
+        sentences.append(
+            f"A difference below {100 * least:.0f} points cannot be told with these people."
+        )
+    if len(stimuli) > MOST:
+        sentences.append(
+            f"The {len(stimuli) - MOST} that identify least are not shown: --json has them."
+        )
     left: Any = outcome.details["left_out"]
     if left:
-        sentence += f" Left out, because too few people saw them: {len(left)}."
-    return sentence
+        sentences.append(f"Left out, because too few people saw them: {len(left)}.")
+    say(" ".join(sentences))
 
 
 def _text(value: float | None, form: str) -> str:

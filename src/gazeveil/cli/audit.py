@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from gazeveil.cli.arguments import JsonOption, write_json
+from gazeveil.cli.arguments import JsonOption, console, write_json
 from gazeveil.cli.progress import track
 
 if TYPE_CHECKING:
@@ -43,17 +42,12 @@ def command(
     from gazeveil.privacy.audit.planted import PLANTED
     from gazeveil.privacy.audit.run import audit, judge
 
-    console = Console()
     verdicts = []
     for name in track(mechanisms, len(mechanisms), "Auditing"):
         if name == "planted":
             for planted in track(PLANTED, len(PLANTED), "Planted mechanisms"):
                 verdict = judge(planted.name, planted.game(), trials, confidence)
-                console.print(
-                    f"{'caught' if verdict.refuted else 'MISSED'}: {verdict}",
-                    highlight=False,
-                    markup=False,
-                )
+                console().print(f"{'caught' if verdict.refuted else 'MISSED'}: {verdict}")
                 verdicts.append(verdict.to_dict())
         else:
             result = audit(name, trials, confidence, unit, black_box=black_box)
@@ -64,9 +58,9 @@ def command(
                 if result.black_box
                 else ""
             )
-            console.print(f"{replace(result, black_box=())}{note}", highlight=False, markup=False)
+            console().print(f"{replace(result, black_box=())}{note}")
             for attack in result.black_box:
-                console.print(f"  {_line(attack)}", highlight=False, markup=False)
+                console().print(f"  {_line(attack)}")
             verdicts.append(result.to_dict())
     write_json(json_file, verdicts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,11 +15,9 @@ from gazeveil.cli.randomize import ParametersOption, read_parameters
 from gazeveil.errors import DataError
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
-    from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Buffer
-    from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model
+    from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator
+    from gazeveil.privacy.synthesis.dpgazesynth.messages import Buffer
+    from gazeveil.privacy.synthesis.dpgazesynth.scheme import Model
 
 HELP = """\
 Example: `gazeveil curate messages/*.gvr --parameters public.toml --out curated`
@@ -53,8 +51,7 @@ def command(
     from gazeveil.io.staging import free
     from gazeveil.privacy.randomness.rng import source
     from gazeveil.privacy.release import Release
-    from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
-    from gazeveil.privacy.synthesis.dpgazesynth.one_process import synthetic
+    from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator, synthetic
 
     public = read_parameters(parameters)
     chosen = public.mechanism
@@ -75,12 +72,8 @@ def command(
     out.mkdir(parents=True, exist_ok=True)
     _write_arrays(out, curator, model)
     key, reports = source(seed, "curate").take(2).tobytes(), curator.in_order()
-    drawn = Cohort(
-        [
-            synthetic(curator.scheme, model, r, chosen.moves, key)
-            for r in track(reports, len(reports), "Drawing")
-        ]
-    )
+    drawing = track(reports, len(reports), "Drawing")
+    drawn = Cohort([synthetic(curator.scheme, model, r, chosen.still, key) for r in drawing])
     promise = chosen.promise(
         (r.head.person, curator.scheme.plan(r.head.space, r.head.rate_hz), r.head.samples)
         for r in reports
@@ -91,11 +84,8 @@ def command(
         f"{counted(taken, 'message')} about {counted(curator.windows, 'window')} of"
         f" {counted(len(drawn.people), 'person')}; {sum(curator.refused.values())} refused."
     )
-    say(
-        "Learned from them: "
-        + ", ".join(f"{n} {100 * v:.0f} %" for n, v in model.learned.items())
-        + "."
-    )
+    learned = ", ".join(f"{n} {100 * v:.0f} %" for n, v in model.learned.items())
+    say(f"Learned from them: {learned}.")
     say(f"Counts, model and recordings written to {out}.")
     say(f"If every device reported with noise of its own: {promise.plain}")
     summary = {
@@ -135,35 +125,19 @@ def _mapped(stack: ExitStack, path: Path) -> Buffer:
 
 
 def _write_arrays(out: Path, curator: Curator, model: Model) -> None:
+    """Sums by question (ones per category, and how many answers), and what was learned."""
     import numpy as np
 
-    np.savez_compressed(out / "counts.npz", **_counts(curator))  # type: ignore[arg-type]
-    np.savez_compressed(out / "model.npz", **_learned(model))  # type: ignore[arg-type]
-
-
-def _counts(curator: Curator) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
-    """Sums by question: ones per category, and how many answers."""
-    import numpy as np
-
-    supports = {f"{name}/supports": tally.supports for name, tally in sorted(curator.sums.items())}
-    return {
-        **supports,
-        **{
-            f"{name}/reports": np.array([tally.reports])
-            for name, tally in sorted(curator.sums.items())
-        },
-    }
-
-
-def _learned(model: Model) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
+    sums: dict[str, Any] = {}
+    for name, tally in sorted(curator.sums.items()):
+        sums[f"{name}/supports"], sums[f"{name}/reports"] = tally.supports, [tally.reports]
     chain = model.transitions
-    parts = {
+    learned: dict[str, Any] = {
         "transitions": chain.rows,
         "uniform": chain.uniform,
         "counts": model.counts,
         "lengths": model.lengths,
+        **{f"density/{s or 'all stimuli'}": d for (_, s), d in model.densities.items()},
     }
-    parts |= {
-        f"density/{stimulus or 'all stimuli'}": d for (_, stimulus), d in model.densities.items()
-    }
-    return parts if chain.turns is None else {**parts, "turns": chain.turns}
+    np.savez_compressed(out / "counts.npz", **sums)
+    np.savez_compressed(out / "model.npz", **learned)

@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
+from gazeveil import checks
 from gazeveil.cli.arguments import (
     FormatOption,
     JsonOption,
     PathArgument,
     ScreenOption,
     SetOption,
-    console,
     counted,
     options,
+    print_table,
     read_cohort,
     say,
     write_json,
@@ -31,22 +29,25 @@ from gazeveil.cli.progress import track
 from gazeveil.errors import ParameterError
 
 if TYPE_CHECKING:
-    from gazeveil.arrays import Floats, Ints, Texts
+    from gazeveil.arrays import Floats
     from gazeveil.events.comparison import Comparison, ComparisonRow
     from gazeveil.events.quality import Quality
     from gazeveil.gaze.cohort import Cohort
     from gazeveil.gaze.events import Events
-    from gazeveil.gaze.recording import Recording, RecordingKey
+    from gazeveil.gaze.recording import RecordingKey
 
 HELP = """\
 Example: `gazeveil events recordings/ --method ivt --parameter setting=ren2024 --out
 events.parquet`"""
 
-#: The value of `--against` that stands for all labels.
-LABELS = "labels"
-
-#: Narrowest screen, in characters, on which the comparison has its words in full.
-_WIDE = 110
+# Field, title, format, and which end of it is the worst.
+_MEASURES = (
+    ("rate_hz", "rate (Hz)", "{:.0f}", min),
+    ("noise_deg", "noise (deg)", "{:.3f}", max),
+    ("rms_s2s_deg", "RMS-S2S in fixations (deg)", "{:.3f}", max),
+    ("sd_deg", "SD in fixations (deg)", "{:.3f}", max),
+    ("lost", "lost samples", "{:.1%}", max),
+)
 
 
 def command(
@@ -65,9 +66,8 @@ def command(
         str | None,
         typer.Option(
             "--against",
-            metavar="LABELLER",
-            help="Score against one column of labels in the recordings; 'labels' compares the"
-            " method, I-VT and the labellers on all of them.",
+            metavar="labels",
+            help="Compare the method, I-VT and the labellers on all labels of the recordings.",
         ),
     ] = None,
     out: Annotated[
@@ -79,7 +79,7 @@ def command(
     """Detect events."""
     import numpy as np
 
-    from gazeveil.events import agreement, detect
+    from gazeveil.events import detect
     from gazeveil.events.quality import QualityWarning, quality
     from gazeveil.gaze.events import KINDS
     from gazeveil.io.tables_file import write_events
@@ -87,14 +87,13 @@ def command(
     cohort = read_cohort(path, format_name, settings, screen)
     parsed = options(parameters, taken={"recording": "the argument PATH", "method": "--method"})
     comparison = _comparison(cohort, against, method, parsed)
-    durations: dict[str, list[Floats]] = {k: [] for k in KINDS}
-    label_pairs: list[tuple[Texts, Texts, Ints]] = []
+    durations: dict[str, list[Floats]] = {k: [np.empty(0)] for k in KINDS}
     qualities: list[Quality] = []
 
     def each() -> Iterator[tuple[RecordingKey, Events]]:
         for recording in track(cohort, len(cohort), "Detecting"):
             with warnings.catch_warnings():
-                # What it warns of is said below, once for all recordings.
+                # What it warns of is printed below, once for all recordings.
                 warnings.simplefilter("ignore", QualityWarning)
                 events = detect(recording, method, **parsed)
             qualities.append(quality(recording, events))
@@ -102,21 +101,27 @@ def command(
                 durations[kind].append(events.of(kind).duration_s)
             if comparison is not None:
                 comparison.add(recording, events)
-            elif against is not None:
-                labels, found = _labels(recording, against), events.words(len(recording))
-                label_pairs.append((labels, found, recording.t_ns))
             yield recording.key, events
 
     if out is not None:
         write_events(each(), out)
     else:
-        for _ in each():
-            continue
-    statistics = {
-        kind: _statistics(np.concatenate(d) if d else np.empty(0)) for kind, d in durations.items()
+        list(each())
+    statistics = {kind: _statistics(np.concatenate(d)) for kind, d in durations.items()}
+    cells = {
+        kind: [f"{f[n]:.0f}" for n in ("quarter_ms", "median_ms", "three_quarters_ms")]
+        for kind, f in statistics.items()
+        if f["count"]
     }
-    screen_out = console()
-    screen_out.print(_table(statistics, f"Events of {len(cohort)} recordings by {method}"))
+    print_table(
+        f"Events of {len(cohort)} recordings by {method}",
+        ("kind", "events", "total s", "25 % ms", "median ms", "75 % ms"),
+        [
+            (k, f"{statistics[k]['count']:,}", f"{statistics[k]['total_s']:.1f}", *ms)
+            for k, ms in cells.items()
+        ],
+        1,
+    )
     result: dict[str, object] = {
         "method": method,
         "parameters": parsed,
@@ -124,15 +129,11 @@ def command(
         "events": statistics,
         "quality": [asdict(q) for q in qualities],
     }
-    print_quality(screen_out, qualities)
+    _print_quality(qualities)
     if comparison is not None:
         rows = comparison.rows()
-        screen_out.print(_comparison_table(rows, comparison.left_out, screen_out.width >= _WIDE))
+        _print_comparison(rows, comparison.left_out)
         result["comparison"] = [row.as_dict() for row in rows]
-    elif against is not None:
-        score = agreement.pool(label_pairs)
-        screen_out.print(str(score))
-        result["agreement"] = {"against": against, "f1": dict(score.f1), "kappa": score.kappa}
     if out is not None:
         say(f"Events: {out}")
     write_json(json_file, result)
@@ -141,34 +142,21 @@ def command(
 def _comparison(
     cohort: Cohort, against: str | None, method: str, parameters: dict[str, object]
 ) -> Comparison | None:
-    """What `--against labels` asks for; None where it names one column of labels, or nothing."""
+    """What `--against labels` asks for."""
     from gazeveil.events.comparison import Comparison, label_columns
 
-    if against != LABELS:
+    if against is None:
         return None
+    checks.one_of("events", "--against", against, ("labels",))
     # Most folders are labelled throughout: one recording tells.
-    looked = track(cohort, len(cohort), "Looking for labels")
-    first = next((r for r in looked if LABELS in r.labels or label_columns(r)), None)
-    if first is None:
+    if not any(map(label_columns, track(cohort, len(cohort), "Looking for labels"))):
         raise ParameterError(
             "The '--against' option needs labels of events, and no recording here has any. Name a"
             " folder that was labelled, or leave the option out.",
             name="--against",
             got=against,
         )
-    return None if LABELS in first.labels else Comparison(method, parameters)
-
-
-def _labels(recording: Recording, name: str) -> Texts:
-    if name not in recording.labels:
-        names = ", ".join(recording.labels) or "none"
-        raise ParameterError(
-            f"The '--against' option must name labels of the recordings ({names}). Got '{name}'"
-            " instead.",
-            name="--against",
-            got=name,
-        )
-    return recording.labels[name]
+    return Comparison(method, parameters)
 
 
 def _statistics(durations_s: Floats) -> dict[str, float | int | None]:
@@ -182,81 +170,31 @@ def _statistics(durations_s: Floats) -> dict[str, float | int | None]:
     return {"count": len(durations_s), "total_s": float(durations_s.sum()), **ms}
 
 
-def _table(statistics: dict[str, dict[str, float | int | None]], title: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    table.add_column("kind")
-    for name in ("events", "total s", "25 % ms", "median ms", "75 % ms"):
-        table.add_column(name, justify="right")
-    for kind, f in statistics.items():
-        if f["count"]:
-            ms = (f"{f[name]:.0f}" for name in ("quarter_ms", "median_ms", "three_quarters_ms"))
-            table.add_row(kind, f"{f['count']:,}", f"{f['total_s']:.1f}", *ms)
-    return table
-
-
-def _comparison_table(rows: list[ComparisonRow], left_out: tuple[str, ...], wide: bool) -> Table:
-    """Rows by group; full words where the screen is wide."""
-    table = Table(
-        title="Detectors and labellers against the labels",
-        title_justify="left",
-        caption=_caption(rows, left_out),
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 1 if wide else 0, 0, 0),
-        pad_edge=False,
-        show_edge=wide,
-    )
-    table.add_column("", overflow="fold", min_width=10)
-    for head in _heads(wide):
-        table.add_column(head, justify="right", no_wrap=True)
-    group = None
-    for row in rows:
-        if row.group != group:
-            group = row.group
-            table.add_section()
-            count = counted(max(r.recordings for r in rows if r.group == group), "recording")
-            table.add_row(f"{group}, {count}" if group else count)
-        table.add_row(row.name, *_cells(row))
-    return table
-
-
-def _heads(wide: bool) -> list[str]:
-    """Heads of the columns of :func:`_cells`, four lines each."""
+def _print_comparison(rows: list[ComparisonRow], left_out: tuple[str, ...]) -> None:
+    """Rows by group: F1 of samples by class, kappa, and of events of at least half in common."""
     from gazeveil.events.comparison import EVENT_WORDS, WORDS
 
-    short = {"fixation": "fix.", "saccade": "sacc.", "pursuit": "purs."}
-    words = {word: word if wide else short.get(word, word) for word in WORDS}
-    sample, overlap = ("sample", "overlap") if wide else ("smpl.", "over.")
-    heads = [f"\n{sample}\nF1\n{words[word]}" for word in WORDS]
-    heads.append("\n\n\nkappa")
-    for by in ("IoU", overlap):
-        heads += [f"event\nF1\n{by}\n{words[word]}" for word in EVENT_WORDS]
-    return [*heads, "\nsacc.\nonset\nms", "\nsacc.\noffset\nms"]
-
-
-def _cells(row: ComparisonRow) -> list[str]:
-    import numpy as np
-
-    from gazeveil.events.comparison import EVENT_WORDS, WORDS
-
-    shares = [row.figure(word, "f1") for word in WORDS]
-    shares.append(row.kappa)
-    shares += [row.figure(word, "event_f1") for word in EVENT_WORDS]
-    shares += [row.figure(word, "event_f1_overlap") for word in EVENT_WORDS]
-    times_ms = [row.figure("saccade", f"{end}_distance_ms") for end in ("onset", "offset")]
-    return ["" if np.isnan(v) else f"{v:.3f}" for v in shares] + [
-        "" if np.isnan(v) else f"{v:.1f}" for v in times_ms
-    ]
+    heads = ["", *(f"{word}\nF1" for word in WORDS), "\nkappa"]
+    heads += [f"{word}\nevent F1" for word in EVENT_WORDS]
+    lines: list[Sequence[str]] = []
+    for group in dict.fromkeys(row.group for row in rows):
+        here = [row for row in rows if row.group == group]
+        count = counted(max(row.recordings for row in here), "recording")
+        lines.append((f"{group}, {count}" if group else count,))
+        for row in here:
+            shares = [row.figure(word, "f1") for word in WORDS] + [row.kappa]
+            shares += [row.figure(word, "event_f1") for word in EVENT_WORDS]
+            lines.append((row.name, *("" if v != v else f"{v:.3f}" for v in shares)))  # NaN
+    title = "Detectors and labellers against the labels"
+    print_table(title, heads, lines, 1, _caption(rows, left_out))
 
 
 def _caption(rows: list[ComparisonRow], left_out: tuple[str, ...]) -> str:
     """What the figures mean, and what was done to the labels."""
-    columns = dict.fromkeys(name for row in rows for name in row.against)
+    columns = ", ".join(dict.fromkeys(name for row in rows for name in row.against))
     sentences = [
-        f"Detectors against {', '.join(columns)}"
-        + (": all samples and events of these columns pooled." if len(columns) > 1 else "."),
-        "Event F1: pairs with an intersection over union of at least 0.5, and pairs that overlap"
-        " at all. Onset and offset of saccades: median distance. Blank: the labels have none.",
+        f"Detectors against {columns}; events with an intersection over union of at least 0.5."
+        " Blank: the labels have none. --json has timing errors too."
     ]
     if any(row.name == "auto" for row in rows):
         sentences.append(
@@ -272,39 +210,23 @@ def _caption(rows: list[ComparisonRow], left_out: tuple[str, ...]) -> str:
     return "\n".join(sentences)
 
 
-# Field, what it is called, how it is written, and which end of it is the worst.
-_MEASURES = (
-    ("rate_hz", "rate (Hz)", "{:.0f}", min),
-    ("noise_deg", "noise (deg)", "{:.3f}", max),
-    ("rms_s2s_deg", "RMS-S2S in fixations (deg)", "{:.3f}", max),
-    ("sd_deg", "SD in fixations (deg)", "{:.3f}", max),
-    ("lost", "lost samples", "{:.1%}", max),
-)
-
-
-def print_quality(screen: Console, qualities: Sequence[Quality]) -> None:
+def _print_quality(qualities: Sequence[Quality]) -> None:
     """Print the table, and each concern once with the number of recordings it is about."""
     import numpy as np
 
     if not qualities:
         return
-    table = Table(title="Quality", title_justify="left")
-    table.add_column("measure")
-    table.add_column("median", justify="right")
-    table.add_column("worst", justify="right")
+    rows = []
     for name, words, form, worst in _MEASURES:
         values = np.array([getattr(q, name) for q in qualities], dtype=np.float64)
         values = values[np.isfinite(values)]
         if len(values):
-            table.add_row(
-                words, form.format(float(np.median(values))), form.format(float(worst(values)))
-            )
-    screen.print(table)
-    concerns = Counter(_general(concern) for q in qualities for concern in q.concerns)
+            ends = float(np.median(values)), float(worst(values))
+            rows.append((words, *(form.format(v) for v in ends)))
+    print_table("Quality", ("measure", "median", "worst"), rows, 1)
+    # Without its figure a concern is the same of several recordings.
+    lost = "many samples are lost."
+    concerns = Counter(lost if c.endswith("samples are lost.") else c
+                       for q in qualities for c in q.concerns)  # fmt: skip
     for concern, number in concerns.items():
-        screen.print(f"{counted(number, 'recording')}: {concern}")
-
-
-def _general(concern: str) -> str:
-    """A concern without its figure, so that equal ones are counted together."""
-    return "many samples are lost." if concern.endswith("samples are lost.") else concern
+        say(f"{counted(number, 'recording')}: {concern}")

@@ -62,16 +62,6 @@ def command(
             "--save", metavar="FILE", help="Write the page as one HTML file, and serve nothing."
         ),
     ] = None,
-    with_gaze: Annotated[
-        bool,
-        typer.Option(
-            "--with-gaze",
-            help=(
-                "With --save: the pictures show the recorded gaze, not simulated people. Such a"
-                " page protects nobody."
-            ),
-        ),
-    ] = False,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")
     ] = 0,
@@ -80,15 +70,9 @@ def command(
     ] = True,
 ) -> None:
     """Explore recordings."""
-    from gazeveil.errors import ParameterError
     from gazeveil.explore.board import Board, Limits, sliders, take
+    from gazeveil.explore.saved import save as save_page
 
-    if with_gaze and save is None:
-        raise ParameterError(
-            "--with-gaze says what a saved page holds. Add --save FILE, or leave it out.",
-            name="--with-gaze",
-            got=True,
-        )
     taken = take(read_cohort(path, format_name, pairs, screen), Limits(people, stimuli, seconds))
     board = Board(taken, sliders(taken[0].rate_hz, tuple(mechanisms or ())))
     say(
@@ -97,25 +81,13 @@ def command(
     )
     try:
         if save is not None:
-            _save(board, save, with_gaze)
+            with bar("Releasing and attacking") as progress:
+                say(f"Page: {save_page(board, save, progress)}")
+            say("Its pictures are of simulated people: no recorded gaze is in it.")
         else:
             _serve(board, port, show)
     finally:
         board.close()
-
-
-def _save(board: Board, path: Path, with_gaze: bool) -> None:
-    from gazeveil.explore.saved import save
-
-    with bar("Releasing and attacking") as progress:
-        written = save(board, path, with_gaze=with_gaze, progress=progress)
-    say(f"Page: {written}")
-    say(
-        "It holds recorded gaze and several releases of it: send it to nobody who must not see the"
-        " recordings."
-        if with_gaze
-        else "Its pictures are of simulated people: no recorded gaze is in it."
-    )
 
 
 def _serve(board: Board, port: int, show: bool) -> None:

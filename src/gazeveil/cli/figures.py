@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,100 +32,48 @@ def draw_overview(cohort: Cohort, summary: CohortSummary, path: Path) -> None:
             name="--plot",
             got=str(path),
         )
-    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(2, 2, figsize=(13, 8), layout="constrained")
-    chosen = _typical(summary)
-    if chosen is None:
-        axes[0, 0].text(0.5, 0.5, "no recording has valid samples", ha="center", va="center")
+    figure = Figure(figsize=(13, 8), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(2, 2)
+    usable = [i for i, r in enumerate(summary.recordings) if r.valid > 1]
+    spread = np.linspace(0, len(usable) - 1, min(len(usable), _MAIN_SEQUENCE_RECORDINGS))
+    if usable:
+        # The recording whose loss is the median one.
+        typical = sorted(usable, key=lambda i: summary.recordings[i].loss)[len(usable) // 2]
+        _draw_trace(axes[0, 0], cohort[typical])
     else:
-        _draw_trace(axes[0, 0], cohort[chosen])
-    plot.main_sequence(_usable(cohort, summary), axes[0, 1])
-    _draw_heat(axes[1, 0], summary)
+        axes[0, 0].text(0.5, 0.5, "no recording has valid samples", ha="center", va="center")
+    plot.main_sequence((cohort[usable[i]] for i in np.unique(spread.astype(int))), axes[0, 1])
+    plot.heat_map(
+        summary.heat, ax=axes[1, 0], extent_deg=summary.heat_extent_deg, scale="log", colourbar=True
+    )
+    axes[1, 0].set_title("Where gaze went, all recordings")
     _draw_loss(axes[1, 1], summary)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
-    plt.close(figure)
-
-
-def draw_protected(raw: Recording, protected: list[tuple[str, Recording]], path: Path) -> None:
-    """A recording beside what mechanisms make of it, as PNG, PDF or SVG: x over ten seconds, and
-    the path on the plane.
-    """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(
-        2, len(protected), figsize=(6.5 * len(protected), 6.5), layout="constrained", squeeze=False
-    )
-    for column, (name, released) in enumerate(protected):
-        for row, view in enumerate(("x", "path")):
-            plot.before_after(
-                raw, released, axes[row, column], view=view, seconds=_SHOWN_S, legend=row == 0
-            )
-        axes[0, column].set_title(name, parse_math=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=90)
-    plt.close(figure)
-
-
-def _typical(summary: CohortSummary) -> int | None:
-    """The recording whose loss is the median one."""
-    usable = [i for i, r in enumerate(summary.recordings) if r.valid > 1]
-    if not usable:
-        return None
-    return sorted(usable, key=lambda i: summary.recordings[i].loss)[len(usable) // 2]
 
 
 def _draw_trace(axes: Axes, recording: Recording) -> None:
     """Ten seconds from the first valid sample, with the events of the best detector."""
-    path = plot.trace(recording, axes, events=_detected(recording), seconds=_SHOWN_S)
-    path.set_title(
-        f"Trace: {recording.person}, {recording.stimulus} (events: gazeveil.detect)",
-        parse_math=False,
-    )
-
-
-def _detected(recording: Recording) -> Events:
     try:
-        return detect(recording)
+        events = detect(recording)
     except GazeveilError:
-        return Events.empty()  # too short to detect anything in
-
-
-def _usable(cohort: Cohort, summary: CohortSummary) -> Iterator[Recording]:
-    """Up to 40 recordings with valid samples, spread over the cohort."""
-    usable = [i for i, r in enumerate(summary.recordings) if r.valid > 1]
-    last = len(usable) - 1
-    for place in np.unique(np.linspace(0, last, _MAIN_SEQUENCE_RECORDINGS).astype(int)):
-        if usable:
-            yield cohort[usable[place]]
-
-
-def _draw_heat(axes: Axes, summary: CohortSummary) -> None:
-    plot.heat_map(
-        summary.heat, ax=axes, extent_deg=summary.heat_extent_deg, scale="log", colourbar=True
-    )
-    axes.set_title("Where gaze went, all recordings")
+        events = Events.empty()  # too short to detect anything in
+    path = plot.trace(recording, axes, events=events, seconds=_SHOWN_S)
+    title = f"Trace: {recording.person}, {recording.stimulus} (events: gazeveil.detect)"
+    path.set_title(title, parse_math=False)
 
 
 def _draw_loss(axes: Axes, summary: CohortSummary) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    people = list(summary.people)
-    samples = dict.fromkeys(people, 0)
-    lost = dict.fromkeys(people, 0)
+    counts = {person: np.zeros(2) for person in summary.people}
     for r in summary.recordings:
-        samples[r.person] += r.samples
-        lost[r.person] += r.samples - r.valid
-    shares = np.array(
-        sorted((100 * lost[p] / samples[p] for p in people if samples[p]), reverse=True)
-    )
+        counts[r.person] += (r.samples, r.samples - r.valid)
+    shares = sorted((100 * lost / n for n, lost in counts.values() if n), reverse=True)
     axes.bar(
         np.arange(1, len(shares) + 1),
         shares,

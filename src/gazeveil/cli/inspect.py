@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -28,33 +28,20 @@ from gazeveil.cli.progress import track
 
 if TYPE_CHECKING:
     from gazeveil.gaze.cohort import Cohort, ReadAs
+    from gazeveil.gaze.geometry import Space
     from gazeveil.gaze.summary import CohortSummary, RecordingSummary
     from gazeveil.release.inventory import Finding, Inventory
 
 HELP = """\
 Example: `gazeveil inspect recordings/ --plot overview.png`"""
 
-PlotOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot", metavar="PNG", help="Draw trace, main sequence, heat map and data loss."
-    ),
-]
-AllTextOption = Annotated[
-    bool,
-    typer.Option(
-        "--all-text",
-        help="Look for dates, names and numbers in every line, not in headers and samples alone.",
-    ),
-]
-WriteDatasetOption = Annotated[
-    bool,
-    typer.Option(
-        "--write-dataset",
-        help="Write a dataset.toml beside the data: columns, units, screen, names. Check it.",
-    ),
-]
-RowsOption = Annotated[int, typer.Option("--rows", min=0, help="Recordings to list one by one.")]
+#: What a release holds that is one file and no recordings, as its certificate calls it.
+ONE_FILE = ("feature table", "heat maps", "table of people")
+
+_TOPICS = {"y_axis": "y axis", "unit": "gaze unit"}
+_ORIGINS = {"file": "said by the file", "said": "said by you", "guessed": "GUESSED"}
+
+_SHOWN_FIELDS = 3
 
 
 def command(
@@ -62,18 +49,39 @@ def command(
     format_name: FormatOption = None,
     settings: SetOption = None,
     screen: ScreenOption = None,
-    plot: PlotOption = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot", metavar="PNG", help="Draw trace, main sequence, heat map and data loss."
+        ),
+    ] = None,
     json_file: JsonOption = None,
-    rows: RowsOption = 10,
-    write_dataset: WriteDatasetOption = False,
-    all_text: AllTextOption = False,
+    rows: Annotated[int, typer.Option("--rows", min=0, help="Recordings to list one by one.")] = 10,
+    write_dataset: Annotated[
+        bool,
+        typer.Option(
+            "--write-dataset",
+            help="Write a dataset.toml beside the data: columns, units, screen, names. Check it.",
+        ),
+    ] = False,
+    all_text: Annotated[
+        bool,
+        typer.Option(
+            "--all-text",
+            help="Look for dates, names and numbers in every line, not in headers and samples"
+            " alone.",
+        ),
+    ] = False,
 ) -> None:
     """Inspect recordings."""
     from gazeveil.release.inventory import inventory
 
-    certified = _is_certified(path)
-    if certified and holds_one_file(path):
-        write_json(json_file, {"certificate": show_certificate(path)})
+    certificate = certificate_of(path)
+    contents = (certificate or {}).get("contents")
+    held = contents if isinstance(contents, dict) else {}
+    if held.get("format") in ONE_FILE:
+        _show_certificate(certificate)
+        write_json(json_file, {"certificate": certificate})
         return
     if write_dataset:
         from gazeveil.io.reading import write_dataset_file
@@ -81,34 +89,38 @@ def command(
         file = write_dataset_file(path, format_name, **reading_options(settings, screen))
         say(f"Written: {file}. Check it; every verb reads it from now on.")
     cohort = read_cohort(path, format_name, settings, screen)
-    pieces = certified and holds_pieces(path)
+    pieces = path.is_dir() and "pieces" in held
     summary = show(cohort, rows=rows, pieces=pieces)
-    certificate = show_certificate(path) if certified else None
+    _show_certificate(certificate)
     found = inventory(
         path,
         all_text,
         cohort.people,
         progress=lambda files: track(files, len(files), "Looking for identifiers"),
     )
-    show_inventory(found)
+    _show_inventory(found)
     if plot is not None:
         from gazeveil.cli.figures import draw_overview
 
         draw_overview(cohort, summary, plot)
         say(f"Picture: {plot}")
-    shown = {**figures(summary, pieces), "certificate": certificate, "inventory": found.to_dict()}
+    shown = {**_figures(summary, pieces), "certificate": certificate, "inventory": found.to_dict()}
     shown["doubts"] = [d._asdict() for d in dict.fromkeys((*cohort.doubts, *summary.doubts))]
     if cohort.read_as is not None:
-        shown["columns"] = {
-            "used": dict(cohort.read_as.used),
-            "not_used": list(cohort.read_as.unused),
-        }
+        used, unused = dict(cohort.read_as.used), list(cohort.read_as.unused)
+        shown["columns"] = {"used": used, "not_used": unused}
     write_json(json_file, shown)
 
 
-def _is_certified(path: Path) -> bool:
-    """Whether a certificate stands in a folder or beside a file."""
-    return (path / "PRIVACY.json" if path.is_dir() else Path(f"{path}.PRIVACY.json")).is_file()
+def certificate_of(path: Path) -> dict[str, Any] | None:
+    """The certificate in a folder or beside a file; promises and their noise take longer to import
+    than a small folder to read, so only a certificate imports them.
+    """
+    if not (path / "PRIVACY.json" if path.is_dir() else Path(f"{path}.PRIVACY.json")).is_file():
+        return None
+    from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
+
+    return read_certificate(path) if has_certificate(path) else None
 
 
 def show(cohort: Cohort, rows: int = 10, pieces: bool = False) -> CohortSummary:
@@ -130,27 +142,15 @@ def show(cohort: Cohort, rows: int = 10, pieces: bool = False) -> CohortSummary:
 
 
 def _overview(summary: CohortSummary, pieces: bool) -> Table:
-    from gazeveil.gaze.geometry import Sphere
-
-    table = Table(title="Cohort", show_header=False, title_justify="left")
     seconds = sum(r.duration_s for r in summary.recordings)
     rates = ", ".join(
         f"{rate:g} Hz" + (f" ({n})" if len(summary.rates_hz) > 1 else "")
         for rate, n in list(summary.rates_hz.items())[:8]
     )
-    spaces = sorted(
-        {
-            (
-                "sphere"
-                if isinstance(r.space, Sphere)
-                else f"screen {r.space.width_px:g} x {r.space.height_px:g} px"
-            )
-            for r in summary.recordings
-        }
-    )
+    spaces = sorted({_space_words(r.space) for r in summary.recordings})
     known = sorted({k for a in summary.people.values() for k in a})
     people = f"{len(summary.people)}" + (f" ({', '.join(known)} known)" if known else "")
-    rows = [
+    rows: list[tuple[str, str]] = [
         ("pieces", f"{len(summary.recordings)} (each has a name of its own, which is nobody's)")
         if pieces
         else ("people", people),
@@ -162,13 +162,18 @@ def _overview(summary: CohortSummary, pieces: bool) -> Table:
         ("lost samples", f"{100 * summary.loss:.2f} %"),
         ("space", ", ".join(spaces[:3]) + (", ..." if len(spaces) > 3 else "")),
     ]
-    for name, value in rows:
-        table.add_row(name, value)
+    table = Table(title="Cohort", show_header=False, title_justify="left")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-_TOPICS = {"y_axis": "y axis", "unit": "gaze unit"}
-_ORIGINS = {"file": "said by the file", "said": "said by you", "guessed": "GUESSED"}
+def _space_words(space: Space) -> str:
+    from gazeveil.gaze.geometry import Sphere
+
+    if isinstance(space, Sphere):
+        return "sphere"
+    return f"screen {space.width_px:g} x {space.height_px:g} px"
 
 
 def _origins(summary: CohortSummary, read_as: ReadAs | None) -> Table:
@@ -225,7 +230,7 @@ def _rows(summary: CohortSummary, rows: int, pieces: bool) -> Table:
     return table
 
 
-def figures(summary: CohortSummary, pieces: bool = False) -> dict[str, object]:
+def _figures(summary: CohortSummary, pieces: bool) -> dict[str, object]:
     """Return the summary as for JSON; a release of pieces has no names of participants."""
     import numpy as np
 
@@ -273,10 +278,7 @@ def _row(r: RecordingSummary) -> dict[str, object]:
     }
 
 
-_SHOWN_FIELDS = 3
-
-
-def show_inventory(found: Inventory) -> None:
+def _show_inventory(found: Inventory) -> None:
     """Print what recordings say beside gaze."""
     table = Table(
         title="Beside the gaze",
@@ -305,45 +307,17 @@ def show_inventory(found: Inventory) -> None:
 
 
 def _fields(rows: list[Finding]) -> str:
-    names = [row.field for row in rows]
-    more = len(names) - _SHOWN_FIELDS
-    return ", ".join(names[:_SHOWN_FIELDS]) + (f" and {more} more" if more > 0 else "")
+    more = len(rows) - _SHOWN_FIELDS
+    names = ", ".join(row.field for row in rows[:_SHOWN_FIELDS])
+    return names + (f" and {more} more" if more > 0 else "")
 
 
-#: What a release holds that is one file and no recordings, as its certificate calls it.
-ONE_FILE = ("feature table", "heat maps", "table of people")
-
-
-# Promises and their noise take longer to import than a small folder to read: only a certificate
-# imports them.
-def holds_one_file(path: Path) -> bool:
-    """Whether a release holds a table or maps, and no recordings."""
-    from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
-
-    if not has_certificate(path):
-        return False
-    contents = read_certificate(path).get("contents")
-    return isinstance(contents, dict) and contents.get("format") in ONE_FILE
-
-
-def holds_pieces(path: Path) -> bool:
-    """Whether a release holds pieces, whose names identify no participant."""
-    from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
-
-    if not path.is_dir() or not has_certificate(path):
-        return False
-    contents = read_certificate(path).get("contents")
-    return isinstance(contents, dict) and "pieces" in contents
-
-
-def show_certificate(path: Path) -> dict[str, object] | None:
-    """Print what the certificate of a release says, and return it; nothing where there is none."""
-    from gazeveil.privacy.publication.certificate import has_certificate, read_certificate
+def _show_certificate(certificate: dict[str, Any] | None) -> None:
+    """Print what the certificate of a release says."""
+    if certificate is None:
+        return
     from gazeveil.privacy.publication.page import summary
 
-    if not has_certificate(path):
-        return None
-    certificate = read_certificate(path)
     try:
         lines = summary(certificate)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
@@ -351,4 +325,3 @@ def show_certificate(path: Path) -> dict[str, object] | None:
     say("Certificate, as it stands there; `gazeveil verify` checks it:")
     for line in lines:
         say(f"  {line}")
-    return certificate

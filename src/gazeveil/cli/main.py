@@ -37,7 +37,7 @@ PANELS = {
         "simulate": "Simulate participants and their recordings.",
         "events": "Detect fixations, saccades, pursuits, blinks.",
         "features": "Compute features of events or windows.",
-        "train": "Train a network: `ekyt`, `dgaze` or `ehtask`.",
+        "train": "Train the network of the attacker `ekyt`.",
     },
     "Protect and publish": {
         "protect": "Protect recordings, features or people.",

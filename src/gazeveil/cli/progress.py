@@ -15,8 +15,6 @@ from rich.errors import LiveError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from gazeveil.processes import cores
-
 Item = TypeVar("Item")
 
 #: When a bar appears, in seconds.
@@ -31,13 +29,12 @@ class TimeLeftColumn(ProgressColumn):
     """
 
     def render(self, task: Task) -> Text:
-        """`about 4:05 left`; before the first item is done, the least it can be."""
+        """`about 4:05 left`; before the first item is done, the time so far."""
         done = task.completed - task.fields.get("before", 0)
         left = seconds_left(task.elapsed, done, task.remaining)
-        words = "" if left is None else f"about {clock(left)} left"
-        if left is None and task.elapsed is not None and task.remaining:
-            least = least_left(task.elapsed, task.remaining, cores())
-            words = f"over {clock(least)} left" if least else f"{clock(task.elapsed)} so far"
+        waiting = task.elapsed is not None and task.remaining
+        so_far = f"{clock(task.elapsed or 0.0)} so far" if waiting else ""
+        words = so_far if left is None else f"about {clock(left)} left"
         return Text(words, style="progress.remaining")
 
 
@@ -52,20 +49,6 @@ def seconds_left(elapsed_s: float | None, done: float, left: float | None) -> fl
     if elapsed_s is None or left is None or done <= 0:
         return None
     return elapsed_s / done * left
-
-
-def least_left(elapsed_s: float, left: float, at_once: int) -> float:
-    """Seconds that are left at least where no item is done yet: as many as are worked on at once
-    have taken that long, and the others are taken to be alike.
-
-    Examples
-    --------
-    >>> least_left(5.0, 40, 2)
-    95.0
-    >>> least_left(5.0, 1, 2)
-    0.0
-    """
-    return elapsed_s * max(left / at_once - 1, 0.0)
 
 
 def clock(seconds: float) -> str:

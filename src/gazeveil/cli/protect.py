@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,7 @@ from gazeveil.cli.arguments import (
     ScreenOption,
     SetOption,
     TestSeedOption,
+    WorkersOption,
     counted,
     read_cohort,
     say,
@@ -23,22 +24,16 @@ from gazeveil.cli.arguments import (
 )
 from gazeveil.cli.progress import bar, track
 from gazeveil.cli.publication_options import (
-    CleanOption,
-    ClusterOption,
     ConfirmOption,
-    DurationsOption,
     InsteadOfOption,
     KeepOption,
     KeyFileOption,
     LedgerOption,
-    RateOption,
+    ReleaseClusterOption,
     ResumeOption,
     ToOption,
-    WorkersOption,
     answered,
-    charging_of,
-    publication_choices,
-    running_of,
+    ledger_and_workers,
 )
 from gazeveil.errors import DataError, ParameterError
 
@@ -46,9 +41,9 @@ if TYPE_CHECKING:
     from gazeveil.gaze.cohort import Cohort
     from gazeveil.privacy.guarantee import Guarantee
     from gazeveil.privacy.mechanism import Mechanism
-    from gazeveil.privacy.publication.ledger.charging import PeopleSeen
+    from gazeveil.privacy.publication.alignment import Look
+    from gazeveil.privacy.publication.ledger import Charging
     from gazeveil.privacy.publication.publication import Publication
-    from gazeveil.privacy.publication.survey import Look
     from gazeveil.privacy.release import Release
     from gazeveil.release.run import Running
 
@@ -87,27 +82,22 @@ def command(
     settings: SetOption = None,
     screen: ScreenOption = None,
     keep: KeepOption = None,
-    to: ToOption = "parquet",
-    rate_hz: RateOption = None,
-    durations: DurationsOption = None,
+    to: ToOption = None,
     key_file: KeyFileOption = None,
     confirm: ConfirmOption = False,
     ledger: LedgerOption = None,
     instead_of: InsteadOfOption = None,
     workers: WorkersOption = None,
-    cluster: ClusterOption = None,
+    cluster: ReleaseClusterOption = None,
     resume: ResumeOption = False,
-    clean_first: CleanOption = False,
     seed: TestSeedOption = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print the exact statement of the promise too.")
-    ] = False,
     json_file: JsonOption = None,
 ) -> None:
     """Protect data."""
     from gazeveil.gaze.cohort import Cohort
     from gazeveil.privacy.api import protect
-    from gazeveil.privacy.publication.ledger.charging import PeopleSeen, charged
+    from gazeveil.privacy.publication.choices import PublicationChoices
+    from gazeveil.privacy.publication.ledger import Charging, charged
     from gazeveil.privacy.publication.names import check_key_file
     from gazeveil.privacy.publication.protecting import channels_of, protected
     from gazeveil.privacy.publication.single_file import write_file
@@ -116,19 +106,19 @@ def command(
 
     chosen = mechanism(mechanism_text)
     _check_paths(chosen, path, out)
-    running = Running()
-    if chosen.kind in ("stream", "cohort"):
-        running = running_of(out, workers, cluster, resume, clean_first)
-    choices = publication_choices(keep, to, rate_hz, durations, key_file)
-    if key_file is not None and not running.resume:
-        check_key_file(key_file, out)
-    data = _read(chosen.kind, path, lambda: read_cohort(path, format_name, settings, screen))
-    charging, seen = None, PeopleSeen()
+    charging, running = Charging(), Running()
     looks: tuple[Look, ...] = ()
+    choices = PublicationChoices(tuple(keep or ()), to or "parquet", key_file=key_file)
+    if key_file is not None and not resume:
+        check_key_file(key_file, out)
+    of_file = _read_file(chosen.kind, path)
+    if of_file is None:
+        asked = (None, workers, cluster, resume)
+        charging, running = ledger_and_workers(out, ledger, instead_of, *asked)
+        charging = charging if seed is None else Charging()
+    data = read_cohort(path, format_name, settings, screen) if of_file is None else of_file
     if isinstance(data, Cohort):
-        charging = charging_of(ledger, instead_of) if seed is None else None
-        seen = seen if charging is None else charging.seen
-        looks = _look(data, path, confirm, seen if seed is None else None)
+        looks = _look(data, path, confirm, charging if seed is None else None)
     if chosen.kind in ("stream", "cohort"):
         names = begun_names(out) if running.resume else None
         with bar("Protecting"):
@@ -138,7 +128,6 @@ def command(
             publication.names,
             release.guarantee,
             out,
-            seen,
             charging,
             table=bool(publication.table.rows),
             pieces=publication.pieces,
@@ -152,27 +141,27 @@ def command(
         with bar("Protecting"):
             release = protect(data, chosen, seed, channels_of(choices, chosen.kind))
         raw = data if isinstance(data, Cohort) else None
-        described = write_file(release, out, choices, seed, raw=raw, charging=charging, seen=seen)
+        described = write_file(release, out, choices, seed, raw=raw, charging=charging)
         promise = described.guarantee
         numbers = _counts(chosen.kind, release.data, out)
     _print_notes(data, release, seed)
     say(promise.plain)
-    say(promise if explain else "The exact statement is in the certificate (or say --explain).")
+    say("The exact statement is in the certificate.")
     said = {"guarantee": promise.to_dict(), "sentence": str(promise)}
     origin = {"provenance": release.provenance.to_dict(), "seed": seed}
     write_json(json_file, {**numbers, **said, **origin})
 
 
-def _look(cohort: Cohort, path: Path, confirm: bool, seen: PeopleSeen | None) -> tuple[Look, ...]:
+def _look(cohort: Cohort, path: Path, confirm: bool, charging: Charging | None) -> tuple[Look, ...]:
     """Look at all recordings, recognise people, and stop where reading guessed who is who."""
-    from gazeveil.privacy.publication.survey import look_at
+    from gazeveil.privacy.publication.alignment import look_at
     from gazeveil.release.stop_sign import open_questions
 
     looks = look_at(
         cohort,
         True,
         lambda numbers: track(numbers, len(numbers), "Looking at recordings"),
-        seen.note if seen is not None else lambda recording: None,
+        charging.seen.note if charging is not None else lambda recording: None,
     )
     if path.is_dir():
         answered(open_questions(cohort, looks, path), path, confirm)
@@ -201,8 +190,8 @@ def _check_paths(chosen: Mechanism[Any], path: Path, out: Path) -> None:
         raise DataError(f"{out} exists already. Name another file.")
 
 
-def _read(kind: str, path: Path, recordings: Callable[[], Cohort]) -> Any:
-    """What a mechanism of this kind takes."""
+def _read_file(kind: str, path: Path) -> Any:
+    """A table of features or of people; None where recordings are to be read."""
     from gazeveil.features import FeatureTable
     from gazeveil.io.tables_file import read_people
 
@@ -210,7 +199,7 @@ def _read(kind: str, path: Path, recordings: Callable[[], Cohort]) -> Any:
         return FeatureTable.read(path)
     if kind == "people" and path.is_file() and path.suffix.lower() in (".csv", ".tsv"):
         return read_people(path)
-    return recordings()
+    return None
 
 
 def _write_recordings(
@@ -223,8 +212,7 @@ def _write_recordings(
             publication,
             out,
             raw=raw,
-            workers=running.workers,
-            cluster=running.cluster,
+            executor=running.executor,
             resume=running.resume,
             progress=progress,
         )
@@ -243,9 +231,13 @@ def _write_recordings(
 
 
 def _counts(kind: str, data: Any, out: Path) -> Numbers:
-    noun = {"map": "heat map", "table": "row", "people": "person"}[kind]
+    noun, key = {
+        "map": ("heat map", "maps"),
+        "table": ("row", "rows"),
+        "people": ("person", "people"),
+    }[kind]
     say(f"{counted(len(data), noun)} written to {out}.")
-    return {{"map": "maps", "table": "rows"}.get(kind, kind): len(data)}
+    return {key: len(data)}
 
 
 def _print_notes(data: Any, release: Release[Any], seed: int | None) -> None:

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
-from gazeveil.cli.arguments import console, say
+from gazeveil.cli.arguments import console, print_table, say
 from gazeveil.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
-    from gazeveil.privacy.publication.choices import PublicationChoices
-    from gazeveil.privacy.publication.ledger.charging import Charging
+    from gazeveil.privacy.publication.ledger import Charging
     from gazeveil.release.run import Running
     from gazeveil.release.stop_sign import OpenQuestion
 
@@ -32,18 +29,7 @@ KeepOption = Annotated[
     ),
 ]
 ToOption = Annotated[
-    str, typer.Option("--to", metavar="FORMAT", help="parquet, csv, bids or same.")
-]
-RateOption = Annotated[str | None, typer.Option("--rate", metavar="HZ", help="Public rate.")]
-DurationsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--durations",
-        metavar="LENGTHS",
-        help=(
-            "Public lengths: keep, common (one for each stimulus) or STIMULUS=SECONDS (repeatable)."
-        ),
-    ),
+    str | None, typer.Option("--to", metavar="FORMAT", help="parquet (default), csv, bids or same.")
 ]
 KeyFileOption = Annotated[
     Path | None,
@@ -66,25 +52,17 @@ InsteadOfOption = Annotated[
     typer.Option(
         "--instead-of",
         metavar="FOLDER",
-        help="Replace an earlier release that was never given away.",
+        help="Replace an earlier release that was never given away, or an interrupted run.",
     ),
 ]
+ReleaseClusterOption = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="Dask scheduler that shares this disk."),
+]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
 ConfirmOption = Annotated[
     bool, typer.Option("--confirm", help="Confirm what reading guessed, in a dataset.toml.")
 ]
-
-
-def charging_of(
-    ledger: str | None, instead_of: Path | None, budget: str | None = None
-) -> Charging | None:
-    """The ledger of a release."""
-    from gazeveil.privacy.publication.ledger import ReleaseLedger
-    from gazeveil.privacy.publication.ledger.charging import Charging
-
-    if ledger == "none":
-        return None
-    book = ReleaseLedger.at(None if ledger is None else Path(ledger))
-    return Charging(book, budget, instead_of)
 
 
 def answered(questions: Sequence[OpenQuestion], source: Path, confirm: bool) -> None:
@@ -115,71 +93,24 @@ def answered(questions: Sequence[OpenQuestion], source: Path, confirm: bool) -> 
 
 def show_questions(questions: Sequence[OpenQuestion]) -> None:
     """One table of what reading guessed."""
-    title = "Reading guessed what a release rests on"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_header=False)
+    rows = []
     for q in questions:
         others = (f"or else, in dataset.toml: {line}" for line in q.otherwise)
-        table.add_row(q.topic, "\n".join((q.taken, q.reason, *others)), end_section=True)
-    console().print(table)
+        rows.append((q.topic, "\n".join((q.taken, q.reason, *others))))
+    print_table("Reading guessed what a release rests on", ("", ""), rows)
 
 
-def publication_choices(
-    keep: list[str] | None,
-    to: str,
-    rate_hz: str | None,
-    durations: list[str] | None,
-    key_file: Path | None,
-    default: str = "keep",
-) -> PublicationChoices:
-    """The choices that the options make; `default` holds for lengths where nothing is said."""
-    from gazeveil.privacy.publication.choices import PublicationChoices
-
-    kept = tuple(keep or ())
-    # Where the tracker's own times are kept, so are lengths.
-    usual = "keep" if {"times", "t_ns"}.intersection(kept) else default
-    return PublicationChoices(
-        kept, to, rate_hz, durations_of(durations) if durations else usual, key_file=key_file
-    )
-
-
-def durations_of(texts: list[str]) -> str | dict[str, str]:
-    """`keep`, `common`, or seconds by stimulus."""
-    if len(texts) == 1 and "=" not in texts[0]:
-        return texts[0]
-    lengths = {}
-    for text in texts:
-        stimulus, sign, seconds = text.rpartition("=")
-        if not sign or not stimulus:
-            raise ParameterError(
-                "The '--durations' option must be keep, common, or STIMULUS=SECONDS. Got"
-                f" '{text}' instead.",
-                name="--durations",
-                got=text,
-            )
-        lengths[stimulus] = seconds
-    return lengths
-
-
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", metavar="N", help="Processes; chosen by the amount of work if not given."
-    ),
-]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option("--cluster", metavar="ADDRESS", help="Dask scheduler that shares this disk."),
-]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
-CleanOption = Annotated[
-    bool, typer.Option("--clean", help="Remove an interrupted run and start again.")
-]
-
-
-def running_of(
-    out: Path | None, workers: int | None, cluster: str | None, resume: bool, clean_first: bool
-) -> Running:
-    """Who works, as the options say; what was left is removed if that is asked.
+def ledger_and_workers(
+    out: Path,
+    ledger: str | None,
+    instead_of: Path | None,
+    budget: str | None,
+    workers: int | None,
+    cluster: str | None,
+    resume: bool,
+) -> tuple[Charging, Running]:
+    """The ledger that a release is charged to, and who works. What an interrupted run left at the
+    place is removed where the release replaces it.
 
     Raises
     ------
@@ -188,20 +119,22 @@ def running_of(
     DataError
         If the place is taken, or a run of it was interrupted and nothing is said about that.
     """
-    from gazeveil.release.run import Running, check_out, clean
+    from gazeveil.privacy.publication.ledger import Charging, ReleaseLedger
+    from gazeveil.release.run import Running, check_out, clean, interrupted_names
 
-    if resume and clean_first:
-        raise ParameterError(
-            "--resume goes on with what --clean removes. Say one of them.", name="--resume"
-        )
     if workers is not None and cluster is not None:
         raise ParameterError(
             "--workers are processes here, and --cluster has its own. Say one of them.",
             name="--workers",
             got=workers,
         )
-    if out is not None:
-        if clean_first and clean(out):
-            say(f"What an interrupted run of {out} left is removed.")
-        check_out(out, resume)
-    return Running(workers, cluster, resume)
+    left = interrupted_names(out) if instead_of == out else None
+    replaced = None if left is not None else instead_of
+    book = None if ledger == "none" else ReleaseLedger.at(None if ledger is None else Path(ledger))
+    charging = Charging() if book is None else Charging(book, budget, replaced)
+    if left is not None:
+        clean(out)
+        say(f"What an interrupted run of {out} left is removed.")
+        charging.cancel(out, left)
+    check_out(out, resume)
+    return charging, Running(cluster or workers, resume)

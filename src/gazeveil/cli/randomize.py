@@ -6,20 +6,16 @@ TOML. For example::
     mechanism = "dpgazesynth-one-report"
     epsilon = "1"
     G = 60
-    zones = 2
     space = "screen"
 
 `space` ("screen" or "sphere") is for the curator: messages about the other kind are refused.
 Without it the more common kind is taken.
-
-What a public rule would choose by the number of windows (`zones`) is not known to a device: without
-it in the file there is one zone.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,8 +38,8 @@ from gazeveil.errors import DataError, FormatError
 
 if TYPE_CHECKING:
     from gazeveil.gaze.recording import Recording, RecordingKey
+    from gazeveil.privacy.synthesis.dpgazesynth.grid import WindowLayout
     from gazeveil.privacy.synthesis.dpgazesynth.mechanism import Synthesis
-    from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 
 HELP = """\
 Example: `gazeveil randomize my-gaze.csv --parameters public.toml --out messages.gvr`
@@ -99,31 +95,30 @@ def command(
             " its budget twice."
         )
     cohorts = [read_cohort(path, format_name, settings, screen) for path in paths]
-    people = sorted({key[0] for cohort in cohorts for key in cohort.keys})
+    people = {key[0] for cohort in cohorts for key in cohort.keys}
     if pseudonym is not None and len(people) > 1:
         raise DataError(
             f"--as names one person, and these recordings are of {len(people)}. Report them one by"
             " one."
         )
-    renamed = ((r if pseudonym is None else r.with_(person=pseudonym)) for c in cohorts for r in c)
-    device = _Device(public, parameters, seed)
-    recordings = track(renamed, sum(len(c) for c in cohorts), "Randomizing")
-    size = _write_messages(out, (device.message(recording) for recording in recordings))
-    if not device.reported:
+    reported: list[tuple[str, WindowLayout, int]] = []
+    count = sum(map(len, cohorts))
+    items = track((r for cohort in cohorts for r in cohort), count, "Randomizing")
+    recordings = (r if pseudonym is None else r.with_(person=pseudonym) for r in items)
+    messages = _messages(recordings, public, parameters, seed, reported)
+    size = _write_messages(out, messages)
+    if not reported:
         out.unlink()
         raise DataError("There are no recordings to report.")
-    windows = sum(-(-samples // plan.samples) for _, plan, samples in device.reported)
-    promise = chosen.promise(device.reported)
+    windows = sum(-(-samples // plan.samples) for _, plan, samples in reported)
+    promise = chosen.promise(reported)
     promise = promise if seed is None else promise.tested()
-    say(
-        f"{len(device.reported)} messages about {windows:,} windows, {size:,} bytes, written to"
-        f" {out}."
-    )
+    say(f"{len(reported)} messages about {windows:,} windows, {size:,} bytes, written to {out}.")
     if seed is not None:
         say(f"{SEEDED} Never send it.")
     say(promise.plain)
     summary = {
-        "messages": len(device.reported),
+        "messages": len(reported),
         "windows": windows,
         "bytes": size,
         "parameters": str(chosen),
@@ -131,6 +126,37 @@ def command(
         "sentence": str(promise),
     }
     write_json(json_file, {**summary, "seed": seed})
+
+
+def _messages(
+    recordings: Iterable[Recording],
+    public: PublicParameters,
+    parameters: Path,
+    seed: int | None,
+    reported: list[tuple[str, WindowLayout, int]],
+) -> Iterator[bytes]:
+    """One message of each recording that may be reported; notes what each is about."""
+    from gazeveil.gaze.geometry import Sphere
+    from gazeveil.privacy.synthesis.dpgazesynth.scheme import Streams, message
+
+    chosen, space = public.mechanism, public.space
+    scheme, streams = chosen.scheme(), Streams(seed, chosen.name, chosen.reading)
+    seen: set[RecordingKey] = set()
+    for recording in recordings:
+        if recording.key in seen:
+            raise DataError(
+                f"The {recording.title} was given twice. Report it once: each report spends its"
+                " budget."
+            )
+        if space is not None and isinstance(recording.space, Sphere) != (space == "sphere"):
+            raise DataError(
+                f"The {recording.title} is not about a {space}, as {parameters} says messages are."
+                " Give --screen, or ask the curator."
+            )
+        seen.add(recording.key)
+        plan = scheme.plan(recording.space, recording.rate_hz)
+        reported.append((recording.person, plan, len(recording)))
+        yield message(scheme, str(chosen), recording, streams.of(*recording.key))
 
 
 def _write_messages(out: Path, messages: Iterable[bytes]) -> int:
@@ -143,41 +169,6 @@ def _write_messages(out: Path, messages: Iterable[bytes]) -> int:
         # Half a file would be sent, and the rest reported again.
         out.unlink(missing_ok=True)
         raise
-
-
-class _Device:
-    """Makes one message of each recording, and keeps what it reported about."""
-
-    def __init__(self, public: PublicParameters, parameters: Path, seed: int | None) -> None:
-        from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
-
-        chosen = public.mechanism
-        self._public, self._parameters, self._text = public, parameters, str(chosen)
-        self._scheme, self._streams = chosen.scheme(), Streams(seed, chosen.name, chosen.reading)
-        self._seen: set[RecordingKey] = set()
-        self.reported: list[tuple[str, WindowLayout, int]] = []
-
-    def message(self, recording: Recording) -> bytes:
-        """The message of a recording that may be reported."""
-        from gazeveil.gaze.geometry import Sphere
-        from gazeveil.privacy.synthesis.dpgazesynth.reports.device import message
-
-        if recording.key in self._seen:
-            raise DataError(
-                f"The {recording.title} was given twice. Report it once: each report spends its"
-                " budget."
-            )
-        self._seen.add(recording.key)
-        space = self._public.space
-        if space is not None and isinstance(recording.space, Sphere) != (space == "sphere"):
-            raise DataError(
-                f"The {recording.title} is not about a {space}, as {self._parameters} says messages"
-                " are. Give --screen, or ask the curator."
-            )
-        payload = message(self._scheme, self._text, recording, self._streams.of(*recording.key))
-        plan = self._scheme.plan(recording.space, recording.rate_hz)
-        self.reported.append((recording.person, plan, len(recording)))
-        return payload
 
 
 _REMEDY = (
@@ -229,4 +220,4 @@ def read_parameters(path: Path) -> PublicParameters:
         )
     chosen = mechanism(name, **content)
     assert isinstance(chosen, Synthesis)
-    return PublicParameters(chosen.settled(None), space)
+    return PublicParameters(chosen, space)

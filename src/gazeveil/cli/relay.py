@@ -28,13 +28,9 @@ HELP = """\
 Example: `gazeveil relay --in pupil://127.0.0.1:50020 --out pupil://127.0.0.1:50030
 --mechanism "kaleido:epsilon=1,w=60,r_deg=2" --rate 120`
 
-Then point the program that reads Pupil on port 50020 to port 50030. Also `websocket://host:port` (a
-tracker connects), `ws://host:port` (a tracker that serves), `neon://host:port`,
-`invisible://host:port`, `lsl`, `openxr://host:port`, `replay:PATH` and `simulated` in; `pupil://`,
-`websocket://` and `lsl:NAME` out. Stops with Ctrl-C."""
-
-#: Sources that take a screen under another name than their own geometry.
-_SPACES = ("websocket", "ws", "wss", "simulated")
+Then point the program that reads Pupil on port 50020 to port 50030. Also `neon://host:port`,
+`invisible://host:port`, `lsl`, `replay:PATH` and `simulated` in; `lsl:NAME` out. Stops with
+Ctrl-C."""
 
 
 def command(
@@ -164,7 +160,7 @@ def _tracker_options(
     if rate_hz is not None:
         options["rate_hz"] = rate_hz
     if screen is not None:
-        options["space" if scheme in _SPACES else "screen"] = parse_screen(screen)
+        options["space" if scheme == "simulated" else "screen"] = parse_screen(screen)
     if forward:
         from gazeveil.relay.topics import check_forward
 

@@ -26,11 +26,9 @@ _PACKAGES = {
     "pydantic",
     "pydantic_settings",
     "msgspec",
-    "sqlalchemy",
-    "prometheus_client",
     "websockets",
     "uvloop",
-    "httptools",
+    "h11",
 }
 
 
@@ -49,16 +47,14 @@ def command(
             metavar="TRACKER",
             help=(
                 "simulated, mouse, replay:PATH, pupil://host:port, neon://host:port, lsl[:name],"
-                " websocket or openxr. [default: simulated]"
+                " or websocket. [default: simulated]"
             ),
         ),
     ] = None,
     home: Annotated[
         Path | None,
         typer.Option(
-            "--home",
-            metavar="DIR",
-            help="Folder of database, policy and keys. [default: $GAZEVEIL_HOME]",
+            "--home", metavar="DIR", help="Folder of database and keys. [default: $GAZEVEIL_HOME]"
         ),
     ] = None,
     database: Annotated[
@@ -71,7 +67,9 @@ def command(
     ] = None,
     policy: Annotated[
         Path | None,
-        typer.Option("--policy", metavar="FILE", help="Policy to start from and to write to."),
+        typer.Option(
+            "--policy", metavar="FILE", help="Policy (TOML) to import at the first start."
+        ),
     ] = None,
     level: Annotated[
         str | None,
@@ -91,7 +89,7 @@ def command(
     """Serve."""
     try:
         from gazeveil.gatekeeper.errors import PortTakenError
-        from gazeveil.gatekeeper.service.http.start import serve
+        from gazeveil.gatekeeper.service.server import serve
         from gazeveil.gatekeeper.service.settings import load_settings, no_password
     except ImportError as error:
         missing = (error.name or "").partition(".")[0]

@@ -1,16 +1,18 @@
-"""`gazeveil train`: the network of the attacker `ekyt`, of the gaze predictor `dgaze` or of the
-recogniser of activities `ehtask`, trained on recordings or on simulated people, and judged on
-people it was not trained on.
-"""
+"""`gazeveil train`: the network of the attacker `ekyt`, judged on people it was not trained on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gazeveil import __version__
 from gazeveil.cli.arguments import (
     FormatOption,
     JsonOption,
@@ -18,111 +20,49 @@ from gazeveil.cli.arguments import (
     SetOption,
     counted,
     read_cohort,
+    say,
     write_json,
 )
-from gazeveil.cli.ekyt_training import WEIGHTS, train_person_network
-from gazeveil.cli.headset_training import (
-    SIMULATED_TASKS,
-    HeadsetOptions,
-    simulated_activities,
-    train_headset,
-)
-from gazeveil.cli.progress import track
-from gazeveil.errors import ParameterError
+from gazeveil.cli.progress import bar, track
+from gazeveil.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
-    from gazeveil.gaze.cohort import Cohort
+    from gazeveil.attacks.identify.verification import ModelCard, Verification
+    from gazeveil.models.ekyt.weights import EkytModel
+    from gazeveil.models.ekyt.windows import WindowSet
+    from gazeveil.models.training import StepPlan
 
 HELP = """\
 Writes weights.npz, card.md and card.json. After a kill or Ctrl-C the same command goes on from the
 last checkpoint. Needs the extra `deep`.
 
 Example: `gazeveil train recordings/ --out network/ --hold-out 0.25`, then
-`gazeveil evaluate ... -a ekyt:weights=network/weights.npz`
+`gazeveil evaluate ... -a ekyt:weights=network/weights.npz`"""
 
-Example: `gazeveil train recordings/ --network dgaze --out network/`, then
-`gazeveil evaluate ... -u prediction:model=dgaze,weights=network/weights.npz`
+#: Seconds of gaze that held-out people are judged with, and sizes of galleries.
+DURATIONS_S = (5.0, 10.0, 20.0, 60.0)
+GALLERIES = (5, 10, 20, 50, 100, 200, 500, 1000)
 
-Example: `gazeveil train --simulate 24 --network ehtask --out network/`, then
-`gazeveil evaluate ... -u activity:classifier=ehtask,weights=network/weights.npz`"""
+#: Windows of each of the 16 people of a batch, and batches between two checkpoints.
+WINDOWS, EVERY = 8, 20
 
-#: What each network takes where nothing is said: batches, batches between two checkpoints, seconds
-#: of a window.
-NETWORKS: Mapping[str, tuple[int, int, float]] = {
-    "ekyt": (400, 20, 5.0),
-    "dgaze": (1500, 100, 10.0),
-    "ehtask": (600, 20, 10.0),
-}
-
-#: Options that only some networks have.
-_ONLY = {
-    "--channels": ("ekyt",),
-    "--windows": ("ekyt",),
-    "--window": ("ekyt", "ehtask"),
-    "--horizon": ("dgaze",),
-    "--past": ("dgaze",),
-    "--head": ("dgaze", "ehtask"),
-    "--reading": ("dgaze", "ehtask"),
-    "--label": ("ehtask",),
-}
+#: The files of a network.
+WEIGHTS, PAGE, FIGURES, CHECKPOINT = "weights.npz", "card.md", "card.json", "checkpoint.pt"
 
 
-# Long: one option of the command line a line.
 def command(
+    path: Annotated[Path, typer.Argument(help="A file or a folder of recordings.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")],
-    path: Annotated[
-        Path | None, typer.Argument(help="A file or a folder of recordings, or --simulate.")
-    ] = None,
-    people: Annotated[
-        int | None, typer.Option("--simulate", min=4, help="Train on this many simulated people.")
-    ] = None,
-    stimuli: Annotated[int, typer.Option(help="Stimuli of each simulated person.")] = 4,
-    seconds: Annotated[float, typer.Option(help="Length of each simulated recording.")] = 20.0,
-    sessions: Annotated[int, typer.Option(help="Sessions of each simulated person.")] = 2,
     hold_out: Annotated[
         float, typer.Option("--hold-out", help="Share of the people to judge it on, 0 for nobody.")
     ] = 0.25,
-    network: Annotated[str, typer.Option("--network", help="ekyt, dgaze or ehtask.")] = "ekyt",
-    channels: Annotated[
-        str | None, typer.Option(help="ekyt: gaze (default), head or gaze+head.")
-    ] = None,
+    channels: Annotated[str, typer.Option(help="gaze, head or gaze+head.")] = "gaze",
     rate: Annotated[
-        float | None,
-        typer.Option(
-            "--rate",
-            help="Rate of simulated people in Hz; ekyt: highest rate of velocities, the lowest"
-            " counts. 125 if not given.",
-        ),
-    ] = None,
-    window: Annotated[
-        float | None,
-        typer.Option("--window", help="Seconds of one window; ekyt 5, ehtask 10 if not given."),
-    ] = None,
-    horizon: Annotated[
-        float | None, typer.Option(help="dgaze: seconds ahead, 0.1 if not given.")
-    ] = None,
-    past: Annotated[
-        float | None, typer.Option(help="dgaze: seconds of the past, 0.5 if not given.")
-    ] = None,
-    head: Annotated[
-        str | None, typer.Option(help="dgaze, ehtask: recorded (default) or none.")
-    ] = None,
-    reading: Annotated[
-        str | None, typer.Option(help="dgaze, ehtask: corrected (default) or published.")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="ehtask: task (default) or stimulus names the activity.")
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Batches; ekyt 400, dgaze 1500, ehtask 600 if not given.")
-    ] = None,
-    windows: Annotated[
-        int | None,
-        typer.Option(help="ekyt: windows of each of 16 people in a batch, 8 if not given."),
-    ] = None,
-    every: Annotated[
-        int | None, typer.Option(help="Steps between two checkpoints; 20, dgaze 100 if not given.")
-    ] = None,
+        float,
+        typer.Option("--rate", help="Highest rate of velocities in Hz; the lowest of all counts."),
+    ] = 125.0,
+    window: Annotated[float, typer.Option("--window", help="Seconds of one window.")] = 5.0,
+    steps: Annotated[int, typer.Option(help="Batches to train for.")] = 400,
     seed: Annotated[int, typer.Option(help="Makes training repeatable.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda.")] = "auto",
     format_name: FormatOption = None,
@@ -132,71 +72,11 @@ def command(
 ) -> None:
     """Train a network."""
     from gazeveil.gaze.cohort import Cohort
-    from gazeveil.models.train import best_device
+    from gazeveil.models.ekyt.training import BatchPlan, train_ekyt
+    from gazeveil.models.ekyt.weights import RecordingMarks
+    from gazeveil.models.ekyt.windows import VelocityInput, WindowSet, common_rate_hz
+    from gazeveil.models.training import StepPlan, best_device
 
-    _refuse(path, people, hold_out, out)
-    own: dict[str, object] = {
-        "--channels": channels,
-        "--windows": windows,
-        "--window": window,
-        "--horizon": horizon,
-        "--past": past,
-        "--head": head,
-        "--reading": reading,
-        "--label": label,
-    }
-    _refuse_others(network, own, rate is not None and people is None)
-    where = best_device(device)
-    rate_hz = 125.0 if rate is None else rate
-    if people is not None:
-        cohort, data = _simulated(network, people, stimuli, seconds, sessions, rate_hz, seed)
-    else:
-        assert path is not None
-        cohort, data = read_cohort(path, format_name, settings, screen), path.name
-    in_memory = Cohort(list(track(cohort, len(cohort), "Reading")), cohort.people)
-    batches, between, window_s = NETWORKS[network]
-    batches = batches if steps is None else steps
-    between = between if every is None else every
-    window_s = window_s if window is None else window
-    if network == "ekyt":
-        chosen = channels or "gaze", rate_hz, window_s, 8 if windows is None else windows
-        card: Mapping[str, object] = train_person_network(
-            in_memory, data, out, hold_out, chosen, (batches, between, seed), where
-        )
-    else:
-        options = HeadsetOptions(
-            network,
-            out,
-            hold_out,
-            batches,
-            between,
-            seed,
-            where,
-            "recorded" if head is None else head,
-            "corrected" if reading is None else reading,
-            0.1 if horizon is None else horizon,
-            0.5 if past is None else past,
-            window_s,
-            "task" if label is None else label,
-        )
-        card = train_headset(options, in_memory, data).to_dict()
-    write_json(json_file, card)
-
-
-def _refuse(path: Path | None, people: int | None, hold_out: float, out: Path) -> None:
-    if path is not None and path.name in NETWORKS and not path.exists():
-        raise ParameterError(
-            f"{path} is no folder of recordings. The network is chosen with --network {path}.",
-            name="path",
-            got=path,
-        )
-    if (path is None) == (people is None):
-        raise ParameterError(
-            "`gazeveil train` needs either recordings or --simulate with a number of people, not"
-            " both.",
-            name="path",
-            got=path,
-        )
     if not 0 <= hold_out < 1:
         raise ParameterError(
             f"The '--hold-out' option must be a share from 0 to below 1. Got {hold_out} instead.",
@@ -209,53 +89,126 @@ def _refuse(path: Path | None, people: int | None, hold_out: float, out: Path) -
             name="--out",
             got=str(out),
         )
-
-
-def _refuse_others(network: str, given: Mapping[str, object], rate_of_files: bool) -> None:
-    """Refuse an unknown network, and options that the network does not have."""
-    if network not in NETWORKS:
-        raise ParameterError(
-            f"The '--network' option must be one of {', '.join(NETWORKS)}. Got '{network}'"
-            " instead.",
-            name="--network",
-            got=network,
-        )
-    for option, networks in _ONLY.items():
-        if given[option] is not None and network not in networks:
-            raise ParameterError(
-                f"The '{option}' option belongs to {' and '.join(networks)}, and the network"
-                f" {network} does not take it. Leave it out.",
-                name=option,
-                got=given[option],
-            )
-    if rate_of_files and network != "ekyt":
-        raise ParameterError(
-            f"The '--rate' option is the rate of simulated people, and {network} takes recordings"
-            " at their own rate. Leave it out.",
-            name="--rate",
-            got=None,
-        )
-
-
-def _simulated(
-    network: str,
-    people: int,
-    stimuli: int,
-    seconds: float,
-    sessions: int,
-    rate_hz: float,
-    seed: int,
-) -> tuple[Cohort, str]:
-    from gazeveil.gaze.simulate import simulate
-
-    size = (people, stimuli, seconds)
-    if network == "ehtask":
-        cohort = simulated_activities(*size, sessions, rate_hz, seed)
-    else:
-        cohort = simulate(*size, rate_hz, seed=seed, sessions=sessions)
-    words = f"{stimuli:,} {'stimulus' if stimuli == 1 else 'stimuli'}"
-    activities = f", {', '.join(SIMULATED_TASKS)}" if network == "ehtask" else ""
-    return cohort, (
-        f"simulated people (seed {seed}): {words} of {seconds:g} s each, "
-        f"{counted(sessions, 'session')}{activities}"
+    where = best_device(device)
+    read = read_cohort(path, format_name, settings, screen)
+    cohort = Cohort(list(track(read, len(read), "Reading")), read.people)
+    made = WindowSet.of(cohort, VelocityInput(common_rate_hz(cohort, rate), window, channels))
+    trained, held_out = by_people(made, hold_out, seed)
+    batch = BatchPlan(windows=WINDOWS)
+    digest = hashlib.sha256(repr((trained.setting, batch, trained.keys)).encode())
+    digest.update(trained.values.tobytes())
+    digest.update(trained.starts.tobytes())
+    out.mkdir(parents=True, exist_ok=True)
+    plan = StepPlan(
+        steps, seed=seed, checkpoint=out / CHECKPOINT, every=EVERY, of=digest.hexdigest()
     )
+    with _stoppable(plan, out / CHECKPOINT), bar("Training") as progress:
+        model, losses = train_ekyt(trained, plan, batch, where, progress)
+    learnt = set(trained.persons)
+    marks = RecordingMarks.of((r for r in cohort if r.person in learnt), plan.of[:16])
+    model = replace(model, marks=marks)
+    card = _card(model, path.name, made, trained, held_out, losses, plan)
+    _write(out, model, card)
+    say(f"{out / WEIGHTS}: trained on {counted(card.people_trained, 'person')}.")
+    rates = [v for v in card.verified if v.condition == "duration_s"]
+    if rates:
+        words = ", ".join(f"{100 * v.eer:.1f} % with {v.value:g} s" for v in rates)
+        say(f"Equal error rate of {counted(card.people_held_out, 'person')} held out: {words}.")
+    say(
+        "The weights remember the people they were trained on: handle the file as raw recordings."
+        f" {out / PAGE} says more."
+    )
+    write_json(json_file, card.to_dict())
+
+
+def by_people(made: WindowSet, hold_out: float, seed: int) -> tuple[WindowSet, WindowSet | None]:
+    """Windows to train on and, of other people, to judge with."""
+    from gazeveil.attacks.identify.verification import enrolled_and_asked
+    from gazeveil.models.training import split_by_person
+
+    if hold_out == 0:
+        return made, None
+    persons = [key[0] for key in made.keys]
+    kept = split_by_person(persons, 1 - hold_out, seed)
+    training = {p for p, keep in zip(persons, kept, strict=True) if keep}
+    held_out = made.where(lambda key: key[0] not in training)
+    try:
+        # Asked before training, because hours later would be too late.
+        enrolled_and_asked(held_out)
+    except DataError as error:
+        raise DataError(f"{error} Use --hold-out 0 to train without judging.") from error
+    return made.where(lambda key: key[0] in training), held_out
+
+
+@contextmanager
+def _stoppable(plan: StepPlan, checkpoint: Path) -> Iterator[None]:
+    """Report the checkpoint that training resumes from, and the one left on Ctrl-C."""
+    if checkpoint.exists():
+        say(f"Going on from {checkpoint}.")
+    try:
+        yield
+    except KeyboardInterrupt:
+        left = f"There is no checkpoint yet: the first is written after {plan.every} steps."
+        if checkpoint.exists():
+            left = (
+                f"{checkpoint} holds the state of the last checkpoint: the same command goes on"
+                " from there."
+            )
+        say(f"Stopped. {left}")
+        raise typer.Exit(130) from None
+
+
+def _card(
+    model: EkytModel,
+    data: str,
+    made: WindowSet,
+    trained: WindowSet,
+    held_out: WindowSet | None,
+    losses: tuple[float, ...],
+    plan: StepPlan,
+) -> ModelCard:
+    from gazeveil.attacks.identify.verification import ModelCard
+
+    tail = losses[-max(1, plan.steps // 10) :]
+    return ModelCard(
+        data=data,
+        recordings=len(made.keys),
+        people_trained=len(set(trained.persons)),
+        people_held_out=0 if held_out is None else len(set(held_out.persons)),
+        channels=made.setting.channels,
+        rate_hz=made.setting.rate_hz,
+        window_s=made.setting.window_s,
+        steps=plan.steps,
+        seed=plan.seed,
+        last_loss=sum(tail) / len(tail),
+        version=__version__,
+        verified=() if held_out is None else _verified(model, held_out),
+    )
+
+
+def _verified(model: EkytModel, held_out: WindowSet) -> tuple[Verification, ...]:
+    from gazeveil.attacks.identify.verification import (
+        by_age,
+        by_duration,
+        by_gallery,
+        enrolled_and_asked,
+        verification_scores,
+    )
+
+    durations = [d for d in DURATIONS_S if d >= model.setting.window_s]
+    found = by_duration(model, held_out, durations or [model.setting.window_s])
+    if not found:
+        return ()
+    longest = found[-1].value
+    scores = verification_scores(model, *enrolled_and_asked(held_out), longest)
+    return (*found, *by_gallery(scores, GALLERIES, 0), *by_age(model, held_out, longest))
+
+
+def _write(out: Path, model: EkytModel, card: ModelCard) -> None:
+    """Write weights and card; the checkpoint goes."""
+    about = card.to_dict()
+    replace(model, about=about).save(out / WEIGHTS)
+    (out / PAGE).write_text(card.markdown(), encoding="utf-8")
+    text = json.dumps(about, indent=2, ensure_ascii=False)
+    (out / FIGURES).write_text(text + "\n", encoding="utf-8")
+    (out / CHECKPOINT).unlink(missing_ok=True)

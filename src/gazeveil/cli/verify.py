@@ -4,7 +4,6 @@ slipped into it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +22,7 @@ from gazeveil.cli.progress import track
 from gazeveil.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
-    from gazeveil.gaze.recording import Recording
+    pass
 
 HELP = """\
 Example: `gazeveil verify published/ --against recordings/ --key lab.key.pub`
@@ -62,6 +61,10 @@ def command(
             help="Make a signing key: the secret half in FILE, the public half in FILE.pub.",
         ),
     ] = None,
+    new_ledger: Annotated[
+        Path | None,
+        typer.Option("--new-ledger", metavar="FILE", help="Begin a ledger of releases."),
+    ] = None,
     regions: Annotated[
         Path | None,
         typer.Option(
@@ -93,8 +96,12 @@ def command(
     if new_key is not None:
         made = make_key(new_key)
         say(f"Secret key: {new_key}, for you alone. Public key: {new_key}.pub, {made.public}")
+    if new_ledger is not None:
+        from gazeveil.privacy.publication.ledger import ReleaseLedger
+
+        say(f"Ledger: {ReleaseLedger.create(new_ledger).path}")
     if folder is None:
-        if new_key is None:
+        if new_key is None and new_ledger is None:
             raise ParameterError("Name the folder to verify: `gazeveil verify published/`.")
         return
     if not folder.exists():
@@ -104,7 +111,7 @@ def command(
         return
     pinned = None if key is None else read_public_key(key)
     raw = None if against is None else read_cohort(against, format_name, settings, screen)
-    result = verify(folder, raw, pinned, _progress, source=against, regions=regions)
+    result = verify(folder, raw, pinned, track, source=against, regions=regions)
     for check in result.checks:
         # A name of a file may hold a new line; each failure is one line.
         lines = [" ".join(f.split()) for f in check.failures or (f"{check.note}.",)]
@@ -118,13 +125,9 @@ def command(
     say(f"{folder} is what its certificate says.")
 
 
-def _progress(recordings: Iterable[Recording], count: int, what: str) -> Iterable[Recording]:
-    return track(recordings, count, what)
-
-
 def _verify_log(path: Path, key_file: Path, head: str | None) -> None:
     """See that an exported audit log is as it was written, without a database."""
-    from gazeveil.gatekeeper.ledger.audit.export import verify_lines
+    from gazeveil.gatekeeper.ledger.audit import verify_lines
 
     try:
         key = bytes.fromhex(key_file.read_text(encoding="utf-8").strip())

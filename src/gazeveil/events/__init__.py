@@ -27,7 +27,6 @@ from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording
 
 if TYPE_CHECKING:
-    from gazeveil.events.agreement import Agreement, pool
     from gazeveil.events.online.detector import OnlineDetector
 
 #: Method name -> (module, function). Modules load when first asked for.
@@ -40,9 +39,7 @@ METHODS = {
     "online": ("online.detector", "detect_online"),
 }
 
-_HOME = {"Agreement": "agreement", "pool": "agreement", "OnlineDetector": "online.detector"}
-
-__all__ = ["METHODS", "Agreement", "OnlineDetector", "detect", "pool"]
+__all__ = ["METHODS", "OnlineDetector", "detect"]
 
 
 def detect(recording: Recording, method: str = "auto", **parameters: object) -> Events:
@@ -107,8 +104,6 @@ def _method(method: str) -> tuple[Callable[..., Events], tuple[str, ...]]:
 
 
 def __getattr__(name: str) -> object:
-    if name == "agreement":
-        return import_module("gazeveil.events.agreement")
-    if name not in _HOME:
-        raise AttributeError(f"module 'gazeveil.events' has no attribute '{name}'")
-    return getattr(import_module(f"gazeveil.events.{_HOME[name]}"), name)
+    if name == "OnlineDetector":
+        return import_module("gazeveil.events.online.detector").OnlineDetector
+    raise AttributeError(f"module 'gazeveil.events' has no attribute '{name}'")

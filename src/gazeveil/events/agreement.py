@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.arrays import Codes, Floats, Ints
-from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.events import KINDS, Events
 
@@ -72,16 +71,6 @@ class ClassAgreement:
     def f1(self) -> float:
         """Sample F1; NaN where neither side has the class."""
         return _f1(self.samples_both, self.samples_true, self.samples_found)
-
-    @property
-    def precision(self) -> float:
-        """Share of the found samples that are true."""
-        return self.samples_both / self.samples_found if self.samples_found else float("nan")
-
-    @property
-    def recall(self) -> float:
-        """Share of the true samples that are found."""
-        return self.samples_both / self.samples_true if self.samples_true else float("nan")
 
     @property
     def event_f1(self) -> float:
@@ -370,23 +359,14 @@ def _pairs(i: Ints, j: Ints, size: Floats) -> Ints:
     return np.array(sorted(result), dtype=np.int64).reshape(-1, 2)
 
 
-@compiled
 def _overlaps(a: Ints, b: Ints) -> tuple[Ints, Ints, Floats, Floats]:
     """Indices of all events that overlap, their intersection over union and their intersection in
     samples.
     """
-    room = len(a) + len(b)
-    i, j = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-    share, shared = np.empty(room), np.empty(room)
-    count, p, q = 0, 0, 0
-    while p < len(a) and q < len(b):
-        both = min(a[p, 1], b[q, 1]) - max(a[p, 0], b[q, 0]) + 1
-        if both > 0:
-            i[count], j[count], shared[count] = p, q, both
-            share[count] = both / (max(a[p, 1], b[q, 1]) - min(a[p, 0], b[q, 0]) + 1)
-            count += 1
-        if a[p, 1] < b[q, 1]:
-            p += 1
-        else:
-            q += 1
-    return i[:count], j[:count], share[:count], shared[:count]
+    low = np.searchsorted(b[:, 1], a[:, 0], side="left")
+    partners = np.searchsorted(b[:, 0], a[:, 1], side="right") - low
+    i = np.repeat(np.arange(len(a)), partners)
+    j = np.arange(len(i)) - np.repeat(np.cumsum(partners) - partners - low, partners)
+    shared = np.minimum(a[i, 1], b[j, 1]) - np.maximum(a[i, 0], b[j, 0]) + 1
+    whole = np.maximum(a[i, 1], b[j, 1]) - np.minimum(a[i, 0], b[j, 0]) + 1
+    return i, j, shared / whole, shared.astype(np.float64)

@@ -21,7 +21,7 @@ ms it is noise. What nothing claims is `undefined`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from gazeveil.arrays import Bools, Codes, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.events.auto.speed import distance
-from gazeveil.events.larsson import mark_larsson
 from gazeveil.events.trace import (
     BLINK,
     BLINK_S,
@@ -39,6 +38,7 @@ from gazeveil.events.trace import (
     SACCADE,
     UNDEFINED,
     BridgedGaze,
+    runs,
     to_events,
 )
 from gazeveil.gaze.events import Events
@@ -52,8 +52,7 @@ _BLINK_REACH_S, _BLINK_MIN_S = 0.04, 0.02
 _FRAME_SHARE = 0.1
 
 
-@dataclass(frozen=True)
-class TwoThresholds:
+class TwoThresholds(NamedTuple):
     """Speeds in deg/s of the saccade stage."""
 
     onset_fast: float
@@ -68,7 +67,6 @@ PUBLISHED = {"E+H": TwoThresholds(150.0, 35.0, 35.0), "FOV": TwoThresholds(160.0
 def detect_dorr(
     recording: Recording,
     signal: str = "E+H",
-    between: str = "dorr",
     onset_fast_deg_s: float | None = None,
     onset_slow_deg_s: float | None = None,
     offset_deg_s: float | None = None,
@@ -82,17 +80,13 @@ def detect_dorr(
     signal : {"E+H", "FOV"}
         Gaze in the world, or the eye in the head with its own thresholds; the latter needs
         `eye_in_head_deg`.
-    between : {"dorr", "larsson"}
-        What judges the intervals between saccades: the fixation test above, or
-        :mod:`gazeveil.events.larsson`, which also finds pursuit.
     onset_fast_deg_s, onset_slow_deg_s, offset_deg_s : float, optional
         Replace the published thresholds of the signal.
 
     Returns
     -------
     Events
-        `saccade`, `fixation`, `blink`, `noise`, `undefined` and, with `between="larsson"`,
-        `pursuit`: a partition of the recording.
+        `saccade`, `fixation`, `blink`, `noise` and `undefined`: a partition of the recording.
 
     Raises
     ------
@@ -100,23 +94,16 @@ def detect_dorr(
         For `signal="FOV"` without eye-in-head data.
     """
     published = PUBLISHED[checks.one_of("detect dorr", "signal", signal, PUBLISHED)]
-    stage = checks.one_of("detect dorr", "between", between, ("dorr", "larsson"))
+    given = {
+        "onset_fast_deg_s": onset_fast_deg_s,
+        "onset_slow_deg_s": onset_slow_deg_s,
+        "offset_deg_s": offset_deg_s,
+    }
     limits = TwoThresholds(
-        (
-            published.onset_fast
-            if onset_fast_deg_s is None
-            else checks.positive("detect dorr", "onset_fast_deg_s", onset_fast_deg_s)
-        ),
-        (
-            published.onset_slow
-            if onset_slow_deg_s is None
-            else checks.positive("detect dorr", "onset_slow_deg_s", onset_slow_deg_s)
-        ),
-        (
-            published.offset
-            if offset_deg_s is None
-            else checks.positive("detect dorr", "offset_deg_s", offset_deg_s)
-        ),
+        *(
+            usual if value is None else checks.positive("detect dorr", name, value)
+            for (name, value), usual in zip(given.items(), published, strict=True)
+        )
     )
     if limits.onset_fast < limits.onset_slow:
         checks.refuse(
@@ -128,10 +115,7 @@ def detect_dorr(
     trace, points = signal_of(recording, signal)
     if len(trace.segments):
         mark_dorr(recording, trace, points, limits)
-        if stage == "dorr":
-            _fixations(points, trace.segments, trace.rate_hz, trace.codes)
-        else:
-            mark_larsson(points, trace.segments, trace.rate_hz, trace.codes)
+        _fixations(points, trace.segments, trace.rate_hz, trace.codes)
     return to_events(trace.codes, recording.t_ns, trace.cuts, f"dorr:{signal}")
 
 
@@ -173,14 +157,7 @@ def mark_dorr(
         outside = (np.abs(recording.x_deg) > half_x) | (np.abs(recording.y_deg) > half_y)
         trusted &= ~outside
         trace.codes[outside & recording.valid] = NOISE
-    mark_two_thresholds(
-        points,
-        trusted,
-        trace.segments,
-        rate,
-        (limits.onset_fast, limits.onset_slow, limits.offset),
-        trace.codes,
-    )
+    mark_two_thresholds(points, trusted, trace.segments, rate, limits, trace.codes)
     _blinks(
         poor, round(_BLINK_REACH_S * rate), _BLINK_MIN_S * rate - 1e-6, BLINK_S * rate, trace.codes
     )
@@ -192,7 +169,7 @@ def mark_two_thresholds(
     trusted: Bools,
     segments: Ints,
     rate_hz: float,
-    limits: tuple[float, float, float],
+    limits: TwoThresholds,
     codes: Codes,
 ) -> None:
     """Write SACCADE where the two-threshold machine finds one."""
@@ -233,33 +210,27 @@ def mark_two_thresholds(
                         inside = True
 
 
-@compiled
 def _blinks(poor: Bools, reach: int, least: float, longest: float, codes: Codes) -> None:
-    n, i = len(poor), 0
-    while i < n:
-        if not poor[i]:
-            i += 1
+    n, done = len(poor), 0
+    for begin, stop in runs(poor):
+        first = began = max(begin, done)
+        last = ended = stop - 1
+        if first >= stop:
             continue
-        first = i
-        while i < n and poor[i]:
-            i += 1
-        last = i - 1
-        began, ended = first, last
-        for k in range(max(0, first - reach), first):
-            if codes[k] == SACCADE:
-                began = k
-                while began > 0 and codes[began - 1] == SACCADE:
-                    began -= 1
-                break
-        for k in range(min(n - 1, last + reach), last, -1):
-            if codes[k] == SACCADE:
-                ended = k
-                while ended + 1 < n and codes[ended + 1] == SACCADE:
-                    ended += 1
-                break
-        if last - first + 1 >= least or began < first or ended > last:
+        low = max(0, first - reach)
+        before = np.flatnonzero(codes[low:first] == SACCADE)
+        after = np.flatnonzero(codes[stop : last + reach + 1] == SACCADE)
+        if len(before):
+            began = low + int(before[0])
+            while began > 0 and codes[began - 1] == SACCADE:
+                began -= 1
+        if len(after):
+            ended = stop + int(after[-1])
+            while ended + 1 < n and codes[ended + 1] == SACCADE:
+                ended += 1
+        if stop - first >= least or began < first or ended > last:
             codes[began : ended + 1] = BLINK if ended - began + 1 <= longest else NOISE
-            i = max(i, ended + 1)
+            done = ended + 1
 
 
 @compiled
@@ -322,8 +293,5 @@ def _spread(points: Floats, start: int, stop: int) -> float:
     """Diagonal of the bounding box in degrees."""
     square = 0.0
     for a in range(len(points)):
-        low = high = points[a, start]
-        for k in range(start, stop):
-            low, high = min(low, points[a, k]), max(high, points[a, k])
-        square += (high - low) ** 2
+        square += (points[a, start:stop].max() - points[a, start:stop].min()) ** 2
     return math.sqrt(square)

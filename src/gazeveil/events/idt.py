@@ -12,9 +12,8 @@ knows no third class, so pursuit and noise end up there too.
 * `dispersion="pairwise"`: the greatest angle between any two samples of the window, exact in both
   spaces.
 
-The range form looks at a window from its end and keeps the extremes of what it has seen in two
-stacks, so it takes time in proportion to the samples whatever they are, and skips most of those
-that are too far apart. The pairwise form compares a new sample with the window only if the window's
+The range form looks at a window from its end, and goes on behind the first sample that is too far
+from it. The pairwise form compares a new sample with the window only if the window's
 bounding box leaves the answer open.
 """
 
@@ -92,8 +91,6 @@ def _vectors(recording: Recording, trace: BridgedGaze) -> Floats:
     return np.ascontiguousarray(recording.space.vectors(trace.axes[0], trace.axes[1]).T)
 
 
-# Long: one loop over samples whose four extremes stay in registers; split into functions that hand
-# them on, the hardest input takes one and a half times as long.
 @compiled
 def _by_range(
     x: Floats,
@@ -105,90 +102,33 @@ def _by_range(
     codes: Codes,
     begins: Bools,
 ) -> None:
-    # The window [start, start + least) is looked at from its end: if [k, end) is too wide, no
-    # window with both ends can be a fixation, and start moves behind k at once, whatever lies
-    # before it. What was looked at and is narrow enough is kept: the extremes of [k, middle) for
-    # every k from start on, those of [middle, end) as running ones. When start reaches middle, the
-    # kept ones are made again up to end. So a sample is looked at a fixed number of times at most,
-    # and often never.
-    size = 1
-    while size < least:
-        size *= 2
-    mask = size - 1
-    lefts, rights, tops, bottoms = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for s in range(len(segments)):
-        first, stop = segments[s, 0], segments[s, 1]
-        if stop - first < least:
+        start, stop = segments[s, 0], segments[s, 1]
+        if stop - start < least:
             continue
-        codes[first:stop] = SACCADE
-        start = end = middle = first
-        left, right, top, bottom = np.inf, -np.inf, np.inf, -np.inf
+        codes[start:stop] = SACCADE
         while start + least <= stop:
-            # The samples the window has not seen yet, from its end.
-            seen, end = end, start + least
-            a, b, c, d = np.inf, -np.inf, np.inf, -np.inf
-            k = end - 1
-            # One sample is never too wide, and what is kept of it is made again before it is used.
-            if k == seen:
-                a, b, c, d = x[k], x[k], y[k], y[k]
-                k -= 1
-            while k >= seen:
-                a, b = min(a, x[k]), max(b, x[k])
-                c, d = min(c, y[k]), max(d, y[k])
-                if _range(a, b, c, d, round_world) > threshold:
+            left, right, top, bottom = np.inf, -np.inf, np.inf, -np.inf
+            k = start + least - 1
+            while k >= start:
+                left, right = min(left, x[k]), max(right, x[k])
+                top, bottom = min(top, y[k]), max(bottom, y[k])
+                if _range(left, right, top, bottom, round_world) > threshold:
                     break
-                at = k & mask
-                lefts[at], rights[at], tops[at], bottoms[at] = a, b, c, d
                 k -= 1
-            if k >= seen:
+            if k >= start:
                 start = k + 1
-                middle = end
-                left, right, top, bottom = np.inf, -np.inf, np.inf, -np.inf
                 continue
-            left, right, top, bottom = min(left, a), max(right, b), min(top, c), max(bottom, d)
-            while start < middle:
-                at = start & mask
-                if (
-                    _range(
-                        min(left, lefts[at]),
-                        max(right, rights[at]),
-                        min(top, tops[at]),
-                        max(bottom, bottoms[at]),
-                        round_world,
-                    )
-                    <= threshold
-                ):
+            end = start + least
+            while end < stop:
+                left, right = min(left, x[end]), max(right, x[end])
+                top, bottom = min(top, y[end]), max(bottom, y[end])
+                if _range(left, right, top, bottom, round_world) > threshold:
                     break
-                start += 1
-            if start == middle and _range(left, right, top, bottom, round_world) > threshold:
-                a, b, c, d = np.inf, -np.inf, np.inf, -np.inf
-                k = end - 1
-                while k >= middle:
-                    a, b = min(a, x[k]), max(b, x[k])
-                    c, d = min(c, y[k]), max(d, y[k])
-                    if _range(a, b, c, d, round_world) > threshold:
-                        break
-                    at = k & mask
-                    lefts[at], rights[at], tops[at], bottoms[at] = a, b, c, d
-                    k -= 1
-                start = k + 1
-                middle = end
-                left, right, top, bottom = np.inf, -np.inf, np.inf, -np.inf
-            if end - start == least:
-                if start < middle:
-                    at = start & mask
-                    left, right = min(left, lefts[at]), max(right, rights[at])
-                    top, bottom = min(top, tops[at]), max(bottom, bottoms[at])
-                while end < stop:
-                    left, right = min(left, x[end]), max(right, x[end])
-                    top, bottom = min(top, y[end]), max(bottom, y[end])
-                    if _range(left, right, top, bottom, round_world) > threshold:
-                        break
-                    end += 1
-                codes[start:end] = FIXATION
-                begins[start] = True
-                start = middle = end
-                left, right, top, bottom = np.inf, -np.inf, np.inf, -np.inf
+                end += 1
+            codes[start:end] = FIXATION
+            begins[start] = True
+            start = end
 
 
 @compiled

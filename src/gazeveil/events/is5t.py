@@ -35,16 +35,23 @@ are OKN; samples with confidence below 1 are left out.
 
 from __future__ import annotations
 
-import math
+from itertools import pairwise
 
 import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Codes, Floats, Ints
-from gazeveil.compiled import compiled
-from gazeveil.events.auto.speed import distance
 from gazeveil.events.dorr import PUBLISHED, mark_dorr, signal_of
-from gazeveil.events.trace import FIXATION, NOISE, PURSUIT, SACCADE, UNDEFINED, to_events
+from gazeveil.events.trace import (
+    FIXATION,
+    NOISE,
+    PURSUIT,
+    SACCADE,
+    UNDEFINED,
+    BridgedGaze,
+    runs,
+    to_events,
+)
 from gazeveil.gaze.events import WORD, Events
 from gazeveil.gaze.geometry import Sphere, from_tangents
 from gazeveil.gaze.recording import Recording
@@ -73,51 +80,30 @@ def mark_okn(points: Floats, saccades: Ints, rate_hz: float, doubtful: Bools) ->
     array of bool, shape (n,)
     """
     result = np.zeros(points.shape[1], dtype=np.bool_)
-    _mark(points, saccades, rate_hz, doubtful, result)
+    (begin, end), (after, last) = saccades[:-1].T, saccades[1:].T
+    known = np.append(0, np.cumsum(~doubtful))
+    before, slow, following = (
+        points[:, b] - points[:, a] for a, b in ((begin, end), (end, after), (after, last))
+    )
+    # A gap inside makes the way NaN, which fits nothing.
+    fits = (
+        (known[after] > known[end + 1])
+        & (np.linalg.norm(slow, axis=0) * rate_hz > _SLOW_DEG_S * (after - end))
+        & (_angle_deg(before, following) < _SAME_DEG)
+        & (_angle_deg(before, slow) > _OPPOSITE_DEG)
+        & (_angle_deg(following, slow) > _OPPOSITE_DEG)
+    )
+    for first, stop in runs(fits):
+        if stop - first >= 2:
+            result[saccades[first, 0] : saccades[stop, 1] + 1] = True
     return result & ~doubtful
 
 
-@compiled
-def _mark(points: Floats, saccades: Ints, rate_hz: float, doubtful: Bools, result: Bools) -> None:
-    run = 0  # consecutive intervals that fit, up to the one before saccade j
-    for j in range(1, len(saccades) + 1):
-        fits = j < len(saccades) and _fits(points, saccades, j, rate_hz, doubtful)
-        if fits:
-            run += 1
-            continue
-        if run >= 2:
-            result[saccades[j - 1 - run, 0] : saccades[j - 1, 1] + 1] = True
-        run = 0
-
-
-@compiled
-def _fits(points: Floats, saccades: Ints, j: int, rate_hz: float, doubtful: Bools) -> bool:
-    end, start = saccades[j - 1, 1], saccades[j, 0]
-    if start <= end + 1 or doubtful[end + 1 : start].all():
-        return False
-    axes = len(points)
-    before, after, slow = np.empty(axes), np.empty(axes), np.empty(axes)
-    for a in range(axes):
-        before[a] = points[a, end] - points[a, saccades[j - 1, 0]]
-        after[a] = points[a, saccades[j, 1]] - points[a, start]
-        slow[a] = points[a, start] - points[a, end]
-    way = np.sqrt((slow * slow).sum())
-    # A gap inside makes the way NaN, which fits nothing.
-    if not way * rate_hz > _SLOW_DEG_S * (start - end):
-        return False
-    return (
-        _angle(before, after) < _SAME_DEG
-        and _angle(before, slow) > _OPPOSITE_DEG
-        and _angle(after, slow) > _OPPOSITE_DEG
-    )
-
-
-@compiled
-def _angle(u: Floats, v: Floats) -> float:
-    size = np.sqrt((u * u).sum() * (v * v).sum())
-    if not size > 0:
-        return np.nan
-    return np.degrees(np.arccos(min(1.0, max(-1.0, (u * v).sum() / size))))
+def _angle_deg(u: Floats, v: Floats) -> Floats:
+    """Angles between vectors, one per column; NaN where one has no length."""
+    size = np.sqrt((u * u).sum(axis=0) * (v * v).sum(axis=0))
+    cosine = (u * v).sum(axis=0) / np.where(size > 0, size, np.nan)
+    return np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
 
 
 _NONE, _VOR, _HEAD_PURSUIT, _OKN, _OKN_VOR = range(5)
@@ -167,25 +153,12 @@ def detect_is5t(
         mark_dorr(recording, trace, gaze, PUBLISHED["E+H"])
         head, eye = _head_and_eye(recording)
         eye_points = gaze if eye is None else np.stack([trace.bridge(row) for row in eye])
-        head_points = np.zeros_like(gaze) if head is None else head
-        with_head = head is not None
-        limits = (low, high, turning, scale)
-        _windows(
-            gaze,
-            head_points,
-            eye_points,
-            with_head,
-            trace.segments,
-            trace.rate_hz,
-            window / 1000,
-            limits,
-            codes,
-            second,
-        )
+        paths = gaze, np.zeros_like(gaze) if head is None else head, eye_points
+        _windows(paths, trace, window / 1000, (low, high, turning, scale), second)
         doubtful = ~recording.valid
         if recording.confidence is not None:
             doubtful = doubtful | (recording.confidence < 1)
-        saccades = _runs(codes == SACCADE)
+        saccades = np.array(runs(codes == SACCADE), dtype=np.int64).reshape(-1, 2) - (0, 1)
         nystagmus = mark_okn(eye_points, saccades, trace.rate_hz, doubtful)
         second[nystagmus] = np.where(second[nystagmus] == _VOR, _OKN_VOR, _OKN)
     return to_events(codes, recording.t_ns, trace.cuts, "is5t", _SECONDARY[second])
@@ -207,55 +180,34 @@ def _head_and_eye(recording: Recording) -> tuple[Floats | None, Floats | None]:
     return head, eye
 
 
-def _runs(mask: Bools) -> Ints:
-    """First and last index of each run of True, shape (k, 2)."""
-    edges = np.diff(np.concatenate(([0], mask.astype(np.int8), [0])))
-    return np.stack((np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1), axis=1)
-
-
-@compiled
 def _windows(
-    gaze: Floats,
-    head: Floats,
-    eye: Floats,
-    with_head: bool,
-    segments: Ints,
-    rate_hz: float,
+    paths: tuple[Floats, Floats, Floats],
+    trace: BridgedGaze,
     window_s: float,
     limits: tuple[float, float, float, float],
-    codes: Codes,
     second: Codes,
 ) -> None:
+    """Write the codes of both tiers, by the speeds of gaze, head and eye in each window."""
     low, high, turning, scale = limits
-    for s in range(len(segments)):
-        first, stop = segments[s, 0], segments[s, 1]
-        i = first
-        while i < stop:
-            if codes[i] != UNDEFINED:
-                i += 1
-                continue
-            start = i
-            while i < stop and codes[i] == UNDEFINED:
-                i += 1
-            n = i - start
+    codes, rate = trace.codes, trace.rate_hz
+    windows: list[tuple[int, int]] = []
+    for begin, end in trace.segments.tolist():
+        for first, stop in runs(codes[begin:end] == UNDEFINED):
+            n = stop - first
             if n < 2:
                 continue  # one sample has no speed
-            parts = max(1, min(n // 2, round(n / (window_s * rate_hz))))
-            for p in range(parts):
-                a, b = start + p * n // parts, start + (p + 1) * n // parts - 1
-                g = distance(gaze, a, b) * rate_hz / (b - a)
-                h = distance(head, a, b) * rate_hz / (b - a) if with_head else 0.0
-                if math.isnan(h):
-                    h = 0.0  # the head was lost: as if there were none
-                e = distance(eye, a, b) * rate_hz / (b - a)
-                grown = 1.0 + h / scale
-                code, tier = NOISE, _NONE
-                if g < low * grown:
-                    code = FIXATION
-                    tier = _VOR if h >= turning and e >= turning else _NONE
-                elif g <= high * grown:
-                    code = PURSUIT
-                    if h >= turning:
-                        tier = _VOR if e >= turning else _HEAD_PURSUIT
-                codes[a : b + 1] = code
-                second[a : b + 1] = tier
+            parts = max(1, min(n // 2, round(n / (window_s * rate))))
+            windows += pairwise(begin + first + p * n // parts for p in range(parts + 1))
+    if not windows:
+        return
+    a, b = np.array(windows).T
+    g, h, e = (
+        np.linalg.norm(path[:, b - 1] - path[:, a], axis=0) * rate / (b - 1 - a) for path in paths
+    )
+    h = np.nan_to_num(h)  # where the head was lost: as if there were none
+    grown = 1.0 + h / scale
+    code = np.select([g < low * grown, g <= high * grown], [FIXATION, PURSUIT], NOISE)
+    moving = np.where(e >= turning, _VOR, np.where(code == PURSUIT, _HEAD_PURSUIT, _NONE))
+    tier = np.where((h >= turning) & (code != NOISE), moving, _NONE)
+    for (first, stop), own, its in zip(windows, code.tolist(), tier.tolist(), strict=True):
+        codes[first:stop], second[first:stop] = own, its

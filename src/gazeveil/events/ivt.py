@@ -26,9 +26,8 @@ from functools import cache
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.arrays import Codes, Floats, Ints
-from gazeveil.compiled import compiled
-from gazeveil.events.trace import FIXATION, SACCADE, UNDEFINED, BridgedGaze, to_events
+from gazeveil.arrays import Bools, Codes, Floats, Ints
+from gazeveil.events.trace import FIXATION, SACCADE, UNDEFINED, BridgedGaze, runs, to_events
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording
 
@@ -38,7 +37,6 @@ SETTINGS = {"george": (50.0, 100.0), "ren2024": (30.0, 200.0)}
 FRAME_SAMPLES = 15
 ORDER = 6
 _LONGEST_FRAME_S = 0.15
-_BLOCK = 2048
 
 
 def detect_ivt(
@@ -69,8 +67,6 @@ def detect_ivt(
     Events
         `fixation` and `saccade`, with `blink` and `undefined` for long gaps.
     """
-    if setting == "s003":
-        checks.renamed("detect ivt", "setting", setting, "ren2024")
     threshold, shortest = SETTINGS[checks.one_of("detect ivt", "setting", setting, SETTINGS)]
     if threshold_deg_s is not None:
         threshold = checks.positive("detect ivt", "threshold_deg_s", threshold_deg_s)
@@ -88,8 +84,7 @@ def detect_ivt(
         # A run of k samples lasts k / rate; rounding must not turn 3 samples of 4 ms into less than
         # 12 ms.
         _label(
-            squared,
-            limit,
+            squared >= limit,
             trace.segments,
             shortest * rate / 1000 - 1e-6,
             least_saccade * rate / 1000 - 1e-6,
@@ -103,14 +98,25 @@ def squared_steps(trace: BridgedGaze, smooth: bool) -> Floats:
     copies its second.
     """
     total = np.zeros(len(trace.codes))
-    hat = _projection() if smooth else np.ones((1, 1))
-    centre = hat[len(hat) // 2]
-    half = len(hat) // 2
-    right = np.append(centre[half:], 0.0)
-    taps = np.ascontiguousarray(right[:-1] - right[1:])
-    for axis in trace.axes:
-        _add_squared_steps(axis, taps, hat, trace.segments, total)
+    for first, stop in trace.segments:
+        if stop - first < 2:
+            continue
+        for axis in trace.axes:
+            part = axis[first:stop]
+            path = _smoothed(part) if smooth and len(part) > FRAME_SAMPLES else part
+            total[first + 1 : stop] += np.diff(path) ** 2
+        total[first] = total[first + 1]
     return total
+
+
+def _smoothed(path: Floats) -> Floats:
+    """A path behind the filter. Within half a frame of an end the polynomial of the outermost frame
+    is used, as scipy's `savgol_filter` does.
+    """
+    hat, half = _projection(), FRAME_SAMPLES // 2
+    inside = np.correlate(path, hat[half], "valid")
+    begin, end = path[:FRAME_SAMPLES], path[-FRAME_SAMPLES:]
+    return np.concatenate((hat[:half] @ begin, inside, hat[half + 1 :] @ end))
 
 
 @cache
@@ -121,89 +127,24 @@ def _projection() -> Floats:
     return np.ascontiguousarray(basis @ basis.T)
 
 
-@compiled
-def _add_squared_steps(x: Floats, taps: Floats, hat: Floats, segments: Ints, total: Floats) -> None:
-    """Add the squared first difference of the filtered axis.
-
-    Filter and difference are one antisymmetric filter: step[i] = sum_j taps[j] (x[i + j] - x[i - 1
-    - j]). Within half a frame of an end the polynomial of the outermost frame is used, as scipy's
-    `savgol_filter` does.
-    """
-    frame, reach = len(hat), len(taps)
-    step = np.empty(_BLOCK)
-    edge = np.empty(frame)
-    for s in range(len(segments)):
-        first, stop = segments[s, 0], segments[s, 1]
-        n = stop - first
-        if n < 2:
-            continue
-        if n <= frame:
-            for i in range(first + 1, stop):
-                total[i] += (x[i] - x[i - 1]) ** 2
-        else:
-            for base in range(first + reach, stop - reach + 1, _BLOCK):
-                size = min(_BLOCK, stop - reach + 1 - base)
-                step[:size] = 0.0
-                for j in range(reach):
-                    weight = taps[j]
-                    ahead = x[base + j : base + j + size]
-                    behind = x[base - 1 - j : base - 1 - j + size]
-                    for k in range(size):
-                        step[k] += weight * (ahead[k] - behind[k])
-                out = total[base : base + size]
-                for k in range(size):
-                    out[k] += step[k] * step[k]
-            for end in range(2):
-                origin = first if end == 0 else stop - frame
-                for row in range(frame):
-                    value = 0.0
-                    for j in range(frame):
-                        value += hat[row, j] * x[origin + j]
-                    edge[row] = value
-                if end == 0:
-                    for row in range(1, reach):
-                        total[origin + row] += (edge[row] - edge[row - 1]) ** 2
-                else:
-                    for row in range(frame - reach + 1, frame):
-                        total[origin + row] += (edge[row] - edge[row - 1]) ** 2
-        total[first] = total[first + 1]
-
-
-@compiled
 def _label(
-    squared: Floats,
-    limit: float,
-    segments: Ints,
-    least_fixation: float,
-    least_saccade: float,
-    codes: Codes,
+    fast: Bools, segments: Ints, least_fixation: float, least_saccade: float, codes: Codes
 ) -> None:
     """Write the codes of each segment: threshold, then short fixations to saccades, then short
     saccades to fixations.
     """
-    for s in range(len(segments)):
-        first, stop = segments[s, 0], segments[s, 1]
-        if stop - first < 2:
+    for begin, end in segments:
+        n, moving = int(end - begin), fast[begin:end].copy()
+        if n < 2:
             continue
-        moved = False
-        start = first
-        for i in range(first, stop):
-            fast = squared[i] >= limit
-            codes[i] = SACCADE if fast else FIXATION
-            moved = moved or fast
-            if i + 1 == stop or (squared[i + 1] >= limit) != fast:
-                if not fast and i + 1 - start < least_fixation:
-                    codes[start : i + 1] = SACCADE
-                start = i + 1
-        if not moved and stop - first < least_fixation:
-            codes[first:stop] = UNDEFINED
+        if not moving.any() and n < least_fixation:
+            codes[begin:end] = UNDEFINED
             continue
-        start = first
-        for i in range(first, stop):
-            if i + 1 == stop or codes[i + 1] != codes[i]:
-                if codes[i] == SACCADE and i + 1 - start < least_saccade:
-                    # Nothing but this run in the segment: there is no fixation it could join.
-                    codes[start : i + 1] = (
-                        UNDEFINED if start == first and i + 1 == stop else FIXATION
-                    )
-                start = i + 1
+        for first, stop in runs(~moving):
+            moving[first:stop] = stop - first < least_fixation
+        own = codes[begin:end]
+        own[:] = np.where(moving, SACCADE, FIXATION)
+        for first, stop in runs(moving):
+            if stop - first < least_saccade:
+                # Nothing but this run in the segment: there is no fixation it could join.
+                own[first:stop] = UNDEFINED if stop - first == n else FIXATION

@@ -29,7 +29,6 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil.arrays import Bools, Floats
-from gazeveil.compiled import compiled
 from gazeveil.events.auto.speed import noise_deg
 from gazeveil.events.idt import detect_idt
 from gazeveil.events.trace import BridgedGaze, positions
@@ -176,32 +175,13 @@ def smoothed_over(recording: Recording, rate_hz: float) -> Recording:
     return recording.with_(x_deg=axes[0], y_deg=axes[1])
 
 
-@compiled
 def _running_mean(places: Floats, valid: Bools, reach: int) -> Floats:
-    axes, n = places.shape
-    result = places.copy()
-    for i in range(n):
-        if not valid[i]:
-            continue
-        for a in range(axes):
-            total, count = 0.0, 0
-            for k in range(max(0, i - reach), min(n, i + reach + 1)):
-                if valid[k]:
-                    total += places[a, k]
-                    count += 1
-            result[a, i] = total / count
-    return result
+    near = np.ones(2 * reach + 1)
+    count = np.maximum(np.convolve(valid, near), 1)[reach:-reach]
+    means = (np.convolve(np.where(valid, axis, 0.0), near)[reach:-reach] / count for axis in places)
+    return np.where(valid, np.stack(list(means)), places)
 
 
-@compiled
 def _dispersions(places: Floats, window: int) -> Floats:
     """Sum over the axes of the range within each window."""
-    axes, n = places.shape
-    result = np.zeros(n - window + 1)
-    for i in range(n - window + 1):
-        for a in range(axes):
-            low, high = places[a, i], places[a, i]
-            for k in range(i + 1, i + window):
-                low, high = min(low, places[a, k]), max(high, places[a, k])
-            result[i] += high - low
-    return result
+    return np.ptp(np.lib.stride_tricks.sliding_window_view(places, window, 1), axis=2).sum(axis=0)

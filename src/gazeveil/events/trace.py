@@ -76,7 +76,7 @@ class BridgedGaze:
         rate = recording.rate_hz
         known = bool(rate > 0)
         bridge_ns = int(1e9 * max(BRIDGE_S, 1.5 / rate)) if known else int(1e9 * BRIDGE_S)
-        segments, holes = _segments(recording.t_ns, mask, bridge_ns)
+        segments = _segments(recording.t_ns, mask, bridge_ns)
         codes = np.full(len(recording), UNDEFINED, dtype=np.int8)
         _label_lost(
             recording.t_ns,
@@ -86,9 +86,7 @@ class BridgedGaze:
             bridge_ns,
             codes,
         )
-        axes = positions(recording)
-        if holes:
-            axes = tuple(_bridged(a, mask, segments) for a in axes)
+        axes = tuple(_bridged(a, mask, segments) for a in positions(recording))
         return cls(axes, segments if known else segments[:0], codes, rate, mask)
 
     @property
@@ -152,59 +150,43 @@ def _sphere_axes(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     return a, b, c
 
 
-@compiled
-def _segments(t: Ints, valid: Bools, bridge_ns: int) -> tuple[Ints, bool]:
-    """Stretches of samples whose valid neighbours are at most `bridge_ns` apart, and whether any of
-    them holds a lost sample.
-    """
-    n = len(t)
-    count, last = 0, -1
-    for i in range(n):
-        if valid[i]:
-            if last < 0 or t[i] - t[last] > bridge_ns:
-                count += 1
-            last = i
-    result = np.empty((count, 2), dtype=np.int64)
-    holes = False
-    count, last = 0, -1
-    for i in range(n):
-        if valid[i]:
-            if last < 0 or t[i] - t[last] > bridge_ns:
-                if count > 0:
-                    result[count - 1, 1] = last + 1
-                result[count, 0] = i
-                count += 1
-            elif i - last > 1:
-                holes = True
-            last = i
-    if count > 0:
-        result[count - 1, 1] = last + 1
-    return result, holes
+def _segments(t: Ints, valid: Bools, bridge_ns: int) -> Ints:
+    """Stretches of samples whose valid neighbours are at most `bridge_ns` apart."""
+    good = np.flatnonzero(valid)
+    if len(good) == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    cuts = np.flatnonzero(np.diff(t[good]) > bridge_ns)
+    return np.stack((good[np.append(0, cuts + 1)], good[np.append(cuts, len(good) - 1)] + 1), 1)
 
 
-@compiled
 def _label_lost(
     t: Ints, segments: Ints, step_ns: float, blink_ns: int, bridge_ns: int, codes: Codes
 ) -> None:
-    n, k = len(t), len(segments)
-    for j in range(k + 1):
-        first = segments[j - 1, 1] if j > 0 else 0
-        stop = segments[j, 0] if j < k else n
-        if stop <= first or k == 0:
-            continue
-        lasted = float(t[stop] - t[first - 1]) if 0 < j < k else (stop - first) * step_ns
-        if bridge_ns < lasted <= blink_ns:
-            codes[first:stop] = BLINK
+    edges = [0, *segments.ravel().tolist(), len(t)] if len(segments) else []
+    for first, stop in zip(edges[0::2], edges[1::2], strict=True):
+        if stop > first:
+            inside = first > 0 and stop < len(t)
+            lasted = float(t[stop] - t[first - 1]) if inside else (stop - first) * step_ns
+            if bridge_ns < lasted <= blink_ns:
+                codes[first:stop] = BLINK
 
 
-@compiled
 def _bridged(axis: Floats, valid: Bools, segments: Ints) -> Floats:
+    inside = np.zeros(len(axis) + 1, dtype=np.int64)
+    np.add.at(inside, segments.ravel(), np.tile((1, -1), len(segments)))
+    lost = np.flatnonzero((np.cumsum(inside[:-1]) > 0) & ~valid)
+    if len(lost) == 0:
+        return axis
+    good = np.flatnonzero(valid)
+    at = np.searchsorted(good, lost)
+    before, after = good[at - 1], good[at]
     result = axis.copy()
-    for s in range(len(segments)):
-        last = segments[s, 0]
-        for i in range(segments[s, 0] + 1, segments[s, 1]):
-            if valid[i]:
-                for j in range(last + 1, i):
-                    result[j] = axis[last] + (axis[i] - axis[last]) * (j - last) / (i - last)
-                last = i
+    step = (axis[after] - axis[before]) * (lost - before) / (after - before)
+    result[lost] = axis[before] + step
     return result
+
+
+def runs(mask: Bools) -> list[tuple[int, int]]:
+    """First and one past the last place of each run of True."""
+    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0)).tolist()
+    return list(zip(edges[0::2], edges[1::2], strict=True))

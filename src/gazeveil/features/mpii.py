@@ -1,8 +1,7 @@
 """The feature files of MPIIDPEye and MPIIPrivacEye as a FeatureTable (Steil et al. 2019).
 
-The files are read by :mod:`gazeveil.io.datasets.mpiidpeye` and
-:mod:`gazeveil.io.datasets.mpiiprivaceye`; here they get names and public bounds. Windows without
-eye features stay, as NaN (`table.complete()` leaves them out).
+The files are read by :mod:`gazeveil.io.datasets.mpii`; here they get names and public bounds.
+Windows without eye features stay, as NaN (`table.complete()` leaves them out).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 from gazeveil.errors import DataError, FormatError
 from gazeveil.features.definitions import WINDOW, bounds_of, window_definitions
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.io.datasets import mpiidpeye, mpiiprivaceye
+from gazeveil.io.datasets import mpii
 
 
 def table_from_mpii(
@@ -67,12 +66,7 @@ def mpii_features(path: str | Path) -> FeatureTable:
     place = Path(path)
     if not place.exists():
         raise FormatError(place, "there is no such file or folder")
-    reading = (
-        "pami_features" in place.name.lower()
-        if place.is_file()
-        else any(place.rglob("*Pami_Features*"))
-    )
-    return table_from_mpii(*(mpiidpeye if reading else mpiiprivaceye).features(place))
+    return table_from_mpii(*mpii.features(place))
 
 
 #: Names of a table of people in a dataset's folder.

@@ -380,9 +380,12 @@ class FeatureTable(Tabular):
         """Write the table with its bounds; the suffix `.parquet`, `.csv` or `.tsv` chooses the
         format.
         """
-        from gazeveil.io.tables_file import write_table
+        from gazeveil.io.tables_file import TableParts, write_table
 
-        return write_table(self, path)
+        keys = {name: self.keys[name] for name in KEYS}
+        return write_table(
+            TableParts(self.values, self.columns, keys, self.bounds, self.counts), path
+        )
 
     @classmethod
     def read(cls, path: str | Path) -> FeatureTable:
@@ -399,7 +402,7 @@ class FeatureTable(Tabular):
         """
         from gazeveil.io.tables_file import table_frame
 
-        return table_frame(self)
+        return table_frame(self.values, self.columns, {name: self.keys[name] for name in KEYS})
 
     @classmethod
     def from_frame(

@@ -18,7 +18,7 @@ import numpy as np
 from gazeveil.arrays import Bools, Codes, Floats
 from gazeveil.compiled import compiled
 from gazeveil.events.auto.speed import distance
-from gazeveil.events.trace import BLINK, FIXATION, NOISE, SACCADE
+from gazeveil.events.trace import BLINK, FIXATION, NOISE, SACCADE, runs
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 
@@ -89,45 +89,25 @@ def mark_cores(
     return cores
 
 
-@compiled
 def settle_short(codes: Codes, reach: int, cores: Codes) -> None:
     """SHORT runs with a saccade or noise in them or within `reach` samples become LOST, the others
     GAZE.
     """
-    n, i = len(cores), 0
-    while i < n:
-        if cores[i] != SHORT:
-            i += 1
-            continue
-        start = i
-        while i < n and cores[i] == SHORT:
-            i += 1
-        core = GAZE
-        for k in range(max(0, start - reach), min(n, i + reach)):
-            if codes[k] == SACCADE or codes[k] == NOISE:
-                core = LOST
-        cores[start:i] = core
+    moved = (codes == SACCADE) | (codes == NOISE)
+    for first, stop in runs(cores == SHORT):
+        near = moved[max(0, first - reach) : stop + reach]
+        cores[first:stop] = LOST if near.any() else GAZE
 
 
-@compiled
 def mark_jumps(points: Floats, share: float, least_deg: float, codes: Codes) -> None:
     """Saccades of at least `least_deg` that cover more than `share` of their way in one step become
     NOISE.
     """
-    n, i = len(codes), 0
-    while i < n:
-        if codes[i] != SACCADE:
-            i += 1
-            continue
-        start = i
-        while i < n and codes[i] == SACCADE:
-            i += 1
-        way = distance(points, start, i - 1)
-        if way >= least_deg:
-            for k in range(start + 1, i):
-                if distance(points, k - 1, k) > share * way:
-                    codes[start:i] = NOISE
-                    break
+    for first, stop in runs(codes == SACCADE):
+        path = points[:, first:stop]
+        way = float(np.linalg.norm(path[:, -1] - path[:, 0]))
+        if way >= least_deg and (np.linalg.norm(np.diff(path), axis=0) > share * way).any():
+            codes[first:stop] = NOISE
 
 
 @compiled

@@ -23,35 +23,24 @@ from gazeveil.events.trace import FIXATION, NOISE, PSO, SACCADE
 _MOST = 5
 
 
-@compiled
 def saccade_probabilities(
     probabilities: Singles, merge: int, split: int, segments: Ints, codes: Codes
 ) -> tuple[Floats, Floats]:
     """Chances of a saccade or its settling, and of the settling alone, at each sample, given that
     it is gaze; what is most likely something else becomes NOISE, the rest of the segments FIXATION.
     """
-    n = len(codes)
-    p_saccade, p_pso = np.zeros(n), np.zeros(n)
-    for s in range(len(segments)):
-        for i in range(segments[s, 0], segments[s, 1]):
-            row = probabilities[i * split // merge]
-            moving = row[P_SACCADE] + row[P_PSO]
-            resting = row[P_FIXATION] + row[P_PURSUIT]
-            if row[P_OTHER] > max(moving, resting):
-                codes[i] = NOISE
-            else:
-                codes[i] = FIXATION
-                p_saccade[i] = moving / (moving + resting)
-                p_pso[i] = row[P_PSO] / (moving + resting)
+    rows = probabilities[np.arange(len(codes)) * split // merge]
+    moving = rows[:, P_SACCADE] + rows[:, P_PSO]
+    resting = rows[:, P_FIXATION] + rows[:, P_PURSUIT]
+    other = rows[:, P_OTHER] > np.maximum(moving, resting)
+    inside = np.zeros(len(codes), dtype=np.bool_)
+    for first, stop in segments:
+        inside[first:stop] = True
+    codes[inside] = np.where(other, NOISE, FIXATION)[inside]
+    gaze = inside & ~other
+    chances = (np.where(gaze, side / (moving + resting), 0.0) for side in (moving, rows[:, P_PSO]))
+    p_saccade, p_pso = (np.asarray(side, dtype=np.float64) for side in chances)
     return p_saccade, p_pso
-
-
-@compiled
-def mark_fast(speed: Floats, fast_deg_s: float, codes: Codes, p_saccade: Floats) -> None:
-    """Gaze at `fast_deg_s` or more p_saccade, whatever the network says."""
-    for i in range(len(codes)):
-        if speed[i] >= fast_deg_s and codes[i] == FIXATION:
-            p_saccade[i] = 1.0
 
 
 @compiled

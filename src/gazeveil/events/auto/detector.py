@@ -39,7 +39,7 @@ from gazeveil.events.auto.artefacts import (
     mark_jumps,
     settle_short,
 )
-from gazeveil.events.auto.boundaries import mark_coarse, mark_fast, mark_fine, saccade_probabilities
+from gazeveil.events.auto.boundaries import mark_coarse, mark_fine, saccade_probabilities
 from gazeveil.events.auto.network import CLASSES, STRIDE, Network, mark_pursuit, shipped
 from gazeveil.events.auto.network import REACH as NETWORK_REACH
 from gazeveil.events.auto.speed import REACH as MOTION_REACH
@@ -338,7 +338,9 @@ def mark_all_saccades(
     width = smoothing_samples(noise, rate, p.smooth_ms * per_ms, max(1e-9, p.speed_noise_deg_s))
     points = smoothed(raw, trace.segments, width)
     speed = speeds(points, trace.segments, rate, p.interval_ms / 1000)
-    mark_fast(speed, max(p.fast_deg_s, 8 * noise * rate / max(1.0, width)), codes, p_saccade)
+    # Gaze this fast is a saccade, whatever the network says.
+    fast_deg_s = max(p.fast_deg_s, 8 * noise * rate / max(1.0, width))
+    p_saccade[(speed >= fast_deg_s) & (codes == FIXATION)] = 1.0
     fine_from_hz = min(p.pso_from_hz, 100.0) if pso == "separate" else p.pso_from_hz
     # Below `pso_from_hz` an oscillation has few samples and drowns in less noise.
     widest_ms = p.fine_widest_ms if rate >= p.pso_from_hz else p.fine_widest_ms / 2

@@ -24,15 +24,15 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from gazeveil.arrays import Codes, Floats, Ints, Singles
-from gazeveil.compiled import compiled, fused, fused_inlined
-from gazeveil.events.auto.speed import distance
-from gazeveil.events.trace import FIXATION, PURSUIT
+from gazeveil.arrays import Codes, Floats, Singles
+from gazeveil.compiled import fused, fused_inlined
+from gazeveil.events.trace import FIXATION, PURSUIT, runs
 
 #: What the network tells apart, and their places.
 CLASSES = ("fixation", "saccade", "pso", "pursuit", "other")
@@ -241,7 +241,7 @@ def _rectify(values: Singles, bias: Singles) -> None:
 @cache
 def shipped(name: str) -> Network:
     """A network that comes with the package: `auto` or `online`."""
-    with (files("gazeveil.events") / "weights" / f"{name}.npz").open("rb") as file:
+    with (Path(__file__).parent.parent / "weights" / f"{name}.npz").open("rb") as file:
         return Network.load(file)
 
 
@@ -265,74 +265,42 @@ AREA_DEG = 0.3
 LEAST_PROBABILITY = 1e-4
 
 
-@compiled
 def mark_pursuit(
     points: Floats, probabilities: Singles, merge: int, split: int, rate_hz: float, codes: Codes
 ) -> None:
     """Turn the parts of FIXATION that pursue into PURSUIT."""
-    parts = _parts(codes, max(1, int(PART_S * rate_hz)))
-    count = len(parts)
-    if count == 0:
+    longest = max(1, int(PART_S * rate_hz))
+    parts: list[tuple[int, int]] = []
+    for first, stop in runs(codes == FIXATION):
+        pieces = -(-(stop - first) // longest)
+        cuts = [first + (stop - first) * k // pieces for k in range(pieces + 1)]
+        parts += pairwise(cuts)
+    if not parts:
         return
-    odds, length = np.empty(count), np.empty(count)
-    for p in range(count):
-        total = 0.0
-        begin, end = parts[p, 0] * split // merge, (parts[p, 1] - 1) * split // merge
-        for g in range(begin, end + 1):
-            pursues, fixates = probabilities[g, P_PURSUIT], probabilities[g, P_FIXATION]
-            total += np.log((pursues + LEAST_PROBABILITY) / (fixates + LEAST_PROBABILITY))
-        odds[p] = total / (end + 1 - begin)
-        length[p] = (parts[p, 1] - parts[p, 0]) / rate_hz
-    shift = TEMPERATURE * share_shift(odds, length)
+    chances = np.asarray(probabilities, dtype=np.float64) + LEAST_PROBABILITY
+    each = np.log(chances[:, P_PURSUIT] / chances[:, P_FIXATION])
+    odds = np.array(
+        [each[a * split // merge : (b - 1) * split // merge + 1].mean() for a, b in parts]
+    )
+    shift = TEMPERATURE * share_shift(odds, np.diff(parts)[:, 0] / rate_hz)
     if rate_hz < SHARE_FROM_HZ:
         shift = min(shift, 0.0)
-    for p in range(count):
-        if odds[p] + shift > 0.0 and _exceeds_area(points, parts[p, 0], parts[p, 1]):
-            codes[parts[p, 0] : parts[p, 1]] = PURSUIT
+    for own, (first, stop) in zip(odds.tolist(), parts, strict=True):
+        if own + shift > 0.0:
+            path = points[:, first:stop]
+            if np.linalg.norm(path - path[:, :1], axis=0).max() > AREA_DEG:
+                codes[first:stop] = PURSUIT
 
 
-@compiled
 def share_shift(odds: Floats, length_s: Floats) -> float:
     """By how much the log odds of the share of pursuit differ from those of :data:`SHARE`."""
-    usual = np.log(SHARE / (1.0 - SHARE))
-    shift, whole = 0.0, length_s.sum() + PRIOR_S
+    usual = math.log(SHARE / (1.0 - SHARE))
+    shift, whole = 0.0, float(length_s.sum()) + PRIOR_S
     for _ in range(100):
-        pursued = PRIOR_S * SHARE
-        for p in range(len(odds)):
-            pursued += length_s[p] / (1.0 + np.exp(-(odds[p] / TEMPERATURE + shift)))
-        share = pursued / whole
-        moved = np.log(share / (1.0 - share)) - usual
+        votes = length_s / (1.0 + np.exp(-(odds / TEMPERATURE + shift)))
+        share = (PRIOR_S * SHARE + float(votes.sum())) / whole
+        moved = math.log(share / (1.0 - share)) - usual
         if abs(moved - shift) < 1e-4:
             return moved
         shift = moved
     return shift
-
-
-@compiled
-def _exceeds_area(points: Floats, first: int, stop: int) -> bool:
-    """Whether gaze gets further than :data:`AREA_DEG` from where it was."""
-    furthest = 0.0
-    for i in range(first + 1, stop):
-        furthest = max(furthest, distance(points, first, i))
-    return furthest > AREA_DEG
-
-
-@compiled
-def _parts(codes: Codes, longest: int) -> Ints:
-    """First and one past the last sample of equal parts of the runs of FIXATION."""
-    n, count = len(codes), 0
-    result = np.empty((n // 2 + n // longest + 2, 2), dtype=np.int64)
-    i = 0
-    while i < n:
-        if codes[i] != FIXATION:
-            i += 1
-            continue
-        first = i
-        while i < n and codes[i] == FIXATION:
-            i += 1
-        pieces = (i - first + longest - 1) // longest
-        for k in range(pieces):
-            result[count, 0] = first + (i - first) * k // pieces
-            result[count, 1] = first + (i - first) * (k + 1) // pieces
-            count += 1
-    return result[:count]

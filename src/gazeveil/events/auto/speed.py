@@ -27,7 +27,7 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Codes, Floats, Ints, Singles
 from gazeveil.compiled import compiled
-from gazeveil.events.trace import FIXATION, SACCADE, UNDEFINED
+from gazeveil.events.trace import FIXATION, SACCADE, UNDEFINED, runs
 
 #: Rate in Hz that grids come near to.
 GRID_HZ = 250.0
@@ -63,85 +63,38 @@ def grid_factor(rate_hz: float) -> tuple[int, int]:
     return 1, max(1, round(GRID_HZ / rate_hz))
 
 
-@compiled
 def to_grid(points: Floats, seen: Bools, merge: int, split: int) -> tuple[Floats, Bools]:
     """Positions, shape (axes, n), and which of them were seen, on the grid.
 
     With `split` above 1, sample i is grid sample i times `split`. With `merge` above 1, a grid
     sample is the mean of the seen samples of its block, or of all of them if none was seen.
     """
-    axes, n = points.shape
+    n = points.shape[1]
     if split > 1:
-        size = (n - 1) * split + 1 if n > 0 else 0
-        grid, there = np.empty((axes, size)), np.empty(size, dtype=np.bool_)
-        for i in range(n):
-            there[i * split] = seen[i]
-            for a in range(axes):
-                grid[a, i * split] = points[a, i]
-            if i + 1 < n:
-                for j in range(1, split):
-                    there[i * split + j] = seen[i] and seen[i + 1]
-                    for a in range(axes):
-                        step = points[a, i + 1] - points[a, i]
-                        grid[a, i * split + j] = points[a, i] + step * j / split
-        return grid, there
-    size = (n + merge - 1) // merge
-    grid, there = np.empty((axes, size)), np.empty(size, dtype=np.bool_)
-    for g in range(size):
-        first, stop = g * merge, min(n, (g + 1) * merge)
-        count = 0
-        for i in range(first, stop):
-            count += seen[i]
-        there[g] = 2 * count >= stop - first
-        for a in range(axes):
-            total = 0.0
-            for i in range(first, stop):
-                if seen[i] or count == 0:
-                    total += points[a, i]
-            grid[a, g] = total / (count if count > 0 else stop - first)
-    return grid, there
+        at = np.arange((n - 1) * split + 1 if n else 0)
+        low, part = at // split, at % split
+        high = np.minimum(low + 1, n - 1)
+        grid = points[:, low] + (points[:, high] - points[:, low]) * part / split
+        return grid, seen[low] & (seen[high] | (part == 0))
+    starts = np.arange(0, n, merge)
+    if n == 0:
+        return points, seen
+    count, size = np.add.reduceat(seen, starts, dtype=np.int64), np.diff(starts, append=n)
+    used = seen | np.repeat(count == 0, size)
+    total = np.add.reduceat(np.where(used, points, 0.0), starts, axis=1)
+    return total / np.where(count > 0, count, size), 2 * count >= size
 
 
-@compiled
 def noise_on_grid(grid: Floats, there: Bools, step: int) -> float:
     """Standard deviation in degrees of white noise per direction, from the median second difference
     over `step` grid samples, which real movement hardly touches; 0 where too little was seen.
     """
-    axes, n = grid.shape
-    size = np.empty(max(0, n - 2 * step))
-    count = 0
-    for i in range(step, n - step):
-        if there[i - step] and there[i] and there[i + step]:
-            square = 0.0
-            for a in range(axes):
-                bend = grid[a, i + step] - 2.0 * grid[a, i] + grid[a, i - step]
-                square += bend * bend
-            size[count] = square
-            count += 1
-    if count == 0:
+    low, mid, high = slice(None, -2 * step), slice(step, -step), slice(2 * step, None)
+    known = there[low] & there[mid] & there[high]
+    bend = (grid[:, high] - 2.0 * grid[:, mid] + grid[:, low])[:, known]
+    if bend.shape[1] == 0:
         return 0.0
-    return math.sqrt(np.median(size[:count]) / MEDIAN_SQUARE)
-
-
-@compiled
-def running_noise(grid: Floats, there: Bools, step: int) -> Floats:
-    """The same noise at each grid sample from those before it: a median that is followed up and
-    down by :data:`NOISE_STEP` per sample.
-    """
-    axes, n = grid.shape
-    result = np.empty(n)
-    level = FIRST_NOISE_DEG
-    for i in range(n):
-        due = i >= 2 * step and i % step == 0
-        if due and there[i] and there[i - step] and there[i - 2 * step]:
-            square = 0.0
-            for a in range(axes):
-                bend = grid[a, i] - 2.0 * grid[a, i - step] + grid[a, i - 2 * step]
-                square += bend * bend
-            up = square > level * level * MEDIAN_SQUARE
-            level = min(max(level * (1.0 + NOISE_STEP if up else 1.0 - NOISE_STEP), 1e-3), 10.0)
-        result[i] = level
-    return result
+    return math.sqrt(float(np.median((bend * bend).sum(axis=0))) / MEDIAN_SQUARE)
 
 
 @compiled
@@ -243,24 +196,13 @@ def noise_deg(points: Floats, segments: Ints) -> float:
     real movement hardly touches; 0 where there is none. Long recordings are looked at here and
     there.
     """
-    squares = _second_differences(points, segments, max(1, points.shape[1] // _ENOUGH))
-    return math.sqrt(float(np.median(squares)) / MEDIAN_SQUARE) if len(squares) else 0.0
-
-
-@compiled
-def _second_differences(points: Floats, segments: Ints, step: int) -> Floats:
-    """Squares of every `step`-th second difference within the segments."""
-    result = np.empty(points.shape[1])
-    count = 0
-    for s in range(len(segments)):
-        for i in range(segments[s, 0] + 1, segments[s, 1] - 1, step):
-            square = 0.0
-            for a in range(len(points)):
-                bend = points[a, i + 1] - 2.0 * points[a, i] + points[a, i - 1]
-                square += bend * bend
-            result[count] = square
-            count += 1
-    return result[:count]
+    step = max(1, points.shape[1] // _ENOUGH)
+    middles = [np.arange(first + 1, stop - 1, step) for first, stop in segments]
+    i = np.concatenate([np.empty(0, dtype=np.int64), *middles])
+    bend = points[:, i + 1] - 2.0 * points[:, i] + points[:, i - 1]
+    if len(i) == 0:
+        return 0.0
+    return math.sqrt(float(np.median((bend * bend).sum(axis=0))) / MEDIAN_SQUARE)
 
 
 def smoothing_samples(
@@ -282,7 +224,6 @@ def smoothing_samples(
     )
 
 
-@compiled
 def smoothed(points: Floats, segments: Ints, sigma: float) -> Floats:
     """Positions, shape (axes, n), after a Gaussian of `sigma` samples inside each segment; its ends
     are continued as they are.
@@ -293,23 +234,13 @@ def smoothed(points: Floats, segments: Ints, sigma: float) -> Floats:
         return result
     weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
     weights /= weights.sum()
-    for s in range(len(segments)):
-        first, last = segments[s, 0], segments[s, 1] - 1
-        for a in range(len(points)):
-            row, out = points[a], result[a]
-            for i in range(first, last + 1):
-                total = 0.0
-                if i - reach >= first and i + reach <= last:
-                    for k in range(2 * reach + 1):
-                        total += weights[k] * row[i - reach + k]
-                else:
-                    for k in range(2 * reach + 1):
-                        total += weights[k] * row[min(max(i - reach + k, first), last)]
-                out[i] = total
+    for first, stop in segments:
+        for a, row in enumerate(points):
+            path = np.pad(row[first:stop], reach, mode="edge")
+            result[a, first:stop] = np.convolve(path, weights, "valid")
     return result
 
 
-@compiled
 def speeds(points: Floats, segments: Ints, rate_hz: float, interval_s: float) -> Floats:
     """Speed in deg/s at each sample of the segments, over `interval_s` or the step before the
     sample; 0 elsewhere.
@@ -317,12 +248,11 @@ def speeds(points: Floats, segments: Ints, rate_hz: float, interval_s: float) ->
     result = np.zeros(points.shape[1])
     steps = max(1, round(interval_s * rate_hz))
     back, ahead = (steps + 1) // 2, steps // 2
-    for s in range(len(segments)):
-        first, last = segments[s, 0], segments[s, 1] - 1
-        for i in range(first, last + 1):
-            lo, hi = max(first, i - back), min(last, i + ahead)
-            if hi > lo:
-                result[i] = distance(points, lo, hi) * rate_hz / (hi - lo)
+    for first, stop in segments:
+        i = np.arange(first, stop)
+        low, high = np.maximum(first, i - back), np.minimum(stop - 1, i + ahead)
+        way = np.linalg.norm(points[:, high] - points[:, low], axis=0)
+        result[first:stop] = way * rate_hz / np.maximum(high - low, 1)
     return result
 
 
@@ -336,21 +266,15 @@ def distance(points: Floats, i: int, j: int) -> float:
     return math.sqrt(total)
 
 
-@compiled
 def close_short_fixations(segments: Ints, least: float, codes: Codes) -> None:
     """Fixations of fewer than `least` samples between two saccades become part of them; alone
     between gaps they are UNDEFINED.
     """
-    for s in range(len(segments)):
-        first, stop = segments[s, 0], segments[s, 1]
-        start = first
-        for i in range(first, stop):
-            if i + 1 == stop or codes[i + 1] != codes[i]:
-                if codes[i] == FIXATION and i + 1 - start < least:
-                    before = codes[start - 1] if start > first else UNDEFINED
-                    after = codes[i + 1] if i + 1 < stop else UNDEFINED
-                    if before == SACCADE and after == SACCADE:
-                        codes[start : i + 1] = SACCADE
-                    elif before == UNDEFINED and after == UNDEFINED:
-                        codes[start : i + 1] = UNDEFINED
-                start = i + 1
+    for begin, end in segments:
+        for first, stop in runs(codes[begin:end] == FIXATION):
+            if stop - first < least:
+                a, b = begin + first, begin + stop
+                before = codes[a - 1] if a > begin else UNDEFINED
+                after = codes[b] if b < end else UNDEFINED
+                if before == after and before in (SACCADE, UNDEFINED):
+                    codes[a:b] = before

@@ -34,15 +34,20 @@ from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.events import KINDS, Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.gaze.simulate.conditions import (
+from gazeveil.gaze.simulate.people import (
     DESK_TRACKER,
     DOCUMENTS,
     HEADSET_TRACKER,
+    READER,
+    RECORDING,
     TASKS,
     TrackerModel,
+    Traits,
     condition,
+    person,
+    stream,
+    traits,
 )
-from gazeveil.gaze.simulate.people import READER, RECORDING, Traits, person, stream, traits
 from gazeveil.gaze.simulate.render import render
 from gazeveil.gaze.simulate.stimuli import Scene, Stimulus, stimulus
 
@@ -190,11 +195,8 @@ def simulate(
     sessions: int = 1,
     document: str | None = None,
     alike: float = 0.0,
-    tracker: TrackerModel | None = None,
     noise: float = 1.0,
-    jitter_ms: float = 0.0,
     late: float = 0.0,
-    binocular: bool = False,
 ) -> Cohort:
     """Recordings of simulated people looking at simulated stimuli.
 
@@ -223,17 +225,12 @@ def simulate(
     alike : float
         For reading: how little the kind of a document shows in how it is read, 0 (pages of one kind
         throughout, the default) to 1 (not at all).
-    tracker : TrackerModel, optional
-        Default: a desk-mounted tracker on a screen, a headset's on a sphere.
     noise : float
-        Factor of all the tracker's noise; 0 for a perfect tracker that still loses gaze.
-    jitter_ms : float
-        Deviation of the sample times from the regular ones; times still increase.
+        Factor of all the tracker's noise (a desk's on a screen, a headset's on a sphere); 0 for a
+        perfect tracker that still loses gaze.
     late : float
         Probability that a frame comes late, so that the time of one sample passes without one:
         headsets do this under load.
-    binocular : bool
-        Whether to fill `left_deg` and `right_deg` too.
 
     Returns
     -------
@@ -275,10 +272,8 @@ def simulate(
         task,
         space,
         document,
-        _tracker(tracker, space, checks.not_negative("simulate", "noise", noise)),
-        checks.not_negative("simulate", "jitter_ms", jitter_ms),
+        _tracker(space, checks.not_negative("simulate", "noise", noise)),
         late,
-        binocular,
         float(alike),
     )
     handles = [
@@ -321,17 +316,9 @@ def _entropy(seed: int | None) -> int:
     return entropy
 
 
-def _tracker(tracker: TrackerModel | None, space: Space, noise: float) -> TrackerModel:
+def _tracker(space: Space, noise: float) -> TrackerModel:
     """The tracker with its noise scaled."""
-    if tracker is None:
-        tracker = HEADSET_TRACKER if isinstance(space, Sphere) else DESK_TRACKER
-    elif not isinstance(tracker, TrackerModel):
-        checks.refuse("simulate", "tracker", "a TrackerModel", tracker)
-    if not all(np.isfinite(v) and v >= 0 for v in tracker) or tracker.coloured_s == 0:
-        allowed = "a TrackerModel of finite numbers, none below 0 and coloured_s above 0"
-        checks.refuse("simulate", "tracker", allowed, tracker)
-    # Plain floats: another type would compile the whole loop anew.
-    tracker = TrackerModel(*(float(v) for v in tracker))
+    tracker = HEADSET_TRACKER if isinstance(space, Sphere) else DESK_TRACKER
     noisy = ("white_deg", "coloured_deg", "head_white_deg", "mismatch_s")
     scaled = {name: getattr(tracker, name) * noise for name in noisy}
     return tracker._replace(**scaled, quantum_deg=tracker.quantum_deg if noise else 0.0)
@@ -348,9 +335,7 @@ class Simulation:
     space: Space
     document: str | None
     tracker: TrackerModel
-    jitter_ms: float
     late: float
-    binocular: bool
     alike: float = 0.0
 
     def recording(self, i: int, j: int, s: int) -> Recording:
@@ -381,11 +366,6 @@ class Simulation:
             self.space,
             samples.clean,
         )
-        left, right = (
-            _two_eyes(rng, samples.gaze_deg, self.space, self.tracker, own)
-            if self.binocular
-            else (None, None)
-        )
         metadata = {"source": "simulated", "pupil_unit": "mm"}
         return Recording(
             subject.name,
@@ -398,8 +378,6 @@ class Simulation:
             rate_hz=self.rate_hz,
             session=str(s + 1),
             task=self.task,
-            left_deg=left,
-            right_deg=right,
             head_deg=samples.head_deg if sphere else None,
             eye_in_head_deg=samples.eye_deg if sphere else None,
             pupil=samples.pupil_mm,
@@ -420,19 +398,7 @@ class Simulation:
         if self.late > 0:
             ticks = np.concatenate(([0], np.cumsum(1 + (rng.random(n - 1) < self.late))))
             ticks = ticks[ticks < n]
-        t_ns = np.round(ticks * (1e9 / self.rate_hz)).astype(np.int64)
-        if self.jitter_ms > 0:
-            return _jittered(rng.standard_normal(len(t_ns)), t_ns, self.jitter_ms, self.rate_hz)
-        return t_ns
-
-
-def _jittered(normal: Floats, t_ns: Ints, jitter_ms: float, rate_hz: float) -> Ints:
-    """Times moved by noise, at most 45 % of a step so that they still increase, and starting at 0
-    or later.
-    """
-    most = 0.45e9 / rate_hz
-    moved = t_ns + np.round(np.clip(normal * jitter_ms * 1e6, -most, most)).astype(np.int64)
-    return np.maximum(moved, 0)
+        return np.round(ticks * (1e9 / self.rate_hz)).astype(np.int64)
 
 
 def _events(code: Codes, event: NDArray[np.int32], t_ns: Ints) -> Events:
@@ -443,29 +409,3 @@ def _events(code: Codes, event: NDArray[np.int32], t_ns: Ints) -> Events:
     return Events(
         _KIND_WORDS[code[onset]], onset, offset, t_ns[onset], t_ns[offset], source="simulated"
     )
-
-
-def _two_eyes(
-    rng: np.random.Generator, gaze: Floats, space: Space, tracker: TrackerModel, own: Traits
-) -> tuple[Floats, Floats]:
-    """Two eyes whose mean is `gaze`: a small vergence error that stays, and noise of each eye's
-    own.
-    """
-    n = len(gaze)
-    spread = max(tracker.white_deg, tracker.coloured_deg) * own.noise_factor
-    apart = np.radians(
-        spread * rng.standard_normal((n, 2)) + np.array([0.4, 0.1]) * rng.standard_normal(2)
-    )
-    if isinstance(space, Screen):
-        tangents = np.tan(np.radians(gaze))
-        left, right = tangents - apart, tangents + apart
-        return np.degrees(np.arctan(left)), np.degrees(np.arctan(right))
-    v = space.vectors(gaze[:, 0], gaze[:, 1])
-    flat = np.hypot(v[:, 0], v[:, 2])
-    axis = np.stack((v[:, 2] / flat, np.zeros(n), -v[:, 0] / flat), axis=1)
-    move = apart[:, :1] * axis - apart[:, 1:] * np.cross(v, axis)
-    eyes = [
-        np.stack(space.degrees(np.where(np.isfinite(v), w, np.nan)), axis=1)
-        for w in (v - move, v + move)
-    ]
-    return eyes[0], eyes[1]

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from numpy.random import Generator
 
 from gazeveil.compiled import compiled, inlined
-from gazeveil.gaze.simulate.conditions import Condition
 from gazeveil.gaze.simulate.kinematics import (
     DEGREE,
     Triple,
@@ -21,7 +20,7 @@ from gazeveil.gaze.simulate.kinematics import (
     step,
     turn,
 )
-from gazeveil.gaze.simulate.people import Traits
+from gazeveil.gaze.simulate.people import Condition, Traits
 
 _LONGEST_STEP_S = 0.01
 _REST_DEG, _LEVEL = 6.0, 0.05

@@ -14,12 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike
 
 from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Screen, Space, Sphere
-from gazeveil.gaze.simulate.conditions import DOCUMENTS, TASKS
-from gazeveil.gaze.simulate.people import STIMULUS, stream
+from gazeveil.gaze.simulate.people import DOCUMENTS, STIMULUS, TASKS, stream
 
 #: Columns of `Stimulus.motion`: amplitude (deg), frequency (Hz) and phase (rad) to the right and
 #: down.
@@ -90,34 +88,6 @@ class Stimulus:
         """The stimulus as compiled code takes it."""
         arrays = (getattr(self, name) for name in Scene._fields[2:])
         return Scene(isinstance(space, Sphere), half_extent(space), *arrays)
-
-    def spots_at(self, t_s: float) -> Floats:
-        """Unit vectors of the spots at a time, shape (k, 3)."""
-        right = np.radians(
-            self.motion[:, 0] * np.sin(2 * np.pi * self.motion[:, 1] * t_s + self.motion[:, 2])
-        )
-        down = np.radians(
-            self.motion[:, 3] * np.sin(2 * np.pi * self.motion[:, 4] * t_s + self.motion[:, 5])
-        )
-        flat = np.maximum(np.hypot(self.spots[:, 0], self.spots[:, 2]), 1e-9)
-        axis = np.stack(
-            (self.spots[:, 2] / flat, np.zeros(len(flat)), -self.spots[:, 0] / flat), axis=1
-        )
-        up = np.cross(self.spots, axis)
-        v = self.spots + right[:, None] * axis - down[:, None] * up
-        return v / np.linalg.norm(v, axis=1, keepdims=True)
-
-    def attention(self, vectors: ArrayLike, t_s: float = 0.0) -> Floats:
-        """The attention map at directions (n, 3) and a time; zero everywhere for a stimulus without
-        spots.
-        """
-        v = np.asarray(vectors, dtype=np.float64)
-        total = np.zeros(len(v))
-        for place, weight, size in zip(
-            self.spots_at(t_s), self.weights, self.sizes_deg, strict=True
-        ):
-            total += weight * np.exp((v @ place - 1) / np.radians(size) ** 2)
-        return total
 
 
 @lru_cache(maxsize=256)
