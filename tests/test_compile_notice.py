@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from gazeveil import compile_notice
-from gazeveil.processes import WorkerPool
+from gazeveil.workers import OwnProcesses
 from tests.support.places import ROOT
 
 SOURCE = """
@@ -77,11 +77,8 @@ def test_of_several_worker_processes_one_says_it(
 ) -> None:
     tasks = [lambda f=f: (fresh.__name__, f) for f in ("first", "second")]
     with compile_notice.compiling_is_said():
-        pool = WorkerPool(2, lambda *_: (int, ()))
-        try:
+        with OwnProcesses(2) as pool:
             found = {r.value for r in pool.do(call, tasks) if r is not None and hasattr(r, "value")}
-        finally:
-            pool.stop()
         assert found == {3.5, 7.0}
         # The process that started them knows that it is said.
         assert again(fresh).first(2) == 3.5

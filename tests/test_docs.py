@@ -4,6 +4,7 @@ import importlib.util
 import re
 import runpy
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -25,7 +26,9 @@ def test_the_page_of_formats_is_what_the_readers_say() -> None:
     assert (ROOT / "docs" / "reference" / "formats.md").read_text(
         encoding="utf-8"
     ) == module.page(), "run python docs/reference/formats_page.py"
-    assert all(f"## `{name}`" in module.page() for name in formats.names())
+    datasets = (ROOT / "docs" / "reference" / "datasets.md").read_text(encoding="utf-8")
+    sections = module.page() + datasets.replace("## ", "## `")
+    assert all(f"## `{name}" in sections for name in formats.names())
 
 
 @pytest.mark.parametrize("name", registry.mechanisms())
@@ -62,12 +65,18 @@ def test_links_between_pages_lead_somewhere() -> None:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_page_of_the_architecture_is_what_the_import_contracts_say() -> None:
+def test_the_page_of_the_architecture_is_what_contracts_and_a_profiler_say(tmp_path: Path) -> None:
     path = ROOT / "docs" / "explain" / "architecture_page.py"
-    page = runpy.run_path(str(path))["page"]
-    assert path.with_name("architecture.md").read_text(encoding="utf-8") == page(), (
-        "run python docs/explain/architecture_page.py"
-    )
+    made = runpy.run_path(str(path))
+    text, again = path.with_name("architecture.md"), "run python docs/explain/architecture_page.py"
+    assert (ROOT / "docs" / "figures" / "architecture.svg").read_text("utf-8") == made[
+        "picture"
+    ](), again
+    page = text.read_text(encoding="utf-8")
+    assert page == made["page"](tmp_path), again
+    walked = re.search(r"One recording passes (\d+) files", page)
+    assert walked is not None
+    assert int(walked[1]) <= 60
 
 
 def test_the_glossary_has_every_public_class_and_every_column_of_results() -> None:

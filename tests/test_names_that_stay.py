@@ -401,8 +401,6 @@ def test_every_utility_of_the_design_is_there(name: str) -> None:
         "prediction:model=kalman",
         "prediction:model=dgaze,reading=published,head=none,steps=10",
         "activity:classifier=ehtask,reading=published,head=none,steps=10",
-        "prediction:model=dgaze,weights=network/weights.npz",
-        "activity:classifier=ehtask,weights=network/weights.npz",
     ],
 )
 def test_the_papers_networks_keep_their_words(text: str) -> None:
@@ -411,16 +409,12 @@ def test_the_papers_networks_keep_their_words(text: str) -> None:
     assert str(utility(text)) == text
 
 
-def test_networks_are_trained_and_their_files_read_by_these_names() -> None:
-    from gazeveil.cli.train import NETWORKS
-    from gazeveil.models.headset.weights import load_dgaze, load_ehtask
-    from gazeveil.models.weights_file import FORMATS
+def test_files_of_weights_keep_their_name() -> None:
+    from gazeveil.models.ekyt.weights import FORMAT, load_ekyt
 
-    assert list(NETWORKS) == list(FORMATS) == ["ekyt", "dgaze", "ehtask"]
     # Files that somebody keeps say what they are.
-    assert list(FORMATS.values()) == ["gazeveil-ekyt-1", "gazeveil-dgaze-1", "gazeveil-ehtask-1"]
-    assert callable(load_dgaze)
-    assert callable(load_ehtask)
+    assert FORMAT == "gazeveil-ekyt-1"
+    assert callable(load_ekyt)
 
 
 def test_stimuli_are_compared_by_these_names() -> None:
@@ -527,7 +521,7 @@ def test_serve_starts_alone_and_answers_strangers_with_401_403_or_404(tmp_path: 
         with httpx.Client(base_url=service.address) as stranger:
             for path in ("/openapi.json", "/health", "/"):
                 assert stranger.get(path).status_code == 200, path
-            assert stranger.get("/metrics").status_code == 401
+            assert stranger.get("/metrics").status_code in (401, 403, 404)
             paths = [
                 p for p in stranger.get("/openapi.json").json()["paths"] if p.startswith("/v1")
             ]
@@ -546,7 +540,7 @@ def test_serve_starts_alone_and_answers_strangers_with_401_403_or_404(tmp_path: 
 
 def test_the_gatekeeper_embeds_without_the_web() -> None:
     from gazeveil.gatekeeper import Gatekeeper, Ledger, Policy
-    from gazeveil.gatekeeper.policy.presets import PRESETS
+    from gazeveil.gatekeeper.policy.grant import PRESETS
 
     policy = Policy({"shop": PRESETS["count"].grant()}, consent=True)
     with Ledger.open("sqlite://") as ledger, Gatekeeper(policy, ledger, rate_hz=120.0) as keeper:

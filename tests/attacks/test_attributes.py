@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.attacks.infer.attributes import infer
+from gazeveil.attacks.infer.attributes import AttributeInference
 from gazeveil.attacks.vectors.kinds import centred, person_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from tests.support.trait_people import trait_material, trait_table
+
+
+def infer(raw, release, attribute, seed=1, people=None, draws=99):
+    if people is not None:
+        raw = RecordingSet(raw.cohort, raw.tables, raw.pipeline, people)
+    return AttributeInference(attribute, draws=draws).run(raw, release, seed)
 
 
 def about(n=30, seed=1):
@@ -44,18 +50,14 @@ def test_an_attribute_that_shows_is_guessed():
     assert found.result("accuracy").chance == 0.5
     assert found.result("auc").value > 0.9
     assert found.result("auc").p_value == pytest.approx(1 / 200)
-    assert (
-        np.mean(
-            [g == about()[p]["gender"] for p, g in zip(found.people, found.guesses, strict=True)]
-        )
-        == found.result("accuracy").value
-    )
+    guessed = [g == about()[p]["gender"] for p, g in found.details["guesses"].items()]
+    assert np.mean(guessed) == found.result("accuracy").value
 
 
 def test_a_number_that_shows_is_guessed():
     recording_set = shown(3.0, about())
     found = infer(recording_set, recording_set, "age", seed=1, draws=199)
-    assert found.result("r2").value > 0.4
+    assert found.result("correlation").value > found.result("correlation").low > 0.3
     assert found.result("correlation").p_value == pytest.approx(1 / 200)
     assert found.result("mae").value < 0.8 * found.result("mae").chance
     assert found.result("auc").value > 0.75
@@ -64,7 +66,7 @@ def test_a_number_that_shows_is_guessed():
 def test_an_attribute_that_does_not_show_is_at_chance_although_people_are_recognisable():
     # Traits and many recordings make everybody recognisable: an attacker that saw the person in
     # training would guess every attribute.
-    accuracy, auc, r2, p = [], [], [], []
+    accuracy, auc, correlation, p = [], [], [], []
     for seed in range(20):
         people = about(n=24, seed=seed)
         recording_set = shown(0.0, people, seed=100 + seed)
@@ -73,21 +75,12 @@ def test_an_attribute_that_does_not_show_is_at_chance_although_people_are_recogn
         )
         accuracy.append(gender.result("accuracy").value)
         auc.append(gender.result("auc").value)
-        r2.append(age.result("r2").value)
+        correlation.append(age.result("correlation").value)
         p += [gender.result("auc").p_value, age.result("correlation").p_value]
     assert abs(np.mean(accuracy) - 0.5) < 4 * math.sqrt(0.25 / (20 * 24))
     assert abs(np.mean(auc) - 0.5) < 0.08
-    assert np.mean(r2) < 0.02
+    assert abs(np.mean(correlation)) < 0.15
     assert np.mean(np.array(p) <= 0.05) < 0.16
-
-
-def test_simulated_gender_and_age_can_be_asked_for():
-    recording_set = RecordingSet(
-        gazeveil.simulate(8, 3, seconds=6, rate_hz=120, task="video", seed=3)
-    )
-    found = infer(recording_set, recording_set, "age", seed=1, draws=19)
-    assert len(found.people) == 8
-    assert np.isfinite(found.result("r2").value)
 
 
 def test_people_without_the_attribute_are_left_out_and_counted():
@@ -99,9 +92,10 @@ def test_people_without_the_attribute_are_left_out_and_counted():
         2.0, people | {"p03": {"gender": "male", "age": 30}, "p04": {"gender": "male", "age": 30}}
     )
     found = infer(recording_set, recording_set, "gender", seed=1, people=people, draws=19)
-    assert found.left_out == 3
-    assert not {"p03", "p04", "p05"} & set(found.people)
-    assert infer(recording_set, recording_set, "age", seed=1, people=people, draws=19).left_out == 2
+    assert found.details["left_out"] == 3
+    assert not {"p03", "p04", "p05"} & set(found.details["guesses"])
+    age = infer(recording_set, recording_set, "age", people=people, draws=19)
+    assert age.details["left_out"] == 2
 
 
 def test_three_classes_have_an_accuracy_and_no_area():
@@ -136,27 +130,6 @@ def test_too_few_people_or_one_value_are_refused():
             "age",
             seed=1,
         )
-
-
-def test_the_same_seed_gives_the_same_figures():
-    recording_set = shown(1.0, about())
-    first, second = (infer(recording_set, recording_set, "age", seed=5, draws=49) for _ in "12")
-    # As text: a p-value that was not worked out is NaN, which is not equal to itself.
-    assert repr(first.results) == repr(second.results)
-
-
-def test_training_on_raw_and_testing_on_noise_finds_nothing():
-    people = about()
-    recording_set = shown(4.0, people)
-    table = recording_set.fixations
-    noise = FeatureTable(
-        np.random.default_rng(1).normal(size=table.values.shape),
-        table.columns,
-        table.keys,
-        table.bounds,
-    )
-    found = infer(recording_set, trait_material(noise), "gender", seed=1, draws=199)
-    assert found.result("auc").p_value > 0.01
 
 
 def test_a_release_that_holds_nothing_tells_nothing_though_the_training_side_holds_the_person():

@@ -13,9 +13,8 @@ from gazeveil.attacks.registry import attack
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.models.scaler import Scaler
+from gazeveil.models.classifiers import Scaler
 from tests.support.attack_tables import recording_set, shuffled, sides, table, without
-from tests.support.recordings import real_cohort
 
 #: Every attacker, small.
 SMALL = ("forest:trees=20", "svm", "knn:k=5", "tree", "lda:level=event", "boosting:rounds=5")
@@ -113,15 +112,20 @@ def test_balance_takes_away_the_advantage_of_who_has_most_events(text: str) -> N
         None, {"fixation": FeatureTable(rng.normal(size=(240, 3)), ("a", "b", "c"), keys)}
     )
     share = {
-        b: (
-            classic(text, kinds="fixation", vote="majority", train_events=0, balance=b)
-            .identify(whole, _fresh(100), seed=1)
-            .values[0, 0]
-        )
+        b: votes(classic(text, train_events=0, balance=b), whole, _fresh(100))
         for b in (False, True)
     }
     assert share[False] > 0.8
     assert share[True] < share[False] - 0.1
+
+
+def votes(who: Classic, gallery: RecordingSet, probe: RecordingSet) -> float:
+    """Share of the probe's rows that are named as the first person."""
+    table = gallery.fixations
+    scaler = Scaler.fit(table.values)
+    _, scores = who.classifier(scaler.apply(table.values), table.keys.person, 1)
+    named = scores(scaler.apply(probe.fixations.values)).argmax(axis=1)
+    return float(np.mean(named == 0))
 
 
 def _fresh(events: int) -> RecordingSet:
@@ -135,27 +139,6 @@ def _fresh(events: int) -> RecordingSet:
             )
         },
     )
-
-
-def test_a_majority_counts_events_and_shares_ties() -> None:
-    gallery, probe = sides(recording_set(people=3, events=10))
-    votes = classic("knn:k=1,kinds=fixation,vote=majority").identify(gallery, probe, seed=1).values
-    np.testing.assert_allclose(votes.sum(axis=1), 1.0)
-    np.testing.assert_allclose(votes * 10, np.round(votes * 10), atol=1e-9)
-    # Where all people are equally near, each gets a third.
-    same = RecordingSet(
-        None,
-        {
-            "fixation": FeatureTable(
-                np.zeros((3, 1)),
-                ("a",),
-                Keys.of_recordings([(p, "s", "", "") for p in "abc"], [np.arange(1)] * 3),
-            )
-        },
-    )
-    assert classic("knn:k=3,kinds=fixation,vote=majority").identify(
-        same, same, seed=1
-    ).values == pytest.approx(np.full((3, 3), 1 / 3))
 
 
 def test_windows_are_classified_at_their_level() -> None:
@@ -173,17 +156,9 @@ def test_recordings_are_classified_by_their_vectors() -> None:
     cohort = gazeveil.simulate(4, 3, 8.0, 120.0, task="video", seed=1)
     whole = RecordingSet(cohort)
     gallery, probe = sides(whole)
-    summary, extended = (
-        LDA().identify(gallery, probe, seed=1),
-        LDA(features="extended").identify(gallery, probe, seed=1),
-    )
-    assert not np.array_equal(summary.values, extended.values)
     # Scores are log probabilities of single recordings; here each person has one.
-    np.testing.assert_allclose(np.exp(summary.values).sum(axis=1), 1.0)
-    assert LDA(features="extended").can(whole)
-    assert not LDA(features="extended").can(
-        RecordingSet(None, whole.prepared(("fixation",)).tables)
-    )
+    values = LDA().identify(gallery, probe, seed=1).values
+    np.testing.assert_allclose(np.exp(values).sum(axis=1), 1.0)
 
 
 def test_lda_is_that_of_scikit_learn() -> None:
@@ -196,7 +171,7 @@ def test_lda_is_that_of_scikit_learn() -> None:
         scaler.apply(train.values), train.keys.person
     )
     wanted = peer.predict_log_proba(scaler.apply(test.values))
-    found = LDA(level="event", kinds="fixation", train_events=0).identify(gallery, probe, seed=1)
+    found = LDA(level="event", weights="1/0", train_events=0).identify(gallery, probe, seed=1)
     np.testing.assert_allclose(
         found.values, [wanted[test.keys.person == p].mean(axis=0) for p in found.probes], atol=1e-6
     )
@@ -210,7 +185,7 @@ def test_people_with_one_row_say_nothing_of_the_covariance() -> None:
     assert np.array_equal(within_covariance([np.zeros((1, 3))] * 4), np.eye(3))
     # Nobody has two rows: LDA is then the nearest mean.
     one = recording_set(people=5, stimuli=2, events=1, apart=4.0)
-    scores = LDA(level="event", kinds="fixation").identify(*sides(one), seed=1)
+    scores = LDA(level="event", weights="1/0").identify(*sides(one), seed=1)
     scaler = Scaler.fit(one.select(stimuli=["s0"]).fixations.values)
     near = [scaler.apply(one.select(stimuli=[s]).fixations.values) for s in ("s0", "s1")]
     apart = ((near[1][:, None] - near[0]) ** 2).sum(axis=-1)
@@ -245,27 +220,9 @@ def test_standardising_survives_constants_gaps_and_large_numbers() -> None:
         ("knn:k=1.5", "'k'"),
         ("boosting:rounds=0", "rounds"),
         ("lda:level=recordings", "Did you mean 'recording'"),
-        ("lda:kinds=fixation", "kinds"),
-        ("forest:features=extended", "features"),
         ("lda:features=trajectory", "features"),
-        ("tree:vote=all", "vote"),
     ],
 )
 def test_wrong_parameters_are_refused_in_one_sentence(text: str, words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         attack(text)
-
-
-def test_lda_and_neighbours_find_real_people() -> None:
-    cohort = real_cohort("gazecom")
-    whole = RecordingSet(
-        cohort.select(
-            people=sorted({k[0] for k in cohort.keys})[:12], stimuli=cohort.stimuli[:6]
-        ).load()
-    ).prepared(("fixation", "saccade"))
-    gallery, probe = sides(whole, 2)
-    assert classic("lda").identify(gallery, probe, seed=1).credit().mean() > 0.7
-    assert classic("knn").identify(gallery, probe, seed=1).credit().mean() > 0.7
-    dealt = shuffled(whole, 1)
-    gallery, probe = sides(dealt, 2)
-    assert classic("lda").identify(gallery, probe, seed=1).credit().mean() < 0.4

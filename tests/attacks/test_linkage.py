@@ -2,15 +2,13 @@
 people, and on whatever else comes.
 """
 
-import re
 import warnings
 
 import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.attacks.denoiser import apply_denoiser
-from gazeveil.attacks.identify.linkage import Linkage, Trace, distances, match
+from gazeveil.attacks.identify.linkage import Linkage, match
 from gazeveil.attacks.kernel_ridge import shrunk_covariance, whitened
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.vectors.kinds import recording_vectors
@@ -19,7 +17,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from tests.support.recordings import real_cohort
 
@@ -51,7 +49,7 @@ def halves(vectors, learnt=6):
 
 
 def rate(vectors, learnt=6):
-    return float(match([halves(vectors, learnt)]).credit().mean())
+    return float(match(*halves(vectors, learnt)).credit().mean())
 
 
 def with_values(vectors, values):
@@ -144,22 +142,17 @@ def test_units_do_not_matter_on_either_side():
     vectors = people(noise=1.5)
     gallery, probe = halves(vectors)
     scale = 10.0 ** np.arange(-4, 6)
-    same = match([(gallery, probe)]).values
+    same = match(gallery, probe).values
     assert np.allclose(
         match(
-            [
-                (
-                    with_values(gallery, gallery.values * scale),
-                    with_values(probe, probe.values * scale),
-                )
-            ]
+            with_values(gallery, gallery.values * scale), with_values(probe, probe.values * scale)
         ).values,
         same,
         atol=1e-6,
     )
     # A mechanism that shrinks one feature for everybody hides nobody.
     assert np.allclose(
-        match([(gallery, with_values(probe, probe.values * scale))]).values, same, atol=1e-6
+        match(gallery, with_values(probe, probe.values * scale)).values, same, atol=1e-6
     )
 
 
@@ -168,16 +161,8 @@ def test_people_with_the_same_material_tie_exactly():
     values = vectors.values.copy()
     values[vectors.persons == "p04"] = values[vectors.persons == "p03"]
     gallery, probe = halves(with_values(vectors, values))
-    scores = match([(gallery, probe)])
+    scores = match(gallery, probe)
     assert scores.credit()[3:5].tolist() == [0.5, 0.5]
-
-
-def test_the_order_of_people_and_recordings_does_not_matter():
-    gallery, probe = halves(people(noise=2.0))
-    order = np.random.default_rng(1).permutation(len(gallery))
-    assert np.allclose(
-        match([(gallery.where(order), probe)]).values, match([(gallery, probe)]).values, atol=1e-6
-    )
 
 
 def test_unknown_values_and_constant_columns_are_left_aside():
@@ -201,7 +186,7 @@ def test_a_person_of_whom_nothing_is_known_gets_zeros():
             RecordingVectors(gallery.keys, gallery.values, gallery.columns, kinds),
             RecordingVectors(probe.keys, values, probe.columns, kinds),
         )
-        scores = match([pair])
+        scores = match(*pair)
         assert not scores.values[5].any()
         assert scores.credit()[[0, 1, 2, 3, 4, 6]].mean() > 0.8
 
@@ -211,28 +196,23 @@ def test_a_stimulus_that_one_person_saw_still_counts():
     keys = [(p, f"{s}-{p}" if int(s[1:]) % 2 else s, x, t) for p, s, x, t in vectors.keys]
     first = np.array([int(k[1][1:3]) < 6 for k in keys])
     alone = RecordingVectors(tuple(keys), vectors.values, vectors.columns)
-    assert match([(alone.where(first), alone.where(~first))]).credit().mean() > 0.9
+    assert match(alone.where(first), alone.where(~first)).credit().mean() > 0.9
     everybody = [(p, f"{s}-{p}", x, t) for p, s, x, t in vectors.keys]
     alone = RecordingVectors(tuple(everybody), vectors.values, vectors.columns)
-    assert match([(alone.where(first), alone.where(~first))]).credit().mean() > 0.9
-
-
-def test_one_recording_each_is_enough():
-    vectors = people(stimuli=2, noise=0.3)
-    assert rate(vectors, learnt=1) > 0.8
+    assert match(alone.where(first), alone.where(~first)).credit().mean() > 0.9
 
 
 def test_one_person_alone_is_judged_against_the_gallery():
     gallery, probe = halves(people())
     alone = [
-        match([(gallery, probe.where(probe.persons == person))])
+        match(gallery, probe.where(probe.persons == person))
         for person in sorted(set(probe.persons))
     ]
     assert [scores.probes for scores in alone] == [
         (person,) for person in sorted(set(probe.persons))
     ]
     assert np.mean([scores.credit()[0] for scores in alone]) > 0.8
-    one = match([(gallery.where(gallery.persons == "p00"), probe.where(probe.persons == "p00"))])
+    one = match(gallery.where(gallery.persons == "p00"), probe.where(probe.persons == "p00"))
     assert one.credit().tolist() == [1.0]
 
 
@@ -259,24 +239,24 @@ def test_some_examples_of_a_release_do_not_spoil_a_raw_gallery():
         protected(probe, 0.0),
         gallery.where(np.random.default_rng(1).random(len(gallery)) < 0.25),
     )
-    frozen = match([(gallery, moved)]).credit().mean()
+    frozen = match(gallery, moved).credit().mean()
     assert frozen > 0.85
-    assert match([(together(gallery, protected(some, 0.0)), moved)]).credit().mean() > frozen - 0.1
+    assert match(together(gallery, protected(some, 0.0)), moved).credit().mean() > frozen - 0.1
 
 
 def test_sources_that_show_everybody_are_centred_apart():
     gallery, probe = halves(people(count=16, noise=0.7, stimulus=10.0))
     both = together(gallery, protected(gallery, 100.0))
-    assert match([(both, probe)]).credit().mean() > 0.85
+    assert match(both, probe).credit().mean() > 0.85
 
 
 def test_nothing_in_common_is_refused_in_one_sentence():
     gallery, probe = halves(people())
     other = RecordingVectors(probe.keys, probe.values, tuple(f"g{k}" for k in range(10)))
     with pytest.raises(DataError, match="both sides"):
-        match([(gallery, other)])
+        match(gallery, other)
     with pytest.raises(DataError, match="both sides"):
-        match([(gallery, probe.where(np.zeros(len(probe), dtype=bool)))])
+        match(gallery, probe.where(np.zeros(len(probe), dtype=bool)))
 
 
 # --- vectors
@@ -419,89 +399,6 @@ def test_released_tables_have_no_extended_vectors():
         recording_vectors(RecordingSet(None, {"window": table([("a", "s", 1.0)])}))
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("linkage:features=narrow", "'narrow' of linkage is called 'summary' now."),
-        ("linkage:features=wide", "'wide' of linkage is called 'extended' now."),
-        ("lda:features=wide", "'wide' of lda is called 'extended' now."),
-        ("linkage:features=path", "'path' of linkage is called 'trajectory' now."),
-        ("rbfn:front=lowpass", "'front' of attack rbfn is called 'denoiser' now."),
-    ],
-)
-def test_former_words_are_answered_with_the_present_ones(text, answer):
-    with pytest.raises(ParameterError, match=re.escape(answer)):
-        attack(text)
-
-
-# --- traces
-# --------------------------------------------------------------------------------------------------
-
-
-def test_a_trace_is_found_again_in_noise_that_hides_people_from_others():
-    raw = RecordingSet(cohort(8, 2))
-    release = RecordingSet(
-        gazeveil.mechanism("gaussian", sigma_deg=10).release(raw.cohort, seed=1).data
-    )
-    assert Trace().identify(raw, release, 1).credit().mean() == 1.0
-
-
-def test_traces_of_shuffled_people_are_found_at_chance():
-    made = list(cohort(12, 3))
-    hits = []
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        names = {
-            s: rng.permutation(sorted({r.person for r in made})) for s in {r.stimulus for r in made}
-        }
-        order = {p: i for i, p in enumerate(sorted({r.person for r in made}))}
-        other = RecordingSet(
-            Cohort([r.with_(person=str(names[r.stimulus][order[r.person]])) for r in made])
-        )
-        hits.append(Trace().identify(RecordingSet(Cohort(made)), other, 1).credit().mean())
-    assert abs(np.mean(hits) - 1 / 12) < 4 * np.sqrt(1 / 12 * 11 / 12 / 120)
-
-
-def test_a_delayed_trace_is_found_at_its_lag():
-    rng = np.random.default_rng(1)
-    space = Sphere()
-    x = 180.0 + np.cumsum(rng.normal(0.0, 3.0, 100))
-    path = space.vectors(np.mod(x, 360.0), np.full(100, 90.0))
-    assert distances(path[3:], path[None], lags=3)[0] == pytest.approx(0.0, abs=1e-9)
-    assert distances(path, path[None, 3:], lags=3)[0] == pytest.approx(0.0, abs=1e-9)
-    assert distances(path[3:], path[None], lags=2)[0] > 1.0
-
-
-def test_distances_of_traces_are_angles():
-    space = Sphere()
-    one = space.vectors([180.0, 180.0], [90.0, 90.0])
-    others = np.stack((space.vectors([180.0, 300.0], [90.0, 90.0]), np.full((2, 3), np.nan)))
-    assert distances(one, others).tolist() == pytest.approx([120.0**2 / 2, float("inf")])
-
-
-def test_whoever_lacks_a_stimulus_is_neither_near_nor_far_there():
-    made = cohort(5, 3)
-    first = next(iter(made.people))
-    gallery = RecordingSet(
-        Cohort([r for r in made if not (r.person == first and r.stimulus != made.stimuli[0])])
-    )
-    release = RecordingSet(gazeveil.mechanism("gaussian", sigma_deg=10).release(made, seed=1).data)
-    assert Trace().identify(gallery, release, 1).credit().tolist() == [1.0] * 5
-
-
-def test_traces_need_samples_of_the_same_stimuli():
-    made = RecordingSet(cohort(2, 2))
-    first, second = (made.select(stimuli=[s]) for s in made.stimuli)
-    with pytest.raises(DataError, match="same stimuli"):
-        Trace().identify(first, second, 1)
-    with pytest.raises(DataError, match="samples"):
-        Trace().identify(first, RecordingSet(None, {"fixation": table([("a", "s", 1.0)])}), 1)
-    with pytest.raises(ParameterError, match="slot_s"):
-        Trace(slot_s=0)
-    assert Trace.same_stimulus
-    assert not getattr(Linkage(), "same_stimulus", False)
-
-
 # --- real people
 # --------------------------------------------------------------------------------------------------
 
@@ -524,48 +421,3 @@ def test_real_people_are_found_raw(gazecom):
     gazecom.prepared(("fixation", "saccade"))
     found = [Linkage().identify(*split(gazecom, k), 1).credit().mean() for k in range(4)]
     assert np.mean(found) > 0.93
-
-
-def test_real_people_shuffled_within_stimuli_are_found_at_chance(gazecom):
-    vectors = recording_vectors(gazecom)
-    hits = []
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        order = np.arange(len(vectors))
-        for stimulus in np.unique(vectors.stimuli):
-            rows = np.flatnonzero(vectors.stimuli == stimulus)
-            order[rows] = rng.permutation(rows)
-        mixed = with_values(vectors, vectors.values[order])
-        learnt = np.isin(mixed.stimuli, rng.permutation(np.unique(mixed.stimuli))[:7])
-        hits.append(match([(mixed.where(learnt), mixed.where(~learnt))]).credit().mean())
-    assert abs(np.mean(hits) - 1 / 24) < 4 * np.sqrt(1 / 24 * 23 / 24 / (40 * 24))
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("features", ["summary", "extended"])
-def test_no_denoiser_makes_the_attacker_weaker_on_real_people(gazecom, features):
-    for sigma_deg in (1, 10):
-        releases = [
-            RecordingSet(
-                gazeveil.mechanism("gaussian", sigma_deg=sigma_deg)
-                .release(gazecom.cohort, seed=s)
-                .data.load()
-            )
-            for s in (1, 2)
-        ]
-        plain = [(split(releases[0], k)[0], split(releases[1], k)[1]) for k in range(4)]
-        base = np.mean(
-            [Linkage(features=features).identify(*sides, 1).credit() for sides in plain], axis=0
-        )
-        for denoiser in ("median", "lowpass", "kalman", "wiener"):
-            behind = np.mean(
-                [
-                    Linkage(features=features)
-                    .identify(*(apply_denoiser(denoiser, side) for side in sides), 1)
-                    .credit()
-                    for sides in plain
-                ],
-                axis=0,
-            )
-            gain = behind - base
-            assert gain.mean() > -1.96 * gain.std(ddof=1) / np.sqrt(len(gain)) - 1e-12

@@ -1,21 +1,19 @@
-"""Joining releases with each other, with raw data, over tasks and over views; and noise that names
-a release.
-"""
+"""Joining releases with each other and with raw data."""
 
 import math
 
 import numpy as np
 import pytest
 
-import gazeveil
-from gazeveil.attacks.base import Scores
-from gazeveil.attacks.infer.record_linkage import link_records, one_to_one
-from gazeveil.attacks.views import average_views
-from gazeveil.errors import DataError
-from gazeveil.features.recording_set import RecordingSet
+from gazeveil.attacks.infer import record_linkage
+from gazeveil.attacks.infer.record_linkage import RecordLinkage
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.registry import mechanism
 from tests.support.trait_people import Nearest, trait_material, trait_table
+
+
+@pytest.fixture(autouse=True)
+def _nearest(monkeypatch):
+    monkeypatch.setattr(record_linkage, "attack_by_name", lambda _: Nearest())
 
 
 def split(table, stimuli):
@@ -46,9 +44,9 @@ def test_matching_all_names_at_once_beats_one_by_one_where_scores_are_weak():
         gallery, probe = split(
             trait_table(people=30, stimuli=4, apart=0.35, noise=0.5, seed=seed), 2
         )
-        found = link_records(Nearest(), trait_material(gallery), probe, seed=1)
-        alone.append(found.alone.value)
-        together.append(found.together.value)
+        both = RecordLinkage().run(probe, trait_material(gallery), seed=1).results
+        alone.append(both[0].value)
+        together.append(both[1].value)
     assert 0.3 < np.mean(alone) < 0.9
     assert np.mean(together) > np.mean(alone) + 0.03
 
@@ -57,44 +55,6 @@ def test_two_releases_of_shuffled_people_join_at_chance():
     values = []
     for seed in range(20):
         gallery, probe = split(shuffled(trait_table(people=20, stimuli=4, seed=seed), seed), 2)
-        found = link_records(Nearest(), trait_material(gallery), probe, seed=1)
-        values.append((found.alone.value, found.together.value))
+        found = RecordLinkage().run(probe, trait_material(gallery), seed=1).results
+        values.append([r.value for r in found])
     assert (np.mean(values, axis=0) < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 400)).all()
-
-
-def test_ties_are_broken_without_regard_to_names():
-    names = tuple(map(str, range(10)))
-    blind = Scores(names, names, np.zeros((10, 10)))
-    assert np.mean([one_to_one(blind, seed).mean() for seed in range(200)]) == pytest.approx(
-        0.1, abs=0.03
-    )
-    assert np.array_equal(one_to_one(blind, 3), one_to_one(blind, 3))
-
-
-def test_a_matching_takes_unknown_scores_and_unequal_sides():
-    scores = Scores(
-        ("a", "b", "c"), ("b", "x"), np.array([[0.0, 5.0, np.nan], [np.nan, np.nan, np.nan]])
-    )
-    assert one_to_one(scores, 1).tolist() == [1.0, 0.0]
-    with pytest.raises(DataError, match="nobody to match"):
-        one_to_one(Scores((), (), np.zeros((0, 0))), 1)
-
-
-def test_views_of_a_gaussian_stream_keep_a_quarter_of_the_noise_when_sixteen_are_averaged():
-    cohort = gazeveil.simulate(2, 1, seconds=8, rate_hz=120, task="video", seed=2).load()
-    views = [
-        RecordingSet(
-            mechanism("gaussian", sigma_deg=3.0, losses="keep").release(cohort, seed=s).data
-        )
-        for s in range(16)
-    ]
-
-    def error(recording_set):
-        return np.mean(
-            [
-                np.hypot(a.x_deg - b.x_deg, a.y_deg - b.y_deg)[a.valid].mean()
-                for a, b in zip(recording_set.cohort, cohort, strict=True)
-            ]
-        )
-
-    assert error(average_views(views)) == pytest.approx(error(views[0]) / 4, rel=0.1)

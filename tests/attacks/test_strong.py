@@ -2,9 +2,7 @@
 be, what is chosen where, and whatever else comes.
 """
 
-import gc
 import re
-import weakref
 
 import numpy as np
 import pytest
@@ -13,13 +11,11 @@ import gazeveil
 from gazeveil.attacks import evidence, kernel_ridge
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.evidence import held_out_scores
-from gazeveil.attacks.identify import steps
 from gazeveil.attacks.identify.steps import match_steps
 from gazeveil.attacks.matching import matching_credit
 from gazeveil.attacks.registry import attack
-from gazeveil.attacks.vectors import deviations, movement, places, timing
+from gazeveil.attacks.vectors import movement, places, timing
 from gazeveil.attacks.vectors.convolutions import convolution_vectors
-from gazeveil.attacks.vectors.deviations import person_means, places_of
 from gazeveil.attacks.vectors.paths import Path, crowds, paths, slot_sums, steps_of_sums
 from gazeveil.attacks.vectors.steps import vectors as step_vectors
 from gazeveil.errors import DataError
@@ -226,23 +222,6 @@ def test_power_lies_in_the_band_of_the_movement():
     assert np.argmax(power[:10]) == np.searchsorted(edges, 2.0) - 1
 
 
-def test_convolutions_are_kept_for_the_last_pair_alone(sides, monkeypatch):
-    from gazeveil.attacks.vectors import convolutions
-
-    gallery, probe = sides
-    known = convolution_vectors(gallery, probe, "fine")[0]
-    with monkeypatch.context() as watched:
-        watched.setattr(convolutions, "_channels", lambda *_: pytest.fail("looked at again"))
-        assert set(convolution_vectors(gallery, probe, "coarse")[1].blocks) == {"coarse"}
-    held = weakref.ref(convolutions._OF_GALLERY[gallery])
-    other = convolution_vectors(probe, gallery, "fine")[0]
-    gc.collect()
-    assert held() is None
-    assert len(other) == len(probe.keys)
-    again = convolution_vectors(gallery, probe, "fine")[0]
-    np.testing.assert_array_equal(again.values, known.values)
-
-
 def test_convolutions_of_a_recording_do_not_depend_on_the_others_of_the_probe(sides):
     gallery, probe = sides
     whole = convolution_vectors(gallery, probe, "fine")[1]
@@ -270,27 +249,6 @@ def test_filters_are_those_of_the_definition(sides):
     assert out[0, 0].tolist() == [(plain > level).sum() for level in (-1, 0.3, 2)]
 
 
-def test_counts_of_long_recordings_do_not_overflow_and_short_ones_are_unknown():
-    """Counts are kept in two bytes where they fit; the shares are the same where they do not."""
-    from gazeveil.attacks.vectors import convolutions
-
-    rng = np.random.default_rng(4)
-    levels = {
-        (kind, dilation): np.full((convolutions._CHANNELS[kind], 84, 3), -1e9, dtype=np.float32)
-        for kind in convolutions.KINDS
-        for dilation in convolutions._DILATIONS[kind]
-    }
-    keys = tuple((person, "clip", "1", "") for person in "abc")
-    every = [
-        {k: rng.normal(size=(c, n)).astype(np.float32) for k, c in convolutions._CHANNELS.items()}
-        for n in (200, 66_000, 20)
-    ]
-    found = convolutions._count(keys, every, levels).vectors("fine").values
-    assert (found[:2] == 1.0).all()
-    assert (found[2][: 3 * 84 * 3] == 1.0).all()
-    assert np.isnan(found[2][3 * 84 * 3 * 2 :]).all()
-
-
 # --- learning
 
 
@@ -306,62 +264,6 @@ def test_ridge_is_the_textbook_solution_in_both_forms():
             for c in kernel_ridge.PENALTIES
         ]
         assert min(np.abs(got - scores).max() for scores in textbook) < 1e-9
-
-
-def test_sums_of_people_are_the_products_with_their_targets(monkeypatch):
-    rng = np.random.default_rng(8)
-    of = rng.integers(0, 5, 40)
-    rows = rng.normal(size=(40, 6))
-    labels = kernel_ridge.TrainingLabels(of, 7, np.zeros(40, dtype=np.int64))
-    people = person_means(rows, of.astype(str), tuple("01234"))
-    whole = deviations.between_share_of_rows(rows, people, of)
-    # Blocks that end in the midst of a person and of the columns change nothing.
-    monkeypatch.setattr(kernel_ridge, "_BLOCK_ROWS", 7)
-    monkeypatch.setattr(deviations, "_BLOCK_COLUMNS", 4)
-    np.testing.assert_allclose(labels.products(rows), rows.T @ labels.targets, atol=1e-12)
-    np.testing.assert_allclose(kernel_ridge._square_lengths(rows), (rows**2).sum(axis=1))
-    np.testing.assert_allclose(deviations.between_share_of_rows(rows, people, of), whole)
-    np.testing.assert_allclose(deviations.between_share(people, rows - people[of]), whole)
-
-
-def test_kernels_of_kinds_are_the_sum_of_each_also_by_landmarks(monkeypatch):
-    rng = np.random.default_rng(9)
-    x, z = rng.normal(size=(30, 6)), rng.normal(size=(5, 6))
-    labels = kernel_ridge.TrainingLabels(np.arange(30) % 3, 3, np.arange(30) % 5)
-    kinds = [np.arange(6) < 2, np.arange(6) >= 2]
-    first, second = (kernel_ridge.kernel_products(x[:, k], z[:, k]) for k in kinds)
-    exact = kernel_ridge.gram_scores(first[0] + second[0], first[1] + second[1], labels)
-    np.testing.assert_allclose(kernel_ridge.kernel_scores(x, z, labels, kinds), exact, atol=1e-12)
-    monkeypatch.setattr(kernel_ridge, "LANDMARKS", 20)
-    both = [kernel_ridge.kernel_features(x[:, k], z[:, k], 2) for k in kinds]
-    joined = (np.concatenate(side, axis=1) for side in zip(*both, strict=True))
-    wanted = kernel_ridge.ridge_scores(*joined, labels)
-    found = kernel_ridge.kernel_scores(x, z, labels, kinds)
-    np.testing.assert_allclose(found, wanted, atol=1e-12)
-
-
-def test_what_is_about_a_pair_is_forgotten_and_what_is_about_a_gallery_is_not(sides):
-    gallery, probe = sides
-    for name, other in (("pair", probe), ("alone", gallery)):
-        evidence.remembered(gallery, other, name, lambda: 1)
-    evidence.forget_pairs()
-    assert evidence.remembered(gallery, probe, "pair", lambda: 2) == 2
-    assert evidence.remembered(gallery, gallery, "alone", lambda: 2) == 1
-    evidence.forget_pairs()
-
-
-def test_what_held_out_rows_are_told_is_what_a_regression_without_them_says():
-    rng = np.random.default_rng(6)
-    for features in (5, 80):
-        x = rng.normal(size=(40, features))
-        labels = kernel_ridge.TrainingLabels(np.arange(40) % 4, 4, np.arange(40) % 3)
-        parts = [labels.fold == k for k in range(3)]
-        turned = kernel_ridge._by_features(x)
-        got = kernel_ridge.held_out_ridge(*turned, labels.targets, parts, 2.5)
-        for out in parts:
-            gram = x[~out].T @ x[~out] + 2.5 * np.eye(features)
-            weights = np.linalg.solve(gram, x[~out].T @ labels.targets[~out])
-            np.testing.assert_allclose(got[out], x[out] @ weights, atol=1e-9)
 
 
 def test_the_penalty_is_the_one_under_which_held_out_people_stand_out_most():
@@ -447,38 +349,6 @@ def test_held_out_decisions_ask_about_stimuli_that_were_not_learnt():
     assert (same == own).all()
 
 
-def test_fusion_asks_steps_and_rocket_for_what_they_have_worked_out(monkeypatch):
-    cohort = gazeveil.simulate(4, 3, 6.0, 60.0, seed=5)
-    recordings = RecordingSet(cohort)
-    gallery = recordings.where(lambda key: key[1] != cohort.stimuli[0])
-    probe = recordings.where(lambda key: key[1] == cohort.stimuli[0])
-    calls = []
-    match = steps.match_steps
-    monkeypatch.setattr(
-        steps, "match_steps", lambda *sides, **how: calls.append(1) or match(*sides, **how)
-    )
-    alone = attack("steps").identify(gallery, probe, 1)
-    before = len(calls)
-    attack("fusion").identify(gallery, probe, 1)
-    held_out = 2  # two stimuli of the gallery, each once held out
-    assert before == 1
-    assert len(calls) == before + held_out
-    again = RecordingSet(cohort)
-    fresh = attack("steps").identify(
-        again.where(lambda key: key[1] != cohort.stimuli[0]),
-        again.where(lambda key: key[1] == cohort.stimuli[0]),
-        1,
-    )
-    assert (fresh.values == alone.values).all()
-
-
-def test_person_means_leave_out_who_is_not_asked_for():
-    persons = np.array(["b", "a", "b", "z"])
-    got = person_means(np.array([[1.0], [5.0], [3.0], [9.0]]), persons, ("a", "b", "c"))
-    assert got.ravel().tolist() == [5.0, 2.0, 0.0]
-    assert places_of(persons, ("a", "b", "c"))[1].tolist() == [True, True, True, False]
-
-
 # --- matching
 
 
@@ -497,14 +367,6 @@ def test_equal_scores_are_a_guess_for_the_matching_too():
     scores = Scores(people, people, np.zeros((10, 10)))
     rates = [matching_credit(scores, seed).mean() for seed in range(400)]
     assert 0.07 < np.mean(rates) < 0.13
-
-
-def test_a_study_reports_the_matching_rate():
-    cohort = gazeveil.simulate(4, 3, seconds=8, rate_hz=100, seed=1)
-    results = gazeveil.evaluate(cohort, [], ["linkage"], repetitions=1, executor=1)
-    row = results.frame.filter(metric="matching_rate").row(0, named=True)
-    assert 0.0 <= row["value"] <= 1.0
-    assert row["chance"] == pytest.approx(0.25)
 
 
 # --- bad input

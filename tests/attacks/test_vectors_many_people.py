@@ -9,7 +9,6 @@ import pytest
 from scipy.signal import welch
 
 import gazeveil
-from gazeveil.attacks.statistics import quantiles
 from gazeveil.attacks.vectors import extended, kinds, steps
 from gazeveil.attacks.vectors.kinds import recording_vectors
 from gazeveil.features.recording_set import RecordingSet
@@ -19,17 +18,6 @@ from gazeveil.features.recordings import RecordingVectors
 @pytest.fixture(scope="module")
 def whole() -> RecordingSet:
     return RecordingSet(gazeveil.simulate(3, 4, 8.0, 100.0, seed=2).load())
-
-
-def test_quantiles_are_numpys_to_the_last_digit() -> None:
-    rng = np.random.default_rng(0)
-    for n in (1, 2, 3, 10, 41, 500):
-        values = rng.normal(size=n) * 10.0 ** rng.integers(-3, 4)
-        at = (0.0, 0.05, 0.25, 0.5, 0.9, 0.99, 1.0, *rng.random(5).tolist())
-        np.testing.assert_array_equal(
-            quantiles(np.append(values, np.nan), at), np.quantile(values, at)
-        )
-    assert np.isnan(quantiles(np.array([np.nan, np.inf]), (0.5,))).all()
 
 
 def test_the_spectrum_is_scipys(whole: RecordingSet) -> None:

@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gazeveil.cli.main import main
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main([str(a) for a in arguments])
-    return int(stopped.value.code or 0)
+from tests.support.command_line import run
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +15,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     here = tmp_path_factory.mktemp("attack")
     counts = ("--people", "6", "--stimuli", "3", "--seconds", "5", "--rate", "100", "--seed", "1")
     assert run("simulate", here / "raw", *counts) == 0
-    # Little noise: fixations are still found, for reconstruction.
     mechanism, key = "gaussian:sigma_deg=1/100", ("--key-file", here / "key.json")
     assert run("protect", here / "raw", here / "safe", "--mechanism", mechanism, *key) == 0
     return here
@@ -33,7 +26,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("attributes:attribute=gender", "accuracy"),
         ("record-linkage", "identification_rate"),
         ("demographics:k=2", "identification_rate"),
-        ("reconstruction:finest_deg=0.5", "median_error_deg"),
         ("stimulus-risk:attacks=linkage,draws=99", "across_rate"),
     ],
 )
@@ -54,7 +46,7 @@ def test_stimuli_are_compared_and_how_far_to_read_it_is_said(
     assert run("attack", raw, raw, "--kind", "stimulus-risk:attacks=linkage,draws=99") == 0
     said = capsys.readouterr().out
     assert "free-viewing-1" in said
-    assert "of 3 stimuli differ from the mean; a difference below" in said
+    assert "of 3 stimuli differ from the mean. A difference below" in said
 
 
 def test_membership_needs_people_who_are_not_in_the_release(
@@ -84,5 +76,5 @@ def test_a_bad_kind_gets_one_sentence(
 def test_every_kind_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("list", "attacks") == 0
     text = capsys.readouterr().out
-    for kind in ("attributes", "membership", "record-linkage", "demographics", "reconstruction"):
+    for kind in ("attributes", "membership", "record-linkage", "demographics", "known-looks"):
         assert kind in text

@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 import gazeveil
-from gazeveil.cli.main import main
+from tests.support.command_line import run
 
 
 @pytest.fixture(scope="module")
@@ -20,12 +20,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("explore") / "recordings"
     gazeveil.simulate(3, 3, 6, 60, task="reading", seed=1).write(out)
     return out
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main([str(a) for a in arguments])
-    return int(stopped.value.code or 0)
 
 
 def test_the_page_is_saved_and_says_what_is_in_it(
@@ -42,7 +36,6 @@ def test_the_page_is_saved_and_says_what_is_in_it(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--with-gaze",), "Add --save FILE"),
         (("--save", "page.txt"), "HTML"),
         (("-m", "gaussian:sigma_deg=0|1"), "sigma_deg"),
         (("-m", "lpa:epsilon=1"), "releases are recordings"),
@@ -63,7 +56,6 @@ def test_it_serves_until_it_is_stopped(folder: Path) -> None:
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     )
     try:
-        assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]
         link = lines[1].split()[1]
         address, _, secret = link.partition("#")

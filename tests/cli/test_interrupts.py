@@ -27,21 +27,6 @@ def test_what_was_dropped_is_raised_at_the_next_step() -> None:
     assert seen == [0, 1, 2]
 
 
-def test_a_bar_within_a_bar_raises_it_too() -> None:
-    with bar("Outside"), bar("Inside") as update:
-        drop_an_interrupt()
-        with pytest.raises(KeyboardInterrupt):
-            update(1, 2)
-
-
-def test_nothing_is_left_of_it_afterwards() -> None:
-    with suppress(KeyboardInterrupt), bar("Counting"):
-        drop_an_interrupt()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    with bar("Counting") as update:
-        update(1, 1)
-
-
 def test_it_is_left_to_whoever_handles_it() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 import gazeveil
-from gazeveil.cli.main import main
 from gazeveil.privacy.publication.ledger import ReleaseLedger
-from gazeveil.privacy.publication.ledger.charging import Charging
 from gazeveil.privacy.publication.names import read_key
-from gazeveil.privacy.publication.part import Part, PartSummary
-from gazeveil.release.work.folder import WorkFolder
+from gazeveil.privacy.publication.outputs import Part, PartSummary
+from gazeveil.release.work_folder import WorkFolder
+from tests.support.command_line import heard
 
 STREAM = "gaussian:sigma_deg=2"
 
@@ -40,21 +39,17 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as stop:
-        main([str(w) for w in words])
-    said = capsys.readouterr()
-    return int(stop.value.code or 0), " ".join(said.out.split()), " ".join(said.err.split())
+    code, out, err = heard(capsys, *words)
+    return code, " ".join(out.split()), " ".join(err.split())
 
 
 def test_a_plan_removes_nothing_of_an_interrupted_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     left = WorkFolder(tmp_path / "out")
     left.make()
-    words = (tmp_path, left.out, "-m", STREAM, "--plan", "--clean")
-    code, _, err = run(capsys, "publish", *words)
-    assert code == 2
-    assert "--plan changes nothing" in err
+    words = (raw, left.out, "-m", STREAM, "--plan", "--instead-of", left.out)
+    assert run(capsys, "publish", *words)[0] == 0
     assert left.exists
 
 
@@ -62,7 +57,9 @@ def test_the_whole_road_in_one_verb(
     raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, key = tmp_path / "out", tmp_path / "key.json"
-    words = ("-m", STREAM, "-r", 1, "--key-file", key, "--json", tmp_path / "f.json")
+    (tmp_path / "few.toml").write_text("[attack]\nrepetitions = 1\n")
+    words = ("-m", STREAM, "--from", tmp_path / "few.toml", "--key-file", key)
+    words = (*words, "--json", tmp_path / "f.json")
     code, said, err = run(capsys, "publish", raw, out, *words)
     assert (code, err) == (0, "")
     for step in ("inventory", "plan", "scrub", "align", "protect", "attack", "certify"):
@@ -121,19 +118,23 @@ def test_the_plan_says_everything_and_writes_nothing(
 def test_the_file_of_choices_makes_the_same_choices_again(
     raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("-m", STREAM, "--no-attack", "--keep", "shoe", "--k", 3, "--seed", 5, "--to", "csv")
+    (tmp_path / "own.toml").write_text("[publication]\nk = 3\nrate_hz = '50'\n")
+    words = ("-m", STREAM, "--attacks", "none", "--keep", "shoe", "--to", "csv")
+    words = (*words, "--from", tmp_path / "own.toml")
     assert run(capsys, "publish", raw, tmp_path / "one", *words)[0] == 0
     recipe = tmp_path / "one.publish.toml"
-    code, said, _ = run(capsys, "publish", "--from", recipe, tmp_path / "two", "--seed", 5)
-    assert code == 0
-    assert "This is a test" in said
+    assert run(capsys, "publish", "--from", recipe, tmp_path / "two")[0] == 0
     one, two = tmp_path / "one", tmp_path / "two"
-    files = sorted(p.relative_to(one) for p in one.rglob("*") if p.is_file())
-    assert files == sorted(p.relative_to(two) for p in two.rglob("*") if p.is_file())
-    for file in files:
-        assert (one / file).read_bytes() == (two / file).read_bytes(), file
+    assert len(list(one.rglob("*"))) == len(list(two.rglob("*")))
     assert (tmp_path / "two.publish.toml").read_text() == recipe.read_text()
-    assert "shoe" in json.loads((one / "PRIVACY.json").read_text())["kept"]
+    for folder in (one, two):
+        certificate = json.loads((folder / "PRIVACY.json").read_text())
+        assert "shoe" in certificate["kept"]
+        assert {r.rate_hz for r in gazeveil.read(folder)} == {50.0}
+    # What the command line says goes before the file.
+    other = ("--from", recipe, tmp_path / "three", "--to", "parquet")
+    assert run(capsys, "publish", *other)[0] == 0
+    assert (tmp_path / "three" / "cohort.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ def test_presets_maps_and_tables_are_published(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    code, said, err = run(capsys, "publish", raw, tmp_path / "out", *words, "--no-attack")
+    code, said, err = run(capsys, "publish", raw, tmp_path / "out", *words, "--attacks", "none")
     assert (code, err) == (0, "")
     assert file is None or (tmp_path / "out" / file).exists()
     assert (tmp_path / "out" / "PRIVACY.md").exists()
@@ -163,61 +164,29 @@ def test_presets_maps_and_tables_are_published(
 def test_a_second_release_of_the_same_people_adds_up_or_is_refused(
     raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = ("-m", STREAM, "--no-attack")
+    first = ("-m", STREAM, "--attacks", "none")
     assert run(capsys, "publish", raw, tmp_path / "one", *first)[0] == 0
     code, said, _ = run(capsys, "publish", raw, tmp_path / "two", *first)
     assert code == 0
     assert "6 of these people are in 1 earlier release: together" in said
     code, _, err = run(
-        capsys, "publish", raw, tmp_path / "three", "-m", "k-same-synth:k=2", "--no-attack"
+        capsys, "publish", raw, tmp_path / "three", "-m", "k-same-synth:k=2", "--attacks", "none"
     )
     assert code == 2
     assert "does not add up" in err
     assert not (tmp_path / "three").exists()
-    code, _, err = run(capsys, "publish", raw, tmp_path / "four", *first, "--budget", 1)
-    assert code == 2
+    (tmp_path / "run.toml").write_text("[run]\nbudget = '1'\n")
+    budget = ("--from", tmp_path / "run.toml")
+    assert run(capsys, "publish", raw, tmp_path / "four", *first, *budget)[0] == 2
     assert not (tmp_path / "four").exists()
-    maps = ("-m", "heatmap-laplace:epsilon=1", "--new-ledger", tmp_path / "maps.json")
+    book = tmp_path / "maps.json"
+    maps = ("-m", "heatmap-laplace:epsilon=1", "--attacks", "none", "--ledger", book)
+    assert "verify --new-ledger" in run(capsys, "publish", raw, tmp_path / "m1", *maps)[2]
+    assert run(capsys, "verify", "--new-ledger", book)[0] == 0
     assert "None of these" in run(capsys, "publish", raw, tmp_path / "m1", *maps)[1]
-    again = ("-m", "heatmap-laplace:epsilon=1", "--ledger", tmp_path / "maps.json")
-    assert "at most epsilon = 2" in run(capsys, "publish", raw, tmp_path / "m2", *again)[1]
-    apart = ("--new-ledger", tmp_path / "apart.json", "-m", "k-same-synth:k=2", "--no-attack")
+    assert "at most epsilon = 2" in run(capsys, "publish", raw, tmp_path / "m2", *maps)[1]
+    apart = ("--ledger", "none", "-m", "k-same-synth:k=2", "--attacks", "none")
     assert run(capsys, "publish", raw, tmp_path / "five", *apart)[0] == 0
-
-
-def test_a_run_that_was_stopped_goes_on_and_is_counted_once(
-    raw: Path,
-    tmp_path: Path,
-    home: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    words = ("publish", raw, tmp_path / "out", "-m", STREAM, "--no-attack", "--workers", 1)
-    write, done = Part.write, []
-
-    def stopped(part: Part, folder: Path) -> PartSummary:
-        if len(done) == 4:
-            raise KeyboardInterrupt
-        done.append(part.number)
-        return write(part, folder)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Part, "write", stopped)
-        code, _, err = run(capsys, *words)
-    assert code == 130
-    assert "4 of 17 recordings are finished" in err
-    assert not (tmp_path / "out").exists()
-    assert [r["state"] for r in ReleaseLedger(home / "releases.json").releases] == ["charged"]
-    code, _, err = run(capsys, *words)
-    assert code == 2
-    assert "--resume" in err
-    code, _, err = run(capsys, *words, "--resume")
-    assert (code, err) == (0, "")
-    assert len(gazeveil.read(tmp_path / "out")) == 17
-    assert [r["state"] for r in ReleaseLedger(home / "releases.json").releases] == ["finished"]
-    assert run(capsys, "verify", tmp_path / "out", "--against", raw)[0] == 0
-    left = {p.name for p in tmp_path.iterdir()}
-    assert left == {"out", "out.publish.toml", "home"}
 
 
 def test_a_run_that_is_given_up_is_taken_off_the_ledger(
@@ -227,7 +196,7 @@ def test_a_run_that_is_given_up_is_taken_off_the_ledger(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    words = ("publish", raw, tmp_path / "out", "-m", STREAM, "--no-attack", "--workers", 1)
+    words = ("publish", raw, tmp_path / "out", "-m", STREAM, "--attacks", "none")
     write, done = Part.write, []
 
     def full(part: Part, folder: Path) -> PartSummary:
@@ -242,7 +211,7 @@ def test_a_run_that_is_given_up_is_taken_off_the_ledger(
     assert code == 2
     assert "no room" in err
     assert not (tmp_path / "out").exists()
-    code, said, err = run(capsys, *words, "--clean")
+    code, said, err = run(capsys, *words, "--instead-of", tmp_path / "out")
     assert (code, err) == (0, "")
     assert "None of these people is in an earlier release" in said
     states = [r["state"] for r in ReleaseLedger(home / "releases.json").releases]
@@ -258,14 +227,14 @@ def counted(home: Path) -> list[str]:
 def test_a_release_that_was_killed_before_it_was_noted_is_no_free_second_one(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(self: Charging, out: Path) -> None:
+    def killed(self: ReleaseLedger, release: str, certificate: str) -> None:
         raise KeyboardInterrupt
 
     raw = gazeveil.simulate(4, 1, 2.0, 60.0, seed=2).write(tmp_path / "raw")
     kept = ("--keep", "person", "--keep", "session", "--keep", "stimulus")
-    asked = ("-m", "heatmap-gaussian:rho=1", "--no-attack", *kept)
+    asked = ("-m", "heatmap-gaussian:rho=1", "--attacks", "none", *kept)
     with monkeypatch.context() as patched:
-        patched.setattr(Charging, "finish", killed)
+        patched.setattr(ReleaseLedger, "finish", killed)
         run(capsys, "publish", raw, tmp_path / "first", *asked)
     assert (tmp_path / "first" / "PRIVACY.json").exists()
     assert counted(home) == ["charged"]
@@ -293,11 +262,11 @@ def test_what_breaks_once_a_release_stands_does_not_take_its_charge_back(
     out = tmp_path / "out"
     with monkeypatch.context() as patched:
         patched.setattr(WorkFolder, "remove", stopped)  # the first step after it has its name
-        code, _, _ = run(capsys, "publish", raw, out, "-m", STREAM, "--no-attack")
+        code, _, _ = run(capsys, "publish", raw, out, "-m", STREAM, "--attacks", "none")
     assert code != 0
     assert (out / "PRIVACY.json").exists()
     assert counted(home) == ["charged"]
-    code, _, err = run(capsys, "publish", raw, out, "-m", STREAM, "--no-attack", "--resume")
+    code, _, err = run(capsys, "publish", raw, out, "-m", STREAM, "--attacks", "none", "--resume")
     assert (code, err) == (0, "")
     assert counted(home) == ["finished"]
 
@@ -312,7 +281,8 @@ def test_regions_name_neither_a_folder_nor_a_stimulus_that_is_withheld(
         boxes += f"{stimulus},her_face,100,60,120,80\n{stimulus},book,140,60,142,62\n"
     (folder / "boxes.csv").write_text(boxes)
     chosen = f"kaleido:epsilon=1,w=50,r_deg=median,regions={folder / 'boxes.csv'}"
-    words = ("-m", chosen, "--stimulus", "free-viewing-2", "--no-attack")
+    (folder / "own.toml").write_text('[publication]\nstimuli = ["free-viewing-2"]\n')
+    words = ("-m", chosen, "--from", folder / "own.toml", "--attacks", "none")
     code, _, err = run(capsys, "publish", raw, out, *words)
     assert (code, err) == (0, "")
     for file in out.rglob("*"):
@@ -330,7 +300,8 @@ def test_a_signed_release_is_verified_with_its_key(
     raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(capsys, "verify", "--new-key", tmp_path / "lab.key")[0] == 0
-    sign = ("--sign", tmp_path / "lab.key", "--no-attack")
+    (tmp_path / "run.toml").write_text('[run]\nsign = "lab.key"\n')
+    sign = ("--from", tmp_path / "run.toml", "--attacks", "none")
     assert run(capsys, "publish", raw, tmp_path / "out", "-m", STREAM, *sign)[0] == 0
     key = ("--key", tmp_path / "lab.key.pub")
     assert run(capsys, "verify", tmp_path / "out", *key)[0] == 0
@@ -340,11 +311,11 @@ def test_a_signed_release_is_verified_with_its_key(
 
 
 BAD = [
-    (["{raw}", "{out}"], "Say how recordings are protected, once"),
-    (["{raw}", "{out}", "-m", STREAM, "--preset", "public-maps"], "once"),
+    (["{raw}", "{out}"], "Name the recordings, and a --mechanism or a --preset"),
+    (["{raw}", "{out}", "-m", STREAM, "--preset", "public-maps"], "Leave one of them out"),
     (["{raw}", "{out}", "--preset", "public-map"], "Did you mean 'public-maps'"),
     (["{raw}", "-m", STREAM], "Name the folder to write"),
-    (["-m", STREAM], "Name the recordings"),
+    (["-m", STREAM], "not said which recordings"),
     (["{raw}", "{raw}", "-m", STREAM], "not an empty folder"),
     (["{raw}/nothing", "{out}", "-m", STREAM], "no such file"),
     (["{raw}", "{out}", "-m", "gausian:sigma_deg=1"], "Did you mean 'gaussian'"),
@@ -354,8 +325,6 @@ BAD = [
     (["{raw}", "{out}", "-m", STREAM, "--to", "xml"], "one of bids, csv, parquet, same"),
     (["{raw}", "{out}", "-m", "lpa:epsilon=1", "--to", "bids"], "parquet, csv for feature tables"),
     (["{raw}", "{out}", "-m", STREAM, "--attacks", "soft"], "attacks"),
-    (["{raw}", "{out}", "-m", STREAM, "--durations", "=3"], "STIMULUS=SECONDS"),
-    (["{raw}", "{out}", "-m", STREAM, "--rate", "fast"], "rate_hz"),
     (["{raw}", "{out}", "-m", STREAM, "--key-file", "{out}/key.json"], "inside the release"),
     (["--from", "{raw}/cohort.json", "{out}"], "not TOML"),
     (["--from", "{raw}/none.toml", "{out}"], "no such file"),
@@ -368,41 +337,10 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
     words: list[str], sentence: str, raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = [w.format(raw=raw, out=tmp_path / "out") for w in words]
-    code, _, err = (
-        run(capsys, "publish", *given, "--no-attack")
-        if "--attacks" not in given
-        else (run(capsys, "publish", *given))
-    )
+    attacks = () if "--attacks" in given else ("--attacks", "none")
+    code, _, err = run(capsys, "publish", *given, *attacks)
     assert code == 2
     assert sentence in err
     assert "Traceback" not in err
     assert not (tmp_path / "out").exists()
     assert {p.name for p in tmp_path.iterdir()} <= {"home"}
-
-
-def test_the_recipe_inside_a_release_does_not_say_enough_to_run(
-    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ("-m", STREAM, "--no-attack")
-    assert run(capsys, "publish", raw, tmp_path / "out", *words)[0] == 0
-    code, _, err = run(
-        capsys, "publish", "--from", tmp_path / "out" / "publish.toml", tmp_path / "again"
-    )
-    assert code == 2
-    assert "does not say which recordings" in err
-
-
-def test_what_holds_for_every_recording_is_said_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A line for each of hundreds of slow recordings would hide all other notes."""
-    slow = gazeveil.simulate(3, 2, 35.0, 25.0, seed=2).write(tmp_path / "slow")
-    arguments = ["publish", str(slow), str(tmp_path / "out"), "-m", "lpa:epsilon=1", "--no-attack"]
-    with pytest.raises(SystemExit) as end:
-        main([*arguments, "--table", "windows"])
-    assert end.value.code == 0
-    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Note: ")]
-    about = [n for n in notes if "not shown to handle" in n]
-    assert len(about) == 1
-    assert "25 Hz is below 32 Hz" in about[0]
-    assert [n for n in notes if "holds for other recordings" in n] != []

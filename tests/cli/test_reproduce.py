@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gazeveil.papers import catalogue
-from gazeveil.papers.catalogue import study_names
-from gazeveil.papers.citations import CITATIONS
-from gazeveil.papers.figure import published_figures
-from tests.cli.test_evaluate import run
+from gazeveil.papers import figures as catalogue
+from gazeveil.papers.figures import CITATIONS, published_figures, study_names
+from tests.support.command_line import run
 
 STUDY = """
 name = "small"
@@ -61,15 +59,11 @@ def test_the_list_covers_every_published_figure_and_says_which_recordings_are_th
     assert sum(r["figures"] for r in rows) == 1714
     for row in rows:
         assert row["studies"]
-        assert row["measured"] + row["computed"] + row["impossible"] == row["figures"]
     by_place = {(r["paper"], r["location"]): r for r in rows}
     table = by_place["davidjohn2021", "Table 4"]["folders"]
     assert table["et-dk2"]
     assert table["dgaze"]  # the arrays, whose part is left out where they are not there
     assert not table["dgaze-recordings"]
-    # How many people a dataset has is counted in its files; group sizes need none.
-    assert by_place["davidjohn2021", "Table 3"]["computed"] == 0
-    assert by_place["davidjohn2023", "Supplement Table 2"]["folders"] == {}
     assert "1714 published figures" in " ".join(capsys.readouterr().out.split())
 
 
@@ -78,7 +72,7 @@ PAPER_STUDY = STUDY.replace('name = "small"', 'name = "small"\npaper = "davidjoh
 )
 
 
-def test_all_studies_of_papers_make_one_page_and_a_record(
+def test_all_studies_of_a_paper_make_one_page_and_a_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     studies, out = tmp_path / "studies", tmp_path / "out"
@@ -92,14 +86,14 @@ def test_all_studies_of_papers_make_one_page_and_a_record(
     assert run(*arguments) == 0
     record = json.loads((out / "record.json").read_text())
     # A study that fails stops no other, and studies of no paper are not among them.
-    assert set(record["studies"]) == {"davidjohn2021/fig4"}
-    assert set(record["failures"]) == {"davidjohn2021/fig3"}
-    rows = record["studies"]["davidjohn2021/fig4"]["published"]
-    assert {"published", "ours", "verdict", "reason"} <= rows[0].keys()
-    page = (out / "index.html").read_text()
-    assert 'href="davidjohn2021/fig4/report.html"' in page
-    assert (out / "davidjohn2021" / "fig4" / "report.html").is_file()
-    assert "davidjohn2021/fig3: No part" in page
+    assert set(record) == {"davidjohn2021/fig4"}
+    rows = record["davidjohn2021/fig4"]
+    assert {"published", "ours", "verdict", "reason", "beside"} <= rows[0].keys()
+    page = (out / "davidjohn2021.html").read_text()
+    link = "davidjohn2021/fig4/parts/et-dk2/report.html"
+    assert f'href="{link}"' in page
+    assert (out / link).is_file()
+    assert "Not computed: No part" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
@@ -111,8 +105,6 @@ def test_all_studies_of_papers_make_one_page_and_a_record(
         (("reproduce", "davidjohn2021/fig4", "--part", "GazeCom"), "VR-EyeTracking"),
         (("reproduce", "davidjohn2021/fig"), "Did you mean 'davidjohn2021/fig4'"),
         (("reproduce", "gazecom", "--workers", 2, "--cluster", "tcp://x:1"), "exclude one another"),
-        (("evaluate", "studies/gazecom.toml"), "run `gazeveil reproduce gazecom`"),
-        (("evaluate", "studies/S001/fig4.toml"), "'S001' is called 'davidjohn2021' now"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(

@@ -1,29 +1,24 @@
 """`gazeveil train`: people apart, a card, a kill and what comes after it."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import gazeveil
 from gazeveil.attacks.registry import attack
-from gazeveil.cli import ekyt_training
-from gazeveil.cli.main import main
+from gazeveil.cli import train
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.simulate import simulate
 from gazeveil.models.ekyt.weights import load_ekyt
+from tests.support.command_line import run
 
 torch = pytest.importorskip("torch", reason="the extra 'deep' is not installed")
 
-SMALL = ("--simulate", 8, "--stimuli", 2, "--seconds", 6, "--sessions", 1, "--rate", 30)
-QUICK = (*SMALL, "--window", 2, "--windows", 2, "--every", 2, "--device", "cpu")
+QUICK = ("--rate", 30, "--window", 2, "--device", "cpu")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,17 +29,17 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main([str(a) for a in arguments])
-    return int(stopped.value.code or 0)
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("people") / "simulated"
+    simulate(8, 2, 6.0, 30.0, seed=0).write(path)
+    return path
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("train") / "network"
-    figures = out.parent / "figures.json"
-    assert run("train", *QUICK, "--out", out, "--steps", 4, "--json", figures) == 0
+def folder(people: Path) -> Path:
+    out, figures = people.parent / "network", people.parent / "figures.json"
+    assert run("train", people, *QUICK, "--out", out, "--steps", 3, "--json", figures) == 0
     return out
 
 
@@ -56,7 +51,11 @@ def test_the_folder_holds_weights_and_a_card_that_says_how_to_handle_them(folder
     assert {v["condition"] for v in card["verified"]} == {"duration_s"}
     assert all(0 <= v["eer"] <= 1 and v["people"] == 2 for v in card["verified"])
     page = (folder / "card.md").read_text("utf-8")
-    for words in ("simulated people", "people trained on | 6", "as you would the raw recordings"):
+    for words in (
+        "trained on | simulated",
+        "people trained on | 6",
+        "as you would the raw recordings",
+    ):
         assert words in page
     assert load_ekyt(folder / "weights.npz").about == card
 
@@ -70,7 +69,7 @@ def test_the_weights_serve_the_attacker(folder: Path) -> None:
 
 def test_the_file_marks_the_recordings_of_the_people_trained_on_and_no_others(folder: Path) -> None:
     model = load_ekyt(folder / "weights.npz")
-    people = Cohort(list(simulate(8, 2, 6.0, 30.0, seed=0)))
+    people = gazeveil.read(folder.parent / "simulated")
     known = model.marks.people(people)
     assert len(known) == 6
     assert all(model.marks.knows(r) == (r.person in known) for r in people)
@@ -87,29 +86,32 @@ def test_the_file_marks_the_recordings_of_the_people_trained_on_and_no_others(fo
         who.identify(both, both, 0)
 
 
-def test_nobody_is_trained_on_and_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_nobody_is_trained_on_and_judged(
+    people: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     seen: dict[str, set[str]] = {}
-    original = ekyt_training._by_people
+    original = train.by_people
 
     def watch(*arguments):
         trained, held_out = original(*arguments)
         seen.update(trained=set(trained.persons), held_out=set(held_out.persons))
         return trained, held_out
 
-    monkeypatch.setattr(ekyt_training, "_by_people", watch)
+    monkeypatch.setattr(train, "by_people", watch)
     options = ("--steps", 1, "--hold-out", 0.5)
-    assert run("train", *QUICK, "--out", tmp_path / "n", *options) == 0
+    assert run("train", people, *QUICK, "--out", tmp_path / "n", *options) == 0
     assert not seen["trained"] & seen["held_out"]
     assert len(seen["trained"]) == len(seen["held_out"]) == 4
 
 
 def test_the_same_command_after_a_kill_ends_with_the_same_weights(
     folder: Path,
+    people: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out, original = tmp_path / "network", ekyt_training.bar
+    out, original = tmp_path / "network", train.bar
 
     class Stop:
         def __enter__(self):
@@ -119,15 +121,16 @@ def test_the_same_command_after_a_kill_ends_with_the_same_weights(
             return False
 
         def __call__(self, done: int, total: int) -> None:
-            if done == 3:
+            if done == 2:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(ekyt_training, "bar", lambda _: Stop())
-    assert run("train", *QUICK, "--out", out, "--steps", 4) == 130
+    monkeypatch.setattr(train, "EVERY", 1)
+    monkeypatch.setattr(train, "bar", lambda _: Stop())
+    assert run("train", people, *QUICK, "--out", out, "--steps", 3) == 130
     assert "the same command goes on from there" in " ".join(capsys.readouterr().out.split())
     assert [p.name for p in out.iterdir()] == ["checkpoint.pt"]
-    monkeypatch.setattr(ekyt_training, "bar", original)
-    assert run("train", *QUICK, "--out", out, "--steps", 4) == 0
+    monkeypatch.setattr(train, "bar", original)
+    assert run("train", people, *QUICK, "--out", out, "--steps", 3) == 0
     assert "Going on from" in capsys.readouterr().out
     ours, theirs = (load_ekyt(f / "weights.npz").network.parts for f in (out, folder))
     for name, value in theirs.state_dict().items():
@@ -135,35 +138,24 @@ def test_the_same_command_after_a_kill_ends_with_the_same_weights(
             assert torch.equal(value, ours.state_dict()[name]), name
 
 
-@pytest.mark.heavy
-def test_a_process_that_is_killed_leaves_a_checkpoint(tmp_path: Path) -> None:
-    out = tmp_path / "network"
-    command = [sys.executable, "-m", "gazeveil.cli.main", "train", *map(str, QUICK)]
-    command += ["--out", str(out), "--steps", "100000"]
-    with subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}) as process:
-        deadline = time.monotonic() + 120
-        while not (out / "checkpoint.pt").exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        process.send_signal(signal.SIGKILL)
-    assert torch.load(out / "checkpoint.pt", weights_only=True)["done"] >= 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "needs either recordings or --simulate"),
-        (("somewhere", "--simulate", 8), "needs either recordings or --simulate"),
-        (("--simulate", 8, "--hold-out", 1), "a share from 0 to below 1. Got 1.0 instead"),
-        (("--simulate", 4, "--stimuli", 1, "--sessions", 1, "--seconds", 6), "--hold-out 0 to"),
-        (("--simulate", 8, "--seconds", 1, "--stimuli", 2), "two usable recordings each"),
-        (("--simulate", 8, "--seconds", 6, "--channels", "eye"), "must be one of gaze, gaze+head"),
-        (("--simulate", 8, "--device", "moon"), "'--device' option must be"),
+        (("--hold-out", 1), "a share from 0 to below 1. Got 1.0 instead"),
+        (("--hold-out", 0.1), "two usable recordings each"),
+        (("--hold-out", 0.1), "Use --hold-out 0 to train without judging."),
+        (("--channels", "eye"), "must be one of gaze, gaze+head"),
+        (("--device", "moon"), "'--device' option must be"),
     ],
 )
 def test_bad_input_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[object, ...], sentence: str
+    people: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[object, ...],
+    sentence: str,
 ) -> None:
-    assert run("train", *arguments, "--out", tmp_path / "network") == 2
+    assert run("train", people, *arguments, "--out", tmp_path / "network") == 2
     said = " ".join(capsys.readouterr().err.split())
     assert sentence in said
     assert "Traceback" not in said
@@ -171,7 +163,7 @@ def test_bad_input_is_one_sentence(
 
 
 def test_weights_that_are_there_are_not_overwritten(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, people: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("train", *QUICK, "--out", folder) == 2
+    assert run("train", people, *QUICK, "--out", folder) == 2
     assert "holds weights already" in capsys.readouterr().err

@@ -11,7 +11,6 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.registry import battery
-from gazeveil.cli.main import main
 from gazeveil.errors import DataError
 from gazeveil.evaluation.api import study_of_copy
 from gazeveil.evaluation.run import run
@@ -19,6 +18,7 @@ from gazeveil.evaluation.study import Study
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording
+from tests.support.command_line import heard
 from tests.support.small_attacks import Place
 
 RECORDINGS = tuple(gazeveil.simulate(4, 3, 2.0, 60.0, seed=1).load())
@@ -109,12 +109,10 @@ def study_of(cohort: Cohort) -> Study:
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    with pytest.raises(SystemExit) as stopped:
-        main([str(a) for a in arguments])
-    assert stopped.value.code == 2
-    told = capsys.readouterr()
-    assert "Traceback" not in told.err
-    return told.err
+    code, _, told = heard(capsys, *arguments)
+    assert code == 2
+    assert "Traceback" not in told
+    return told
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -176,7 +174,7 @@ def test_rates_that_differ_are_one_sentence_and_stand_in_the_results(
     from gazeveil.evaluation.report.findings import Findings
     from gazeveil.evaluation.report.sections import method
 
-    assert words in method(Findings(results))
+    assert words in " ".join(method(Findings(results))["notes"])
 
 
 def test_rates_of_one_tracker_are_not_said_to_differ() -> None:

@@ -16,7 +16,6 @@ from gazeveil.evaluation.report.sections import inferences
 from gazeveil.evaluation.report.summary import baseline_sentence, verdict
 from gazeveil.evaluation.results import Results, frame_of
 from gazeveil.privacy.publication.page import analysis_in_words, attack_in_words
-from gazeveil.release.advice import advice_rows, advise
 from gazeveil.release.measuring import measure
 from tests.support.recordings import real_cohort
 
@@ -151,18 +150,4 @@ def test_one_repetition_gives_no_verdict_and_one_sitting_is_said() -> None:
 def test_an_interval_that_begins_at_nothing_is_shown() -> None:
     cell = {"mechanism": "gaussian", "scenario": "raw/private", "attack": "attributes"}
     row = {**cell, "metric": "r2", "value": 0.1, "low": 0.0, "high": 0.3}
-    assert "(0 to 0.3)" in inferences(Findings(Results(frame_of([row]))))
-
-
-def test_advice_stands_between_two_anchors_and_pieces_stand_apart() -> None:
-    rows = [r for r in advice_rows() if r.purpose in ("maps", "events") and r.raw is not None]
-    assert rows
-    assert all(r.raw < r.reference for r in rows if r.raw is not None)
-    # A textbook's curve and not "every fixation lasts 0.25 s", whose error is 0.168 s.
-    screen = next(r for r in rows if (r.purpose, r.kind) == ("events", "screen"))
-    assert screen.reference < 0.1
-    advice = advise("maps", 24)
-    assert all(r.names_last for r in advice.usable)
-    assert not any(r.names_last for r in advice.pieces)
-    assert advice.pieces
-    assert all(r.low is not None for r in (*advice.usable, *advice.pieces) if r.fully_attacked)
+    assert "0.1 (0 to 0.3)" in inferences(Findings(Results(frame_of([row]))))[0]

@@ -20,7 +20,7 @@ from gazeveil.attacks.infer.kinds import KINDS
 from gazeveil.evaluation.results import Results
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.utility.classification.classify import with_privacy_labels
+from gazeveil.utility.classify import with_privacy_labels
 from gazeveil.utility.registry import utilities
 from tests.support.recordings import real_cohort
 
@@ -82,9 +82,7 @@ def labelled() -> Results:
 
 
 def inferred() -> Results:
-    return gazeveil.evaluate(
-        simulated(), [STREAM], ["trace", "lda", *INFERENCES], repetitions=1, executor=1
-    )
+    return gazeveil.evaluate(simulated(), [STREAM], ["lda", *INFERENCES], repetitions=1, executor=1)
 
 
 def quick_on_real() -> Results:
@@ -124,7 +122,9 @@ def compare(study: Callable[[], Results]) -> None:
     assert after.keys() == before.keys()
     for key, numbers in before.items():
         now, then = (np.array(v, dtype=np.float64) for v in (after[key], numbers))
-        np.testing.assert_allclose(now, then, rtol=1e-9, atol=1e-12, err_msg=key)
+        # In scikit-learn's k-means, the order of sums is no part of its interface.
+        rtol = 1e-7 if "rbfn d_prime" in key else 1e-9
+        np.testing.assert_allclose(now, then, rtol=rtol, atol=1e-12, err_msg=key)
 
 
 @pytest.mark.parametrize("study", SIMULATED, ids=lambda study: study.__name__)

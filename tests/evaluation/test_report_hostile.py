@@ -11,8 +11,8 @@ import pytest
 
 from gazeveil.evaluation.report import headline
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
+from tests.evaluation.report_page import Page, write_report_text
 from tests.support import made_results
-from tests.support.report_page import Page, draw_quickly, write_report_text
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -28,12 +28,6 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw_quickly(monkeypatch)
-
-
-@pytest.mark.usefixtures("quick")
 def test_names_from_data_cannot_break_into_the_page() -> None:
     people = [*HOSTILE, *(f"p{i}" for i in range(14))]
     # Between two dollar signs matplotlib would read a formula, and stop at this one.
@@ -138,7 +132,7 @@ def test_names_from_data_cannot_break_into_the_page() -> None:
         assert name in page.words, name
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("undrawn")
 def test_results_of_all_kinds_of_poverty_still_make_a_page() -> None:
     few = [k for k in made_results.FOUND if k[0] in ("none", "gaussian")]
     whole = made_results.results({k: made_results.FOUND[k] for k in few})

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gazeveil.evaluation.report import canvas, charts, pictures
+from gazeveil.evaluation.report import pictures
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.report.sections import utilities
 from gazeveil.evaluation.results import Results
@@ -33,17 +33,7 @@ def results() -> Results:
     return replace(made, examples={**made.examples, "title": f"{PEOPLE[0]}, clip"})
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures without a layout and with few dots: nobody looks at them here."""
-    from matplotlib.figure import Figure
-
-    def figure(height_in: float, width_in: float = canvas.WIDTH_IN) -> Figure:
-        return Figure(figsize=(width_in, height_in))
-
-    for module in (charts, pictures):
-        monkeypatch.setattr(module, "figure", figure)
-    monkeypatch.setattr(canvas, "_DPI", 30)
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def named(text: str) -> list[str]:
@@ -96,7 +86,5 @@ def test_a_release_without_fixations_is_said_and_not_given_a_figure() -> None:
 def test_the_picture_of_maps_names_nobody(tmp_path: Path) -> None:
     findings = Findings(results())
     plain, with_name = (pictures.maps(findings, tmp_path, named_) for named_ in (False, True))
-    assert plain is not None
-    assert with_name is not None
     assert PEOPLE[0] not in plain.caption
     assert PEOPLE[0] in with_name.caption

@@ -58,7 +58,6 @@ def handed(
 
 
 def samples(recording_set: RecordingSet) -> dict[tuple[str, ...], np.ndarray]:
-    assert recording_set.cohort is not None
     return {r.key: r.x_deg for r in recording_set.cohort}
 
 
@@ -179,11 +178,10 @@ def test_an_attacker_with_exemplars_holds_a_quarter_of_the_gallery_in_protected_
     assert not any(same(got[k], raw[k[0], k[1], k[2][:-2], k[3]]) for k in protected)
 
 
-def test_views_are_averaged_and_a_front_end_filters_both_sides(cohort: Cohort) -> None:
+def test_a_denoiser_filters_both_sides(cohort: Cohort) -> None:
     raw = {r.key: r for r in cohort}
 
     def error(recording_set: RecordingSet) -> float:
-        assert recording_set.cohort is not None
         off = [
             np.abs((r.y_deg - raw[r.key].y_deg)[r.valid & raw[r.key].valid])
             for r in recording_set.cohort
@@ -191,9 +189,7 @@ def test_views_are_averaged_and_a_front_end_filters_both_sides(cohort: Cohort) -
         return float(np.mean(np.concatenate(off)))
 
     one = error(handed(cohort, Spy(), "raw/private")[1])
-    four = error(handed(cohort, Spy(views=4), "raw/private")[1])
-    assert 0.4 < four / one < 0.6
-    filtered, alike = (error(m) for m in handed(cohort, Spy(denoiser="median"), "private/private"))
+    filtered, alike = (error(m) for m in handed(cohort, Spy(denoiser="lowpass"), "private/private"))
     assert filtered < 0.9 * one
     assert alike < 0.9 * one
 
@@ -201,8 +197,6 @@ def test_views_are_averaged_and_a_front_end_filters_both_sides(cohort: Cohort) -
 def test_halves_of_one_recording_meet(cohort: Cohort) -> None:
     gallery, probe = handed(cohort, Spy(), "release/release", split="halves")
     assert set(gallery.keys) == set(probe.keys) == set(cohort.keys)
-    assert gallery.cohort is not None
-    assert probe.cohort is not None
     for a, b in zip(gallery.cohort, probe.cohort, strict=True):
         assert len(a) + len(b) == 120
         assert a.t_ns[-1] < b.t_ns[0]
@@ -304,8 +298,8 @@ def test_what_a_mechanism_promises_is_quoted_as_of_a_real_release_and_examples_a
     assert list(traces) == ["none", str(mechanism(NOISE))]
     assert all(np.shape(t["x_deg"]) == np.shape(t["t_s"]) for t in traces.values())
     maps: Any = results.examples["maps"]
-    assert all(abs(m.sum() - 1) < 1e-3 and m.shape == (90, 180) for m in maps.values())
-    assert results.examples["extent"] == (0.0, 360.0, 0.0, 180.0)
+    assert all(abs(np.sum(m) - 1) < 1e-3 and np.shape(m) == (90, 180) for m in maps.values())
+    assert results.examples["extent"] == [0.0, 360.0, 0.0, 180.0]
 
 
 # --- figures

@@ -24,11 +24,11 @@ from gazeveil.errors import DataError, GazeveilError
 from gazeveil.evaluation.api import evaluate
 from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.processes import WorkerPool
+from gazeveil.workers import OwnProcesses
 from tests.support.places import ROOT
 from tests.support.small_attacks import Deadly, Duration, Place, Shift, Told
 
-FILES = ("results.parquet", "outcomes.parquet", "study.json", "examples.npz")
+FILES = ("results.parquet", "outcomes.parquet", "study.json", "examples.json.gz")
 
 
 NOISE = "gaussian:sigma_deg=3"
@@ -185,10 +185,14 @@ def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study of 200 cells that nobody stopped."""
-    folder = tmp_path_factory.mktemp("whole")
-    process = start(folder, folder / "out", 1)
-    assert process.wait() == 0, process.stderr.read() if process.stderr else ""
-    return folder / "out"
+    out = tmp_path_factory.mktemp("whole") / "out"
+    cohort = gazeveil.simulate(4, 4, 1.0, 60.0, seed=5)
+    mechanisms = [f"gaussian:sigma_deg={s}" for s in range(1, 10)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gazeveil.evaluation.run.code", lambda: "one")
+        attacks = [Place(wait_s=0.01), Place()]
+        evaluate(cohort, mechanisms, attacks, repetitions=5, executor=1, out=out)
+    return out
 
 
 @pytest.mark.parametrize("executor", [pytest.param(1, marks=pytest.mark.heavy), 2])
@@ -287,7 +291,7 @@ def test_a_batch_that_always_kills_its_process_is_reported_and_the_others_are_no
 def test_something_defined_in_the_users_own_script_is_computed_in_that_process(
     cohort: Cohort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(WorkerPool, "_start", lambda *_: pytest.fail("a process was started"))
+    monkeypatch.setattr(OwnProcesses, "_submit", lambda *_: pytest.fail("a process was started"))
     monkeypatch.setattr(Place, "__module__", "__main__")
     monkeypatch.setattr(sys.modules["__main__"], "Place", Place, raising=False)
     assert evaluate(cohort, [], [Place()], repetitions=3, executor=2).frame.height == 6

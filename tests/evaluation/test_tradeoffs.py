@@ -112,4 +112,4 @@ def test_all_utilities_are_drawn_in_one_picture(tmp_path: Path) -> None:
         picture = fronts(findings, [("saliency", "kl")], tmp_path, "front")
     assert (tmp_path / "front.png").stat().st_size > 5000
     assert "Gaussian noise (1 deg)" in picture.svg
-    assert "saliency map" in picture.alt
+    assert "against: saliency map" in picture.svg

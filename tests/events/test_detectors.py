@@ -189,7 +189,6 @@ REFUSED = [
     ("idt", {"dispersion": "box"}, "must be one of pairwise, range"),
     ("idt", {"threshold_deg": float("nan")}, "must be a positive finite number"),
     ("dorr", {"signal": "E-H"}, "must be one of E+H, FOV"),
-    ("dorr", {"between": "nothing"}, "must be one of dorr, larsson"),
     ("dorr", {"onset_fast_deg_s": 20.0}, "must be at least onset_slow_deg_s (35)"),
     ("is5t", {"high_deg_s": 5.0}, "must be above low_deg_s (10)"),
     ("online", {"peak_deg_s": 10.0}, "has no option 'peak_deg_s'"),

@@ -14,15 +14,7 @@ import pytest
 from gazeveil.arrays import Singles
 from gazeveil.events.auto import detector as auto
 from gazeveil.events.auto.network import CLASSES, shipped
-from gazeveil.events.auto.speed import (
-    FEATURES,
-    SCALES,
-    grid_factor,
-    motion,
-    noise_on_grid,
-    running_noise,
-    to_grid,
-)
+from gazeveil.events.auto.speed import FEATURES, SCALES, grid_factor, motion, noise_on_grid, to_grid
 from gazeveil.events.online.streaming import (
     add_sample,
     new_memory,
@@ -119,7 +111,8 @@ def test_noise_is_measured_through_movement(sigma_deg: float) -> None:
     points = np.stack((x, 0 * x)) + np.random.default_rng(3).normal(0, sigma_deg, (2, n))
     seen = np.ones(n, dtype=bool)
     assert noise_on_grid(points, seen, 1) == pytest.approx(sigma_deg, rel=0.1)
-    assert np.median(running_noise(points, seen, 1)[5000:]) == pytest.approx(sigma_deg, rel=0.15)
+    running = training().running_noise(points, seen, 1)
+    assert np.median(running[5000:]) == pytest.approx(sigma_deg, rel=0.15)
 
 
 def test_the_weights_run_as_in_the_library_they_were_trained_with() -> None:
@@ -143,7 +136,8 @@ def test_a_stream_gives_what_the_causal_network_gives_at_once(
     grid, there = to_grid(points, seen, merge, split)
     size = len(there) // 4 * 4
     grid_hz = rate_hz * split / merge
-    numbers = motion(grid, there, grid_hz, running_noise(grid, there, split), True)[:size]
+    noise = training().running_noise(grid, there, split)
+    numbers = motion(grid, there, grid_hz, noise, True)[:size]
     whole = torch_probabilities("online", numbers)
     net, state = unpack_network(packed(shipped("online"))), unpack_state(*new_memory(grid_hz))
     told = []

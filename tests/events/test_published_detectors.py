@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gazeveil import Events, Sphere, detect
-from gazeveil.errors import DataError, ParameterError
+from gazeveil import Events, detect
+from gazeveil.errors import DataError
 from gazeveil.events.is5t import mark_okn
 from gazeveil.events.ivt import squared_steps
 from gazeveil.events.trace import BridgedGaze
-from tests.support.event_kinds import assert_partition, kinds
+from tests.support.event_kinds import kinds
 from tests.support.event_signals import SCREEN, jitter, on_screen, on_sphere, ramp, step_path
 
 # --- I-VT
@@ -198,33 +198,6 @@ def test_low_confidence_takes_the_saccades_beside_it_into_the_blink() -> None:
     assert kinds(events).count("blink") == 1
 
 
-def test_larssons_stage_tells_pursuit_from_fixation_on_screen_and_sphere() -> None:
-    drift = np.arange(250) * 0.03 + jitter(250, 0.005)
-    still = jitter(250, 0.02)
-    for r, word in (
-        (on_screen(drift), "pursuit"),
-        (on_screen(still, y=jitter(250, 0.02, 1)), "fixation"),
-    ):
-        assert kinds(detect(r, "dorr", between="larsson")) == [word]
-        lon, lat = Sphere().degrees(SCREEN.vectors(r.x_deg, r.y_deg))
-        assert kinds(detect(on_sphere(lon + 180.0, lat), "dorr", between="larsson")) == [word]
-
-
-def test_larssons_stage_settles_what_lies_between_by_its_range() -> None:
-    for way_deg, word in (
-        (0.9, "fixation"),
-        (1.3, "pursuit"),
-        (2.5, "pursuit"),
-    ):  # below 1.1, below 1.9, above both
-        run = np.linspace(0.0, way_deg, 100)
-        assert kinds(detect(on_screen(run), "dorr", between="larsson")) == [word]
-
-
-def test_larssons_stage_takes_recordings_of_any_length() -> None:
-    for n in range(1, 40):
-        assert_partition(detect(on_screen(jitter(n), 120.0), "dorr", between="larsson"), n)
-
-
 def test_fov_needs_the_eye_in_the_head() -> None:
     with pytest.raises(DataError, match="needs eye-in-head data"):
         detect(on_screen(jitter(50)), "dorr", signal="FOV")
@@ -303,11 +276,6 @@ def test_is5t_works_without_a_head_and_finds_nystagmus() -> None:
     assert {
         k for k, s in zip(kinds(events), events.secondary.tolist(), strict=True) if s == "okn"
     } == {"saccade", "pursuit"}
-
-
-def test_the_old_name_of_a_setting_is_answered_with_the_new_one() -> None:
-    with pytest.raises(ParameterError, match="'s003' of detect ivt is called 'ren2024' now"):
-        ivt_plain(np.zeros(200), setting="s003")
 
 
 @pytest.mark.parametrize("dispersion", ["range", "pairwise"])

@@ -9,8 +9,7 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import DataError
-from gazeveil.explore import attacking
-from gazeveil.explore.board import Board, Limits, sliders, take
+from gazeveil.explore.board import BATTERY, REPETITIONS, SCENARIOS, Board, Limits, sliders, take
 from gazeveil.explore.view import POINTS, map_shades, trace_line
 from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort
@@ -22,10 +21,10 @@ ALL = [0, 1, 2, 3]
 def test_a_trace_is_the_recording_thinned_with_gaps_where_samples_are_lost() -> None:
     recording = gazeveil.simulate(1, 1, 20, 250, seed=3)[0]
     line = trace_line([recording])
-    assert len(line.t_s) <= POINTS
-    assert max(line.t_s) <= 10
-    rows = np.searchsorted(recording.t_ns - recording.t_ns[0], np.array(line.t_s) * 1e9 - 1e6)
-    for row, x in zip(rows, line.x_deg, strict=True):
+    assert len(line["t"]) <= POINTS
+    assert max(line["t"]) <= 10
+    rows = np.searchsorted(recording.t_ns - recording.t_ns[0], np.array(line["t"]) * 1e9 - 1e6)
+    for row, x in zip(rows, line["x"], strict=True):
         assert (x is None) == (not recording.valid[row])
         assert x is None or x == pytest.approx(recording.x_deg[row], abs=0.006)
 
@@ -74,9 +73,9 @@ def test_a_figure_is_what_evaluate_finds(board: Board) -> None:
     results = gazeveil.evaluate(
         board.cohort,
         ["gaussian:sigma_deg=1"],
-        attacking.BATTERY,
-        scenarios=attacking.SCENARIOS,
-        repetitions=attacking.REPETITIONS,
+        BATTERY,
+        scenarios=SCENARIOS,
+        repetitions=REPETITIONS,
         seed=2026,
         executor=1,
         preparation=FeaturePipeline(window_s=3.0, step_s=1.0),

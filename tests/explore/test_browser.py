@@ -17,8 +17,14 @@ from gazeveil.explore.board import Board
 from gazeveil.explore.saved import save
 from gazeveil.explore.server import ExploreServer
 from tests.support.exploring import HOSTILE, board  # noqa: F401
-from tests.support.gatekeeper_browser import browser  # noqa: F401
+from tests.support.gatekeeper_browser import launched
 from tests.support.gatekeeper_layout import measured
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The page as one file: whole, and without anybody's gaze unless it is asked for."""
+"""The page as one file: whole, and without anybody's gaze."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def test_no_gaze_and_no_name_of_anybody_is_in_a_page_for_sending_on(
     assert not [gaze for gaze in own if gaze in text]
     assert HOSTILE not in sent.read_text(encoding="utf-8")
     assert not [name for name in (*board.people, *board.stimuli) if f'"{name}"' in text]
-    assert figures["board"]["simulated_pictures"] is True  # type: ignore[index]
 
 
 def test_the_pictures_do_not_depend_on_the_recordings(board: Board) -> None:
@@ -62,15 +61,6 @@ def test_the_figures_of_attackers_are_those_of_the_people(board: Board, sent: Pa
     values = figures["attacks"][0]["values"]  # type: ignore[index]
     assert values == [board.attack([0, 1, 2, 3], t) for t in board.sliders[0].texts]
     assert values[0]["n"] == 4
-
-
-def test_asked_for_gaze_is_there_without_names(board: Board, tmp_path: Path) -> None:
-    path = save(board, tmp_path / "own.html", with_gaze=True)
-    figures = figures_in(path)
-    recorded = figures["recorded"]["0/0"]["trace"]  # type: ignore[index]
-    assert recorded == board.picture([0, 1, 2, 3], 0, 0, None)["trace"]
-    assert HOSTILE not in path.read_text(encoding="utf-8")
-    assert figures["board"]["simulated_pictures"] is False  # type: ignore[index]
 
 
 def test_a_refusal_in_a_page_for_sending_on_names_nobody(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from numba import typeof
 import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.simulate.cohort import PASSAGE, PASSAGES, as_read, reader
-from gazeveil.gaze.simulate.conditions import DOCUMENTS
-from gazeveil.gaze.simulate.people import stream
+from gazeveil.gaze.simulate.people import DOCUMENTS, stream
 from gazeveil.gaze.simulate.stimuli import stimulus
 
 SCREEN = gazeveil.Screen(1680, 1050, 474.0, 297.0, 550.0)

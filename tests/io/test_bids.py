@@ -24,6 +24,7 @@ from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.bids.read import write
 from tests.support.bids_validator import errors
+from tests.support.recordings import assert_same
 
 SCREEN = Screen(1024, 768, 386.0, 290.0, 600.0)
 
@@ -54,37 +55,6 @@ def recording(
     }
     x_deg, y_deg = gaze[0, :, 0], gaze[0, :, 1]
     return Recording(person, stimulus, t, x_deg, y_deg, valid, **(fields | more))
-
-
-def same(one: Recording, other: Recording) -> None:
-    assert one.key == other.key
-    assert one.space == other.space
-    assert one.rate_hz == other.rate_hz
-    for name in (
-        "t_ns",
-        "x_deg",
-        "y_deg",
-        "valid",
-        "left_deg",
-        "right_deg",
-        "pupil",
-        "head_deg",
-        "eye_in_head_deg",
-        "confidence",
-    ):
-        a, b = getattr(one, name), getattr(other, name)
-        assert (a is None) == (b is None), name
-        if a is not None:
-            np.testing.assert_array_equal(a, b, err_msg=name)
-    assert one.messages == other.messages
-    assert dict(one.labels).keys() == dict(other.labels).keys()
-    for name in one.labels:
-        assert one.labels[name].tolist() == other.labels[name].tolist()
-    assert (one.events is None) == (other.events is None)
-    if one.events is not None and other.events is not None:
-        for name, column in one.events.columns().items():
-            assert column.tolist() == other.events.columns()[name].tolist(), name
-        assert one.events.source == other.events.source
 
 
 def test_a_written_cohort_reads_back_bit_for_bit(tmp_path: Path) -> None:
@@ -123,7 +93,7 @@ def test_a_written_cohort_reads_back_bit_for_bit(tmp_path: Path) -> None:
     assert len(again) == 4
     found = {r.key: r for r in again}
     for one in cohort:
-        same(one, found[one.key])
+        assert_same(one, found[one.key])
     assert dict(again.people["Ada Müller"]) == {"age": 30, "gender": "f"}
     assert dict(again.people["b"]) == {"age": 41.5}
     assert again.people["ada-muller"] == {}
@@ -141,7 +111,7 @@ def test_any_recording_reads_back(
 ) -> None:
     one = recording(seed, person, sphere=sphere)
     folder = write(Cohort([one]), tmp_path_factory.mktemp("bids") / "set")
-    same(one, gazeveil.read(folder, format="bids")[0])
+    assert_same(one, gazeveil.read(folder, format="bids")[0])
 
 
 def test_what_is_written_follows_the_rules(tmp_path: Path) -> None:
@@ -281,7 +251,6 @@ def test_two_eyes_with_inherited_sidecars_become_one_recording(tmp_path: Path) -
     assert one.space == Screen(1024, 768, 386, 290, 600)
     assert one.rate_hz == 1000
     assert one.t_ns.tolist() == [7_000_000_000, 7_001_000_000, 7_002_000_000]
-    assert one.left_deg is not None
     assert one.right_deg is not None
     assert one.left_deg[0].tolist() == [0.0, 0.0]
     assert np.isnan(one.left_deg[1]).all()
@@ -289,7 +258,6 @@ def test_two_eyes_with_inherited_sidecars_become_one_recording(tmp_path: Path) -
     x_px, y_px = one.space.to_px(one.x_deg, one.y_deg)
     np.testing.assert_allclose(x_px, [514, 518, 522])
     np.testing.assert_allclose(y_px, [384, 390, 384])
-    assert one.pupil is not None
     np.testing.assert_allclose(one.pupil, [4100, 4300, 4010])
     assert one.metadata["pupil_unit"] == "a.u."
     assert one.counts["rows"] == 3
@@ -302,9 +270,7 @@ def test_the_cyclopean_file_is_the_line_of_sight(tmp_path: Path) -> None:
     }
     one = gazeveil.read(dataset(tmp_path, files))[0]
     assert one.valid.tolist() == [True, False, True]
-    assert isinstance(one.space, Screen)
     np.testing.assert_allclose(one.space.to_px(one.x_deg, one.y_deg)[0][[0, 2]], [600, 600])
-    assert one.pupil is not None
     assert one.pupil.tolist() == [1, 2, 3]
 
 
@@ -342,29 +308,26 @@ def test_units_and_origins_meet_in_the_same_place(
     one = gazeveil.read(dataset(tmp_path, files, {**PRESENTATION, "ScreenOrigin": origin}, physio))[
         0
     ]
-    assert isinstance(one.space, Screen)
     np.testing.assert_allclose(np.array(one.space.to_px(one.x_deg, one.y_deg))[:, 0], px, atol=1e-6)
     assert one.left_deg is None
     assert one.right_deg is not None
 
 
-def test_a_distance_in_centimetres_is_recognised_and_said(tmp_path: Path) -> None:
-    one = gazeveil.read(dataset(tmp_path, binocular(), {**PRESENTATION, "ScreenDistance": 60}))[0]
-    assert isinstance(one.space, Screen)
-    assert one.space.distance_mm == 600
-    assert one.metadata["screen_distance_unit"] == "cm"
-
-
 @pytest.mark.parametrize(
-    ("distance", "size", "unit"), [(60, [38.6, 29], "cm"), (600, [386, 290], "mm")]
+    ("distance", "size", "said"),
+    [
+        (60, [0.386, 0.29], {"screen_distance_unit": "cm"}),
+        (60, [38.6, 29], {"screen_size_unit": "cm"}),
+        (600, [386, 290], {"screen_size_unit": "mm"}),
+    ],
 )
 def test_a_size_in_the_unit_of_the_distance_is_the_same_screen(
-    tmp_path: Path, distance: float, size: list[float], unit: str
+    tmp_path: Path, distance: float, size: list[float], said: dict[str, str]
 ) -> None:
-    said = {**PRESENTATION, "ScreenDistance": distance, "ScreenSize": size}
-    one = gazeveil.read(dataset(tmp_path, binocular(), said))[0]
+    screen = {**PRESENTATION, "ScreenDistance": distance, "ScreenSize": size}
+    one = gazeveil.read(dataset(tmp_path, binocular(), screen))[0]
     assert one.space == Screen(1024, 768, 386.0, 290.0, 600.0)
-    assert one.metadata["screen_size_unit"] == unit
+    assert said.items() <= one.metadata.items()
 
 
 @pytest.mark.parametrize(
@@ -385,7 +348,6 @@ def test_eyes_on_different_rows_meet_on_one_clock(tmp_path: Path) -> None:
     one = gazeveil.read(dataset(tmp_path, files))[0]
     assert (one.t_ns // 1_000_000).tolist() == [7000, 7001, 7002, 7003]
     assert one.valid.all()
-    assert one.right_deg is not None
     assert np.isfinite(one.right_deg[:, 0]).tolist() == [False, True, False, True]
 
 
@@ -404,7 +366,6 @@ def test_events_and_messages_of_the_tracker_are_read(tmp_path: Path) -> None:
         },
     }
     one = gazeveil.read(dataset(tmp_path, files))[0]
-    assert one.events is not None
     assert one.events.kind.tolist() == ["fixation", "blink", "saccade"]
     assert one.events.onset.tolist() == [2, 8, 12]
     assert one.events.offset.tolist() == [7, 11, 16]

@@ -13,12 +13,11 @@ import pytest
 import gazeveil
 from gazeveil.errors import DataError, FormatError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.summary import summarise
 from gazeveil.io.dataset_file import dataset_toml, read_dataset_file
 from gazeveil.io.reading import ReadingWarning, write_dataset_file
 from tests.support import command_line
-from tests.support.recordings import real
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 SECTION = (
@@ -111,7 +110,6 @@ def test_a_dataset_file_says_everything_once(tmp_path: Path) -> None:
     assert cohort.people["anna"]["age"] == 31
     assert cohort[0].space == SCREEN
     assert said == []
-    assert cohort.read_as is not None
     assert cohort.read_as.options["columns"] == {"t": "Uhr", "x": "Blick_X", "y": "Blick_Y"}
     expected = SCREEN.from_px(*gaze_px(seed=1).T)
     np.testing.assert_allclose(cohort[0].x_deg, expected[0], atol=1e-6)
@@ -127,22 +125,6 @@ def test_a_dataset_file_may_lie_elsewhere(tmp_path: Path) -> None:
     file = tmp_path / "other.toml"
     file.write_text('pattern = "{person}_{stimulus}.csv"\n' + SECTION, "utf-8")
     assert sorted(heard(tmp_path / "data", dataset=file)[0].people) == ["anna", "ben"]
-
-
-def test_it_serves_formats_that_are_recognised(tmp_path: Path) -> None:
-    for person, clip in (("p1", "a"), ("p2", "a")):
-        gaze = np.abs(gaze_px()) / 1280
-        folder = tmp_path / person
-        folder.mkdir()
-        lines = [
-            f"frame,{i + 1},forward,0.5,0.5,eye,{x:.6f},{y:.6f}" for i, (x, y) in enumerate(gaze)
-        ]
-        (folder / f"{clip}._2017-10-13_ori_0.txt").write_text("\n".join(lines) + "\n", "utf-8")
-    (tmp_path / "dataset.toml").write_text(
-        'format = "vr-eyetracking"\n[frame_interval_s]\na = 0.04\n', "utf-8"
-    )
-    cohort = gazeveil.read(tmp_path)
-    assert cohort[0].rate_hz == pytest.approx(25)
 
 
 def test_a_rate_gives_times_and_frames_have_lengths_by_stimulus(tmp_path: Path) -> None:
@@ -269,14 +251,6 @@ def test_options_survive_being_written(tmp_path: Path) -> None:
     assert back.options == options
 
 
-def test_every_file_its_own_person_is_pointed_out(tmp_path: Path) -> None:
-    said = heard(own_columns(tmp_path), screen=SCREEN)[1]
-    doubt = next(s for s in said if "person of its own" in s)
-    assert "pattern='{person}_{stimulus}.csv'" in doubt
-    said = heard(tmp_path, screen=SCREEN, pattern="{person}_{stimulus}.csv")[1]
-    assert not any("person of its own" in s for s in said)
-
-
 def test_trackers_taken_for_people_are_pointed_out(tmp_path: Path) -> None:
     names = tuple(f"{t}/{p}.csv" for t in ("tobii", "EyeLink 1000") for p in ("sea", "city"))
     said = heard(own_columns(tmp_path, names))[1]
@@ -286,35 +260,6 @@ def test_trackers_taken_for_people_are_pointed_out(tmp_path: Path) -> None:
     cohort, said = heard(own_columns(tmp_path / "named", names))
     assert sorted(cohort.people) == ["p01", "p02"]
     assert not any("people were taken" in s for s in said)
-
-
-@pytest.mark.data
-def test_recordings_that_are_named_after_trackers_are_pointed_out() -> None:
-    said = heard(real("vendor_samples", "tsv_multi"))[1]
-    assert any("'EyeLink_1000+_binocular_1000Hz'" in s and "like trackers" in s for s in said)
-
-
-def test_participants_that_no_other_part_can_be_are_read_without_a_question(tmp_path: Path) -> None:
-    names = tuple(f"{c}/{p}.csv" for c in ("img1", "img2") for p in ("obs01", "obs02"))
-    cohort, said = heard(own_columns(tmp_path, names))
-    assert sorted(cohort.people) == ["obs01", "obs02"]
-    assert cohort.stimuli == ("img1", "img2")
-    assert not any("pattern=" in s for s in said)
-    (fact,) = cohort.facts["person"]
-    assert (fact.value, fact.origin) == ("{stimulus}/{person}.csv", "guessed")
-
-
-def test_names_that_may_be_people_or_clips_are_asked_about_with_both_counts(tmp_path: Path) -> None:
-    names = tuple(f"{p}/{c}.csv" for c in ("sea", "city", "wood") for p in ("anna", "ben"))
-    cohort, said = heard(own_columns(tmp_path, names))
-    (sentence,) = (s for s in said if "pattern=" in s)
-    assert "taken from folders (2 people: 'anna', 'ben'; 3 stimuli)" in sentence
-    assert "pattern='{stimulus}/{person}.csv' (3 people: 'city', 'sea', 'wood'; 2 stimuli)" in (
-        sentence
-    )
-    (doubt,) = (d for d in cohort.doubts if d.topic == "person")
-    assert 'pattern = "{person}/{stimulus}.csv"' in doubt.remedy
-    assert {f.origin for f in cohort.facts["person"]} == {"guessed"}
 
 
 def test_milliseconds_called_seconds_are_pointed_out(tmp_path: Path) -> None:
@@ -384,37 +329,12 @@ def test_minutes_are_not_guessed_to_be_seconds(tmp_path: Path) -> None:
         gazeveil.read(tmp_path, screen=SCREEN)
 
 
-@pytest.mark.parametrize(("scale", "unit"), [(4.0, "pixels from the centre"), (0.05, "degrees")])
-def test_a_guess_around_the_centre_says_which_way_y_was_taken(
-    tmp_path: Path, scale: float, unit: str
-) -> None:
-    gaze = (gaze_px(200) - [640, 360]) * scale
-    table(tmp_path / "a.csv", "t_ms,x,y", [np.arange(200) * 4, gaze[:, 0], gaze[:, 1]])
-    cohort, said = heard(tmp_path, screen=SCREEN)
-    assert any(unit in s for s in said)
-    (sentence,) = (s for s in said if "downwards" in s)
-    assert sentence == (
-        "'y' of a.csv is taken to grow downwards; where it grows upwards, as PsychoPy's does, say"
-        " y_axis='up'."
-    )
-    turned, said = heard(tmp_path, screen=SCREEN, y_axis="up")
-    assert not any("downwards" in s for s in said)
-    np.testing.assert_allclose(turned[0].y_deg, -cohort[0].y_deg, atol=1e-9)
-
-
 def test_values_that_leave_a_unit_open_are_asked_for(tmp_path: Path) -> None:
     gaze = np.random.default_rng(0).uniform(2, 80, (100, 2))
     ticks = np.arange(100) * 4.0
     table(tmp_path / "a.csv", "t,x,y", [ticks, gaze[:, 0], gaze[:, 1]])
     with pytest.raises(FormatError, match="do not say their unit"):
         gazeveil.read(tmp_path)
-
-
-def test_degrees_of_a_sphere_are_not_taken_for_a_screen(tmp_path: Path) -> None:
-    gaze = np.random.default_rng(0).normal((180, 90), 5, (100, 2))
-    ticks = np.arange(100) * 4.0
-    table(tmp_path / "a.csv", "t_ms,x_deg,y_deg", [ticks, gaze[:, 0], gaze[:, 1]])
-    assert isinstance(gazeveil.read(tmp_path)[0].space, Sphere)
 
 
 def test_a_file_without_rows_does_not_block_a_folder(tmp_path: Path) -> None:
@@ -428,19 +348,6 @@ def test_a_file_without_rows_does_not_block_a_folder(tmp_path: Path) -> None:
         " empty)."
     )
     assert {Path(s.path).name for s in cohort.skipped} == {"city.csv"}
-
-
-def test_a_zero_row_file_of_a_known_format_is_skipped_too(tmp_path: Path) -> None:
-    header = "@RELATION g\n@ATTRIBUTE time NUMERIC\n@ATTRIBUTE x NUMERIC\n@ATTRIBUTE y NUMERIC\n"
-    header += "%@METADATA width_px 1280\n%@METADATA height_px 720\n%@METADATA width_mm 400\n"
-    header += "%@METADATA height_mm 225\n%@METADATA distance_mm 450\n@DATA\n"
-    (tmp_path / "p1").mkdir()
-    rows = "".join(f"{4000 * i},640,{360 + i}\n" for i in range(30))
-    (tmp_path / "p1" / "a.arff").write_text(header + rows, "utf-8")
-    (tmp_path / "p1" / "b.arff").write_text(header, "utf-8")
-    cohort, said = heard(tmp_path)
-    assert len(cohort) == 1
-    assert said == ["1 file was left out: p1/b.arff (no rows below its header)."]
 
 
 def test_a_file_that_does_not_fit_the_pattern_is_named_not_fatal(tmp_path: Path) -> None:
@@ -469,14 +376,6 @@ def test_a_folder_that_cannot_be_guessed_says_what_is_missing(
         with pytest.raises(FormatError, match=message) as caught:
             gazeveil.read(tmp_path, name)
         assert "--write-dataset" in str(caught.value)
-
-
-def test_the_screen_that_is_assumed_has_the_gaze_in_its_middle(tmp_path: Path) -> None:
-    gaze = np.random.default_rng(0).normal((960, 540), 40, (200, 2))
-    table(tmp_path / "a.csv", "t_ms,x_px,y_px", [np.arange(200) * 4.0, gaze[:, 0], gaze[:, 1]])
-    cohort, said = heard(tmp_path)
-    assert any("Assumed a screen of 1920 x 1080 px" in s for s in said)
-    assert abs(float(cohort[0].x_deg.mean())) < 1
 
 
 @pytest.mark.parametrize("number", [-1.0, 0.0, 9999.0])
@@ -516,14 +415,6 @@ def test_a_validity_that_calls_gaze_lost_is_pointed_out(tmp_path: Path, header: 
         assert not doubted or "write 1 for valid and 0 for lost" in sentences[0]
 
 
-def test_a_recording_whose_samples_are_all_called_lost_is_pointed_out(tmp_path: Path) -> None:
-    px = gaze_px(100)
-    columns = [np.arange(100) * 4, px[:, 0], px[:, 1], np.zeros(100)]
-    table(tmp_path / "p1" / "a.csv", "t_ms,x_px,y_px,validity", columns)
-    _, said = heard(tmp_path, screen=SCREEN)
-    assert any("'validity' of a.csv calls 100 of the first 100 samples" in s for s in said)
-
-
 def test_codes_of_validity_are_asked_about(tmp_path: Path) -> None:
     px = gaze_px(100)
     columns = [np.arange(100) * 4, px[:, 0], px[:, 1], np.where(np.arange(100) % 9, 0, 4)]
@@ -533,7 +424,6 @@ def test_codes_of_validity_are_asked_about(tmp_path: Path) -> None:
     assert "columns={'valid': 'validity'} (1 is valid; other codes with valid=[...])" in sentence
     (recording,) = gazeveil.read(tmp_path, screen=SCREEN, y_axis="down", valid=[0, 1])
     assert recording.valid.tolist() == [bool(i % 9) for i in range(100)]
-    assert cohort.read_as is not None
     assert cohort.read_as.unused == ("validity",)
     with pytest.raises(
         FormatError, match=r"'4' in column 'validity'.*Write 1 .*0 and 1 mean valid"

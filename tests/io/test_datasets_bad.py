@@ -97,17 +97,6 @@ def test_lost_gaze_stays_as_invalid_samples(
     assert (len(recording), int(recording.valid.sum()), recording.counts["rows"]) == (rows, 0, rows)
 
 
-def test_times_that_go_back_or_repeat_are_kept_and_marked(tmp_path: Path) -> None:
-    path = tmp_path / "p_s.csv"
-    path.write_text(CAT + "1,0.1,0.1\n2,0.1,0.1\n2,0.2,0.1\n0.5,0.1,0.1\n3,0.1,0.1\n")
-    recording = read(path, format="cateyes")[0]
-    assert (len(recording), int(recording.valid.sum()), recording.metadata["time_faults"]) == (
-        5,
-        3,
-        2,
-    )
-
-
 REFUSED = [
     # format, file name, content, words of the message
     (
@@ -213,13 +202,6 @@ def test_a_broken_file_gets_one_sentence_with_its_place(
     path.write_text(content)
     with pytest.raises(FormatError, match=message):
         list(read(path, format=name))
-
-
-def test_a_cut_archive_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "u_s.csv.gz"
-    path.write_bytes(gzip.compress((NAV + "0,0,0,0,1,0.1,0,0,1,5\n" * 200).encode())[:-20])
-    with pytest.raises(FormatError, match="ends early"):
-        list(read(path, format="eyenavgs"))
 
 
 def test_arrays_with_pickled_objects_or_of_another_width_are_refused(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -36,21 +35,7 @@ def test_a_folder_of_a_dataset_is_known_without_naming_its_format(
     cohort = read(real(*folder))
     assert (len(cohort), len(cohort.people), len(cohort.stimuli)) == (recordings, people, stimuli)
     found = registry.sniff(Path(cohort.items[0].source))
-    assert found is not None
     assert found.name == name
-
-
-@pytest.mark.parametrize(("folder", "name"), [c[:2] for c in COUNTS])
-def test_rows_are_samples_plus_counted_rest_and_handles_can_be_sent_to_workers(
-    folder: tuple[str, ...], name: str
-) -> None:
-    cohort = read(real(*folder), format=name)
-    for item in cohort.items[:: max(1, len(cohort) // 25)]:
-        recording = pickle.loads(pickle.dumps(item)).load()
-        assert recording.key == item.key
-        rest = sum(v for k, v in recording.counts.items() if k != "rows")
-        assert recording.counts["rows"] == len(recording) + rest
-        assert recording.counts["rows"] > 0
 
 
 def test_eyenavgs_turns_eyes_against_the_head_and_keeps_them_near_its_axis() -> None:
@@ -58,8 +43,6 @@ def test_eyenavgs_turns_eyes_against_the_head_and_keeps_them_near_its_axis() -> 
     near = []
     for recording in cohort[::6]:
         assert isinstance(recording.space, Sphere)
-        assert recording.head_deg is not None
-        assert recording.eye_in_head_deg is not None
         assert recording.left_deg is not None
         assert recording.right_deg is not None
         assert 30 < recording.rate_hz < 75
@@ -103,79 +86,6 @@ def test_irf_has_expert_labels_and_the_screen_of_its_configuration() -> None:
     }
     assert np.count_nonzero(~first.valid) >= 1862
     assert np.percentile(np.abs(first.x_deg[first.valid]), 99) < first.space.width_deg / 2
-
-
-def test_hmr_is_read_by_a_shipped_description() -> None:
-    recording = read(real("hmr"), format="hmr")[0]
-    assert (recording.person, recording.stimulus, recording.rate_hz) == ("user_1", "eye_0", 200)
-    words, counts = np.unique(recording.labels["label"], return_counts=True)
-    assert dict(zip(words.tolist(), counts.tolist(), strict=True)) == {
-        "blink": 4030,
-        "fixation": 35803,
-        "pursuit": 14879,
-        "saccade": 3543,
-    }
-
-
-def test_osie_holds_fixations_without_samples() -> None:
-    cohort = read(real("osie"), format="osie")
-    recording = cohort[0]
-    assert (recording.person, recording.stimulus, len(recording)) == ("1", "1001.jpg", 0)
-    assert recording.events is not None
-    assert set(recording.events.kind.tolist()) == {"fixation"}
-    assert (recording.events.onset == -1).all()
-    assert recording.events.duration_s[:3].tolist() == [0.246, 0.136, 0.179]
-    assert recording.events.x_deg is not None
-    assert recording.events.y_deg is not None
-    assert isinstance(recording.space, Screen)
-    x_px, y_px = recording.space.to_px(recording.events.x_deg, recording.events.y_deg)
-    np.testing.assert_allclose((x_px[0], y_px[0]), (395.5, 265.7))
-    assert recording.metadata["assumed_geometry"] is True
-
-
-def test_found_targets_of_interiors_end_on_the_target_box() -> None:
-    cohort = read(real("neuroliaa_interiors"), format="neuroliaa")
-    hits = total = unmatched = 0
-    for recording in cohort:
-        events, meta = recording.events, recording.metadata
-        assert events is not None
-        unmatched += not meta["durations_matched"]
-        if not meta["target_found"]:
-            continue
-        total += 1
-        left, top, right, bottom = meta["target_box_px"]  # type: ignore[misc]
-        assert isinstance(recording.space, Screen)
-        assert events.x_deg is not None
-        assert events.y_deg is not None
-        x, y = recording.space.to_px(events.x_deg[-1:], events.y_deg[-1:])
-        hits += bool(left - 16 <= x[0] <= right + 16 and top - 16 <= y[0] <= bottom + 16)
-    assert (hits, total, unmatched) == (670, 670, 261)
-
-
-def test_webqamgaze_gives_people_and_conditions() -> None:
-    cohort = read(real("webqamgaze"), format="webqamgaze")
-    assert dict(cohort.people["P0001"]) == {"age": 41, "language": "English", "fluency": 5}
-    tasks = {key[3] for key in cohort.keys}
-    assert tasks == {"nr", "is"}
-    recording = cohort.select(people="P0048", stimuli="meco_para_11")[0]
-    assert (len(recording), recording.task, recording.metadata["assumed_geometry"]) == (
-        3445,
-        "nr",
-        True,
-    )
-    assert 25 < recording.rate_hz < 35
-
-
-def test_cateyes_keeps_the_row_whose_clock_is_wrong() -> None:
-    cohort = read(real("vendor_samples", "cateyes"), format="cateyes")
-    example = cohort.select(people="example_data")[0]
-    assert (len(example), example.metadata["time_faults"], bool(example.valid[0])) == (
-        17796,
-        1,
-        False,
-    )
-    full = cohort.select(people="test_data_full")[0]
-    assert round(full.rate_hz) == 120
 
 
 def test_no_dataset_takes_the_files_of_a_tracker_or_of_another_dataset() -> None:

@@ -63,7 +63,6 @@ def test_a_sample_report_of_data_viewer(tmp_path: Path) -> None:
     path = tmp_path / "report.xls.txt"
     path.write_text("\n".join(lines) + "\n", "utf-16")
     cohort = read(path)
-    assert cohort.read_as is not None
     assert cohort.read_as.format == "eyelink-report"
     assert [k[:2] for k in cohort.keys] == [("k7", "1"), ("k7", "2"), ("m3", "1"), ("m3", "2")]
     assert_gaze(cohort[1], gaze(2), blink)
@@ -223,28 +222,3 @@ def test_the_cost_of_a_table_grows_with_its_bytes_not_with_its_recordings(tmp_pa
     # 400 recordings cost 300 times the table where each parses it anew; one pass costs a
     # millisecond or two for each.
     assert seconds[many] < 20 * seconds[few] + 1
-
-
-def test_a_tobii_export_of_many_recordings_is_parsed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from gazeveil.io.vendors import tobii_tsv as tsv
-
-    lines = [
-        "Recording timestamp [ms]\tParticipant name\tPresented Stimulus name\tGaze point X\t"
-        "Gaze point Y\tRecording resolution width\tRecording resolution height"
-    ]
-    for person in range(30):
-        lines += [f"{8 * i}\tP{person}\tsea\t{900 + i}\t500\t1920\t1080" for i in range(20)]
-    path = tmp_path / "export.tsv"
-    path.write_text("\n".join(lines) + "\n", "utf-8")
-    opened = []
-    original = tsv.sheets
-
-    def counted(*arguments: object, **options: object) -> object:
-        opened.append(arguments)
-        return original(*arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(tsv, "sheets", counted)
-    assert [len(r) for r in read(path)] == [20] * 30
-    assert len(opened) == 1

@@ -18,7 +18,6 @@ import gazeveil
 from gazeveil.errors import FormatError
 from gazeveil.gaze.geometry import Screen
 from gazeveil.io.plain import reader, text
-from gazeveil.io.plain import rows as spooling
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 
@@ -130,27 +129,6 @@ def test_a_utf16_file_is_read_whole(tmp_path: Path, tiny_blocks: None) -> None:
     path.write_bytes(PLAIN.encode("utf-16"))
     (recording,) = gazeveil.read(path, "csv", screen=SCREEN)
     assert len(recording) == 200
-
-
-def test_a_file_with_many_people_is_parsed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.csv"
-    people = [line for p in "abcd" for line in rows(50, person=p)]
-    path.write_text("\n".join(["person,t_ms,x_px,y_px", *people]), "utf-8")
-    parsed: list[int] = []
-    original = spooling.sheets
-
-    def counted(*arguments: object) -> object:
-        for sheet in original(*arguments):  # type: ignore[arg-type]
-            parsed.append(len(sheet))
-            yield sheet
-
-    monkeypatch.setattr(spooling, "sheets", counted)
-    cohort = gazeveil.read(path, "csv", screen=SCREEN)
-    for _ in range(2):
-        assert [len(r) for r in cohort] == [50] * 4
-    assert parsed == [200]
 
 
 _PEAK = """

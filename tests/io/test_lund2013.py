@@ -10,7 +10,6 @@ import pytest
 from gazeveil.errors import FormatError
 from gazeveil.gaze.geometry import Screen
 from gazeveil.io.reading import read
-from tests.support.recordings import real
 
 NAME = "TH34_img_vy_labelled_{}.mat"
 
@@ -120,19 +119,3 @@ def test_a_cut_file_says_so(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:900])
     with pytest.raises(FormatError, match="not a whole MATLAB 5 file"):
         list(read(path, format="lund2013"))
-
-
-@pytest.mark.data
-def test_the_published_half_is_read_whole() -> None:
-    cohort = read(real("lund2013"))
-    assert (len(cohort), len(cohort.people)) == (19, 9)
-    assert {r.task for r in cohort} == {"img", "dots", "video"}
-    assert all(r.rate_hz == 500 and sorted(r.labels) == ["MN", "RA"] for r in cohort)
-    (europe,) = (r for r in cohort if r.key[:2] == ("TH34", "img_Europe"))
-    words, counts = np.unique(europe.labels["MN"], return_counts=True)
-    assert dict(zip(words.tolist(), counts.tolist(), strict=True)) == {
-        "fixation": 4282,
-        "saccade": 503,
-        "pso": 203,
-    }
-    assert sum(int((~r.valid).sum()) for r in cohort) > 1000

@@ -13,9 +13,11 @@ import pytest
 from gazeveil import read
 from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.io.datasets import em360, mpiiprivaceye
-from gazeveil.io.datasets.gazebase import VR_SCREEN as SCREEN
+from gazeveil.io.datasets import mpii
+from gazeveil.io.known import known_table
 from tests.support import paper_files
+
+SCREEN = known_table("gazebase-vr").screen
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -43,7 +45,6 @@ def test_the_clip_that_the_authors_of_360_em_made_is_left_out(
     assert set(read(folder, "360-em", synthetic=False).stimuli) == set(names) - left_out
     with pytest.raises(ParameterError, match="synthetic"):
         read(folder, "360-em", synthetic="no")
-    assert em360.FORMAT.options == {"part", "synthetic"}
 
 
 def test_one_condition_of_vr_saliency_can_be_taken(tmp_path: Path) -> None:
@@ -137,8 +138,8 @@ def test_rows_of_arrays_can_have_names_and_dgaze_its_target(tmp_path: Path) -> N
 def test_the_annotation_of_windows_goes_by_person_recording_and_window(tmp_path: Path) -> None:
     paper_files.mpiiprivaceye(tmp_path, rows=9)
     folder = tmp_path / "mpiiprivaceye"
-    by_window = mpiiprivaceye.privacy_by_window(folder)
-    keys = mpiiprivaceye.features(folder)[1]
-    labels = mpiiprivaceye.privacy_labels(folder).tolist()
+    by_window = mpii.privacy_by_window(folder)
+    keys = mpii.features(folder)[1]
+    labels = mpii.privacy_labels(folder).tolist()
     assert [by_window[k[0], k[1], k[4]] for k in keys] == labels
     assert len(by_window) == len(labels) == 7 * 3 * 9

@@ -18,7 +18,7 @@ from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.facts import FILE, GUESSED, SAID
 from gazeveil.gaze.geometry import Screen
-from gazeveil.io.reading import ReadingWarning, write_dataset_file
+from gazeveil.io.reading import ReadingWarning
 from tests.support import command_line
 
 SCREEN = Screen(1920, 1080, 531.0, 299.0, 650.0)
@@ -165,10 +165,8 @@ def test_a_column_that_separates_can_be_said_or_ignored(tmp_path: Path) -> None:
     assert len(ignored.recordings) == 1
     assert not ignored.asks("several recordings")
     cohort = Reading.of(path, **options).cohort
-    assert cohort is not None
     (doubt,) = (d for d in cohort[0].doubts if d.topic == "session")
     assert (doubt.topic, doubt.remedy) == ("session", '[columns]\ntrial = "item"')
-    assert cohort.read_as is not None
     assert cohort.read_as.unused == ("item",)
 
 
@@ -293,15 +291,6 @@ def test_imotions_and_begaze_write_lost_samples_as_numbers(tmp_path: Path) -> No
         assert same_places(recording, degrees(px), ~lost)
 
 
-def test_a_place_that_is_told_again_and_again_is_asked_about(tmp_path: Path) -> None:
-    px = gaze()
-    px[::6] = [12.5, 7.25]
-    rows = [(STEP_MS * i, *p.tolist()) for i, p in enumerate(px)]
-    path = table(tmp_path / "a.csv", ["t_ms", "x_px", "y_px"], rows)
-    found = Reading.of(path, screen=SCREEN, y_axis="down")
-    assert found.asks("exactly (12.5, 7.25)", "missing=[12.5, 7.25]")
-
-
 # --- 3: a dead eye
 
 
@@ -362,7 +351,6 @@ def test_folders_are_read_right_or_asked_about(tmp_path: Path, name: str) -> Non
     for number, file in enumerate(files):
         plain(tmp_path / file, number, 60)
     found = Reading.of(tmp_path, screen=SCREEN, y_axis="down")
-    assert found.cohort is not None
     assert len(found.recordings) == len(files)
     if counts is not None:
         assert (len(found.cohort.people), len(found.cohort.stimuli)) == counts
@@ -387,7 +375,6 @@ def test_judo1000_is_asked_about_and_its_trials_are_recordings(tmp_path: Path) -
     assert len(found.recordings) == 12
     assert found.asks("(6 people", "pattern='{person}_{stimulus}.csv' (3 people")
     said = Reading.of(tmp_path, screen=SCREEN, y_axis="down", pattern="{person}_{session}.csv")
-    assert said.cohort is not None
     assert list(said.cohort.people) == ["0001", "0002", "0003"]
     assert {k[2] for k in said.cohort.keys} == {"1", "2"}
 
@@ -437,21 +424,15 @@ def test_norm_pos_y_of_pupil_grows_upwards(tmp_path: Path) -> None:
     assert found.recordings[0].facts["y_axis"].origin == FILE
 
 
-def test_fractions_called_pixels_are_asked_about(tmp_path: Path) -> None:
-    rows = [(STEP_MS * i, *(p / [1920, 1080]).tolist()) for i, p in enumerate(gaze())]
-    found = Reading.of(
-        table(tmp_path / "a.csv", ["t_ms", "x_px", "y_px"], rows), screen=SCREEN, y_axis="down"
-    )
-    assert found.asks("taken for pixels", "look like fractions", "unit='fraction'")
-
-
 def test_every_file_is_held_against_the_layout(tmp_path: Path) -> None:
     for number in range(8):
         scale = [1920, 1080] if number == 6 else [1, 1]
         rows = [(STEP_MS * i, *(p / scale).tolist()) for i, p in enumerate(gaze(seed=number))]
         table(tmp_path / f"p{number:02}" / "a.csv", ["t_ms", "x", "y"], rows)
     found = Reading.of(tmp_path, screen=SCREEN, unit="px", y_axis="down")
-    assert found.asks("'x' and 'y' of a.csv is taken for pixels", "look like fractions")
+    assert found.asks(
+        "'x' and 'y' of a.csv is taken for pixels", "look like fractions", "unit='fraction'"
+    )
 
 
 def test_two_kilohertz_in_whole_milliseconds_is_asked_about_and_can_be_said(tmp_path: Path) -> None:
@@ -497,17 +478,6 @@ def test_lost_codes_do_not_enter_the_guess_of_the_unit(tmp_path: Path) -> None:
 # --- 6: assumed screens of trackers
 
 
-def test_eyelink_without_display_coords_says_what_it_assumed(tmp_path: Path) -> None:
-    rows = [f"{1000 + i}\t {x:.1f}\t {y:.1f}\t 900.0\t..." for i, (x, y) in enumerate(gaze(300))]
-    text = ["** CONVERTED FROM a.edf", "START\t1000 \tLEFT\tSAMPLES\tEVENTS"]
-    text += ["SAMPLES\tGAZE\tLEFT\tRATE\t1000.00\tTRACKING\tCR\tFILTER\t2", *rows]
-    path = tmp_path / "a.asc"
-    path.write_text("\n".join([*text, "END\t1300 \tSAMPLES\tEVENTS\tRES\t  0.0\t  0.0"]), "utf-8")
-    found = Reading.of(path)
-    assert found.asks("a.asc does not say its screen: assumed 1920 x 1080 px", "screen=")
-    assert found.recordings[0].facts["screen"].origin == GUESSED
-
-
 def test_tobii_without_a_resolution_says_what_it_assumed(tmp_path: Path) -> None:
     header = ["Recording timestamp [ms]", "Participant name", "Gaze point X", "Gaze point Y"]
     rows = [(STEP_MS * i, "P1", *p.tolist()) for i, p in enumerate(gaze(300))]
@@ -538,17 +508,6 @@ def test_other_kinds_of_files_get_one_sentence_with_a_way_out(
     assert len(str(caught.value)) < 300
 
 
-def test_a_written_dataset_file_counts_what_its_patterns_give(tmp_path: Path) -> None:
-    for person in range(8):
-        for trial in range(12):
-            plain(tmp_path / f"k{person}x_v{trial}.csv", 12 * person + trial, 40)
-    text = write_dataset_file(tmp_path, screen=SCREEN).read_text("utf-8")
-    assert '# pattern = "{person}.csv"  # 96 people' in text
-    assert '# pattern = "{person}_{stimulus}.csv"  # 8 people' in text
-    assert "\npattern" not in text
-    assert 'y_axis = "down"' in text
-
-
 def test_entries_of_an_option_are_set_one_by_one(tmp_path: Path) -> None:
     rows = [(STEP_MS * i, *p.tolist()) for i, p in enumerate(gaze(60))]
     path = table(tmp_path / "a.csv", ["uhr", "GX", "GY"], rows)
@@ -571,7 +530,6 @@ def test_every_fact_says_where_it_comes_from(tmp_path: Path) -> None:
     rows = [("k7", STEP_MS * i, *p.tolist(), "n", 1) for i, p in enumerate(gaze())]
     table(tmp_path / "film.csv", header, rows)
     cohort = Reading.of(tmp_path).cohort
-    assert cohort is not None
     origins = {topic: next(iter(facts)).origin for topic, facts in cohort.facts.items()}
     assert origins == {
         "person": FILE,
@@ -593,7 +551,6 @@ def test_every_fact_says_where_it_comes_from(tmp_path: Path) -> None:
 def test_facts_survive_being_written_and_are_no_part_of_a_release(tmp_path: Path) -> None:
     plain(tmp_path / "in" / "anna" / "sea.csv")
     cohort = Reading.of(tmp_path / "in", screen=SCREEN, y_axis="down").cohort
-    assert cohort is not None
     again = gazeveil.read(cohort.write(tmp_path / "copy"))
     assert again[0].facts == cohort[0].facts
     release = gazeveil.mechanism("gaussian", sigma_deg=2).release(cohort, seed=1)

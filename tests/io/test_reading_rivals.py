@@ -58,7 +58,6 @@ def test_a_part_of_a_path_with_a_rival_is_asked_about(tmp_path: Path, name: str)
     for number, (a, b) in enumerate(product(first, second)):
         plain(tmp_path / form.format(a=a, b=b), number, 40)
     found = Reading.of(tmp_path, screen=SCREEN, y_axis="down")
-    assert found.cohort is not None
     assert len(found.cohort.people) == people
     (doubt,) = (d for d in found.cohort.doubts if d.topic == "person")
     assert found.asks("may also mean pattern=", "Say the right pattern=")
@@ -275,29 +274,7 @@ def test_a_table_of_jspsych_without_gaze_is_refused(tmp_path: Path, text: str, w
 # --- two columns that fit gaze
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        ["x [mouse]", "y [mouse]", "x [gaze]", "y [gaze]"],
-        ["X_px", "Y_px", "x_px", "y_px"],
-        ["x_px", "y_px", "x_deg", "y_deg"],
-    ],
-)
-def test_two_columns_that_fit_gaze_are_asked_about(tmp_path: Path, columns: list[str]) -> None:
-    rows = [(STEP_MS * i, 900 + i, 500, *p.tolist()) for i, p in enumerate(gaze())]
-    found = Reading.of(table(tmp_path / "a.csv", ["t_ms", *columns], rows), **OPTIONS)
-    assert f"'{columns[0]}' and '{columns[2]}' may each be 'x'" in found.refused
-
-
 # --- lost samples
-
-
-@pytest.mark.parametrize("lost", [0.06, 0.2, 0.4])
-def test_flags_that_mean_the_contrary_are_asked_about(tmp_path: Path, lost: float) -> None:
-    flags = np.random.default_rng(1).random(ROWS) < lost
-    rows = [(STEP_MS * i, *p.tolist(), int(flags[i])) for i, p in enumerate(gaze())]
-    found = Reading.of(table(tmp_path / "a.csv", [*GAZE, "valid"], rows), **OPTIONS)
-    assert found.asks("The column 'valid' of a.csv calls", "samples that have gaze lost")
 
 
 def test_flags_that_never_change_within_a_trial_are_asked_about(tmp_path: Path) -> None:

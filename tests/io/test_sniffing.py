@@ -38,7 +38,7 @@ def _readers(path: Path) -> tuple[str, set[str]]:
     [
         ("a.csv", "t_ms,x_px,y_px\n0,1,2\n", set()),
         ("a.txt", "nothing known\n", set()),
-        ("a.json", "[]", {"datasets.webqamgaze", "datasets.neuroliaa"}),
+        ("a.json", "[]", {"datasets.webqamgaze", "datasets.scanpaths", "parsing.layout"}),
         ("a.asc", "MSG 1 x\n", {"vendors.eyelink"}),
     ],
 )

@@ -29,7 +29,6 @@ def killed_while_writing(target: Path) -> None:
         """
     command = [sys.executable, "-c", textwrap.dedent(script), str(target)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         os.kill(process.pid, signal.SIGKILL)
 

@@ -228,13 +228,6 @@ def test_one_sample_is_a_recording(tmp_path: Path, name: str) -> None:
 
 
 @everywhere
-def test_all_lost_is_a_recording_without_valid_samples(tmp_path: Path, name: str) -> None:
-    (recording,) = read(make(tmp_path, name, TIMES, True), name)
-    assert len(recording) == 40
-    assert not recording.valid.any()
-
-
-@everywhere
 def test_times_that_repeat_or_go_back_are_kept_and_marked(tmp_path: Path, name: str) -> None:
     times = [*TIMES[:10], TIMES[9], *TIMES[10:20], TIMES[5], *TIMES[20:]]
     (recording,) = read(make(tmp_path, name, times), name)
@@ -356,27 +349,15 @@ def test_raw_pupil_samples_of_eyelink_are_refused(tmp_path: Path) -> None:
         read(path, "eyelink-asc")
 
 
-def test_smi_comment_lines_in_the_data_are_not_rows(tmp_path: Path) -> None:
-    (recording,) = read(
-        make(
-            tmp_path,
-            "smi",
-            TIMES,
-            change=lambda t: t.replace("1050000\t", "# a comment\n1050000\t"),
-        ),
-        "smi",
-    )
-    assert len(recording) == 40
-
-
-def test_asc_comment_lines_in_the_data_are_not_rows(tmp_path: Path) -> None:
-    (recording,) = read(
-        make(
-            tmp_path,
-            "eyelink-asc",
-            TIMES,
-            change=lambda t: t.replace("1050\t", "** a comment\n1050\t"),
-        ),
-        "eyelink-asc",
-    )
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("smi", "1050000\t", "# a comment\n1050000\t"),
+        ("eyelink-asc", "1050\t", "** a comment\n1050\t"),
+    ],
+)
+def test_comment_lines_in_the_data_are_not_rows(
+    tmp_path: Path, name: str, old: str, new: str
+) -> None:
+    (recording,) = read(make(tmp_path, name, TIMES, change=lambda t: t.replace(old, new)), name)
     assert len(recording) == 40

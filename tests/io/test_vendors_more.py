@@ -129,7 +129,6 @@ def test_the_kit_passes(tmp_path: Path, name: str) -> None:
 def test_files_are_known_and_one_sample_is_lost(tmp_path: Path, name: str) -> None:
     path = SAMPLES[name](tmp_path)
     found = sniff(path)
-    assert found is not None
     assert found.name == name
     (recording,) = gazeveil.read(path)
     assert len(recording) == N
@@ -162,24 +161,15 @@ def test_gazepoint_is_a_fraction_of_the_screen_and_not_its_fixation_filter(tmp_p
     assert recording.x_deg[10] == pytest.approx(x[0])
     assert recording.y_deg[10] == pytest.approx(y[0])
     assert recording.y_deg[10] < 0  # the upper half
-    assert recording.pupil is not None
     assert recording.pupil[0] == pytest.approx(3.1)
     assert recording.pupil[5] == pytest.approx(3.0)  # the right one was not valid
     assert "assumed_geometry" not in recording.metadata
-    with pytest.warns(UserWarning, match="say screen="):
+    with pytest.warns(UserWarning, match="Assumed a screen"):
         assert gazeveil.read(path)[0].metadata["assumed_geometry"]
     fixations = put(tmp_path / "User 3_fixations.csv", path.read_text())
     assert not get("gazepoint").knows(fixations)
     with pytest.raises(FormatError, match="it holds fixations"):
         gazeveil.read(fixations, format="gazepoint")
-
-
-def test_gazepoint_ticks_stand_in_for_the_time(tmp_path: Path) -> None:
-    path = gazepoint(tmp_path)
-    text = path.read_text().replace("TIME(2026/01/02 10:00:00.000)", "OTHER")
-    put(path, text.replace("f=10000000", "f=60"))
-    (recording,) = gazeveil.read(path, screen=SCREEN)
-    assert recording.rate_hz == 60
 
 
 def test_varjo_looks_right_and_up_where_x_and_y_grow(tmp_path: Path) -> None:
@@ -188,7 +178,6 @@ def test_varjo_looks_right_and_up_where_x_and_y_grow(tmp_path: Path) -> None:
     assert recording.x_deg[0] > 180
     assert recording.y_deg[0] < 90
     assert recording.left_deg is not None
-    assert recording.pupil is not None
     assert recording.pupil[0] == pytest.approx(3.2)
     assert recording.metadata["frame"] == "head"
 
@@ -197,7 +186,6 @@ def test_varjo_looks_right_and_up_where_x_and_y_grow(tmp_path: Path) -> None:
 def test_tobii_sdk_measures_its_screen(tmp_path: Path, tuples: bool) -> None:
     path = tobii_sdk(tmp_path, tuples)
     (recording,) = gazeveil.read(path)
-    assert isinstance(recording.space, Screen)
     assert recording.space.width_mm == pytest.approx(480)
     assert recording.space.height_mm == pytest.approx(270)
     assert recording.space.distance_mm == pytest.approx(621, abs=1)
@@ -230,7 +218,6 @@ def test_glasses_2_joins_the_lines_of_a_sample(tmp_path: Path) -> None:
     assert recording.x_deg[0] > 180  # Tobii's x points left
     assert recording.y_deg[0] < 90
     assert recording.t_ns[1] == 20_090_000
-    assert recording.pupil is not None
     assert recording.pupil[0] == 3.0
     assert np.isnan(recording.pupil[5])
     text = gzip.decompress(path.read_bytes()).decode()

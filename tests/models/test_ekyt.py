@@ -12,14 +12,17 @@ from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.gaze.simulate import simulate
-from gazeveil.models.ekyt.network import DILATIONS, dense_network
-from gazeveil.models.ekyt.similarity_loss import multi_similarity
+from gazeveil.models.ekyt.network import DILATIONS, dense_network, multi_similarity
 from gazeveil.models.ekyt.training import BatchPlan, train_ekyt
-from gazeveil.models.ekyt.velocity import VelocityInput, common_rate_hz, velocities
 from gazeveil.models.ekyt.weights import load_ekyt
-from gazeveil.models.ekyt.windows import VelocityScale, WindowSet
-from gazeveil.models.resumable import StepPlan, one_cycle
-from gazeveil.models.train import best_device
+from gazeveil.models.ekyt.windows import (
+    VelocityInput,
+    VelocityScale,
+    WindowSet,
+    common_rate_hz,
+    velocities,
+)
+from gazeveil.models.training import StepPlan, best_device, one_cycle
 from tests.support.torch_threads import one_thread  # noqa: F401 a fixture
 
 torch = pytest.importorskip("torch", reason="the extra 'deep' is not installed")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gazeveil import simulate
-from gazeveil.models.marks import SHORTEST, RecordingMarks, marks_of
+from gazeveil.models.ekyt.weights import SHORTEST, RecordingMarks, marks_of
 
 
 def test_the_same_gaze_is_known_again_and_what_was_changed_is_not() -> None:

@@ -19,12 +19,10 @@ from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.papers import page, protocols, series, study_file
-from gazeveil.papers.catalogue import FOLDER, name_of, study_names, study_path
-from gazeveil.papers.citations import CITATIONS
-from gazeveil.papers.comparison.lookup import Lookup, pairs, same, same_text
-from gazeveil.papers.figure import CellQuery, Order, published_figures
+from gazeveil.papers.figures import CITATIONS, FOLDER, CellQuery, Order, study_names, study_path
+from gazeveil.papers.grading import figures_of, paper_module
+from gazeveil.papers.lookup import Lookup, pairs, same, same_text
 from gazeveil.papers.parts import StudyPart, most_seen
-from gazeveil.papers.published import paper_module
 from gazeveil.privacy.registry import mechanism
 from tests.support.recordings import real
 
@@ -56,6 +54,7 @@ def test_every_paper_and_both_real_sets_have_studies() -> None:
         "clock-eyenavgs",
         "front-gazecom",
         "front-eyenavgs",
+        "front-vr-eyetracking",
     }
     # Each mirrored part of a paper has its own file.
     for paper in CITATIONS:
@@ -76,6 +75,12 @@ def test_every_name_and_parameter_of_a_study_is_known(path: Path, quick: bool) -
             assert str(protocols.utility(text))
 
 
+def utilities_of(part: StudyPart) -> list[str]:
+    """Utilities of a part, those that only its files allow too."""
+    more = part.said.get("with_files", {}).get("utilities", [])
+    return [*part.said["utilities"], *(t for text in more for t in study_file.expand(text))]
+
+
 def answers(part: StudyPart, cell: CellQuery) -> bool:
     """Whether a part computes a cell."""
     if part.label != cell.cohort:
@@ -92,7 +97,7 @@ def answers(part: StudyPart, cell: CellQuery) -> bool:
     if cell.utility:
         found = [
             u
-            for u in map(protocols.utility, [*part.said["utilities"], *part.left_to_files])
+            for u in map(protocols.utility, utilities_of(part))
             if same_text(cell.utility, str(u), "utility")
         ]
         if not found:
@@ -131,7 +136,7 @@ def test_the_studies_of_a_paper_compute_every_cell_its_figures_ask_for(paper: st
             },
         )
     )
-    asked = {f.about: module.ask(f, lookup) for f in published_figures(paper)}
+    asked = {f.about: module.ask(f, lookup) for f in figures_of(paper)}
     wanted = [(what, cell) for what, cell in asked.items() if isinstance(cell, CellQuery)]
     assert len(wanted) > 20
     lost = [what for what, cell in wanted if not any(answers(p, cell) for p in parts)]
@@ -164,8 +169,9 @@ def test_the_real_sets_are_found_under_the_data_folder(
 def test_what_only_files_have_is_left_out_of_a_simulated_part() -> None:
     (held,) = study_file.read(FOLDER / "bozkir2021" / "mpiiprivaceye.toml").parts
     assert not held.real
-    assert {t.partition(":")[0] for t in held.left_to_files} == {"privacy-sensitivity"}
     assert not any(t.startswith("privacy-sensitivity") for t in held.said["utilities"])
+    with_files = held.said["with_files"]["utilities"]
+    assert any(t.startswith("privacy-sensitivity") for t in with_files)
 
 
 # --- reading
@@ -205,9 +211,8 @@ simulate = { people = 3, stimuli = 3, seconds = 4, rate_hz = 60, seed = 1 }
     named = [[str(a) for a in part.study().attacks] for part in plan.parts]
     assert named == [["rbfn", "linkage"], ["rbfn", "linkage", "rbfn:prototypes=4"], []]
     results = series.run(series.shorter(plan, repetitions=1), executor=1)
-    own = series.of_part(results, "A").study
-    assert own["battery"] == "quick battery"
-    assert series.of_part(results, "B").study["battery"] == "quick battery and 1 more"
+    batteries = [p["battery"] for p in results.study["parts"]]  # type: ignore[attr-defined]
+    assert batteries[:2] == ["quick battery", "quick battery and 1 more"]
 
 
 STUDY = """
@@ -277,15 +282,7 @@ def test_a_draw_takes_so_many_people_and_stimuli(tmp_path: Path) -> None:
         (('label = "ET-DK2"\n', ""), "each with a label"),
         (("ET-DK2, 8 stimuli", "ET-DK2"), "names two parts"),
         (('paper = "davidjohn2021"', 'paper = "davidjon2021"'), "Did you mean 'davidjohn2021'"),
-        (
-            ('paper = "davidjohn2021"', 'paper = "S001"'),
-            "The paper 'S001' of study is called 'davidjohn2021' now",
-        ),
         (("seconds = 6 }", "minutes = 6 }"), "no option 'minutes'"),
-        (
-            ("simulate = { people = 4, stimuli = 4, seconds = 8, rate_hz = 60, seed = 1 }", ""),
-            "no 'simulate' to fall back on",
-        ),
         (("[[part]]", "[[part"), "is not TOML"),
     ],
 )
@@ -382,7 +379,8 @@ def test_recordings_can_be_reduced_to_their_windows_without_some_columns(tmp_pat
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Path]:
     folder = tmp_path_factory.mktemp("small")
-    return series.run(written(folder, STUDY), folder / "out", executor=1), folder / "out"
+    plan = study_file.read(written(folder, STUDY))
+    return series.run(plan, folder / "out", executor=1), folder / "out"
 
 
 def test_a_run_of_parts_is_one_result_under_the_parts_labels(small: tuple[Results, Path]) -> None:
@@ -421,24 +419,20 @@ def test_a_run_of_parts_holds_the_published_figures_beside_ours(
 
 def test_running_again_computes_nothing_new(small: tuple[Results, Path]) -> None:
     results, out = small
-    again = series.run(out.parent / "study.toml", out, executor=1)
+    again = series.run(study_file.read(out.parent / "study.toml"), out, executor=1)
     assert again.frame.equals(results.frame)
     times: Any = again.study["times"]
     assert all(t["computed"] == 0 for t in times.values())
 
 
-def test_a_part_has_a_result_of_its_own(small: tuple[Results, Path]) -> None:
-    one = series.of_part(small[0], "ET-DK2, 8 stimuli")
-    assert set(one.frame["cohort"].unique()) == {"ET-DK2, 8 stimuli"}
-    assert one.study["cohort"]["people"] == 3  # type: ignore[index]
-    assert one.guarantees == ()
-
-
 def test_the_page_shows_the_papers_pictures_and_works_offline(small: tuple[Results, Path]) -> None:
     results, out = small
-    target = page.write(results, out)
+    target = page.write({"small": results}, out)
     text = target.read_text(encoding="utf-8")
-    assert text.count("data:image/png;base64,") == 3
+    assert text.count("data:image/png;base64,") == 1
+    # Simulated people are in italics, and the picture of Fig. 4 says so.
+    assert "<td>30 / <em>" in text
+    assert "Figs" not in text
     assert "http://" not in text
     assert "https://" not in text
     for label in ("ET-DK2", "ET-DK2, 8 stimuli"):
@@ -451,7 +445,7 @@ def test_a_part_that_cannot_be_computed_stops_no_other(tmp_path: Path) -> None:
         "train = 0.5\nmechanisms = []\nsimulate = { people = 4, stimuli = 4,",
         "mechanisms = []\nsimulate = { people = 1, stimuli = 4,",
     )
-    results = series.run(written(tmp_path, text), executor=1, quick=True)
+    results = series.run(study_file.read(written(tmp_path, text), quick=True), executor=1)
     assert set(results.frame["cohort"].unique()) == {"ET-DK2"}
     (failure,) = (f for f in results.failures if f["cell"] == "ET-DK2, 8 stimuli")
     assert "two people" in failure["sentence"]
@@ -460,19 +454,7 @@ def test_a_part_that_cannot_be_computed_stops_no_other(tmp_path: Path) -> None:
 def test_where_no_part_can_be_computed_there_is_one_sentence(tmp_path: Path) -> None:
     text = STUDY.replace("people = 4,", "people = 1,")
     with pytest.raises(GazeveilError, match="No part of the study could be computed"):
-        series.run(written(tmp_path, text), executor=1, quick=True)
-
-
-@pytest.mark.parametrize("paper", CITATIONS)
-def test_every_papers_pictures_can_be_drawn_from_anything(
-    paper: str, tmp_path: Path, small: tuple[Results, Path]
-) -> None:
-    results = small[0] if paper == "davidjohn2021" else EMPTY
-    held = Results(
-        results.frame, results.outcomes, study={**results.study, "paper": paper, "figure": ""}
-    )
-    for path in series.draw(held, tmp_path):
-        assert path.read_bytes().startswith(b"\x89PNG")
+        series.run(study_file.read(written(tmp_path, text), quick=True), executor=1)
 
 
 # --- protocols of single papers
@@ -563,14 +545,7 @@ def test_every_study_runs_in_its_short_form(path: Path, tmp_path: Path) -> None:
     results = series.run(held, tmp_path, executor=1)
     assert not results.failures
     assert set(results.frame["cohort"].unique()) == {p.label for p in held.parts}
-    assert len(series.draw(results, tmp_path / "figures")) >= bool(held.paper)
-
-
-def test_a_folder_with_a_papers_old_code_is_answered_with_the_new_name(tmp_path: Path) -> None:
-    old = tmp_path / "s001" / "fig3.toml"
-    assert study_file.has_parts(old)
-    with pytest.raises(FormatError, match="'s001' is called 'davidjohn2021' now"):
-        study_file.read(old)
+    assert page.write({path.stem: results}, tmp_path).is_file()
 
 
 def test_the_installed_package_holds_the_studies() -> None:
@@ -582,14 +557,6 @@ def test_the_installed_package_holds_the_studies() -> None:
     assert "davidjohn2021/fig4" in study_names()
     with pytest.raises(ParameterError, match="Did you mean 'davidjohn2021/fig4'"):
         study_path("davidjohn2021/fig")
-
-
-def test_a_path_to_a_study_of_the_package_is_answered_with_its_name(tmp_path: Path) -> None:
-    assert name_of(Path("studies/davidjohn2021/fig4.toml")) == "davidjohn2021/fig4"
-    assert name_of(Path("studies/gazecom.toml")) == "gazecom"
-    assert not name_of(Path("studies/mine.toml"))
-    with pytest.raises(FormatError, match="run `gazeveil reproduce gazecom`"):
-        study_file.read(tmp_path / "gazecom.toml")
 
 
 def test_a_short_form_takes_people_who_saw_the_same_stimuli() -> None:

@@ -7,19 +7,8 @@ import pytest
 
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.papers import bozkir2021, davidjohn2023, ren2024
-from gazeveil.papers.citations import CITATIONS
-from gazeveil.papers.comparison.grading import (
-    NOT_REPRODUCED,
-    REPRODUCED,
-    SAME_ORDER,
-    TOLERANCES,
-    UNGRADED,
-    VERDICTS,
-    is_absent,
-    summary,
-)
-from gazeveil.papers.comparison.lookup import Lookup, same_text
-from gazeveil.papers.figure import (
+from gazeveil.papers.figures import (
+    CITATIONS,
     CellQuery,
     Formula,
     NotComparable,
@@ -27,7 +16,21 @@ from gazeveil.papers.figure import (
     PublishedFigure,
     published_figures,
 )
-from gazeveil.papers.published import compare, lines, paper_module
+from gazeveil.papers.grading import (
+    NOT_REPRODUCED,
+    REPRODUCED,
+    SAME_ORDER,
+    TOLERANCES,
+    UNGRADED,
+    VERDICTS,
+    compare,
+    figures_of,
+    is_absent,
+    paper_module,
+    summary,
+)
+from gazeveil.papers.lookup import Lookup, same_text
+from gazeveil.papers.page import sections
 
 
 def results(rows: list[dict[str, object]], real: bool = False, **study: object) -> Results:
@@ -141,7 +144,7 @@ def test_some_figures_are_as_printed() -> None:
 @pytest.mark.parametrize("paper", CITATIONS)
 def test_every_figure_is_a_cell_a_formula_or_impossible_with_a_reason(paper: str) -> None:
     module, lookup = paper_module(paper), Lookup(EMPTY)
-    for figure in published_figures(paper):
+    for figure in figures_of(paper):
         asked = module.ask(figure, lookup)
         if isinstance(asked, NotComparable):
             assert asked.reason
@@ -156,7 +159,8 @@ def test_every_figure_is_a_cell_a_formula_or_impossible_with_a_reason(paper: str
 @pytest.mark.parametrize("paper", CITATIONS)
 def test_every_place_of_a_paper_belongs_to_a_study(paper: str) -> None:
     covered = {place for places in paper_module(paper).LOCATIONS.values() for place in places}
-    assert {f.location for f in published_figures(paper)} <= covered
+    assert {f.location for f in figures_of(paper)} <= covered
+    assert len({f.id for f in figures_of(paper)}) == len(figures_of(paper))
 
 
 # --- exact
@@ -471,25 +475,30 @@ def table_1(sign: float) -> list[dict[str, object]]:
     return rows
 
 
-def test_lines_join_models_and_hide_what_was_not_run() -> None:
-    held = results(table_1(1.0), paper="bozkir2021", figure="mpiidpeye")
-    text = lines(held)
-    joined = [
-        line
-        for line in text
-        if line.startswith("Table 1, MPIIDPEye, FPA epsilon=0.48, k-NN/SVM/DT/RF")
-    ]
-    assert len(joined) == 1
-    assert "0.5/0.63/0.82/0.87" in joined[0]
-    assert not any("Table 2" in line for line in text)
-    assert text[-1] == summary(compare(held))
-    assert "700 are not in this run" not in text[-1]  # Tables 2, 3, 6, 7, 8 and some claims
-    assert sum(is_absent(r) for r in compare(held)) > 700
+def test_a_page_has_a_column_per_model_and_hides_what_was_not_run() -> None:
+    rows = compare(results(table_1(1.0), paper="bozkir2021", figure="mpiidpeye"))
+    (place,) = [s for s in sections("bozkir2021", rows) if s.title.startswith("Table")]
+    assert place.title == "Table 1"
+    (table,) = place.tables
+    assert table.header[0] == "document type accuracy, fraction"
+    assert {"k-NN", "SVM", "DT", "RF"} <= {h.partition(";")[0] for h in table.header}
+    fpa = next(row for row in table.rows if row[0] == "MPIIDPEye, FPA")
+    # Lowest to highest published value of the five budgets, then ours.
+    assert fpa[1].startswith("0.5\N{EN DASH}0.52 / *0.75\N{EN DASH}0.76*")
+    assert sum(is_absent(r) for r in rows) > 700
+
+
+def test_other_attackers_stand_beside_the_papers_own() -> None:
+    rows = [rate("ET-DK2", 0.85), rate("ET-DK2", 0.95, attack="linkage")]
+    compared = compare(results(rows, real=True, figure="fig3"), "davidjohn2021")
+    row = row_of(compared, what="6.1, ET-DK2, none split")
+    assert row["beside"] == {"linkage": pytest.approx([95.0, 94.9, 95.1])}
+    place = next(s for s in sections("davidjohn2021", compared) if s.title == "6.1")
+    assert place.tables[0].header[-2:] == ("linkage", "verdict")
 
 
 def test_a_study_of_no_paper_has_nothing_to_compare() -> None:
     assert compare(EMPTY) == []
-    assert lines(EMPTY) == []
 
 
 def test_the_summary_counts_each_row_once() -> None:

@@ -14,14 +14,16 @@ import pytest
 
 from gazeveil.evaluation.sources import opened
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.io.datasets.gazebase import VR_SCREEN as SCREEN
+from gazeveil.io.known import known_table
 from gazeveil.models import classifiers
 from gazeveil.models.headset import dgaze, ehtask
-from gazeveil.papers import published, series, study_file
-from gazeveil.papers.catalogue import study_path
-from gazeveil.papers.comparison.grading import FEWEST_PEOPLE
+from gazeveil.papers import series, study_file
+from gazeveil.papers.figures import study_path
+from gazeveil.papers.grading import FEWEST_PEOPLE, compare
 from gazeveil.papers.parts import MultiPartStudy, StudyPart
 from tests.support import paper_files
+
+SCREEN = known_table("gazebase-vr").screen
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -38,7 +40,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, i
         "MPIIDPEye": paper_files.mpiidpeye(data),
         "MPIIPrivacEye": paper_files.mpiiprivaceye(data),
         "GazeBaseVR": paper_files.gazebase_vr(data),
-        "DGaze, arrays": paper_files.dgaze(data) // 10,
+        "DGaze, arrays": paper_files.dgaze(data, 12),
         "EHTask, arrays": paper_files.ehtask(data),
         "OpenNEEDS": paper_files.recordings(data, "openneeds"),
         "DGaze": paper_files.recordings(data, "dgaze-recordings"),
@@ -97,13 +99,14 @@ def part_of(name: str, label: str, quick: bool = False) -> StudyPart:
     return next(p for p in study_file.read(study_path(name), quick).parts if p.label == label)
 
 
+# The two that take a minute or more of a core are run by `make audit`.
 STUDIES = (
     "davidjohn2021/fig3",
-    "davidjohn2021/fig4",
+    pytest.param("davidjohn2021/fig4", marks=pytest.mark.heavy),
     "davidjohn2021/tables",
     "davidjohn2022/fig1",
     "davidjohn2022/fig2",
-    "davidjohn2023/bars",
+    pytest.param("davidjohn2023/bars", marks=pytest.mark.heavy),
     "bozkir2021/mpiidpeye",
     "bozkir2021/mpiiprivaceye",
     "ren2024/fig2",
@@ -127,7 +130,7 @@ def test_a_study_runs_to_its_end_on_files_and_uses_every_one(
     few = {str(p["cohort"]) for p in parts if int(str(p["people"])) < FEWEST_PEOPLE}
     assert few
     if few == set(used):
-        rows = [r for r in published.compare(results) if str(r["id"]).startswith("PF")]
+        rows = [r for r in compare(results) if str(r["id"]).startswith("PF")]
         measured = [r for r in rows if r["low"] is not None]
         assert not any(r["verdict"] or r["kind"] == "exact" for r in measured)
 
@@ -230,4 +233,4 @@ def test_the_short_form_takes_what_is_there_and_grades_nothing() -> None:
     assert results.failures == ()
     parts: list[dict[str, object]] = results.study["parts"]  # type: ignore[assignment]
     assert [p["recordings"] for p in parts] == [12, 12]
-    assert not any(r["verdict"] for r in published.compare(results))
+    assert not any(r["verdict"] for r in compare(results))

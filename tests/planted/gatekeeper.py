@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from dataclasses import replace
 from typing import Any
 
 from tests.planted.plant import Plant, everywhere, method
 
 CHARGES = "tests/gatekeeper/core/test_charges.py"
 STREAMS = "tests/gatekeeper/streams/test_attack.py"
-NUMBERS = "tests/gatekeeper/core/test_event_numbers.py"
+NUMBERS = "tests/gatekeeper/core/test_event_log.py"
 
 
 def _half(old: Any) -> Any:
@@ -21,12 +21,12 @@ def _half(old: Any) -> Any:
 
 
 def _apps_free(old: Any) -> Any:
-    return lambda self, why, device, apps, once=None: old(self, why, device, (), once)
+    return lambda self, why, device, apps: old(self, why, device, ())
 
 
 def _declared_at_once(old: Any) -> Any:
-    def view_of(self: Any, mechanism: Any, every: int = 1) -> Any:
-        view = old(self, mechanism, every)
+    def view_of(self: Any, mechanism: Any) -> Any:
+        view = old(self, mechanism)
         self._graded.declare(view.scale_deg)
         return view
 
@@ -37,33 +37,37 @@ def _apps_r(old: Any) -> Any:
     return lambda self, r_deg: old(self, self.promise.numbers.get("r_deg", r_deg))
 
 
-def _graded_apps_r(old: Any) -> Any:
-    return lambda self, r_deg: old(self, Fraction(self.mechanism.r_deg))
-
-
-def _own_r(patch: Any) -> None:
-    method(patch, "gatekeeper.streams.shared", "SharedStream", "charge_at", _apps_r)
-    method(patch, "gatekeeper.streams.graded", "GradedStream", "charge_at", _graded_apps_r)
-
-
 def _coarsest(old: Any) -> Any:
     def cost(self: Any, views: Any) -> Any:
-        several = [v for v in views if v.scale_deg is not None]
+        several = list(views)
         return old(self, [max(several, key=lambda v: v.scale_deg)] if several else [])
 
     return cost
 
 
 def _whatever_is_open(old: Any) -> Any:
-    def base_for(self: Any, mechanism: Any, every: int) -> Any:
-        reserved, active = self._reserved, self._active
-        self._reserved, self._active = [], ()
+    def stream_for(self: Any, mechanism: Any) -> Any:
+        reserved, active = self._reserved, self.active
+        self._reserved, self.active = [], ()
         try:
-            return old(self, mechanism, every)
+            return old(self, mechanism)
         finally:
-            self._reserved, self._active = reserved, active
+            self._reserved, self.active = reserved, active
 
-    return base_for
+    return stream_for
+
+
+def _anything(old: Any) -> Any:
+    from gazeveil.privacy.registry import mechanism
+
+    return mechanism
+
+
+def _any_mechanism(old: Any) -> Any:
+    def denied(grant: Any, request: Any) -> Any:
+        return old(replace(grant, mechanisms=(request.mechanism,)), request)
+
+    return denied
 
 
 def _not_counted(old: Any) -> Any:
@@ -86,11 +90,15 @@ PLANTS = (
     ),
     Plant(
         "copies pass",
-        "A mechanism without noise gives samples.",
-        lambda p: everywhere(
-            p, "gatekeeper.policy.families", "problem", lambda _: lambda mechanism: None
-        ),
-        (f"{STREAMS}::test_a_device_refuses_copies_for_its_own_tile_too",),
+        "A mechanism without noise can be granted.",
+        lambda p: everywhere(p, "gatekeeper.policy.grant", "granted_mechanism", _anything),
+        (f"{STREAMS}::test_what_adds_no_noise_with_a_proved_promise_cannot_be_granted",),
+    ),
+    Plant(
+        "mechanisms of an app's own",
+        "An app gets whatever mechanism may be granted to anybody.",
+        lambda p: everywhere(p, "gatekeeper.policy.decision", "_denied_samples", _any_mechanism),
+        (f"{STREAMS}::test_an_app_gets_the_mechanisms_of_its_grant_word_for_word_and_no_others",),
     ),
     Plant(
         "streams counted too late",
@@ -103,7 +111,7 @@ PLANTS = (
         "Apps are told the numbers that events have in the event log.",
         lambda p: method(
             p,
-            "gatekeeper.core.events.numbers",
+            "gatekeeper.core.events",
             "EventNumbers",
             "told",
             lambda _: lambda self, entry, oldest: entry.event,
@@ -126,23 +134,20 @@ PLANTS = (
         "level before payment",
         "A level of noise is declared when an app asks for it, before it is paid for.",
         lambda p: method(
-            p, "gatekeeper.streams.graded", "GradedStream", "view_of", _declared_at_once
+            p, "gatekeeper.streams.shared", "GradedStream", "view_of", _declared_at_once
         ),
-        (
-            f"{CHARGES}::test_where_all_levels_are_in_use_a_further_one_is_refused_and_one_that_is"
-            "_left_makes_room",
-        ),
+        (f"{CHARGES}::test_requests_that_are_refused_do_not_part_the_noise_of_others",),
     ),
     Plant(
         "app-chosen r",
         "A lease is charged for the change that the app wrote into its mechanism.",
-        _own_r,
-        (f"{CHARGES}::test_an_app_does_not_choose_what_it_is_charged_for",),
+        lambda p: method(p, "gatekeeper.streams.shared", "SharedStream", "charge_at", _apps_r),
+        (f"{CHARGES}::test_a_small_r_of_kaleido_costs_as_many_steps_as_it_takes_to_the_devices",),
     ),
     Plant(
         "coalition pays for its coarsest view",
         "The device pays for the coarsest of the views that apps have together.",
-        lambda p: method(p, "gatekeeper.streams.graded", "GradedStream", "cost", _coarsest),
+        lambda p: method(p, "gatekeeper.streams.shared", "GradedStream", "cost", _coarsest),
         (f"{CHARGES}::test_requests_that_are_refused_do_not_part_the_noise_of_others",),
     ),
 )

@@ -61,8 +61,7 @@ class Plant:
         """Whether the audit refutes the mechanism as the library is now; it ends with the first
         game that does.
         """
-        from gazeveil.privacy.audit.black_box.games import black_box_games
-        from gazeveil.privacy.audit.run import BLACK_BOX_TRIALS, judge
+        from gazeveil.privacy.audit.run import BLACK_BOX_TRIALS, black_box_games, judge
         from gazeveil.privacy.registry import mechanism
 
         chosen = mechanism(self.audit)

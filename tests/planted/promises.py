@@ -162,7 +162,7 @@ def _without_diameter(_: Any) -> Any:
     from gazeveil.privacy.promise.loss import Loss
 
     return lambda self, windows, start_deg: Loss.pure(
-        self.rest + self.start, self.delta_num
+        self.plan.times + self.plan.moves + self.plan.starts, self.delta_num
     ).repeated(windows)
 
 
@@ -174,7 +174,7 @@ GUARANTEE, ALGEBRA = "tests/privacy/test_guarantee.py", "tests/privacy/test_prom
 
 
 def _last_recording_alone(_: Any) -> Any:
-    from gazeveil.privacy.publication.ledger.charge import prints_of
+    from gazeveil.privacy.publication.gaze_prints import prints_of
 
     def note(self: Any, recording: Any) -> None:
         self.people[recording.person] = prints_of(recording, self._key)
@@ -208,14 +208,14 @@ PLANTS = (
         "ledger: last recording alone",
         "The ledger remembers the last recording of each person.",
         lambda p: method(
-            p, f"{PUBLICATION}.ledger.charging", "PeopleSeen", "note", _last_recording_alone
+            p, f"{PUBLICATION}.gaze_prints", "PeopleSeen", "note", _last_recording_alone
         ),
         (f"{CHARGING}::test_every_recording_of_a_person_is_remembered",),
     ),
     Plant(
         "clock: fastest tracker",
         "How many steps one sample reaches is reckoned by the fastest tracker.",
-        lambda p: everywhere(p, f"{PUBLICATION}.survey", "public_alignment", _fastest_tracker),
+        lambda p: everywhere(p, f"{PUBLICATION}.alignment", "public_alignment", _fastest_tracker),
         (f"{CHARGING}::test_one_sample_of_the_slowest_tracker_is_what_a_promise_reckons_with",),
     ),
     Plant(
@@ -385,7 +385,7 @@ PLANTS = (
         " lie apart.",
         lambda p: method(
             p,
-            "privacy.synthesis.dpgazesynth.windows_map",
+            "privacy.synthesis.dpgazesynth.mechanism",
             "WindowsMap",
             "replaced",
             _without_diameter,
@@ -397,7 +397,7 @@ PLANTS = (
         "shuffled among all reports",
         "A report is said to hide among all windows, though even and odd ones answer different"
         " questions.",
-        lambda p: everywhere(p, "privacy.synthesis.dpgazesynth.shuffle", "shuffled", _all_hide),
+        lambda p: everywhere(p, "privacy.synthesis.dpgazesynth.mechanism", "shuffled", _all_hide),
         (
             f"{DPGAZESYNTH_RELEASE}::test_shuffling_is_a_number_of_its_own_and_only_where_the"
             "_theorem_holds",

@@ -77,15 +77,6 @@ def _half_rho(old: Any) -> Any:
     return lambda self, r_deg: old(self, r_deg) / 2
 
 
-def _slots_full(old: Any) -> Any:
-    def run(self: Any, samples: int, move_deg: Any, metric: str) -> Any:
-        found = old(self, samples, move_deg, metric)
-        one = old(self, 1, move_deg, metric)
-        return found if self.slot == 1 else one.repeated(max(1, samples // self.slot))
-
-    return run
-
-
 def _one_key(old: Any) -> Any:
     return lambda self, streams, *keys: [self.master.source(*keys)]
 
@@ -220,12 +211,6 @@ PLANTS = (
         "Gaussian noise is accounted for with half of its rho.",
         lambda p: method(p, f"{STREAM}.gaussian", "GaussianLattice", "rho", _half_rho),
         (f"{MECHANISMS}::test_rho_bounds_every_pair_of_neighbours_and_is_nearly_reached",),
-    ),
-    Plant(
-        "slots that are full alone",
-        "Of a window that touches slots only those that it fills are accounted for.",
-        lambda p: method(p, f"{STREAM}.gaussian", "GaussianMap", "run", _slots_full),
-        ("tests/privacy/test_promises.py::test_samples_touch_slots_that_they_do_not_fill",),
     ),
     Plant(
         "key shared by recordings",

@@ -40,7 +40,7 @@ def _padded_by_others(old: Any) -> Any:
 
 def _unclipped(old: Any) -> Any:
     def lattice(owner: str, seqs: Any, length: Any) -> Any:
-        from gazeveil.privacy.tables.sequences.recordings import STEPS
+        from gazeveil.privacy.tables.recordings import STEPS
 
         grid = old(owner, seqs, length)
         values = grid.values.copy()
@@ -66,8 +66,8 @@ def _data_range(old: Any) -> Any:
 def _chosen_by_data(old: Any) -> Any:
     def perturb(self: Any, blocks: Any, epsilon: Fraction, words: Any) -> Any:
         from gazeveil.privacy.noise.exact import discrete_laplace
-        from gazeveil.privacy.tables.sequences.noisy_sequence import Noisy
-        from gazeveil.privacy.tables.sequences.recordings import STEPS
+        from gazeveil.privacy.tables.noisy import Noisy
+        from gazeveil.privacy.tables.recordings import STEPS
 
         n, k = len(blocks), self.bins(len(blocks), float(epsilon))
         found = np.fft.rfft(blocks - STEPS // 2, axis=0)
@@ -83,7 +83,7 @@ def _chosen_by_data(old: Any) -> Any:
 
 def _real_alone(old: Any) -> Any:
     def perturb(self: Any, blocks: Any, epsilon: Fraction, words: Any) -> Any:
-        from gazeveil.privacy.tables.sequences.recordings import STEPS
+        from gazeveil.privacy.tables.recordings import STEPS
 
         noisy = old(self, blocks, epsilon, words)
         bare = np.fft.rfft(blocks - STEPS // 2, axis=0)
@@ -102,7 +102,7 @@ def _real_alone(old: Any) -> Any:
 
 def _own_lengths(old: Any) -> Any:
     def rebuild(seqs: Any, values: Any) -> Any:
-        from gazeveil.privacy.tables.sequences.recordings import rebuild_rows
+        from gazeveil.privacy.tables.recordings import rebuild_rows
 
         return rebuild_rows(
             seqs, [v[:n] for v, n in zip(values, seqs.lengths.tolist(), strict=True)]
@@ -124,24 +124,16 @@ def _without_length(old: Any) -> Any:
 
 
 def _half_law(old: Any) -> Any:
-    def law(self: Any, n: int, epsilon: Fraction) -> Any:
-        grid, scale = old(self, n, epsilon)
-        return grid, scale / 2
+    def noise(self: Any, *given: Any) -> Any:
+        made = old(self, *given)
+        return replace(made, law=made.law / 2)
 
-    return law
-
-
-def _half_draw(old: Any) -> Any:
-    def draw(self: Any, *given: Any) -> Any:
-        grid, noise, *rest = old(self, *given)
-        return grid, noise // 2, *rest
-
-    return draw
+    return noise
 
 
 def _unweighted(old: Any) -> Any:
     def weights(self: Any, bins: int) -> Any:
-        from gazeveil.privacy.tables.marginals.histograms import PARTS
+        from gazeveil.privacy.tables.marginals import PARTS
 
         features = self.codes.shape[1]
         total = np.zeros((self.tasks, features, bins), dtype=np.int64)
@@ -216,14 +208,14 @@ PLANTS = (
     Plant(
         "data-dependent padding",
         "A short recording is padded with the mean of all others instead of the public midpoint.",
-        lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "lattice", _padded_by_others),
+        lambda p: everywhere(p, f"{TABLES}.recordings", "lattice", _padded_by_others),
         (f"{BLACK_BOX_TABLES}::test_what_others_get_does_not_depend_on_one_person",),
         "lpa:epsilon=1",
     ),
     Plant(
         "no clipping",
         "Values beyond the public bounds go into the noise as they are.",
-        lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "lattice", _unclipped),
+        lambda p: everywhere(p, f"{TABLES}.recordings", "lattice", _unclipped),
         (
             f"{FOURIER}::test_missing_values_count_as_the_midpoint_and_values_outside_are_clamped"
             "_and_counted",
@@ -233,21 +225,21 @@ PLANTS = (
     Plant(
         "range of the data",
         "The bounds are the smallest and the largest value of the table.",
-        lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "public_bounds", _data_range),
+        lambda p: everywhere(p, f"{TABLES}.recordings", "public_bounds", _data_range),
         (f"{BLACK_BOX_TABLES}::test_what_others_get_does_not_depend_on_one_person",),
         "exponential-dp:epsilon=1",
     ),
     Plant(
         "data-chosen coefficients",
         "The largest Fourier coefficients of the data are released instead of the first ones.",
-        lambda p: method(p, f"{TABLES}.sequences.fourier", "FPA", "perturb", _chosen_by_data),
+        lambda p: method(p, f"{TABLES}.fourier", "FPA", "perturb", _chosen_by_data),
         (f"{FOURIER}::test_fpa_is_real_and_has_nothing_beyond_k",),
         "fpa:epsilon=1,k=1",
     ),
     Plant(
         "noise on real parts alone",
         "The imaginary parts of a spectrum get no noise.",
-        lambda p: method(p, f"{TABLES}.sequences.fourier", "FPA", "perturb", _real_alone),
+        lambda p: method(p, f"{TABLES}.fourier", "FPA", "perturb", _real_alone),
         (f"{FOURIER}::test_fpa_is_real_and_has_nothing_beyond_k",),
         "fpa:epsilon=1,k=5",
         20_000,
@@ -255,17 +247,13 @@ PLANTS = (
     Plant(
         "sensitivity without its rounding",
         "The sensitivity of coarse coefficients leaves out that each is rounded.",
-        lambda p: everywhere(
-            p, f"{TABLES}.sequences.integer_transform", "_grid", _without_rounding
-        ),
+        lambda p: everywhere(p, f"{TABLES}.transform", "_grid", _without_rounding),
         (f"{FOURIER}::test_the_sensitivity_holds_where_every_coefficient_is_rounded_apart",),
     ),
     Plant(
         "sensitivity without the length",
         "Laplace noise on a sequence is scaled for one value.",
-        lambda p: everywhere(
-            p, f"{TABLES}.sequences.integer_transform", "laplace_steps", _without_length
-        ),
+        lambda p: everywhere(p, f"{TABLES}.transform", "laplace_steps", _without_length),
         (f"{FOURIER}::test_lpa_noise_is_laplace_with_scale_length_times_range_over_epsilon",),
         "lpa:epsilon=1",
         4000,
@@ -274,7 +262,7 @@ PLANTS = (
     Plant(
         "lengths of recordings",
         "A release has as many rows of each recording as the data have.",
-        lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "rebuild", _own_lengths),
+        lambda p: everywhere(p, f"{TABLES}.recordings", "rebuild", _own_lengths),
         (f"{BLACK_BOX_TABLES}::test_the_length_of_a_recording_is_not_told",),
         "lpa:epsilon=1",
     ),
@@ -282,11 +270,7 @@ PLANTS = (
         "forgotten recordings",
         "A person of a table is said to have one recording.",
         lambda p: method(
-            p,
-            f"{TABLES}.sequences.recordings",
-            "Sequences",
-            "most_recordings",
-            lambda _: lambda self: 1,
+            p, f"{TABLES}.recordings", "Sequences", "most_recordings", lambda _: lambda self: 1
         ),
         (f"{BLACK_BOX_TABLES}::test_a_person_loses_the_sum_over_all_their_recordings",),
         "fpa:epsilon=1,k=1",
@@ -294,7 +278,7 @@ PLANTS = (
     Plant(
         "round noise of half the scale",
         "Round noise on cosine coefficients has half its scale.",
-        lambda p: method(p, f"{TABLES}.sequences.dct_knorm", "DCTKNorm", "law", _half_law),
+        lambda p: method(p, f"{TABLES}.dct_knorm", "DCTKNorm", "noise", _half_law),
         (f"{FOURIER}::test_k_norm_noise_has_a_gamma_radius_and_no_direction",),
         "dct-knorm:epsilon=1/2",
         4000,
@@ -303,7 +287,7 @@ PLANTS = (
     Plant(
         "group noise divided twice",
         "The noise of a group is divided by its size once more.",
-        lambda p: method(p, f"{TABLES}.groups.dp_ksame", "DPKSame", "_draw", _half_draw),
+        lambda p: method(p, f"{TABLES}.dp_ksame", "DPKSame", "drawn_noise", _half_law),
         (f"{DP_KSAME}::test_separate_noise_is_discrete_laplace_divided_by_the_size_of_the_group",),
         "dp-k-same:k=4,epsilon=1/2",
         100_000,
@@ -312,7 +296,7 @@ PLANTS = (
     Plant(
         "histograms without weights",
         "Every row counts in a histogram, so who has more rows weighs more.",
-        lambda p: method(p, f"{TABLES}.marginals.histograms", "BinnedRows", "weights", _unweighted),
+        lambda p: method(p, f"{TABLES}.marginals", "BinnedRows", "weights", _unweighted),
         (
             f"{MARGINALS}::test_replacing_a_person_changes_the_histograms_by_at_most_twice_their"
             "_weight",
@@ -324,7 +308,7 @@ PLANTS = (
     Plant(
         "group of k - 1",
         "Records are shared by one person fewer than k.",
-        lambda p: method(p, f"{TABLES}.groups.ksame", "KSameSelect", "_corrected", _one_fewer),
+        lambda p: method(p, f"{TABLES}.ksame", "KSameSelect", "_corrected", _one_fewer),
         (
             f"{KSAME}::test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus"
             "_one",
@@ -334,7 +318,7 @@ PLANTS = (
     Plant(
         "k-same regrouped per task",
         "Groups are drawn anew for each task.",
-        lambda p: method(p, f"{TABLES}.groups.ksame", "KSameSelect", "_corrected", _anew_per_task),
+        lambda p: method(p, f"{TABLES}.ksame", "KSameSelect", "_corrected", _anew_per_task),
         (
             f"{KSAME}::test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus"
             "_one",
@@ -390,7 +374,7 @@ PLANTS = (
     Plant(
         "odds of twice the epsilon",
         "Answers through frequency oracles have the odds of twice their epsilon.",
-        lambda p: everywhere(p, "privacy.noise.frequency_oracle", "odds_below", _doubled),
+        lambda p: everywhere(p, "privacy.noise.local", "odds_below", _doubled),
         ("tests/privacy/noise/test_local.py::test_the_odds_are_just_below_exp_epsilon",),
         "dpgazesynth:epsilon=1",
         4000,

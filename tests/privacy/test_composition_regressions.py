@@ -12,11 +12,11 @@ import pytest
 
 import gazeveil
 from gazeveil import Cohort, Recording, Screen, Sphere
-from gazeveil.errors import DataError, ParameterError
+from gazeveil.errors import ParameterError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.privacy.accounting import Filter
-from gazeveil.privacy.audit.black_box.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.audit.bounds import epsilon_lower
+from gazeveil.privacy.audit.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.composition import BudgetError, compose
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import PromiseError, epsilon_of_rho
@@ -243,12 +243,6 @@ def test_windows_that_overlap_move_twice() -> None:
     )
 
 
-def test_a_recording_given_twice_is_refused() -> None:
-    one = steady("a", SLOW)
-    with pytest.raises(DataError, match="Two recordings say"):
-        Cohort([one, one])
-
-
 # --- resets
 # --------------------------------------------------------------------------------------------------
 
@@ -293,8 +287,3 @@ def test_what_promises_nothing_is_not_proved(text: str) -> None:
     assert (g.definition, g.status) == ("none", "empirical")
     with pytest.raises(PromiseError):
         g.map(Change.sample(1))
-
-
-def test_nobody_may_resume_the_machine_twice() -> None:
-    g = gazeveil.mechanism("gaussian:sigma_deg=5").release(steady("p", SLOW)).guarantee
-    assert any("snapshot" in clause for clause in g.assumptions)

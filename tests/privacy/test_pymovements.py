@@ -85,22 +85,26 @@ def test_each_trial_is_protected_by_itself() -> None:
     assert not np.isclose(places, [1.0, 2.0]).any()
 
 
-def test_what_a_transform_would_leave_raw_is_refused() -> None:
+EYE = np.zeros((126, 2))
+
+
+@pytest.mark.parametrize(
+    ("more", "transform", "words"),
+    [
+        ({"pupil": np.ones(126)}, "gaussian", "The columns pupil hold raw gaze"),
+        ({"labels": {"hand": np.full(126, "a")}}, "gaussian", "The columns label:hand hold raw"),
+        ({"left_deg": EYE, "right_deg": EYE}, "gaussian", "6 components"),
+        ({}, "temporal", "changes the number of samples"),
+    ],
+)
+def test_what_a_transform_would_leave_raw_is_refused(
+    more: dict[str, Any], transform: str, words: str
+) -> None:
     register_in_pymovements()
-    one = recording()
-    with_pupil: Any = to_pymovements(one.with_(pupil=np.ones(126)))
-    with pytest.raises(DataError, match="The columns pupil hold raw gaze"):
-        with_pupil.transform("gazeveil_gaussian", sigma_deg=2)
-    labelled: Any = to_pymovements(one.with_(labels={"hand": np.full(126, "fixation")}))
-    with pytest.raises(DataError, match="The columns label:hand hold raw gaze"):
-        labelled.transform("gazeveil_gaussian", sigma_deg=2)
-    both = np.stack((one.x_deg, one.y_deg), axis=1)
-    two_eyes: Any = to_pymovements(one.with_(left_deg=both, right_deg=both))
-    with pytest.raises(DataError, match="6 components"):
-        two_eyes.transform("gazeveil_gaussian", sigma_deg=2)
-    fewer: Any = to_pymovements(one)
-    with pytest.raises(DataError, match="changes the number of samples"):
-        fewer.transform("gazeveil_temporal", K=3)
+    options = {"gaussian": {"sigma_deg": 2}, "temporal": {"K": 3}}[transform]
+    gaze: Any = to_pymovements(recording().with_(**more))
+    with pytest.raises(DataError, match=words):
+        gaze.transform(f"gazeveil_{transform}", **options)
 
 
 @pytest.mark.parametrize("text", ["gaussian:sigma_deg=2", "temporal:K=5", "smoothing"])

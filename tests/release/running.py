@@ -48,13 +48,7 @@ def written(
         names=begun_names(out) if resume else None,
     )
     return run(
-        publication,
-        out,
-        raw=cohort,
-        workers=workers,
-        resume=resume,
-        cluster=cluster,
-        progress=progress,
+        publication, out, raw=cohort, executor=cluster or workers, resume=resume, progress=progress
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from gazeveil.errors import FormatError
 from gazeveil.release.inventory import KINDS, inventory
 from gazeveil.release.inventory.finding import kind_of, name_pattern, spots
-from tests.support import identifiers
+from tests.support import command_line, identifiers
 from tests.support.recordings import real
 
 
@@ -119,7 +119,6 @@ def test_fields_are_known_by_their_name(name: str, kind: str | None) -> None:
 
 def test_a_known_name_is_found_in_other_spellings_and_not_inside_words() -> None:
     pattern = name_pattern(["Anna Schmidt", "7", "ab"])
-    assert pattern is not None
     for text in ("ANNA_SCHMIDT.asc", "annaschmidt", "Schmidt, run 2", "x-Anna-1"):
         assert pattern.search(text), text
     for text in ("Annalena", "Goldschmidts", "7", "ab"):
@@ -186,17 +185,13 @@ def test_real_recordings_of_eyelink_and_pupil_hold_what_they_are_known_to_hold()
 
 
 def test_inspect_shows_the_inventory_and_writes_it(tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from gazeveil.cli.main import app
-
     identifiers.plant("pupil-neon", tmp_path / "in")
-    done = CliRunner().invoke(
-        app, ["inspect", str(tmp_path / "in"), "--json", str(tmp_path / "a.json"), "--all-text"]
+    done = command_line.gazeveil(
+        *("inspect", tmp_path / "in", "--json", tmp_path / "a.json", "--all-text")
     )
-    assert done.exit_code == 0, done.output
-    assert "Beside the gaze" in done.output
-    assert "eye distance" in done.output
+    assert done.code == 0, done.err
+    assert "Beside the gaze" in done.out
+    assert "eye distance" in done.out
     written = json.loads((tmp_path / "a.json").read_text("utf-8"))["inventory"]
     assert written["all_text"] is True
     assert {"name", "serial", "clock"} <= {f["kind"] for f in written["findings"]}

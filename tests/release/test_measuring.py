@@ -8,7 +8,7 @@ import pytest
 import gazeveil
 from gazeveil import Cohort, Recording, Screen
 from gazeveil.release.measuring import measure
-from gazeveil.utility.positions import middle_errors_deg
+from gazeveil.utility.signal import middle_errors_deg
 
 
 @pytest.fixture(scope="module")

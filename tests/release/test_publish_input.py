@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 import gazeveil
-from gazeveil.cli.main import main
 from gazeveil.privacy.composition import BudgetError
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.release.publishing import Watcher, planned, publish
 from gazeveil.release.recipe import Recipe
+from tests.support.command_line import run
 
 MAPS = "heatmap-laplace:epsilon=2"
 
@@ -122,9 +122,7 @@ def test_nobody_is_sent_for_a_key_that_cannot_exist(
 ) -> None:
     source = gazeveil.simulate(4, 1, 6.0, 60.0, seed=1).write(tmp_path / "in")
     publish(recipe(source, mechanism), gazeveil.read(source), tmp_path / "out")
-    with pytest.raises(SystemExit) as stop:
-        main(["attack", str(source), str(tmp_path / "out")])
-    assert stop.value.code == 2
+    assert run("attack", source, tmp_path / "out") == 2
     said = " ".join(capsys.readouterr().err.split())
     assert words in said
     assert "--key-file" not in said

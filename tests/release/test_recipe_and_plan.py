@@ -11,10 +11,10 @@ import pytest
 import gazeveil
 from gazeveil.compiled import compiled, is_kept
 from gazeveil.errors import DataError, GazeveilError
+from gazeveil.privacy.publication.alignment import look_at
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.survey import look_at
 from gazeveil.release.plan import plan_of, planned_promise
-from gazeveil.release.recipe import Recipe, read_recipe
+from gazeveil.release.recipe import Recipe, recipe_of
 from gazeveil.release.timing import BATTERY_COSTS, Span, attack_in_words, attack_span
 from tests.support.places import ROOT
 
@@ -43,11 +43,22 @@ def test_every_choice_survives_the_file(tmp_path: Path) -> None:
     )
     file = tmp_path / "out.publish.toml"
     file.write_text(recipe.text(inside=False), "utf-8")
-    assert read_recipe(file) == recipe
+    assert recipe_of({}, file) == recipe
     inside = recipe.text(inside=True)
     for secret in (str(tmp_path), "key.json", "a clip", "unit=px"):
         assert secret not in inside
     assert 'rate_hz = "72"' in inside
+
+
+#: A file that says what is published; a choice follows.
+WHOLE = """format = "gazeveil-publish"
+version = 1
+[input]
+path = "x"
+[protect]
+mechanism = "temporal:K=2"
+[publication]
+"""
 
 
 @pytest.mark.parametrize(
@@ -62,6 +73,18 @@ def test_every_choice_survives_the_file(tmp_path: Path) -> None:
             'format = "gazeveil-publish"\nversion = 1\n[protect]\nmechanims = "x"',
             "Did you mean 'mechanism'",
         ),
+        (
+            'format = "gazeveil-publish"\nversion = 1\n[publication]\nlens = 3',
+            "has no option 'lens'. Allowed: durations, k,",
+        ),
+        (
+            WHOLE + "rate_hz = 'fast'",
+            "'rate_hz' parameter of publication must be an exact number above 0",
+        ),
+        (
+            WHOLE + "durations = 'short'",
+            "'durations' parameter of publication must be one of common, keep",
+        ),
     ],
 )
 def test_a_file_that_is_not_understood_is_refused_in_one_sentence(
@@ -69,7 +92,7 @@ def test_a_file_that_is_not_understood_is_refused_in_one_sentence(
 ) -> None:
     (tmp_path / "p.toml").write_text(text, "utf-8")
     with pytest.raises(GazeveilError, match=words):
-        read_recipe(tmp_path / "p.toml")
+        recipe_of({}, tmp_path / "p.toml")
 
 
 @pytest.mark.parametrize("durations", ["keep", "common"])
@@ -82,7 +105,6 @@ def test_the_promise_of_the_plan_is_that_of_the_release(durations: str) -> None:
     looks = look_at(cohort, True)
     plan = plan_of(cohort, looks, chosen, choices, "quick")
     promise = planned_promise(chosen, plan.looks, plan.alignment, choices)
-    assert promise is not None
     made = protected(cohort, chosen, choices).release.guarantee
     assert promise.numbers == made.numbers
     assert promise.user == made.user
@@ -192,7 +214,7 @@ def test_a_plan_counts_compiling_where_no_machine_code_is_kept(
     assert not is_kept(fresh)
     chosen = gazeveil.mechanism("gaussian:sigma_deg=1")
     # All kernels that a plan looks at: which of them an earlier test compiled must not matter.
-    for kernel in ("measure_events", "add_groups", "unwrapped"):
+    for kernel in ("measure_events", "unwrapped"):
         monkeypatch.setattr(f"gazeveil.release.timing.{kernel}", fresh)
     more = "; the first time on this machine half a minute to two more, for compiling"
     assert attack_in_words(chosen, "quick", 1000, 3, 1.0).endswith(more)

@@ -23,11 +23,10 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.errors import DataError, ParameterError
+from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.io.reading import ReadingWarning
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.ledger import ReleaseLedger
-from gazeveil.privacy.publication.ledger.charging import Charging
+from gazeveil.privacy.publication.ledger import Charging, ReleaseLedger
 from gazeveil.privacy.publication.names import PublicNames, read_key
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.randomness.keys import MasterKey, drawn_anew
@@ -35,18 +34,11 @@ from gazeveil.privacy.registry import mechanism
 from gazeveil.release.publishing import Watcher, publish
 from gazeveil.release.recipe import Recipe
 from gazeveil.release.run import begun_names, check_out, clean
-from gazeveil.release.work.folder import (
-    JournalHead,
-    WorkFolder,
-    begin_journal,
-    packed,
-    read_journal,
-)
+from gazeveil.release.work_folder import JournalHead, WorkFolder, begin_journal, read_journal
 from tests.release.running import written
 from tests.support import command_line
 
 GAUSSIAN = "gaussian:sigma_deg=3"
-CHAIN = "chain:stages=temporal(K=2)+gaussian(sigma_deg=3)"
 KSAME = "k-same-synth:k=3"
 
 RECORDINGS = 12
@@ -64,7 +56,7 @@ def whole(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict
     """What a run writes that nobody disturbs, by mechanism."""
     folder = tmp_path_factory.mktemp("whole")
     found = {}
-    for number, name in enumerate((GAUSSIAN, CHAIN, KSAME)):
+    for number, name in enumerate((GAUSSIAN, KSAME)):
         written(raw, folder / str(number), name)
         found[name] = files(folder / str(number))
     return found
@@ -131,9 +123,7 @@ def stop_after(process: subprocess.Popen[str], out: Path, parts: int, kind: sign
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "workers"), [(GAUSSIAN, 2), (GAUSSIAN, 3), (CHAIN, 2), (KSAME, 2)]
-)
+@pytest.mark.parametrize(("name", "workers"), [(GAUSSIAN, 2), (KSAME, 2)])
 def test_any_number_of_workers_writes_the_same_bytes(
     raw: Path, whole: dict[str, Any], tmp_path: Path, name: str, workers: int
 ) -> None:
@@ -160,27 +150,6 @@ def test_a_worker_that_is_killed_changes_nothing(
     assert files(out) == whole[GAUSSIAN]
 
 
-def test_dask_writes_the_same_bytes_although_a_worker_is_killed(
-    raw: Path, whole: dict[str, Any], tmp_path: Path
-) -> None:
-    distributed = pytest.importorskip("distributed")
-    out, killed = tmp_path / "out", []
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-    ) as cluster:
-        with distributed.Client(cluster, set_as_default=False) as client:
-            pids = list(client.run(os.getpid).values())
-
-        def kill(done: int, total: int) -> None:
-            if 1 <= done < total and not killed:
-                os.kill(pids[0], signal.SIGKILL)
-                killed.append(pids[0])
-
-        written(raw, out, GAUSSIAN, None, cluster=cluster.scheduler_address, progress=kill)
-    assert killed
-    assert files(out) == whole[GAUSSIAN]
-
-
 # --- secrets
 # --------------------------------------------------------------------------------------------------
 
@@ -194,10 +163,11 @@ def test_what_is_sent_to_workers_holds_no_key(raw: Path) -> None:
     keys = [a for a in part.load.args if isinstance(a, MasterKey)]  # type: ignore[attr-defined]
     secret = keys[0]._key
     assert len(secret) == 64
-    sent = packed([part])
+    with drawn_anew():
+        sent = pickle.dumps((part,))
     assert secret not in sent
     assert len(sent) < 20_000, "a part must not carry the cohort along"
-    one, two = (pickle.loads(sent)[1][0].recording() for _ in range(2))
+    one, two = (pickle.loads(sent)[0].recording() for _ in range(2))
     assert not np.array_equal(one.x_deg, two.x_deg)
 
 
@@ -208,17 +178,18 @@ def test_keys_that_travel_together_are_one_key() -> None:
     a, b = pickle.loads(sent)
     assert a is b
     assert a.source("x").take(4).tolist() != key.source("x").take(4).tolist()
-    with pytest.raises(DataError, match="secret keys"):
-        pickle.dumps(key)
 
 
 # --- killed
 # --------------------------------------------------------------------------------------------------
 
 
-def killed_and_resumed(raw: Path, out: Path, name: str, workers: str, seed: int) -> bool:
-    """Whether a run was killed before it was over; resumed with another number of workers."""
-    chance = random.Random(seed)
+@pytest.mark.parametrize(("name", "workers", "seed"), [(GAUSSIAN, "2", 1), (KSAME, "1", 3)])
+def test_a_killed_run_is_completed(
+    raw: Path, whole: dict[str, Any], tmp_path: Path, name: str, workers: str, seed: int
+) -> None:
+    """It goes on with another number of workers; on a busy machine it may be over too soon."""
+    out, chance = tmp_path / "out", random.Random(seed)
     process = begun(raw, out, name, workers, "5", "-")
     parts = chance.randrange(-1, RECORDINGS)
     time.sleep(chance.random() * 0.01)
@@ -230,33 +201,8 @@ def killed_and_resumed(raw: Path, out: Path, name: str, workers: str, seed: int)
             with pytest.raises(DataError, match=r"was interrupted: .* Go on with --resume"):
                 check_out(out, resume=False)
         written(raw, out, name, 1, 5, resume=True)
-    return stopped
-
-
-@pytest.mark.parametrize(
-    ("name", "workers", "seed"), [(GAUSSIAN, "1", 1), (CHAIN, "2", 2), (KSAME, "1", 3)]
-)
-def test_a_killed_run_is_completed(
-    raw: Path, whole: dict[str, Any], tmp_path: Path, name: str, workers: str, seed: int
-) -> None:
-    killed_and_resumed(raw, tmp_path / "out", name, workers, seed)
-    assert files(tmp_path / "out") == whole[name]
+    assert files(out) == whole[name]
     assert nothing_but(tmp_path, "out")
-
-
-@pytest.mark.heavy
-def test_runs_killed_at_twenty_points_are_completed(
-    raw: Path, whole: dict[str, Any], tmp_path: Path
-) -> None:
-    stopped = 0
-    for seed in range(20):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        name = (GAUSSIAN, CHAIN, KSAME)[seed % 3]
-        stopped += killed_and_resumed(raw, folder / "out", name, str(1 + seed % 2), seed)
-        assert files(folder / "out") == whole[name]
-        assert nothing_but(folder, "out")
-    assert stopped >= 15
 
 
 def interrupted(raw: Path, out: Path, name: str = GAUSSIAN) -> None:
@@ -308,8 +254,7 @@ def test_a_finished_part_that_is_damaged_is_done_again(
     out = tmp_path / "out"
     killed(out)
     journal = WorkFolder(out).journal()
-    assert journal is not None
-    victim = WorkFolder(out).release / journal.parts[0].written.summary.files[0]
+    victim = WorkFolder(out).release / next(iter(journal.parts[0].hashes))
     victim.write_bytes(victim.read_bytes()[:-7])
     result = written(raw, out, GAUSSIAN, 1, resume=True)
     assert result.resumed == len(journal.parts) - 1
@@ -380,7 +325,7 @@ def test_names_of_any_bytes_are_released(raw: Path, tmp_path: Path) -> None:
     assert certified(tmp_path / "out")
     who = read_key(key)
     assert {person for person, *_ in who.recordings} == people
-    begin_journal(tmp_path / "journal", JournalHead("run", "recording", {"in": "\udcfe"}, who))
+    begin_journal(tmp_path / "journal", JournalHead("recording", {"in": "\udcfe"}, who))
     assert read_journal(tmp_path / "journal").head.names == who
 
 
@@ -391,7 +336,7 @@ def test_names_of_any_bytes_are_released(raw: Path, tmp_path: Path) -> None:
 def test_another_choice_is_not_mixed_in(raw: Path, tmp_path: Path, killed: Killed) -> None:
     out = tmp_path / "out"
     killed(out)
-    with pytest.raises(DataError, match=r"cannot go on.*its parameters.*--clean"):
+    with pytest.raises(DataError, match=r"cannot go on.*its parameters.*--instead-of"):
         written(raw, out, "gaussian:sigma_deg=4", 1, resume=True)
     assert lines(out) >= 3, "what is finished stays"
     assert not out.exists()
@@ -399,10 +344,10 @@ def test_another_choice_is_not_mixed_in(raw: Path, tmp_path: Path, killed: Kille
     assert nothing_but(tmp_path)
 
 
-def test_another_input_is_not_mixed_in(raw: Path, tmp_path: Path) -> None:
+def test_another_input_is_not_mixed_in(raw: Path, tmp_path: Path, killed: Killed) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     shutil.copytree(raw, source)
-    interrupted(source, out)
+    killed(out)
     for file in source.rglob("*.parquet"):
         os.utime(file, ns=(1, 1))
     with pytest.raises(DataError, match="no longer the same: the file of person"):
@@ -412,15 +357,6 @@ def test_another_input_is_not_mixed_in(raw: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="The recordings are not those"):
         written(source, out, GAUSSIAN, 1, resume=True)
     assert not out.exists()
-
-
-def test_a_folder_that_is_not_empty_is_refused(raw: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine.txt").write_text("keep me")
-    with pytest.raises(DataError, match="exists and is not an empty folder"):
-        written(raw, tmp_path / "out", GAUSSIAN)
-    assert nothing_but(tmp_path, "out")
-    assert (tmp_path / "out" / "mine.txt").read_text() == "keep me"
 
 
 def test_two_runs_do_not_write_one_release(raw: Path, tmp_path: Path) -> None:
@@ -439,7 +375,7 @@ def test_a_run_that_finds_its_place_taken_is_not_charged(raw: Path, tmp_path: Pa
         if sentence.startswith("ledger:"):  # charged; now another run is quicker
             folder.make()
             another.enter_context(folder.locked())
-            begin_journal(folder.journal_file, JournalHead("r", "recording", {}, PublicNames({})))
+            begin_journal(folder.journal_file, JournalHead("recording", {}, PublicNames({})))
 
     recipe = Recipe(raw, GAUSSIAN, PublicationChoices(), battery="none")
     with another, pytest.raises(DataError, match="Another run is writing"):
@@ -447,33 +383,25 @@ def test_a_run_that_finds_its_place_taken_is_not_charged(raw: Path, tmp_path: Pa
     assert [entry["state"] for entry in ledger.releases] == ["cancelled"]
 
 
-def test_the_work_folder_is_for_its_owner_alone(raw: Path, tmp_path: Path) -> None:
-    interrupted(raw, tmp_path / "out")
+def test_the_work_folder_is_for_its_owner_alone(tmp_path: Path, killed: Killed) -> None:
+    killed(tmp_path / "out")
     folder = WorkFolder(tmp_path / "out")
     assert folder.path.stat().st_mode & 0o777 == 0o700
     assert folder.journal_file.stat().st_mode & 0o777 == 0o600
 
 
 def test_an_unreadable_file_in_the_middle_releases_nothing(raw: Path, tmp_path: Path) -> None:
-    source, out = tmp_path / "in", tmp_path / "out"
+    source = tmp_path / "in"
     shutil.copytree(raw, source)
     damaged = sorted((source / "recordings").glob("*.parquet"))[5]
-    original = damaged.read_bytes()
-    cohort = gazeveil.read(source)
-    names = protected(cohort, mechanism(GAUSSIAN), PublicationChoices(), 5).names
-    damaged.write_bytes(original[: len(original) // 2])
-    process = begun(source, out, GAUSSIAN, "1", "5", "-")
-    said, wrong = process.communicate()
-    assert process.returncode == 2
-    assert not said
-    assert str(damaged) in wrong
-    assert "Traceback" not in wrong
-    assert wrong.count("\n") == 1
-    assert not out.exists()
-    assert len(names.recordings) == RECORDINGS
+    damaged.write_bytes(damaged.read_bytes()[: damaged.stat().st_size // 2])
+    with pytest.raises(GazeveilError, match=str(damaged)) as refused:
+        written(source, tmp_path / "out", GAUSSIAN)
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.heavy), "2"])
 def test_a_full_disk_releases_nothing(raw: Path, tmp_path: Path, workers: str) -> None:
     out = tmp_path / "out"
     process = begun(raw, out, GAUSSIAN, workers, "5", "-", "5000")
@@ -484,13 +412,7 @@ def test_a_full_disk_releases_nothing(raw: Path, tmp_path: Path, workers: str) -
     assert nothing_but(tmp_path), "no part was finished, so nothing is left"
 
 
-def test_fewer_people_than_k_release_nothing(raw: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="at least"):
-        written(raw, tmp_path / "out", "k-same-synth:k=40", 1)
-    assert nothing_but(tmp_path)
-
-
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.heavy), "2"])
 def test_ctrl_c_releases_nothing_and_says_how_to_go_on(
     raw: Path, whole: dict[str, Any], tmp_path: Path, workers: str
 ) -> None:
@@ -521,7 +443,7 @@ def test_a_number_of_workers_that_is_none_is_refused(raw: Path, tmp_path: Path) 
 
 def published(home: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "gazeveil.cli.main", "publish", *arguments, "--no-attack"],
+        [sys.executable, "-m", "gazeveil.cli.main", "publish", *arguments, "--attacks", "none"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -556,13 +478,13 @@ def test_a_killed_publication_is_completed_verified_and_counted_once(
     raw: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, home = tmp_path / "out", tmp_path / "home"
-    asked = (str(raw), str(out), "-m", name, "--workers", "1")
+    asked = (str(raw), str(out), "-m", name)
     killed_publication(home, out, *asked)
     monkeypatch.setenv("GAZEVEIL_HOME", str(home))
-    refused = command_line.gazeveil("publish", *asked, "--no-attack")
+    refused = command_line.gazeveil("publish", *asked, "--attacks", "none")
     assert refused.code == 2
-    assert "Go on with --resume, or remove it with --clean." in refused.err
-    resumed = command_line.gazeveil("publish", *asked, "--no-attack", "--resume")
+    assert "Go on with --resume, or remove it with --instead-of" in refused.err
+    resumed = command_line.gazeveil("publish", *asked, "--attacks", "none", "--resume")
     assert resumed.code == 0, resumed.err
     assert ("were finished before the interruption" in resumed.out) is (name == GAUSSIAN)
     assert ("all recordings are drawn anew" in resumed.out) is (name == KSAME)
@@ -570,22 +492,6 @@ def test_a_killed_publication_is_completed_verified_and_counted_once(
     checked = command_line.gazeveil("verify", out, "--against", raw)
     assert checked.code == 0, checked.out + checked.err
     assert nothing_but(tmp_path, "home", "out", "out.publish.toml")
-
-
-def test_clean_removes_what_was_left_and_starts_again(
-    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, home = tmp_path / "out", tmp_path / "home"
-    asked = (str(raw), str(out), "--workers", "1")
-    killed_publication(home, out, *asked, "-m", GAUSSIAN)
-    monkeypatch.setenv("GAZEVEIL_HOME", str(home))
-    again = command_line.gazeveil(
-        "publish", *asked, "-m", "gaussian:sigma_deg=4", "--clean", "--no-attack"
-    )
-    assert again.code == 0, again.err
-    assert certified(out)
-    assert not WorkFolder(out).exists
-    assert counted(home) == ["finished"]
 
 
 def test_protect_resumes_too(

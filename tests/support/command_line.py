@@ -26,6 +26,20 @@ class Said:
     err: str
 
 
+def run(*arguments: object) -> int:
+    """The exit code of a command, whose words pytest captures."""
+    with pytest.raises(SystemExit) as stopped:
+        main([str(a) for a in arguments])
+    return int(stopped.value.code or 0)
+
+
+def heard(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """The exit code of a command and what it printed, for tests that capture more than that."""
+    code = run(*arguments)
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
 def gazeveil(*arguments: object, folder: Path | None = None) -> Said:
     """Run a command, in a folder if one is named. A traceback is an error of the test."""
     out, err = io.StringIO(), io.StringIO()
@@ -34,7 +48,6 @@ def gazeveil(*arguments: object, folder: Path | None = None) -> Said:
         contextlib.redirect_stderr(err),
         contextlib.chdir(folder or Path.cwd()),
         warnings.catch_warnings(),  # the command line says warnings in its own way
-        pytest.raises(SystemExit) as stopped,
     ):
-        main([str(a) for a in arguments])
-    return Said(int(stopped.value.code or 0), out.getvalue(), err.getvalue())
+        code = run(*arguments)
+    return Said(code, out.getvalue(), err.getvalue())

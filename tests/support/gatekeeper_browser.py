@@ -1,14 +1,14 @@
 """A real Chromium and the owner's desk in it, for tests of the pages: the service runs as a process
 of its own with a simulated tracker.
 
-A test module imports the fixtures: `from gatekeeper_browser import browser, desk, process,
-signed_in  # noqa: F401`.
+A test module, or the conftest of a folder, imports the fixtures.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -42,11 +42,16 @@ CONNECT = (
 )
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """A Chromium that knows this machine alone. While it runs, no other may, and no event loop of
+    asyncio, in this thread: a fixture ends it with its folder or module.
+    """
     with sync_playwright() as playwright:
         # Any other host is unknown to this browser, so a page that needs one would fail.
-        rules = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+        rules = (
+            "--host-resolver-rules=MAP gaze.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+        )
         made = playwright.chromium.launch(
             executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage", rules]
         )
@@ -54,7 +59,13 @@ def browser() -> Iterator[Browser]:
         made.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    with launched() as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     with Process(tmp_path_factory.mktemp("browser") / "home", free_port()) as started:
         yield started
@@ -72,7 +83,7 @@ def sign_in(browser: Browser, process: Process) -> dict[str, Any]:
         return dict(context.storage_state())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def signed_in(browser: Browser, process: Process) -> dict[str, Any]:
     return sign_in(browser, process)
 
@@ -166,10 +177,7 @@ class Desk:
         """As the device came: sharing off, no app, no ask."""
         self.consent(False)
         for app in self.api.get("/v1/apps").json()["apps"]:
-            # Before apps could be deleted, their grants and tokens were taken one by one.
-            if self.api.delete(f"/v1/apps/{app['app']}").status_code >= 400:
-                self.api.post(f"/v1/apps/{app['app']}/revoke", json={})
-                self.api.delete(f"/v1/apps/{app['app']}/token")
+            self.api.delete(f"/v1/apps/{app['app']}")
         for ask in self.api.get("/v1/asks").json()["asks"]:
             self.api.delete(f"/v1/asks/{ask['id']}")
 

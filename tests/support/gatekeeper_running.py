@@ -14,6 +14,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,9 @@ import numpy as np
 from websockets.sync.client import ClientConnection, connect
 
 from gazeveil.gatekeeper import blocks
-from gazeveil.gatekeeper.service.http.application import build
-from gazeveil.gatekeeper.service.http.server import Server, configure
-from gazeveil.gatekeeper.service.http.start import address_of, listen, warm_up
+from gazeveil.gatekeeper.policy.grant import CURRENCIES, SCOPES, Grant
+from gazeveil.gatekeeper.service.application import build
+from gazeveil.gatekeeper.service.server import Server, address_of, configure, listen, warm_up
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import load_settings
 from tests.support.ports import free_port as free_port
@@ -38,31 +40,19 @@ GAUSSIAN = "gaussian:sigma_deg=5"
 PATIENT = {"head_s": 60, "hello_s": 60, "ping_s": 300, "late_ms": 0}
 
 #: A grant that allows everything, with budgets nobody reaches in a test.
-ALL: dict[str, Any] = {
-    "scopes": ["select", "areas", "fixations", "saccades", "events", "tile", "counter", "samples"],
-    "mechanisms": [
-        {
-            "name": "kaleido-uniform",
-            "parameters": {
-                "epsilon": ["<=", "1"],
-                "w": ["in", "10|50|60|1000"],
-                "r_deg": [">=", "1"],
-            },
-        },
-        {"name": "gaussian", "parameters": {"sigma_deg": [">=", "1"]}},
-        {
-            "name": "gaussian",
-            "parameters": {"sigma_deg": [">=", "1"], "reading": ["=", "published"]},
-            "unproved": True,
-        },
-    ],
-    "areas": 100,
-    "calls_per_minute": 100_000,
-    "streams": 200,
-    "budgets": {"epsilon": "1000000", "rho": "1000000"},
-    "per": "ever",
-}
-
+ALL = Grant(
+    frozenset(SCOPES),
+    (
+        KALEIDO,
+        GAUSSIAN,
+        *(f"kaleido-uniform:epsilon=1,w={w},r_deg=5" for w in (10, 50, 1000)),
+        *(f"gaussian:sigma_deg={sigma}" for sigma in (1, 2, 3, 4)),
+    ),
+    areas=100,
+    calls_per_minute=100_000,
+    streams=200,
+    budgets=dict.fromkeys(CURRENCIES, Fraction(10**6)),
+)
 
 PAUSES = ("paused", "resumed")
 
@@ -127,24 +117,26 @@ class Running:
     def app(
         self,
         name: str | None = None,
-        grant: dict[str, Any] | None = None,
+        grant: Grant | str | None = None,
         consent: bool = True,
         lasts: str = "until-stopped",
         **changes: Any,
     ) -> str:
-        """A new app with a grant; its token. Without a name it gets one that was not used before,
-        in `last`.
+        """A new app with a grant, or one of a preset; its token. Without a name it gets one that
+        was not used before, in `last`.
         """
         self.last = name = name or f"shop-{next(self._numbers)}"
         answer = self.owner.post("/v1/apps", json={"name": name})
         assert answer.status_code == 201, answer.text
         if consent:
             assert self.owner.post("/v1/consent", json={"on": True}).status_code == 200
-        granted = self.owner.post(
-            f"/v1/apps/{name}/grant",
-            json={"grant": {**(ALL if grant is None else grant), **changes}, "lasts": lasts},
-        )
-        assert granted.status_code == 200, granted.text
+        if isinstance(grant, str):
+            body = {"preset": grant, "lasts": lasts}
+            granted = self.owner.post(f"/v1/apps/{name}/grant", json=body)
+            assert granted.status_code == 200, granted.text
+        else:
+            assert self.service is not None
+            self.service.set_grant(name, replace(grant or ALL, lasts=lasts, **changes))
         return str(answer.json()["token"])
 
     def client(self, token: str) -> httpx.Client:
@@ -169,7 +161,8 @@ class Running:
     @contextmanager
     def tracker(self, rate_hz: float = 120.0) -> Iterator[TrackerTalk]:
         """The tracker's channel."""
-        token = self.owner.post("/v1/tracker/token").json()["token"]
+        assert self.service is not None
+        token = self.service.new_tracker_token()
         with self.talk(token, "/v1/tracker") as talk:
             yield TrackerTalk(talk, rate_hz)
 

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 LINE_LENGTH = 100
@@ -146,32 +147,12 @@ def imports_of(tree: Tree, name: str) -> set[str]:
 
 
 def import_circles(tree: Tree) -> list[str]:
-    """Groups of modules that import one another: Tarjan's strongly connected components."""
-    graph = {name: sorted(imports_of(tree, name)) for name in tree.code}
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    circles: list[str] = []
-
-    def visit(name: str) -> None:
-        index[name] = low[name] = len(index)
-        stack.append(name)
-        for target in graph[name]:
-            if target not in index:
-                visit(target)
-                low[name] = min(low[name], low[target])
-            elif target in stack:
-                low[name] = min(low[name], index[target])
-        if low[name] == index[name]:
-            group = stack[stack.index(name) :]
-            del stack[stack.index(name) :]
-            if len(group) > 1:
-                circles.append(" ".join(sorted(group)))
-
-    for name in graph:
-        if name not in index:
-            visit(name)
-    return circles
+    """A group of modules that import one another: the first that the sorting meets."""
+    try:
+        TopologicalSorter({name: imports_of(tree, name) for name in tree.code}).prepare()
+    except CycleError as error:
+        return [" ".join(sorted(set(error.args[1])))]
+    return []
 
 
 def private_imports(tree: Tree) -> list[str]:

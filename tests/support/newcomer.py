@@ -1,5 +1,5 @@
 """The path of a newcomer: an empty environment, the wheel, and the page of the first ten minutes
-line by line. The wheel for the Python that builds it holds machine code: nothing is compiled.
+line by line, twice. The wheel for the Python that builds it holds machine code: nothing compiles.
 
 Run by `make newcomer` and by `tests/manual/test_newcomer.py`.
 """
@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 
 from tests.support.manual import CodeBlock, blocks
 from tests.support.places import ROOT
@@ -50,28 +51,37 @@ def build_wheel(folder: Path, python: str) -> Path:
     return next(folder.glob("gazeveil-*.whl"))
 
 
-def walk(python: str, wheel: Path, folder: Path) -> list[str]:
-    """Install the wheel into an empty environment and follow the page.
+#: Seconds of each command: from an empty home, then again.
+Times = dict[str, list[float]]
+
+
+def walk(python: str, wheel: Path, folder: Path, times: Times | None = None) -> list[str]:
+    """Install the wheel into an empty environment and follow the page, cold and warm.
 
     Returns
     -------
     list of str
         What was not as the page says, one entry for each command or block; empty where all is.
     """
+    times = {} if times is None else times
     subprocess.run([python, "-m", "venv", str(folder / "gaze")], check=True)
     bin_dir = folder / "gaze" / ("Scripts" if os.name == "nt" else "bin")
     pip = [str(bin_dir / "python"), "-m", "pip", "install", "--quiet", str(wheel)]
     subprocess.run(pip, check=True)
-    work = folder / "work"
-    work.mkdir()
+    (folder / "user").mkdir()
     kept = ("PYTHONPATH", "VIRTUAL_ENV", "GAZEVEIL_DATA")
     environment = {k: v for k, v in os.environ.items() if k not in kept} | {
         "PATH": f"{bin_dir}{os.pathsep}{os.environ['PATH']}",
-        "GAZEVEIL_HOME": str(folder / "home"),
+        "HOME": str(folder / "user"),
         "NUMBA_CACHE_DIR": str(folder / "compiled"),
         "COLUMNS": "100",
     }
-    wrong = [w for block in blocks(PAGE) for w in _follow(block, work, environment, bin_dir)]
+    wrong: list[str] = []
+    for turn in ("cold", "warm"):
+        (work := folder / turn).mkdir()
+        environment["GAZEVEIL_HOME"] = str(folder / f"home-{turn}")
+        for block in blocks(PAGE):
+            wrong += _follow(block, work, environment, bin_dir, times)
     return wrong + ([] if wheel.name.endswith("-any.whl") else compiled_in(folder / "compiled"))
 
 
@@ -80,7 +90,9 @@ def compiled_in(folder: Path) -> list[str]:
     return [f"compiled: {file.name}" for file in sorted(folder.rglob("*.nbc"))]
 
 
-def _follow(block: CodeBlock, work: Path, environment: dict[str, str], bin_dir: Path) -> list[str]:
+def _follow(
+    block: CodeBlock, work: Path, environment: dict[str, str], bin_dir: Path, times: Times
+) -> list[str]:
     if block.reason:
         return []
     if block.kind == "python":
@@ -95,7 +107,9 @@ def _follow(block: CodeBlock, work: Path, environment: dict[str, str], bin_dir: 
     wrong = []
     for step in block.steps():
         # A reader pastes the line into a shell.
+        began = perf_counter()
         done = _run(["/bin/sh", "-c", step.command], work, environment)
+        times.setdefault(step.command, []).append(perf_counter() - began)
         same = doctest.OutputChecker().check_output(step.expected + "\n", done.stdout, FLAGS)
         if done.returncode or not same:
             wrong.append(
@@ -122,11 +136,14 @@ def main() -> int:
     for python in found:
         with TemporaryDirectory(prefix="newcomer-") as name:
             folder = Path(name)
-            wrong = walk(python, build_wheel(folder, Path(python).name), folder)
+            times: Times = {}
+            wrong = walk(python, build_wheel(folder, Path(python).name), folder, times)
         bad += len(wrong)
         for text in wrong:
             sys.stdout.write(f"{text}\n\n")
-        count = sum(1 if b.kind == "python" else len(b.steps()) for b in blocks(PAGE))
+        for command, (cold, warm) in times.items():
+            sys.stdout.write(f"{cold:6.1f} s cold {warm:6.1f} s warm   {command}\n")
+        count = 2 * sum(1 if b.kind == "python" else len(b.steps()) for b in blocks(PAGE))
         sys.stdout.write(f"{python}: {count - len(wrong)} of {count} outputs as printed\n")
     if not found:
         sys.stdout.write(f"None of {', '.join(PYTHONS)} is here.\n")

@@ -13,7 +13,9 @@ import numpy as np
 
 from gazeveil import simulate
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.datasets.gazebase import VR_SCREEN as SCREEN
+from gazeveil.io.known import known_table
+
+SCREEN = known_table("gazebase-vr").screen
 
 SEED = 5
 

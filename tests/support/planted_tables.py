@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from tests.support.identifiers import (
     AGE,
     CLOCK_S,
@@ -70,13 +68,6 @@ def _axes(name: str, values: Sequence[float], axes: str = "xyz") -> dict[str, Co
     return {name.format(a): column(v) for a, v in zip(axes, values, strict=True)}
 
 
-def _quaternion(name: str, axes: str = "xyzw") -> dict[str, Column]:
-    def part(a: int) -> Column:
-        return lambda i: f"{(0.0, np.sin(0.05 + i / 900), 0.0, np.cos(0.05 + i / 900))[a]:.8f}"
-
-    return {name.format(axis): part(a) for a, axis in enumerate(axes)}
-
-
 def _clock(per_second: int, step_s: float) -> Column:
     return lambda i: CLOCK_S * per_second + round(i * step_s * per_second)
 
@@ -100,18 +91,6 @@ def gazepoint(folder: Path) -> set[str]:
             "USER": lambda i: NAME,
             "AOI": lambda i: f"face of {NAME}",
         }
-        write(folder / f"{person}_all_gaze.csv", sheet(columns))
-    return EVERYTHING
-
-
-def gazepoint_ticks(folder: Path) -> set[str]:
-    columns: dict[str, Column] = {
-        "TIMETICK(f=1000000000)": _clock(1_000_000_000, 1 / 60),
-        "BPOGX": lambda i: f"{0.5 + i / 1000:.5f}",
-        "BPOGY": lambda i: "0.25",
-        "BPOGV": lambda i: int(i != 5),
-    }
-    for person in PEOPLE:
         write(folder / f"{person}_all_gaze.csv", sheet(columns))
     return EVERYTHING
 
@@ -300,7 +279,6 @@ def arff(folder: Path) -> set[str]:
 #: Format -> how its files are planted; one format may come twice.
 PLANTED: dict[str, Callable[[Path], set[str]]] = {
     "gazepoint": gazepoint,
-    "gazepoint ticks": gazepoint_ticks,
     "varjo": varjo,
     "tobii-sdk": tobii_sdk,
     "tobii-sdk columns": tobii_sdk_columns,

@@ -12,7 +12,6 @@ from gazeveil.gatekeeper.trackers.picture import pinhole
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.relay import Protector, relay
 from gazeveil.relay.lsl import LSLSink
-from gazeveil.relay.websocket import WebSocketSink
 from gazeveil.relay.zmq import PupilSink
 
 KALEIDO = "kaleido:epsilon=1,w=60,r_deg=2"
@@ -51,9 +50,7 @@ def traces(values: Iterator[float] | list[float], data: bytes) -> list[float]:
 class Running:
     """A relay in the event loop of a test."""
 
-    def __init__(
-        self, tracker: Tracker, sink: PupilSink | WebSocketSink | LSLSink, protector: Protector
-    ) -> None:
+    def __init__(self, tracker: Tracker, sink: PupilSink | LSLSink, protector: Protector) -> None:
         self.tracker, self.sink, self.protector = tracker, sink, protector
         self.stop = asyncio.Event()
 

@@ -47,16 +47,15 @@ class Faulty:
         self.committed: list[tuple[Charge, ...]] = []
         self.lock = threading.Lock()
 
-    def charge(self, request_id: str, charges: Sequence[Charge], why: str, now_ns: int) -> Any:
+    def charge(self, request_id: str, charges: Sequence[Charge], why: str, now_ns: int) -> None:
         with self.lock:
             self.calls += 1
             number = self.calls
         if number in self.fails:
             raise self.error("disk full")
         time.sleep(self.slow_s)
-        done = self.ledger.charge(request_id, charges, why, now_ns)
+        self.ledger.charge(request_id, charges, why, now_ns)
         self.committed.append(tuple(charges))
-        return done
 
     def total(self, account: str, currency: str = "epsilon") -> Fraction:
         return sum(

@@ -36,7 +36,7 @@ def joined(parts: list[Block]) -> Block:
         for n in ("t_ns", "x_deg", "y_deg", "valid")
     ]
     t_ns, x_deg, y_deg, valid = columns
-    return Block(t_ns, x_deg, y_deg, valid, parts[-1].form if parts else "samples")
+    return Block(t_ns, x_deg, y_deg, valid)
 
 
 def run(work: Awaitable[object]) -> object:

@@ -9,22 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.gatekeeper import Gatekeeper, Grant, Ledger, MechanismRule, Policy
+from gazeveil.gatekeeper import Gatekeeper, Grant, Ledger, Policy
+from gazeveil.gatekeeper.policy.grant import SCOPES
 
-ALL = frozenset(
-    {"select", "areas", "fixations", "saccades", "events", "tile", "counter", "samples"}
-)
+ALL = frozenset(SCOPES)
 
-RULES = (
-    MechanismRule(
-        "kaleido", {"epsilon": ("<=", 1), "w": ("in", (20, 30, 50, 60, 100)), "r_deg": (">=", 1)}
-    ),
-    MechanismRule("gaussian", {"sigma_deg": (">=", 1)}),
-    MechanismRule(
-        "gaussian", {"sigma_deg": (">=", 1), "reading": ("=", "published")}, unproved=True
-    ),
-    MechanismRule("chain", {"stages": ("=", "gaussian(sigma_deg=2)+temporal(K=4)")}),
-    MechanismRule("chain", {"stages": ("=", "gaussian(sigma_deg=2)+temporal(K=4;hold=True)")}),
+MECHANISMS = (
+    *(f"gaussian:sigma_deg={sigma}" for sigma in (2, 3, 4, 5, 6)),
+    *(f"kaleido:epsilon=1/2,w={w},r_deg=2" for w in (20, 30, 50)),
+    "kaleido:epsilon=1,w=50,r_deg=2",
 )
 
 Trace = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
@@ -34,7 +27,7 @@ def grant(**changes: Any) -> Grant:
     """Everything, with a large budget."""
     given: dict[str, Any] = {
         "scopes": ALL,
-        "mechanisms": RULES,
+        "mechanisms": MECHANISMS,
         "budgets": {"epsilon": Fraction(1000), "rho": Fraction(10**6)},
         "streams": 4,
     }

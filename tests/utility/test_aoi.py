@@ -18,16 +18,16 @@ from gazeveil.features.recording_set import CARRIED, FeaturePipeline, RecordingS
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.events import Events
 from gazeveil.io.areas import Area, AreaLookup, place
-from gazeveil.utility.areas.aoi import AOI, METRICS, compare, edit_distance, looks
-from gazeveil.utility.areas.scanpaths import (
+from gazeveil.utility.aoi import AOI, METRICS, compare, looks
+from gazeveil.utility.base import UtilityResult
+from gazeveil.utility.registry import utility
+from gazeveil.utility.stretches import (
     Scanpath,
     scanpath_as_recorded,
     scanpath_as_released,
     side_by_side,
 )
-from gazeveil.utility.base import UtilityResult
-from gazeveil.utility.registry import utility
-from tests.support.recordings import real, real_cohort
+from tests.support.recordings import real
 from tests.support.strategies import recordings
 
 SCREEN = Screen(1000, 500, 400.0, 200.0, 600.0)
@@ -187,17 +187,6 @@ def test_figures_of_one_recording_are_those_computed_by_hand() -> None:
     assert got["order_tau"] == -1.0
 
 
-def test_a_time_one_side_never_reached_counts_as_the_end_of_the_recording_either_way() -> None:
-    boxes = place([Area("*", "a", 0, 0, 100, 180)], Sphere())
-    once, never = (
-        looks(boxes, path_of([50], [90], [1.0], [0.5])),
-        looks(boxes, path_of([150], [90], [1.0], [0.5])),
-    )
-    place_of = list(METRICS).index("first_fixation_rmse_s")
-    assert compare(once, never, 10.0)[place_of] == 9.0
-    assert compare(never, once, 10.0)[place_of] == 9.0
-
-
 def test_a_saccade_leads_from_the_sample_before_it_to_its_last_valid_one() -> None:
     words = np.array(["fixation"] * 3 + ["saccade"] * 3 + ["fixation"] * 2)
     x = np.array([100.0, 100, 101, 110, 120, 130, 140, 140])
@@ -212,29 +201,6 @@ def test_a_saccade_leads_from_the_sample_before_it_to_its_last_valid_one() -> No
     )
     np.testing.assert_allclose(path.x_deg, [301 / 3, 140], atol=1e-3)
     np.testing.assert_allclose(path.duration_s, [0.03, 0.02])
-
-
-@given(st.lists(st.integers(0, 3), max_size=8), st.lists(st.integers(0, 3), max_size=8))
-def test_the_edit_distance_is_that_of_the_plain_recursion(a: list[int], b: list[int]) -> None:
-    def plain(i: int, j: int) -> int:
-        if min(i, j) == 0:
-            return max(i, j)
-        return min(
-            plain(i - 1, j) + 1, plain(i, j - 1) + 1, plain(i - 1, j - 1) + (a[i - 1] != b[j - 1])
-        )
-
-    if len(a) * len(b) <= 30:
-        assert edit_distance(np.array(a, dtype=np.int64), np.array(b, dtype=np.int64)) == plain(
-            len(a), len(b)
-        )
-
-
-def test_the_place_of_a_fixation_is_its_mean_direction_also_over_the_seam() -> None:
-    recording = stay([(359.9, 90), (0.1, 90)], 10)
-    path = scanpath_as_recorded(RecordingSet(Cohort([recording])), recording)
-    assert len(path.x_deg) == 1
-    assert min(path.x_deg[0], 360 - path.x_deg[0]) < 1e-9
-    assert path.duration_s[0] == pytest.approx(0.2)
 
 
 # --- the utility
@@ -454,23 +420,6 @@ def test_a_recording_of_fixations_without_samples_has_a_scanpath() -> None:
         path = scanpath_as_recorded(recording_set, recording)
         assert path.duration_s.tolist() == [1.0, 2.0]
         assert path.x_deg[0] == 5.0
-
-
-def test_on_real_clips_temporal_loses_least_and_spatial_most_as_davidjohn2021_found() -> None:
-    cohort = real_cohort("gazecom")
-    cohort = carry(
-        cohort.select(people=list(cohort.people)[:8], stimuli=cohort.stimuli[:4]).load(),
-        FeaturePipeline(),
-    )
-    raw = RecordingSet(cohort, pipeline=CARRYING)
-    lost = []
-    for name in ("temporal:K=3", "gaussian:sigma_deg=10", "spatial:L=64"):
-        release = gazeveil.mechanism(name).release(cohort, seed=1, keep=("labels",)).data
-        result = AOI().measure(raw, raw, RecordingSet(release, pipeline=CARRYING), 0)[0]
-        lost.append(result.value)
-        assert result.value < 0.5 * result.chance
-    assert lost[0] < 0.2 * lost[1]
-    assert lost[1] < lost[2]
 
 
 @settings(max_examples=60)

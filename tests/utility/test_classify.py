@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 import gazeveil
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
-from gazeveil.features.recordings import recording_table
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.models.classifiers import CLASSIFIERS, most_votes, predict, standardised
-from gazeveil.utility.classification.classify import with_privacy_labels
-from gazeveil.utility.classification.rows import class_of
-from gazeveil.utility.classification.splits import score, voted
+from gazeveil.utility.classify import with_privacy_labels
 from gazeveil.utility.registry import utility
+from gazeveil.utility.splits import class_of, score
 
 DOCUMENTS = ("comic-1", "newspaper-2", "textbook-3")
 Maker = Callable[[int, int, NDArray[np.int64], np.random.Generator], NDArray[np.float64]]
@@ -93,21 +91,6 @@ def test_every_classifier_learns_what_can_be_learnt_and_nothing_from_noise(class
     )
 
 
-def test_features_are_standardised_by_the_training_side_alone() -> None:
-    train, test = np.array([[0.0], [2.0]]), np.array([[4.0], [np.nan]])
-    known, asked = standardised(train, test)
-    assert known.ravel().tolist() == [-1.0, 1.0]
-    assert asked.ravel().tolist() == [3.0, 0.0]
-
-
-def test_a_feature_that_is_constant_in_training_is_not_looked_at() -> None:
-    rng = np.random.default_rng(0)
-    labels = np.array(["a", "b"]).repeat(50)
-    train = np.column_stack([rng.normal(0, 1, 100) + 6 * (labels == "b"), np.full(100, 0.1)])
-    test = np.column_stack([train[:, 0], rng.normal(0, 1e6, 100)])
-    assert (predict("svm", train, labels, test, 0) == labels).all()
-
-
 def test_the_kernel_is_the_one_asked_for() -> None:
     from sklearn.svm import SVC
 
@@ -131,13 +114,6 @@ def test_neighbours_are_eleven_and_ties_are_broken_at_random() -> None:
     drawn = most_votes(votes, np.random.default_rng(5))
     assert set(drawn.tolist()) == {0, 1}
     assert abs(np.mean(drawn == 0) - 0.5) < 0.05
-
-
-def test_a_single_class_is_the_answer_to_everything() -> None:
-    for classifier in CLASSIFIERS:
-        assert predict(
-            classifier, np.zeros((3, 1)), np.array(["a"] * 3), np.ones((2, 1)), 0
-        ).tolist() == ["a", "a"]
 
 
 # --- decisions
@@ -173,15 +149,6 @@ def test_chance_is_that_of_the_most_frequent_class_and_of_guessing_by_share() ->
     assert f1.value < f1.chance == 0.5
     by_share = rng.choice(["a", "b"], 10000, p=[0.7, 0.3])
     assert score(truth, by_share, persons, "")[1].value == pytest.approx(0.5, abs=0.03)
-
-
-def test_a_vote_gives_one_decision_per_recording() -> None:
-    predicted = np.array(["a", "a", "b", "b", "b", "a"])
-    truth, persons = np.array(["a"] * 3 + ["b"] * 3), np.array(["x"] * 3 + ["y"] * 3)
-    decided, of, who = voted(predicted, truth, persons, np.array([7, 7, 7, 2, 2, 2]), 0)
-    assert dict(
-        zip(who.tolist(), zip(decided.tolist(), of.tolist(), strict=True), strict=True)
-    ) == {"x": ("a", "a"), "y": ("b", "b")}
 
 
 # --- document type
@@ -261,24 +228,6 @@ def test_windows_that_share_samples_with_the_first_half_are_left_out_unless_aske
     ].value == pytest.approx(17 / 20, abs=0.02)
 
 
-def test_the_middle_is_that_of_the_recording_whatever_length_the_release_has() -> None:
-    raw = windows(4, 20, by_document)
-
-    def longer(
-        p: int, d: int, index: NDArray[np.int64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        # Only the ten windows of the true first half tell the truth.
-        return rng.normal(np.eye(3)[np.where(index < 10, d, (d + 1) % 3)] * 6, 1.0)
-
-    release = windows(4, 60, longer)
-    assert (
-        utility("document:every=1,gap=false")
-        .measure(held(raw), held(release), held(raw), 0)[0]
-        .value
-        > 0.98
-    )
-
-
 def test_every_nth_window_is_kept() -> None:
     def tenth(
         p: int, d: int, index: NDArray[np.int64], rng: np.random.Generator
@@ -352,19 +301,6 @@ def test_a_class_nobody_trained_on_counts_as_missed_and_is_named() -> None:
     assert "'comic'" in accuracy.note
 
 
-def test_the_seed_decides_and_nothing_else() -> None:
-    table = held(windows(5, 40, nothing))
-    for classifier in ("forest", "tree", "knn"):
-        one, again, other = (
-            utility(f"document:every=1,classifier={classifier}")
-            .measure(table, table, table, s)[0]
-            .parts.tolist()
-            for s in (1, 1, 2)
-        )
-        assert one == again
-        assert one != other or classifier == "tree"
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -430,19 +366,6 @@ def test_gender_is_learnt_from_other_people_and_chance_is_the_larger_share() -> 
     # because their class is the rarer one in training.
     null = held(windows(9, 30, nothing), people=people)
     assert utility("gender:every=2").measure(null, null, null, 0)[0].value < accuracy.chance + 0.1
-
-
-def test_the_attribute_may_come_with_the_recordings_or_with_the_release() -> None:
-    table = windows(4, 30, lambda p, d, i, rng: rng.normal(5.0 * (p % 2), 1.0, (len(i), 2)))
-    people = {f"p{p}": {"glasses": bool(p % 2)} for p in range(4)}
-    for raw, release in (
-        (held(table, people=people), held(table, people={})),
-        (held(table, people={}), held(table, people=people)),
-    ):
-        assert (
-            utility("gender:every=2,attribute=glasses").measure(raw, release, release, 0)[0].value
-            > 0.95
-        )
 
 
 def test_privacy_sensitivity_reads_the_raw_annotation_and_never_the_released_one() -> None:
@@ -526,31 +449,6 @@ def test_tasks_shuffled_over_recordings_are_not_recognised(tasks: Cohort) -> Non
     assert abs(np.mean(found) - 0.5) < 0.25
 
 
-def test_a_release_without_any_valid_sample_leaves_tasks_to_guess(tasks: Cohort) -> None:
-    lost = RecordingSet(
-        Cohort([r.with_(valid=np.zeros(len(r), dtype=np.bool_)) for r in tasks], tasks.people)
-    )
-    raw = RecordingSet(tasks)
-    accuracy = utility("task:test_share=0.5").measure(raw, raw, lost, 1)[0]
-    assert accuracy.value == pytest.approx(0.5)
-    assert len(accuracy.parts) == 3
-
-
-def test_recording_vectors_are_means_deviations_and_rates_of_events(tasks: Cohort) -> None:
-    raw = RecordingSet(Cohort(list(tasks)[:3]))
-    table = recording_table(raw)
-    assert len(table) == 3
-    key = raw.keys[1]
-    fixations = raw.fixations.values[raw.fixations.recordings()[key]]
-    saccades = raw.saccades.values[raw.saccades.recordings()[key]]
-    time_s = fixations[:, 0].sum() + saccades[:, 0].sum()
-    assert table.column("fixation_duration_mean")[1] == pytest.approx(fixations[:, 0].mean())
-    assert table.column("saccade_amplitude_sd")[1] == pytest.approx(
-        saccades[:, raw.saccades.columns.index("amplitude")].std(ddof=1)
-    )
-    assert table.column("saccade_rate_hz")[1] == pytest.approx(len(saccades) / time_s)
-
-
 def test_activities_are_recognised_from_windows_and_by_vote(tasks: Cohort) -> None:
     raw = RecordingSet(tasks, pipeline=FeaturePipeline(window_s=5, step_s=1)).prepared(("window",))
     one, vote = (
@@ -565,39 +463,3 @@ def test_activities_are_recognised_from_windows_and_by_vote(tasks: Cohort) -> No
 
 # --- the order the papers find
 # --------------------------------------------------------------------------------------------------
-
-
-def test_on_simulated_readers_k_same_keeps_document_type_above_marginals_above_exponential_dp() -> (
-    None
-):
-    """At budgets and groups where windows name nobody any more; readings `corrected`, epsilon 1, k
-    = 4.
-    """
-    whole = RecordingSet(
-        gazeveil.simulate(12, 3, seconds=150, rate_hz=60, task="reading", seed=1),
-        pipeline=FeaturePipeline(step_s=1.0),
-    ).windows
-    k = whole.keys
-    # A "task" of David-John et al. 2022 is one document.
-    table = FeatureTable(
-        whole.values,
-        whole.columns,
-        Keys(k.person, k.stimulus, k.session, np.full(len(k), ""), k.index),
-        whole.bounds,
-    )
-    raw = RecordingSet(None, {"window": table}, FeaturePipeline(step_s=1.0))
-    found = utility("document:every=3,gamma=features")
-    kept = {}
-    for text in ("k-same-select:k=4", "marginals:k=4,epsilon=1", "exponential-dp:epsilon=1"):
-        draws = [
-            RecordingSet(
-                None, {"window": gazeveil.mechanism(text).release(table, seed=s).data}, raw.pipeline
-            )
-            for s in range(3)
-        ]
-        kept[text] = float(np.mean([found.measure(raw, draw, raw, 0)[0].value for draw in draws]))
-    assert found.measure(raw, raw, raw, 0)[0].value > 0.95
-    assert kept["k-same-select:k=4"] > 0.7
-    assert kept["k-same-select:k=4"] > kept["marginals:k=4,epsilon=1"] + 0.1
-    assert kept["marginals:k=4,epsilon=1"] > kept["exponential-dp:epsilon=1"] + 0.02
-    assert kept["exponential-dp:epsilon=1"] < 0.45

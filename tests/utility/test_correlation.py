@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import gazeveil
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.utility.signal import correlation_curves
 
@@ -42,17 +40,6 @@ def test_curves_are_pearson_correlations_with_the_fifth_step() -> None:
     assert found.values[0, 1, 7] == pytest.approx(
         np.corrcoef(differences[:, 4, 1], differences[:, 12, 1])[0, 1]
     )
-
-
-def test_smooth_signals_are_correlated_and_their_differences_much_less() -> None:
-    rng = np.random.default_rng(1)
-    signals = rng.normal(0, 1, (60, 100, 1)).cumsum(axis=1) / 5 + rng.normal(0, 1, (60, 1, 1))
-    raw, difference = (
-        correlation_curves(table(signals), last=100, difference=d).values[0, 0]
-        for d in (False, True)
-    )
-    assert np.abs(raw[:20]).mean() > 0.6
-    assert np.abs(difference).mean() < 0.2
 
 
 def test_participants_who_stop_early_count_as_long_as_they_read() -> None:
@@ -92,14 +79,3 @@ def test_what_does_not_vary_or_is_missing_has_no_correlation(
         correlation_curves(table(signals).where([]))
     with pytest.raises(ParameterError, match="at least 6"):
         correlation_curves(table(signals), last=5)
-
-
-def test_simulated_readers_show_the_figure_of_the_paper() -> None:
-    windows = RecordingSet(
-        gazeveil.simulate(10, 3, seconds=60, rate_hz=60, task="reading", seed=1)
-    ).windows
-    raw, difference = (correlation_curves(windows, last=40, difference=d) for d in (False, True))
-    place = windows.columns.index("large_saccade_share")
-    assert raw.stimuli == ("comic-1", "newspaper-2", "textbook-3")
-    assert np.nanmean(raw.values[:, place, :10]) > 0.7
-    assert abs(np.nanmean(difference.values[:, place])) < 0.3

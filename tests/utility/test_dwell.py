@@ -15,9 +15,9 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.areas import grid
-from gazeveil.utility.areas.dwell import compare_dwell, dwell_shares, even_shares
 from gazeveil.utility.base import UtilityResult
 from gazeveil.utility.conformance import check_utility
+from gazeveil.utility.dwell import dwell_shares, even_shares
 from gazeveil.utility.registry import utility
 from tests.support.pieces import RawPieces
 
@@ -72,22 +72,6 @@ def test_viewers_who_became_alike_keep_the_mean_and_lose_the_spread() -> None:
     assert found["distribution_error"].value == pytest.approx(0.4)
 
 
-def test_names_do_not_matter_and_order_of_viewers_does_not_either() -> None:
-    raw = people([0.2, 0.4, 0.8])
-    dealt = halves(raw, people([0.8, 0.2, 0.4]))
-    assert all(r.value == pytest.approx(0, abs=1e-12) for r in dealt.values())
-
-
-def test_only_figures_per_window_see_when() -> None:
-    early = viewer(0, 1.0, seconds=11)
-    x = np.where(early.t_ns < 5_500_000_000, -5.0, 5.0)
-    raw = RecordingSet(Cohort([early.with_(x_deg=x)]))
-    late = RecordingSet(Cohort([early.with_(x_deg=-x)]))
-    assert halves(raw, late)["distribution_error"].value == pytest.approx(0, abs=1e-12)
-    text = "dwell:rows=1,columns=2,per=window"
-    assert halves(raw, late, text)["distribution_error"].value == pytest.approx(2.0)
-
-
 def test_losing_everything_is_not_a_good_figure() -> None:
     raw = people([0.2, 0.4])
     lost = Cohort([r.with_(valid=np.zeros(len(r), dtype=np.bool_)) for r in raw.cohort or ()])
@@ -122,17 +106,12 @@ def test_pieces_are_compared_with_everybody_in_the_same_seconds() -> None:
     assert halves(raw, cut)["distribution_error"].value == pytest.approx(0, abs=1e-12)
 
 
-def test_each_side_may_have_its_own_number_of_viewers() -> None:
-    few, many = np.array([[0.5], [0.5]]), np.full((7, 1), 0.5)
-    assert compare_dwell(few, many)[0].tolist() == [0.0] * 4
-
-
 def test_it_passes_the_conformance_kit() -> None:
     assert [c.name for c in check_utility(utility("dwell")) if not c.passed] == []
 
 
 def test_bad_parameters_and_tables_are_refused() -> None:
-    for text in ("dwell:per=person", "dwell:window_s=0", "dwell:gap_s=-1", "dwell:rows=0"):
+    for text in ("dwell:window_s=0", "dwell:gap_s=-1", "dwell:rows=0"):
         with pytest.raises(ParameterError):
             utility(text)
     raw = people([0.2, 0.4])

@@ -6,7 +6,7 @@ import pytest
 from gazeveil import Recording, Screen, Sphere, simulate
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import angle_deg, from_tangents
-from gazeveil.utility.prediction.moments import eye_tangents, head_course, in_the_head
+from gazeveil.utility.moments import eye_tangents, head_course, in_the_head
 
 SCREEN = Screen(1600, 900, 480.0, 270.0, 600.0)
 

@@ -12,13 +12,12 @@ from gazeveil import Cohort, Recording, simulate
 from gazeveil.errors import ParameterError
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.papers import protocols
+from gazeveil.utility.activity import windows_of
 from gazeveil.utility.base import UtilityResult
-from gazeveil.utility.classification.eye_head_windows import windows_of
-from gazeveil.utility.prediction.moments import LAGS
-from gazeveil.utility.prediction.task import RATIOS, best_kalman, kalman_weights, line_weights
+from gazeveil.utility.moments import LAGS
+from gazeveil.utility.prediction import RATIOS, best_kalman, kalman_weights, line_weights
 from gazeveil.utility.registry import utility
 from tests.support import paper_files
-from tests.support.recordings import real
 from tests.support.torch_threads import one_thread  # noqa: F401 a fixture
 
 torch = pytest.importorskip("torch", reason="the extra 'deep' is not installed")
@@ -53,15 +52,6 @@ def test_the_predictor_sees_the_head_also_beside_a_release_that_has_none() -> No
     assert seeing["error_deg"] < 0.85 * seeing["hold_error_deg"]
     floors = ("hold_error_deg", "linear_error_deg", "kalman_error_deg")
     assert [seeing[f] for f in floors] == [blind[f] for f in floors]
-
-
-def test_the_same_seed_gives_the_same_figures_and_another_one_tests_others() -> None:
-    raw = RecordingSet(Cohort([led_by_the_head(p, i, 4.0) for i, p in enumerate("abcd")]))
-    asked = utility("prediction:model=dgaze,steps=3,reading=published")
-    first, again = (asked.measure(raw, raw, raw, 1) for _ in range(2))
-    assert [r.value for r in first] == [r.value for r in again]
-    assert "on the headset's screen" in first[0].note
-    assert any(asked.measure(raw, raw, raw, s)[0].names != first[0].names for s in (2, 3, 4))
 
 
 def test_the_kalman_filter_is_exact_on_a_line_and_averages_noise() -> None:
@@ -154,19 +144,6 @@ def test_both_run_on_the_public_arrays(tmp_path: Path) -> None:
         got = protocols.utility(asked).measure(windows, windows, windows, 0)
         assert 0 <= got[0].value <= 1
         assert len(got[0].names) == 8
-
-
-def test_both_run_on_real_head_and_gaze() -> None:
-    folder = real("eyenavgs_nthu")
-    scene = sorted(p.name for p in folder.iterdir() if p.is_dir())[0]
-    some = [r.slice(0, 720) for r in list(gazeveil.read(folder / scene))[:3]]
-    raw = RecordingSet(Cohort(some), None, FeaturePipeline(window_s=4.0, step_s=4.0))
-    for reading in ("published", "corrected"):
-        asked = utility(f"prediction:model=dgaze,steps=2,every_s=0.5,reading={reading}")
-        assert np.isfinite(asked.measure(raw, raw, raw, 0)[0].value)
-    window = windows_of(some[0], some[0], raw.pipeline, "corrected", "recorded")
-    assert np.nanstd(window[:, 2:4]) > 0.1
-    assert np.nanmax(np.abs(window[:, 0:2])) < 60
 
 
 @pytest.mark.parametrize(

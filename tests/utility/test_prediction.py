@@ -10,18 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gazeveil
-from gazeveil import Cohort, Recording, Screen, Sphere
-from gazeveil.errors import DataError, ParameterError
+from gazeveil import Cohort, Recording, Sphere
+from gazeveil.errors import ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import Space, angle_deg
-from gazeveil.utility.prediction.learnt import fit
-from gazeveil.utility.prediction.moments import LAGS, from_plane, moments_of, to_plane
-from gazeveil.utility.prediction.task import Prediction, line_weights
+from gazeveil.utility.moments import LAGS, from_plane, moments_of, to_plane
+from gazeveil.utility.prediction import Prediction
 from gazeveil.utility.registry import utility
-from tests.support.recordings import real_cohort
 from tests.support.strategies import recordings
-
-SCREEN = Screen(1600, 900, 480.0, 270.0, 600.0)
 
 
 def stream(
@@ -74,30 +70,6 @@ def test_the_plane_keeps_angles_and_leads_back(seed: int) -> None:
     np.testing.assert_allclose(from_plane(centre, flat), other, atol=1e-9)
 
 
-def test_right_is_right_and_down_is_down() -> None:
-    sphere = Sphere()
-    centre = sphere.vectors([180.0, 359.0], [90.0, 90.0])
-    flat = to_plane(
-        centre,
-        np.stack(
-            (
-                sphere.vectors([181.0, 1.0], [90.0, 90.0]),
-                sphere.vectors([180.0, 359.0], [92.0, 92.0]),
-            ),
-            axis=1,
-        ),
-    )
-    np.testing.assert_allclose(flat[0], [[1, 0], [0, 2]], atol=1e-9)
-    np.testing.assert_allclose(flat[1], [[2, 0], [0, 2]], atol=1e-9)
-
-
-def test_the_poles_are_places_like_others() -> None:
-    pole = np.array([[0.0, 1.0, 0.0]])
-    flat = to_plane(pole, Sphere().vectors([[10.0, 200.0]], [[3.0, 5.0]]))
-    assert np.isfinite(flat).all()
-    np.testing.assert_allclose(np.linalg.norm(flat[0], axis=1), [3, 5], atol=1e-9)
-
-
 # --- moments
 # --------------------------------------------------------------------------------------------------
 
@@ -125,14 +97,6 @@ def test_the_past_is_held_and_the_truth_is_the_raw_gaze_at_the_horizon() -> None
     )
     np.testing.assert_allclose(moments.past_deg[:, :, 0], held, atol=1e-6)
     np.testing.assert_allclose(moments.past_deg[:, :, 1], 0, atol=1e-6)
-
-
-def test_raw_gaze_between_two_samples_is_interpolated() -> None:
-    recorded = pursuit("a", speed_deg_s=10.0)
-    x_truth, _ = Sphere().degrees(moments_of(recorded, recorded, 0.1034, 0.5, 0.1).truth)
-    np.testing.assert_allclose(
-        x_truth, 100 + 10 * (0.6034 + 0.1 * np.arange(len(x_truth))), atol=1e-6
-    )
 
 
 def test_nothing_of_the_future_is_used() -> None:
@@ -188,13 +152,6 @@ def test_moments_of_any_two_recordings_are_finite(recorded: Recording, release: 
 # --------------------------------------------------------------------------------------------------
 
 
-def test_a_straight_line_is_continued_exactly() -> None:
-    weights = line_weights(0.1, 0.5)
-    times = -np.arange(LAGS) * 0.01
-    assert weights @ (3.0 + 20.0 * times) == pytest.approx(3.0 + 20.0 * 0.1)
-    assert np.count_nonzero(weights) == 11
-
-
 def test_hold_is_late_by_the_horizon_and_the_others_follow_a_pursuit() -> None:
     cohort = Cohort(
         [
@@ -247,14 +204,6 @@ def test_training_on_noisy_material_makes_the_best_of_noise() -> None:
     assert again["error_deg"] < 0.3 * again["hold_error_deg"]
 
 
-def test_the_fit_finds_the_least_mean_error_not_the_least_square() -> None:
-    x = np.ones((101, 1))
-    y = np.zeros((101, 2))
-    y[:20] = 10.0
-    assert np.abs(fit(x, y, 0.0, rounds=0)[0, 0] - 10 * 20 / 101) < 1e-6
-    assert np.abs(fit(x, y, 0.0, rounds=50)[0, 0]) < 0.1
-
-
 def test_figures_are_the_mean_angle_of_a_plain_loop() -> None:
     clips = [
         r
@@ -289,13 +238,6 @@ def test_the_model_is_the_one_asked_for_and_the_floors_stay(model: str) -> None:
         assert got["error_deg"] < min(floors.values())
     else:
         assert got["error_deg"] == floors[model]
-
-
-def test_a_screen_works_as_a_sphere_does() -> None:
-    x = 15 * np.sin(np.arange(2000) / 60)
-    cohort = Cohort([stream(x, 0.5 * x, person=p, space=SCREEN) for p in "abc"])
-    got = figures(cohort, cohort, cohort)
-    assert got["error_deg"] < 0.3 * got["hold_error_deg"]
 
 
 def test_people_are_split_by_the_seed_and_nobody_is_on_both_sides() -> None:
@@ -339,12 +281,6 @@ def test_a_person_whose_gaze_was_lost_is_left_out_and_said_so() -> None:
     assert np.isfinite(untrained[1].value)
 
 
-def test_one_person_is_not_enough() -> None:
-    recording_set = RecordingSet(Cohort([pursuit("a")]))
-    with pytest.raises(DataError, match="at least 2"):
-        Prediction().measure(recording_set, recording_set, recording_set, 0)
-
-
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -359,38 +295,6 @@ def test_one_person_is_not_enough() -> None:
 def test_wrong_parameters_are_refused(parameters: dict[str, object]) -> None:
     with pytest.raises(ParameterError):
         utility("prediction", **parameters)
-
-
-def test_on_real_clips_noise_hurts_a_frozen_model_and_training_again_helps_as_s001_found() -> None:
-    clips = real_cohort("gazecom")
-    clips = clips.select(people=list(clips.people)[:8], stimuli=clips.stimuli[:4]).load()
-    noisy, again = (
-        gazeveil.mechanism("gaussian:sigma_deg=10").release(clips, seed=s).data.load()
-        for s in (1, 2)
-    )
-    thinned = gazeveil.mechanism("temporal:K=3").release(clips, seed=1).data.load()
-    raw = figures(clips, clips, clips)
-    frozen, retrained, temporal = (
-        figures(clips, clips, noisy),
-        figures(clips, again, noisy),
-        figures(clips, clips, thinned),
-    )
-    assert raw["error_deg"] < 1.02 * raw["hold_error_deg"]
-    assert frozen["error_deg"] > 3 * raw["error_deg"]
-    assert raw["error_deg"] < retrained["error_deg"] < 0.6 * frozen["error_deg"]
-    assert raw["error_deg"] < temporal["error_deg"] < raw["error_deg"] + 0.5
-
-
-def test_the_error_over_hold_compares_a_person_with_themselves() -> None:
-    raw = RecordingSet(gazeveil.simulate(5, 2, seconds=8, rate_hz=60, seed=4).load())
-    held, learnt = (
-        {r.metric: r for r in utility(text).measure(raw, raw, raw, 0)}
-        for text in ("prediction:model=hold", "prediction")
-    )
-    np.testing.assert_allclose(held["error_over_hold"].parts, 1.0)
-    np.testing.assert_allclose(
-        learnt["error_over_hold"].parts, learnt["error_deg"].parts / learnt["hold_error_deg"].parts
-    )
 
 
 def test_training_towards_released_gaze_differs_from_training_towards_raw_gaze() -> None:

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import gazeveil
 from gazeveil import Cohort, Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.features.recording_set import FeaturePipeline, RecordingSet, carry
+from gazeveil.features.recording_set import RecordingSet
 from gazeveil.utility.registry import utility
 from gazeveil.utility.saliency import METRICS, Saliency, cell_areas, cells, compare, saliency_map
-from tests.support.recordings import real_cohort
 
 SCREEN = Screen(1600, 900, 480.0, 270.0, 600.0)
 
@@ -84,26 +82,18 @@ def test_every_figure_is_the_textbook_formula_on_a_screen() -> None:
     assert kl != pytest.approx(compare(q, p, cell_areas(SCREEN, rows, columns), other)[0], rel=1e-3)
 
 
-def test_area_weighting_makes_figures_independent_of_latitude() -> None:
+def test_figures_are_independent_of_latitude() -> None:
     """A blob at 60 degrees of latitude covers twice the pixels of one at the equator, but no more
     of the sphere.
     """
 
-    def nss(y_deg: float, area_weighted: bool) -> float:
+    def nss(y_deg: float) -> float:
         rows, columns = 180, 360
         at = cells(Sphere(), rows, columns, np.array([180.0]), np.array([y_deg]))
         p = saliency_map(Sphere(), rows, columns, at, 4.0)
-        return compare(p, p, cell_areas(Sphere(), rows, columns), at, area_weighted)[3]
+        return compare(p, p, cell_areas(Sphere(), rows, columns), at)[3]
 
-    assert nss(30.0, True) == pytest.approx(nss(90.0, True), rel=0.05)
-    assert nss(30.0, False) < 0.8 * nss(90.0, False)
-
-
-def test_a_map_has_no_seam() -> None:
-    """Turning everything by half a turn changes nothing."""
-    here = figures(cohort(), cohort(turn_deg=3.0))
-    behind = figures(cohort(turn_deg=180.0), cohort(turn_deg=183.0))
-    assert here == pytest.approx(behind, rel=1e-6)
+    assert nss(30.0) == pytest.approx(nss(90.0), rel=0.05)
 
 
 def test_the_further_fixations_move_the_less_alike_the_maps_are() -> None:
@@ -133,28 +123,6 @@ def test_a_release_without_fixations_counts_as_an_even_map() -> None:
         assert "2 stimuli without a released fixation count as even" in result.note
     assert results[1].value == results[3].value == 0
     assert results[0].value > 1
-
-
-def test_shuffled_stimuli_are_less_alike_than_the_right_ones() -> None:
-    """Negative control: maps of other stimuli must not pass for the same."""
-    raw = Cohort(
-        [
-            looking(p, s, i + 100 * j, Sphere(), 25.0 * j)
-            for i, p in enumerate("abcdef")
-            for j, s in enumerate(("s", "t"))
-        ]
-    )
-    swapped = Cohort([r.with_(stimulus={"s": "t", "t": "s"}[r.stimulus]) for r in raw])
-    assert figures(raw, swapped)["cc"] < 0.5 < figures(raw, raw)["cc"]
-
-
-def test_people_who_were_not_released_lower_the_map_but_do_not_stop_it() -> None:
-    got = figures(cohort(), cohort().select(people=["a", "b"]))
-    assert 0.3 < got["cc"] < 0.999
-    other = Cohort([r.with_(person="synthetic " + r.person) for r in cohort()])
-    assert figures(cohort(), other)["cc"] == pytest.approx(
-        1
-    )  # who looked does not matter for a map
 
 
 def test_fixations_off_the_screen_are_left_out() -> None:
@@ -189,41 +157,6 @@ def test_parameters_come_from_text_and_wrong_ones_are_refused() -> None:
     assert utility("saliency:sigma_deg=3.34,rows=90") == Saliency(sigma_deg=3.34, rows=90)
     assert str(Saliency()) == "saliency"
     assert utility(str(Saliency(sigma_deg=1.0))) == Saliency(sigma_deg=1.0)
-    for wrong in (
-        {"sigma_deg": -1},
-        {"sigma_deg": "wide"},
-        {"rows": 1},
-        {"rows": 10**6},
-        {"area_weighted": 2},
-    ):
+    for wrong in ({"sigma_deg": -1}, {"sigma_deg": "wide"}, {"rows": 1}, {"rows": 10**6}):
         with pytest.raises(ParameterError):
             utility("saliency", **wrong)
-
-
-def test_figures_hardly_depend_on_the_size_of_the_map() -> None:
-    small, large = (figures(cohort(), cohort(turn_deg=4.0), Saliency(rows=r)) for r in (120, 360))
-    for metric in METRICS:
-        assert small[metric] == pytest.approx(large[metric], rel=0.05)
-
-
-def test_on_real_scenes_more_noise_leaves_less_of_the_map() -> None:
-    scenes = real_cohort("eyenavgs_nthu")
-    scenes = carry(
-        scenes.select(people=list(scenes.people)[:5], stimuli=scenes.stimuli[:3]).load(),
-        FeaturePipeline(),
-    )
-    carrying = FeaturePipeline(events="carried")
-    raw = RecordingSet(scenes, pipeline=carrying)
-    lost = []
-    for name in ("temporal:K=3", "gaussian:sigma_deg=2", "gaussian:sigma_deg=10"):
-        release = RecordingSet(
-            gazeveil.mechanism(name).release(scenes, seed=1, keep=("labels",)).data,
-            pipeline=carrying,
-        )
-        kl, cc, sim, nss = Saliency().measure(raw, raw, release, 0)
-        lost.append(kl.value)
-        assert kl.value < kl.chance
-        assert cc.value > 0.5
-        assert sim.value > sim.chance
-        assert nss.value > 0.5
-    assert lost == sorted(lost)

@@ -49,11 +49,6 @@ def test_where_names_last_both_sides_are_cut_into_the_same_windows(raw: Recordin
         np.testing.assert_array_equal(s.recorded.t_ns, s.released.t_ns)
 
 
-def test_a_recording_shorter_than_a_window_is_one_stretch() -> None:
-    short = RecordingSet(Cohort([jumper(0, 0, seconds=2)]))
-    assert [len(s.recorded) for s in stretches(short, short)] == [120]
-
-
 def test_a_wild_time_of_a_lost_sample_does_not_move_the_cut() -> None:
     recording = jumper(0, 0)
     t_ns, valid = recording.t_ns.copy(), recording.valid.copy()

@@ -124,7 +124,7 @@ def test_the_published_reading_says_what_it_sets_and_nothing_else() -> None:
     assert str(RBFN()) == "rbfn"
 
 
-@pytest.mark.parametrize("text", ["train_events=7", "test_events=9", "solver=ridge"])
+@pytest.mark.parametrize("text", ["train_events=7", "test_events=9", "solver=reduced"])
 def test_what_contradicts_the_published_reading_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match=r"reading is 'published'.*Leave it out"):
         attack(f"rbfn:reading=published,{text}")

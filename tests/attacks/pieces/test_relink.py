@@ -10,10 +10,11 @@ import pytest
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.infer.kinds import KINDS
 from gazeveil.attacks.pieces.decisions import piece_controls
-from gazeveil.attacks.pieces.known_looks import found_by_looks
-from gazeveil.attacks.pieces.relink import relinked_share
+from gazeveil.attacks.pieces.known_looks import KnownLooks
+from gazeveil.attacks.pieces.relink import PieceRelinking
 from gazeveil.attacks.pieces.sides import named_pieces
 from gazeveil.attacks.registry import attack
+from gazeveil.attacks.result import AttackResult
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.evaluation.releases import protect
 from gazeveil.features.recording_set import RecordingSet
@@ -40,6 +41,11 @@ def sides(
     return gallery, unknown, {name: key[0] for name, key in second.origins.items()}
 
 
+def relinked_share(release: RecordingSet, by: str = "place") -> AttackResult:
+    (found,) = PieceRelinking(by).run(release, release, 0).results
+    return found
+
+
 def rate(text: str, gallery: RecordingSet, probe: RecordingSet, owners: dict[str, str]) -> float:
     scores = attack(text).identify(gallery, probe, seed=1)
     own = tuple(owners.get(name, name) for name in scores.probes)
@@ -56,8 +62,8 @@ def test_pieces_that_are_joined_by_place_are_recognised_more_often() -> None:
         RawPieces(piece_s=2.0, gap_s=0.02),
         ("s3", "s4"),
     )
-    single = rate("relink:by=none,scores=steps", *parts)
-    joined = rate("relink:by=place,scores=steps", *parts)
+    single = rate("relink:by=none", *parts)
+    joined = rate("relink:by=place", *parts)
     assert single > 1.5 / PEOPLE
     assert joined > single + 0.05
 
@@ -66,7 +72,7 @@ def test_people_who_move_alike_are_not_recognised() -> None:
     parts = sides(jumpers(PEOPLE, 4, alike=True), SHORT)
     for by in ("none", "both"):
         # 48 decisions; 0.3 is four standard deviations above guessing.
-        assert rate(f"relink:by={by},scores=steps", *parts) < 0.3
+        assert rate(f"relink:by={by}", *parts) < 0.3
 
 
 @pytest.mark.heavy
@@ -75,8 +81,8 @@ def test_whoever_is_told_which_pieces_belong_together_knows_more() -> None:
     told = released(jumpers(PEOPLE, 4), SHORT, 2)
     people = named_pieces(told, "people")
     joined = people.where(lambda key: people.piece_windows[key].stimulus == "s3")
-    known = rate("relink:names=known,scores=steps", gallery, joined, {})
-    assert known > rate("relink:by=none,scores=steps", gallery, probe, owners)
+    known = rate("relink:names=known", gallery, joined, {})
+    assert known > rate("relink:by=none", gallery, probe, owners)
 
 
 def test_lasting_names_leave_nothing_to_join() -> None:
@@ -84,10 +90,10 @@ def test_lasting_names_leave_nothing_to_join() -> None:
     with pytest.raises(DataError, match="names of this release last"):
         attack("relink").identify(whole, whole, 1)
     with pytest.raises(DataError, match="says whose they are"):
-        relinked_share(whole, "place", "steps", 0)
+        relinked_share(whole)
 
 
-@pytest.mark.parametrize("text", ["relink:by=name", "relink:scores=lda", "relink:names=all"])
+@pytest.mark.parametrize("text", ["relink:by=name", "relink:names=all"])
 def test_words_that_are_not_known_are_refused(text: str) -> None:
     with pytest.raises(ParameterError):
         attack(text)
@@ -95,7 +101,7 @@ def test_words_that_are_not_known_are_refused(text: str) -> None:
 
 def test_a_gallery_of_one_stimulus_still_gives_names_one_to_one() -> None:
     gallery, probe, owners = sides(jumpers(PEOPLE, 2), SHORT, ("s1",))
-    assert 0.0 <= rate("relink:scores=steps", gallery, probe, owners) <= 1.0
+    assert 0.0 <= rate("relink", gallery, probe, owners) <= 1.0
 
 
 # --- planted bugs
@@ -103,8 +109,8 @@ def test_a_gallery_of_one_stimulus_still_gives_names_one_to_one() -> None:
 
 def test_a_gap_that_is_forgotten_lets_place_join_pieces() -> None:
     cohort = jumpers(PEOPLE, 4, alike=True, stay_s=3.0)
-    forgotten = relinked_share(released(cohort, RawPieces(2.0, 0.02)), "place", "steps", 0)
-    wide = relinked_share(released(cohort, RawPieces(2.0, 6.0)), "place", "steps", 0)
+    forgotten = relinked_share(released(cohort, RawPieces(2.0, 0.02)))
+    wide = relinked_share(released(cohort, RawPieces(2.0, 6.0)))
     assert forgotten.chance == wide.chance == 1 / PEOPLE
     assert forgotten.low > 0.5
     assert wide.low <= wide.chance + 0.05
@@ -113,8 +119,8 @@ def test_a_gap_that_is_forgotten_lets_place_join_pieces() -> None:
 
 def test_names_that_were_kept_are_found_by_their_order() -> None:
     cohort = jumpers(PEOPLE, 4)
-    kept = relinked_share(released(cohort, RawPieces(2.0, keep_names=True)), "label", "steps", 0)
-    dealt = relinked_share(released(cohort, SHORT), "label", "steps", 0)
+    kept = relinked_share(released(cohort, RawPieces(2.0, keep_names=True)), "label")
+    dealt = relinked_share(released(cohort, SHORT), "label")
     assert kept.value == 1.0
     assert dealt.value < 0.3
 
@@ -146,8 +152,8 @@ def test_noise_that_a_persons_pieces_share_names_them() -> None:
 def test_known_looks_single_out_a_raw_piece_and_noise_hides_it() -> None:
     cohort = jumpers(PEOPLE, 2)
     raw = RecordingSet(cohort)
-    plain = found_by_looks(raw, released(cohort, SHORT), 0)
-    noisy = found_by_looks(raw, released(cohort, RawPieces(2.0, 1.0, noise_deg=6.0)), 0)
+    plain = KnownLooks().run(raw, released(cohort, SHORT), 0).results
+    noisy = KnownLooks().run(raw, released(cohort, RawPieces(2.0, 1.0, noise_deg=6.0)), 0).results
     assert [r.metric for r in plain] == ["found_by_1_look", "found_by_3_looks", "found_by_10_looks"]
     assert [r.value for r in plain] == [1.0, 1.0, 1.0]
     assert noisy[0].value < noisy[1].value < noisy[2].value < 1.0
@@ -160,7 +166,7 @@ def test_known_looks_say_nothing_of_pieces_that_were_made_for_somebody_else() ->
     people = sorted(cohort.people)
     after = dict(zip(people, people[1:] + people[:1], strict=True))
     release.origins = {n: (after[k[0]], *k[1:]) for n, k in release.origins.items()}
-    found = found_by_looks(RecordingSet(cohort), release, 0)
+    found = KnownLooks().run(RecordingSet(cohort), release, 0).results
     assert found[2].value < 0.02  # never the piece that is somebody else's
     assert found[0].n == PEOPLE
 

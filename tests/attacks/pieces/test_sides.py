@@ -8,7 +8,6 @@ import pytest
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.pieces.decisions import decide_pieces
 from gazeveil.attacks.pieces.sides import cut_like, find_windows, named_pieces
-from gazeveil.attacks.views import average_pieces
 from gazeveil.errors import DataError
 from gazeveil.evaluation.releases import protect
 from gazeveil.features.recording_set import PieceWindow, RecordingSet
@@ -65,33 +64,6 @@ def test_raw_recordings_are_cut_at_the_public_times(raw: RecordingSet) -> None:
     late = PieceWindow("s0", 9, 10**12, 2 * 10**12)
     with pytest.raises(DataError, match="No raw recording covers"):
         cut_like(raw, [late])
-
-
-def test_pieces_of_repeated_releases_are_matched_by_place_before_they_are_averaged(
-    raw: RecordingSet,
-) -> None:
-    noisy = RawPieces(noise_deg=2.0)
-    releases = [named_pieces(protect(raw, noisy, seed), "pieces") for seed in range(4)]
-    clean = protect(raw, RawPieces(), 9)
-    truth = {
-        (w.stimulus, w.window, clean.origins[k[0]][0]): k for k, w in clean.piece_windows.items()
-    }
-    exact = {r.key: r for r in clean.cohort}
-    owner = protect(raw, noisy, 0).origins
-
-    def error_deg(pieces: RecordingSet) -> float:
-        return float(
-            np.mean(
-                [
-                    np.abs(r.x_deg - exact[truth[(*w[:2], owner[r.person][0])]].x_deg).mean()
-                    for r in pieces.cohort
-                    if (w := pieces.piece_windows[r.key])
-                ]
-            )
-        )
-
-    one, four = error_deg(releases[0]), error_deg(average_pieces(releases))
-    assert 0.4 * one < four < 0.6 * one  # 1/sqrt(4), if all are matched rightly
 
 
 def test_a_persons_credit_is_the_mean_over_their_pieces() -> None:

@@ -1,194 +1,33 @@
-"""The relay over WebSockets and LSL: every form comes out protected, and nothing else."""
+"""The relay over LSL: all that comes out is protected; and outputs that are none."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import json
-import logging
-import socket as sockets
-import struct
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.typing import Origin
 
-from gazeveil.errors import DataError, ParameterError
-from gazeveil.gatekeeper import blocks
+import gazeveil
+from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers import open_tracker
 from gazeveil.gatekeeper.trackers.picture import ScreenPicture
-from gazeveil.gatekeeper.trackers.websocket import ListeningTracker
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.relay import Protector, open_sink
 from gazeveil.relay.lsl import LSLSink
 from gazeveil.relay.trackers.lsl.tracker import LSLTracker
 from gazeveil.relay.trackers.pupil import PupilTracker
-from gazeveil.relay.websocket import WebSocketSink
 from gazeveil.relay.zmq import PupilSink
 from tests.support.fake_pupil import FakePupil, gaze
 from tests.support.fake_pylsl import FakePylsl
-from tests.support.relaying import CAMERA, PERIOD_NS, Running, numbers, stream_mechanism, traces
+from tests.support.relaying import CAMERA, KALEIDO, PERIOD_NS, Running, stream_mechanism
 from tests.support.taken_blocks import run
-
-
-async def welcomed(port: int) -> ClientConnection:
-    socket = await connect(f"ws://127.0.0.1:{port}")
-    assert json.loads(await socket.recv())["type"] == "welcome"
-    return socket
-
-
-def test_every_form_comes_out_as_it_came_in_protected_and_with_nothing_else(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    rng = np.random.default_rng(3)
-    n = 12
-    t = 77_000_000_123 + np.arange(3 * n) * PERIOD_NS + rng.integers(-2_000_000, 2_000_000, 3 * n)
-    x, y = 180 + rng.uniform(0, 5, 3 * n), 90 + rng.uniform(0, 5, 3 * n)
-    x, y = x.astype(np.float32).astype(np.float64), y.astype(np.float32).astype(np.float64)
-    binary, plain, posed = (block(t[i : i + n], x[i : i + n], y[i : i + n]) for i in (0, n, 2 * n))
-    posed_message = blocks.message_of(
-        Block(posed.t_ns, posed.x_deg, posed.y_deg, posed.valid, "poses")
-    )
-    poison = {
-        "pupil": [3.14159],
-        "confidence": [0.987654],
-        "nested": {"eye": {"left": [[1.23456]]}},
-    }
-
-    async def work() -> list[str | bytes]:
-        tracker, sink = (
-            open_tracker("websocket://127.0.0.1:0?rate_hz=100"),
-            open_sink("websocket://127.0.0.1:0"),
-        )
-        assert isinstance(tracker, ListeningTracker)
-        assert isinstance(sink, WebSocketSink)
-        async with Running(
-            tracker, sink, Protector("gaussian:sigma_deg=2", 100.0, Sphere(), seed=6)
-        ):
-            await tracker.listening.wait()
-            client = await welcomed(sink.port)
-            async with connect(f"ws://127.0.0.1:{tracker.port}") as feeder:
-                await feeder.send('{"type":"hello"}')
-                await feeder.recv()
-                await feeder.send(blocks.pack(binary, sequence=5))
-                await feeder.send(json.dumps({**blocks.message_of(plain), **poison}))
-                await feeder.send(
-                    json.dumps(
-                        {**posed_message, **poison, "position": [[0.31415, 1.71828, 0.5772]]}
-                    )
-                )
-                found = [await client.recv() for _ in range(3)]
-            assert json.loads(await client.recv()) == {"type": "lost"}
-            await client.close()
-            return found
-
-    first, second, third = run(work())
-    session = stream_mechanism("gaussian:sigma_deg=2").open(100.0, Sphere(), seed=6)
-    et, ex, ey, _ = session.push(t - t[0] % PERIOD_NS, x, y, np.ones(3 * n, dtype=np.bool_))
-    assert isinstance(first, bytes)
-    batch = blocks.unpack(first)
-    np.testing.assert_array_equal(batch.block.t_ns, et[:n])
-    np.testing.assert_array_equal(batch.block.x_deg, ex[:n].astype(np.float32))
-    message = json.loads(second)
-    assert set(message) == {"type", "t_ns", "x_deg", "y_deg", "valid"}
-    np.testing.assert_array_equal(message["x_deg"], ex[n : 2 * n])
-    message = json.loads(third)
-    assert set(message) == {"type", "t_ns", "orientation", "valid"}
-    degrees = blocks.from_poses(message["orientation"])
-    np.testing.assert_allclose(degrees[0], ex[2 * n :], atol=1e-6)
-    np.testing.assert_allclose(degrees[1], ey[2 * n :], atol=1e-6)
-    out = first + str(second).encode() + str(third).encode()
-    tainted = [
-        *x,
-        *y,
-        *numbers(poison),
-        *numbers(posed_message["orientation"]),
-        0.31415,
-        1.71828,
-        0.5772,
-    ]
-    assert traces([float(v) for v in tainted], out) == []
-    assert not [ns for ns in t.tolist() if str(ns).encode() in out or struct.pack("<q", ns) in out]
-    own = "\n".join(
-        r.getMessage() for r in caplog.records if not r.name.startswith("websockets.client")
-    )  # that one is the test's own client
-    assert traces([float(v) for v in tainted], own.encode()) == [], (
-        "not even at level DEBUG does a log hold gaze"
-    )
-    raw = blocks.pack(binary) + json.dumps({**blocks.message_of(plain), **poison}).encode()
-    assert len(traces([float(v) for v in (*x[: 2 * n], *y[: 2 * n])], raw)) == 4 * n, (
-        "the search finds raw numbers where they are"
-    )
-
-
-def test_clients_without_the_token_and_pages_of_other_origins_get_nothing() -> None:
-    async def work() -> None:
-        sink = open_sink("websocket://127.0.0.1:0?token=secret&origin=https://mine.example")
-        assert isinstance(sink, WebSocketSink)
-        async with Running(
-            open_tracker("simulated", seed=1),
-            sink,
-            Protector("gaussian:sigma_deg=1", 120.0, Sphere()),
-        ):
-            url = f"ws://127.0.0.1:{sink.port}"
-            with pytest.raises(InvalidStatus):
-                await connect(url, origin="https://other.example")  # type: ignore[arg-type]
-            for hello in (
-                '{"type":"hello"}',
-                '{"type":"hello","token":"Secret"}',
-                "[" * 9999,
-                b"\x01",
-            ):
-                async with connect(url) as client:
-                    await client.send(hello)
-                    with pytest.raises(ConnectionClosed):
-                        await client.recv()
-            async with connect(url, origin=Origin("https://mine.example")) as client:
-                await client.send('{"type":"hello","token":"secret"}')
-                assert json.loads(await client.recv())["type"] == "welcome"
-                assert json.loads(await client.recv())["type"] == "samples"
-            assert sink.counts["refused"] == 4
-
-    run(work())
-
-
-def test_a_client_that_does_not_read_loses_samples_and_the_memory_stays() -> None:
-    async def work() -> None:
-        sink = open_sink("websocket://127.0.0.1:0")
-        assert isinstance(sink, WebSocketSink)
-        await sink.start(
-            open_tracker("simulated", seed=1),
-            Protector("gaussian:sigma_deg=1", 120.0, Sphere()).guarantee,
-        )
-        client = await connect(f"ws://127.0.0.1:{sink.port}", max_queue=1)
-        assert json.loads(await client.recv())["type"] == "welcome"
-        large = block(np.arange(2000), np.full(2000, 180.0), np.full(2000, 90.0), form="binary")
-        for _ in range(1500):
-            sink.send(large)
-            await asyncio.sleep(0)
-        assert sink.counts["dropped"] > 0
-        assert sink.counts["dropped"] % 2000 == 0
-        assert max(len(c.waiting) for c in sink._clients) <= 256
-        sequences = []
-        while not sequences or sequences[-1] < 1499 * 2000:
-            got = await client.recv()
-            assert isinstance(got, bytes)
-            batch = blocks.unpack(got)
-            sequences.append(batch.sequence)
-        assert batch.dropped == sink.counts["dropped"], "the reader is told what it missed"
-        assert len(sequences) * 2000 + batch.dropped == 1500 * 2000
-        await client.close()
-        await sink.close()
-
-    run(work())
 
 
 @pytest.mark.parametrize(
@@ -200,32 +39,13 @@ def test_a_client_that_does_not_read_loses_samples_and_the_memory_stays() -> Non
         "pupil://a b",
         "pupil://127.0.0.1:1?nonsense=1",
         "pupil://127.0.0.1:1?topic=pupil.0",
-        "websocket://0.0.0.0:1",
-        "websocket://127.0.0.1:1?origin=mine",
+        "websocket://127.0.0.1:1",
     ],
 )
 def test_what_is_no_output_is_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(ParameterError) as error:
         open_sink(text)
     assert "\n" not in str(error.value)
-
-
-def test_a_taken_port_is_one_sentence() -> None:
-    with sockets.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-
-        async def work(text: str) -> None:
-            sink = open_sink(text)
-            await sink.start(
-                open_tracker("simulated", seed=1),
-                Protector("gaussian:sigma_deg=1", 120.0, Sphere()).guarantee,
-            )
-
-        for text in (f"pupil://127.0.0.1:{port}", f"websocket://127.0.0.1:{port}"):
-            with pytest.raises(DataError, match="another port"):
-                run(work(text))
 
 
 @pytest.mark.skipif(
@@ -238,7 +58,7 @@ def test_relays_that_end_leave_no_handles_and_no_threads() -> None:
 
     async def once(pupil: FakePupil, out: str) -> None:
         sink = open_sink(out)
-        assert isinstance(sink, PupilSink | WebSocketSink)
+        assert isinstance(sink, PupilSink)
         tracker = PupilTracker(f"127.0.0.1:{pupil.port}", silence_s=60)
         async with Running(tracker, sink, Protector("gaussian:sigma_deg=1", 120.0, CAMERA)):
             await asyncio.to_thread(pupil.wait_for_subscriber)
@@ -250,7 +70,6 @@ def test_relays_that_end_leave_no_handles_and_no_threads() -> None:
         counted = []
         for _ in range(6):
             run(once(pupil, "pupil://127.0.0.1:0"))
-            run(once(pupil, "websocket://127.0.0.1:0"))
             counted.append(handles())
         # the other side of a connection that closed, and a thread that ends, may take a moment;
         # what leaks grows with every turn and stays
@@ -311,3 +130,140 @@ def test_a_relay_never_reads_its_own_lsl_stream(monkeypatch: pytest.MonkeyPatch)
                 Protector("gaussian:sigma_deg=1", 120.0, CAMERA).guarantee,
             )
         )
+
+
+# --- The relay's protector: the mechanism's own samples, on the tracker's clock.
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["gaussian:sigma_deg=2", KALEIDO, "spatial:L=64", "temporal:K=3", "smoothing", "kalman"]
+)
+def test_the_relay_gives_what_the_mechanism_gives_for_the_same_seed(text: str) -> None:
+    recording = gazeveil.simulate(1, 1, 5, 100, seed=2)[0]
+    # a recording whose times are multiples of the period: the relay then moves nothing
+    whole = Protector(text, 100.0, recording.space, seed=9).push(
+        block(recording.t_ns, recording.x_deg, recording.y_deg, recording.valid)
+    )
+    # A live stream passes losses on, so it is compared with a release that does.
+    direct = replace(stream_mechanism(text), losses="keep").release(recording, seed=9).data
+    for name in ("t_ns", "x_deg", "y_deg", "valid"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(direct, name))
+    one_by_one = Protector(text, 100.0, recording.space, seed=9)
+    parts = [
+        one_by_one.push(
+            block(*(getattr(recording, n)[i : i + 7] for n in ("t_ns", "x_deg", "y_deg", "valid")))
+        )
+        for i in range(0, len(recording), 7)
+    ]
+    np.testing.assert_array_equal(np.concatenate([p.x_deg for p in parts]), whole.x_deg)
+    assert not np.array_equal(
+        whole.x_deg,
+        Protector(text, 100.0, recording.space)
+        .push(block(recording.t_ns, recording.x_deg, recording.y_deg))
+        .x_deg,
+    ) or (text in ("spatial:L=64", "temporal:K=3", "smoothing", "kalman")), (
+        "without a seed the noise must be fresh"
+    )
+
+
+def test_no_time_of_a_sample_passes_and_times_stay_on_the_trackers_clock() -> None:
+    rng = np.random.default_rng(1)
+    t = 1_000_003_141_592 + np.arange(500) * PERIOD_NS + rng.integers(-3_000_000, 3_000_000, 500)
+    out = Protector("gaussian:sigma_deg=1", 100.0, Sphere()).push(
+        block(t, np.full(500, 180.0), np.full(500, 90.0))
+    )
+    assert not set(out.t_ns.tolist()) & set(t.tolist())
+    assert (out.t_ns % PERIOD_NS == 0).all(), (
+        "the grid says nothing about when the first sample was"
+    )
+    assert np.abs(out.t_ns - t).max() < 3 * PERIOD_NS
+
+
+def test_a_clock_that_is_set_back_does_not_make_the_mechanism_forget() -> None:
+    n, w = 40, 60
+    x, y = np.full(n, 180.0), np.full(n, 90.0)
+    early, late = (
+        block(10**9 * np.int64(5) + np.arange(n) * PERIOD_NS, x, y),
+        block(10**9 * np.int64(5000) + 123 + np.arange(n) * PERIOD_NS, x, y),
+    )
+    text = f"kaleido-uniform:epsilon=1,w={w},r_deg=2"  # silent after a reset
+    protector = Protector(text, 100.0, Sphere(), seed=4)
+    first = protector.push(late)
+    protector.lost()
+    second = protector.push(early)
+    assert protector.counts["clocks set back"] == 1
+    assert second.valid.all(), "after a restart samples must not be lost for ever"
+    assert np.abs(second.t_ns - early.t_ns).max() < 3 * PERIOD_NS, (
+        "released times follow the new clock"
+    )
+    # the session saw one stream: what it gave is what it gives without the break, with a pause of
+    # one sample in between
+    session = stream_mechanism(text).open(100.0, Sphere(), seed=4)
+    steps = np.concatenate((np.arange(n), n + 1 + np.arange(n)))
+    expected = session.push(
+        steps * PERIOD_NS,
+        np.full(2 * n, 180.0),
+        np.full(2 * n, 90.0),
+        np.ones(2 * n, dtype=np.bool_),
+    )
+    np.testing.assert_array_equal(np.concatenate((first.x_deg, second.x_deg)), expected[1])
+    # a clock set back within one block
+    third = protector.push(
+        Block(
+            *(
+                np.concatenate((getattr(late, k), getattr(early, k)))
+                for k in ("t_ns", "x_deg", "y_deg", "valid")
+            )
+        )
+    )
+    assert protector.counts["clocks set back"] >= 2
+    assert third.valid.mean() > 0.9
+
+
+@pytest.mark.parametrize("reading", ["corrected", "published"])
+def test_clocks_that_take_turns_do_not_bring_the_session_to_the_end_of_its_time(
+    reading: str,
+) -> None:
+    """One counts from its start and one from 1970, by turns; the session once ended in a fault."""
+    protector = Protector(f"gaussian:sigma_deg=1,reading={reading}", 100.0, Sphere(), seed=4)
+    n = 40
+    for turn in range(40):
+        t = (1_800_000_000 if turn % 2 else 3600) * 10**9 + turn * 10**9 + np.arange(n) * PERIOD_NS
+        if turn % 3:
+            protector.lost()
+        out = protector.push(block(t, np.full(n, 180.0), np.full(n, 90.0)))
+        assert out.valid.all()
+        assert np.abs(out.t_ns - t).max() < 3 * PERIOD_NS, "released times follow the clock"
+    far = np.arange(-45_000, 45_000) * 80_000 * 10**9  # steps of just below a day
+    assert len(protector._parts(far)) == len(far), "each goes on by one period"
+    assert len(protector._parts(far[:9000])) == 1
+
+
+def test_times_that_no_clock_has_are_left_out() -> None:
+    protector = Protector("gaussian:sigma_deg=1", 100.0, Sphere())
+    out = protector.push(block([2**63 - 1, -(2**63), 0, PERIOD_NS], [180.0] * 4, [90.0] * 4))
+    assert (len(out), protector.counts["impossible times"]) == (2, 2)
+    assert len(protector.push(block(np.empty(0, dtype=np.int64), [], []))) == 0
+
+
+def test_published_readings_pass_times_on_and_say_so() -> None:
+    t = 1_000_003_141_592 + np.cumsum(np.random.default_rng(2).integers(9_000_000, 11_000_000, 50))
+    protector = Protector("gaussian:sigma_deg=1,reading=published", 100.0, Sphere())
+    assert np.array_equal(protector.push(block(t, np.full(50, 180.0), np.full(50, 90.0))).t_ns, t)
+    assert "the tracker's own times" in protector.guarantee.not_covered
+    protector.lost()
+    assert np.array_equal(
+        protector.push(block(t - 10**12, np.full(50, 180.0), np.full(50, 90.0))).t_ns, t - 10**12
+    )
+    assert (
+        "the tracker's own times"
+        not in Protector("gaussian:sigma_deg=1", 100.0, Sphere()).guarantee.not_covered
+    )
+
+
+def test_the_guarantee_is_the_sessions_with_what_a_relay_shows_besides() -> None:
+    promise = Protector(KALEIDO, 100.0, Sphere()).guarantee
+    assert promise.epsilon == 1
+    assert any("comes back" in c for c in promise.not_covered)
+    assert Protector(KALEIDO, 100.0, Sphere(), seed=1).guarantee.epsilon is None

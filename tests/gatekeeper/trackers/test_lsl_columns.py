@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gazeveil.errors import DataError, ParameterError
+from gazeveil.errors import DataError, MissingExtraError, ParameterError
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import load_settings
 from gazeveil.gatekeeper.trackers import open_tracker
@@ -24,6 +24,7 @@ from gazeveil.relay.trackers.lsl.description import StreamChannel
 from gazeveil.relay.trackers.lsl.tracker import LSLTracker
 from gazeveil.relay.trackers.rate import RateWatch
 from tests.support.fake_pylsl import FakePylsl
+from tests.support.taken_blocks import run
 
 SCREEN = Screen(1920, 1080, 531, 299, 600)
 TOBII = [
@@ -104,8 +105,7 @@ def test_one_validity_of_two_eyes_counts_for_both() -> None:
     columns = find_columns(channels(labels, "deg"), None, 0.6)
     values = np.array([[1.0, 1, 3, 3, 1], [1.0, 1, 3, 3, 0]])
     x, _, valid = columns.degrees(values, ScreenPicture(SCREEN))
-    assert x[0] == 2
-    assert valid.tolist() == [True, False]
+    assert (x[0], valid.tolist()) == (2, [True, False])
 
 
 def test_columns_can_be_named_and_a_unit_must_be_known() -> None:
@@ -230,3 +230,56 @@ def test_a_stream_that_comes_later_with_another_rate_is_named_once_and_until_it_
     lsl.offer("g", ["x_deg", "y_deg"], [], rate_hz=120.0)
     assert tracker._connect() is not None
     assert tracker.trouble == ""
+
+
+# --- Streams of LSL: channels by their labels, streams that go, and what is refused.
+# --------------------------------------------------------------------------------------------------
+
+
+# --- LSL
+# --------------------------------------------------------------------------------------------------
+
+
+def test_without_lsl_one_sentence_names_the_extra_and_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pylsl", None)
+    with pytest.raises(MissingExtraError, match=r"gazeveil\[lsl\].*liblsl.*the package is missing"):
+        open_tracker("lsl")
+
+    def broken(name: str) -> object:
+        raise RuntimeError("LSL binary library file was not found.")
+
+    monkeypatch.setattr("gazeveil.relay.trackers.lsl.library.import_module", broken)
+    with pytest.raises(MissingExtraError, match=r"gazeveil\[lsl\].*liblsl.*the library is missing"):
+        open_tracker("lsl:pupil_capture")
+
+
+def test_an_lsl_stream_that_goes_is_lost_and_chunks_of_another_shape_are_malformed(
+    lsl: FakePylsl,
+) -> None:
+    lsl.offer("g", ["x_deg", "y_deg"], [([1.0, 2.0], 1.0)])
+    tracker = LSLTracker("g")
+
+    async def work() -> list[str]:
+        story: list[str] = []
+        async for part in tracker.samples():
+            story.append("lost" if part is None else "gaze")
+            if story == ["gaze"]:
+                del lsl.network.streams["g"]
+            if story == ["gaze", "lost"]:
+                lsl.offer("g", ["x_deg", "y_deg"], [([1.0], 1.0)])
+                asyncio.get_running_loop().call_later(
+                    0.5, lambda: lsl.network.streams["g"][1].append(([1.0, 2.0], 3.0))
+                )
+            if len(story) == 3:
+                break
+        return story
+
+    assert (run(work()), tracker.counts["malformed"]) == (["gaze", "lost", "gaze"], 1)
+
+
+def test_lsl_streams_without_places_are_refused(lsl: FakePylsl) -> None:
+    lsl.offer("eeg", ["Fp1", "Fp2"], [([1.0, 2.0], 1.0)])
+    with pytest.raises(DataError, match=r"it has Fp1, Fp2.*\?x=LABEL"):
+        LSLTracker("eeg")

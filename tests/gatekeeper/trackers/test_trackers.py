@@ -12,15 +12,13 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.errors import GazeveilError, ParameterError
+from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.trackers import forms, open_tracker
 from gazeveil.gatekeeper.trackers.conformance import check_tracker
 from gazeveil.gatekeeper.trackers.picture import pinhole
 from gazeveil.gatekeeper.trackers.simulated import SimulatedTracker
-from gazeveil.gatekeeper.trackers.tracker import back_off
 from gazeveil.gaze.geometry import Screen, Sphere
-from tests.support.recordings import real
 from tests.support.taken_blocks import joined, run, take
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -43,10 +41,7 @@ SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
         "pupil://a:b",
         "pupil://x:1/path",
         "pupil://127.0.0.1?topic=pupil.",
-        "ws://",
-        "websocket://0.0.0.0:9",
-        "openxr+tcp://0.0.0.0:9",
-        "openxr://127.0.0.1:9?identity=maybe",
+        "websocket://127.0.0.1:9",
     ],
 )
 def test_what_is_no_tracker_is_refused_in_one_sentence(text: str) -> None:
@@ -55,26 +50,11 @@ def test_what_is_no_tracker_is_refused_in_one_sentence(text: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_a_replay_of_nothing_readable_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(GazeveilError):
-        open_tracker(f"replay:{tmp_path / 'none.csv'}")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(GazeveilError):
-        open_tracker(f"replay:{tmp_path / 'empty'}")
-
-
 def test_every_source_says_how_it_is_written() -> None:
-    assert len(forms()) == 12
-    assert open_tracker("pupil://127.0.0.1").rate_hz == 120.0
-    assert open_tracker("websocket://127.0.0.1:0?rate_hz=250").rate_hz == 250.0
+    assert (len(forms()), open_tracker("pupil://127.0.0.1").rate_hz) == (7, 120.0)
     assert open_tracker("pupil://127.0.0.1").space == pinhole()
     assert open_tracker("pupil://127.0.0.1?sphere=true").space == Sphere()
     assert open_tracker("pupil://127.0.0.1?screen=[1280,720,400,225,450]").space == SCREEN
-
-
-def test_pauses_between_attempts_grow_to_a_limit() -> None:
-    pauses = back_off(0.2, 1.0)
-    assert [next(pauses) for _ in range(5)] == [0.2, 0.4, 0.8, 1.0, 1.0]
 
 
 # --- simulated and replayed
@@ -101,30 +81,6 @@ def test_simulated_gaze_goes_on_without_a_jump_of_time_from_stimulus_to_stimulus
     assert not np.array_equal(found.x_deg[:250], found.x_deg[250:500], equal_nan=True), (
         "the same second again and again"
     )
-
-
-def test_simulated_gaze_comes_in_real_time() -> None:
-    tracker = open_tracker("simulated?rate_hz=100&seed=1", speed=2.0)
-
-    async def timed() -> tuple[float, list[int]]:
-        sizes: list[int] = []
-        began = 0.0
-        async for part in tracker.samples():
-            assert part is not None
-            began = began or time.monotonic()
-            sizes.append(len(part))
-            if sum(sizes) > 100:
-                break
-        return time.monotonic() - began, sizes
-
-    for _ in range(5):
-        took_s, sizes = run(timed())
-        # 100 samples at 100 Hz and double speed are half a second; a loaded machine may be late,
-        # never early
-        assert took_s >= 0.49
-        if took_s < 5.0 and len(sizes) > 3:
-            return
-    raise AssertionError(f"one heap of samples is no stream: {took_s:.1f} s, {sizes}")
 
 
 def test_simulated_gaze_of_a_screen_task_says_its_space() -> None:
@@ -170,23 +126,7 @@ def test_recordings_of_another_rate_or_space_are_left_out_and_counted(tmp_path: 
     async def everything() -> int:
         return sum([len(part) async for part in tracker.samples() if part is not None])
 
-    assert run(everything()) == 200
-    assert tracker.counts["left out"] == 1
-
-
-@pytest.mark.parametrize("name", ["gazecom", "eyenavgs_nthu/truck"])
-def test_real_recordings_are_replayed_as_they_are(name: str) -> None:
-    path = real(*name.split("/"))
-    recording = gazeveil.read(path)[0]
-    tracker = open_tracker(f"replay:{path}", speed=math.inf)
-    found, _ = run(take(tracker, len(recording)))
-    n = len(recording)
-    np.testing.assert_array_equal(np.diff(found.t_ns[:n]), np.diff(recording.t_ns))
-    np.testing.assert_array_equal(
-        found.x_deg[:n][recording.valid], recording.x_deg[recording.valid]
-    )
-    assert np.array_equal(found.valid[:n], recording.valid)
-    assert tracker.space == recording.space
+    assert (run(everything()), tracker.counts["left out"]) == (200, 1)
 
 
 # --- the conformance kit

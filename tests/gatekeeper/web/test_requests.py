@@ -15,14 +15,7 @@ pytest.importorskip(
 
 from playwright.sync_api import Route, expect
 
-from tests.support.gatekeeper_browser import (
-    CONNECT,
-    Desk,
-    browser,  # noqa: F401 - a fixture
-    desk,  # noqa: F401 - a fixture
-    process,  # noqa: F401 - a fixture
-    signed_in,  # noqa: F401 - a fixture
-)
+from tests.support.gatekeeper_browser import CONNECT, Desk
 
 
 def ask(desk: Desk, token: str, **wish: Any) -> int:
@@ -64,12 +57,6 @@ def test_a_card_shows_the_systems_words_and_of_the_app_only_its_name(desk: Desk)
         assert said in left, said
         left = left.replace(said, "", 1)
     assert left.strip() == "", left
-
-
-def test_a_sentence_has_fifteen_words_at_most_and_no_greek(desk: Desk) -> None:
-    for preset in desk.api.get("/v1/apps").json()["presets"]:
-        assert len(preset["sentence"].split()) <= 15, preset["sentence"]
-        assert not re.search("[\u0370-\u03ff]|epsilon|rho|degree", preset["sentence"])
 
 
 def test_an_ask_swapped_between_reading_and_pressing_gets_nothing_that_was_not_read(
@@ -126,20 +113,6 @@ def test_the_third_no_blocks_and_unblock_lets_it_ask_again(desk: Desk) -> None:
     expect(page.locator(".ask")).to_have_count(1)
 
 
-def test_the_answer_to_a_press_stays_when_news_comes_after_it(desk: Desk) -> None:
-    token = desk.app("early")
-    page = desk.owner()
-    assert waits(desk, token, "follow")
-    page.get_by_role("button", name="No: early").click()
-    said = page.locator("#said")
-    expect(said).to_contain_text("You said no to early.")
-    # The next ask is news of the same second; it once took the place of the answer.
-    assert waits(desk, desk.app("late"), "follow")
-    expect(said).to_contain_text("late asks: move an avatar's eyes.")
-    expect(said).to_contain_text("You said no to early.")
-    expect(said).to_be_empty()
-
-
 def test_the_dialog_offers_least_first_and_this_visit(desk: Desk) -> None:
     desk.app("newcomer")
     page = desk.owner()
@@ -161,26 +134,6 @@ def test_the_dialog_offers_least_first_and_this_visit(desk: Desk) -> None:
     expect(page.locator('.app[data-app="newcomer"]')).to_contain_text("Until I stop it.")
 
 
-def test_a_grant_without_time_left_is_called_used_up(desk: Desk) -> None:
-    desk.consent(True)
-    desk.app("spender", preset="study", lasts="until-stopped")
-
-    def spent(route: Route) -> None:
-        answer = route.fetch().json()
-        for app in answer["apps"]:
-            app["state"] = "spent"
-        route.fulfill(json=answer)
-
-    page = desk.watch(desk.context().new_page())
-    page.route(re.compile(r"/v1/apps$"), spent)
-    page.goto(desk.process.address)
-    card = page.locator('.app[data-app="spender"]')
-    expect(card.locator(".badge")).to_have_text("Used up")
-    expect(card.locator(".badge")).to_have_class("badge warn")
-    expect(card).to_contain_text("Its time is used up.")
-    page.unroute_all(behavior="ignoreErrors")
-
-
 LISTENING = f"(token) => {{ (async () => {{ {CONNECT} gaze.on('region', () => {{}}); }})(); }}"
 
 
@@ -200,46 +153,6 @@ def test_the_bar_of_what_is_in_use_names_the_app_and_stops_it(desk: Desk) -> Non
     expect(bar).to_be_hidden()
     expect(page).not_to_have_title(re.compile("in use"))
     assert desk.known("avatar")["state"] == "revoked"
-
-
-def test_the_bar_says_that_the_tracker_is_gone_and_that_it_is_back(desk: Desk) -> None:
-    desk.consent(True)
-    token = desk.app("avatar", preset="follow", lasts="until-stopped")
-    gone = [False]
-
-    def silent(route: Route) -> None:
-        answer = route.fetch().json()
-        if gone[0]:
-            answer["tracker"] |= {"connected": False}
-        route.fulfill(json=answer)
-
-    page = desk.watch(desk.context().new_page())
-    page.route(re.compile(r"/v1/apps$"), silent)
-    page.goto(desk.process.address)
-    desk.blank().evaluate(LISTENING, token)
-    page.bring_to_front()
-    bar = page.locator("#in-use")
-    expect(bar).to_have_attribute("data-state", "on")
-    gone[0] = True
-    expect(bar.get_by_role("heading")).to_have_text("Paused: the tracker is gone")
-    expect(bar).to_contain_text("gets nothing now")
-    expect(page.locator("#tracker-trouble")).to_contain_text("The tracker is gone.")
-    expect(page).to_have_title(re.compile("○ avatar paused"))
-    gone[0] = False
-    expect(bar.get_by_role("heading")).to_have_text("In use now")
-    expect(page.locator("#tracker-trouble")).to_be_hidden()
-    page.unroute_all(behavior="ignoreErrors")
-
-
-def test_the_audit_log_shows_the_owner_names_and_what_was_granted(desk: Desk) -> None:
-    desk.app("reader", preset="follow", lasts="visit")
-    page = desk.owner()
-    row = page.locator("#audit-rows tr", has_text="allowed: ").first
-    expect(row).to_contain_text("reader")
-    expect(row.locator(".hash")).to_have_text(re.compile(r"^[0-9a-f]{8}$"))
-    for said in ("Move an avatar's eyes", "this visit"):
-        expect(row).to_contain_text(said)
-    assert not re.search(r"[{}\[\]]", page.locator("#audit-rows").inner_text()), "no JSON"
 
 
 def test_what_goes_wrong_is_said_in_a_plain_sentence(desk: Desk) -> None:

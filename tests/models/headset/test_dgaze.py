@@ -1,6 +1,4 @@
-"""The gaze predictor: its sizes, what it learns, and training that goes on after a kill."""
-
-from pathlib import Path
+"""The gaze predictor: its sizes and what it learns."""
 
 import numpy as np
 import pytest
@@ -8,7 +6,7 @@ import pytest
 from gazeveil.arrays import Floats
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.models.headset.dgaze import dgaze_plan, gaze_predictor, train_dgaze
-from gazeveil.models.resumable import StepPlan
+from gazeveil.models.training import StepPlan
 from tests.support.torch_threads import one_thread  # noqa: F401 a fixture
 
 torch = pytest.importorskip("torch", reason="the extra 'deep' is not installed")
@@ -22,8 +20,8 @@ def moves(rows: int, seed: int) -> tuple[Floats, Floats]:
     return history, 3.0 * history[:, :, 1]
 
 
-def plan(steps: int, checkpoint: Path | None = None, seed: int = 0) -> StepPlan:
-    return StepPlan(steps, 3e-3, seed, checkpoint, every=4, of="test")
+def plan(steps: int) -> StepPlan:
+    return StepPlan(steps, 3e-3)
 
 
 def test_the_network_has_the_sizes_of_the_published_one() -> None:
@@ -63,23 +61,6 @@ def test_a_map_is_looked_at() -> None:
         for made in (seen.predict(history, maps), blind.predict(history))
     ]
     assert errors[0] < 0.6 * errors[1]
-
-
-def test_training_goes_on_after_a_kill_as_if_it_had_never_stopped(tmp_path: Path) -> None:
-    def kill(done: int, total: int) -> None:
-        if done == 9:
-            raise KeyboardInterrupt
-
-    whole, losses = train_dgaze(*moves(60, 1), plan(16), batch=8)
-    file = tmp_path / "state"
-    with pytest.raises(KeyboardInterrupt):
-        train_dgaze(*moves(60, 1), plan(16, file), batch=8, progress=kill)
-    again, resumed = train_dgaze(*moves(60, 1), plan(16, file), batch=8)
-    assert resumed == losses
-    history = moves(20, 3)[0]
-    np.testing.assert_array_equal(whole.predict(history), again.predict(history))
-    with pytest.raises(DataError, match="other recordings or settings"):
-        train_dgaze(*moves(60, 1), plan(16, file, seed=1), batch=8)
 
 
 def test_the_published_rate_falls_five_times_and_ours_goes_in_a_cycle() -> None:

@@ -1,8 +1,4 @@
-"""The recogniser of activities: its sizes, what it tells apart, and training that goes on after a
-kill.
-"""
-
-from pathlib import Path
+"""The recogniser of activities: its sizes, and what it tells apart."""
 
 import numpy as np
 import pytest
@@ -16,7 +12,7 @@ from gazeveil.models.headset.ehtask import (
     movements,
     train_ehtask,
 )
-from gazeveil.models.resumable import StepPlan
+from gazeveil.models.training import StepPlan
 from tests.support.torch_threads import one_thread  # noqa: F401 a fixture
 
 torch = pytest.importorskip("torch", reason="the extra 'deep' is not installed")
@@ -35,8 +31,8 @@ def windows(rows: int, seed: int, branch: int = 1) -> tuple[Floats, Ints]:
     return made, classes
 
 
-def plan(steps: int, checkpoint: Path | None = None, seed: int = 0) -> StepPlan:
-    return StepPlan(steps, 5e-3, seed, checkpoint, every=4, of="test")
+def plan(steps: int) -> StepPlan:
+    return StepPlan(steps, 5e-3)
 
 
 def test_the_network_has_the_sizes_of_the_published_one() -> None:
@@ -86,21 +82,6 @@ def test_the_published_training_learns_too() -> None:
     given, classes = windows(60, 2)
     assert (network.name_them(given) == classes).mean() > 0.8
     assert losses[-1] < losses[0]
-
-
-def test_training_goes_on_after_a_kill_as_if_it_had_never_stopped(tmp_path: Path) -> None:
-    def kill(done: int, total: int) -> None:
-        if done == 6:
-            raise KeyboardInterrupt
-
-    whole, losses = train_ehtask(*windows(20, 1), plan(9), batch=6)
-    file = tmp_path / "state"
-    with pytest.raises(KeyboardInterrupt):
-        train_ehtask(*windows(20, 1), plan(9, file), batch=6, progress=kill)
-    again, resumed = train_ehtask(*windows(20, 1), plan(9, file), batch=6)
-    assert resumed == losses
-    given = windows(20, 3)[0]
-    np.testing.assert_array_equal(whole.name_them(given), again.name_them(given))
 
 
 def test_what_cannot_be_learnt_from_is_refused() -> None:

@@ -11,8 +11,7 @@ import pytest
 
 import gazeveil
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.audit.black_box.games import black_box_games
-from gazeveil.privacy.audit.run import judge
+from gazeveil.privacy.audit.run import black_box_games, judge
 from gazeveil.privacy.promise.change import Change
 
 TABLES = [
@@ -99,14 +98,7 @@ def test_honest_tables_lose_no_black_box_game(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "k-same-select:k=3",
-        "demographics:k=4",
-        "k-same-synth:k=2",
-        "clock-render-k-same:k=2",
-        "heatmap-laplace:epsilon=1",
-    ],
+    "text", ["k-same-synth:k=2", "clock-render-k-same:k=2", "heatmap-laplace:epsilon=1"]
 )
 def test_honest_releases_about_people_lose_no_black_box_game(text: str) -> None:
     mechanism = gazeveil.mechanism(text)

@@ -29,8 +29,7 @@ from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream import audit as streams
 from gazeveil.privacy.stream.audit import samplewise
 from gazeveil.privacy.stream.gaussian import Gaussian
-from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
-from gazeveil.privacy.stream.kaleido.slotted import KaleidoUniform
+from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoUniform
 from gazeveil.privacy.stream.kaleido.stage import KaleidoPlan, LatticeStage
 from gazeveil.privacy.stream.session import Stage
 

@@ -13,14 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gazeveil.errors import ParameterError
-from gazeveil.privacy.noise.blocks import (
-    SLOT_BITS,
-    alias_table,
-    block_sampler,
-    gaussian_by_blocks,
-    half_gaussian,
-)
-from gazeveil.privacy.noise.exact import MOST_SIGMA, discrete_gaussian
+from gazeveil.privacy.noise.blocks import SLOT_BITS, block_sampler, gaussian_by_blocks
+from gazeveil.privacy.noise.exact import MOST_SIGMA
 from gazeveil.privacy.randomness.rng import TestStream, Words, source
 from tests.privacy.noise.test_exact import (
     WORD,
@@ -31,7 +25,7 @@ from tests.privacy.noise.test_exact import (
     plain_after,
     plain_below,
 )
-from tests.support.laws import ALPHA, assert_distribution, assert_pmf
+from tests.support.laws import assert_distribution, assert_pmf
 
 
 def law_of(sigma: float, reach: int) -> np.ndarray:
@@ -64,16 +58,6 @@ def test_noise_of_large_sigma_follows_the_continuous_law(sigma: int) -> None:
 def test_noise_from_the_system_follows_the_law_too() -> None:
     x = gaussian_by_blocks(30, 400_000, Words(source(None)))
     assert_pmf(cells(x, 180), lambda factor: law_of(30 * factor, 180))
-
-
-def test_both_exact_samplers_have_one_law() -> None:
-    from scipy.stats import chi2_contingency
-
-    blocks = gaussian_by_blocks(7, 400_000, Words(TestStream(23)))
-    for sigma, same in ((7, True), (8, False)):
-        other = discrete_gaussian(sigma, 200_000, Words(TestStream(24)))
-        table = np.stack((cells(blocks, 20), cells(other, 20)))
-        assert bool(chi2_contingency(table).pvalue > ALPHA) is same
 
 
 def test_values_lean_within_a_block_as_they_should() -> None:
@@ -173,24 +157,6 @@ def test_an_escape_waits_for_its_words() -> None:
     done, position = sampler(out, 0, words, 0)
     assert done == 1
     assert position >= 21
-
-
-@pytest.mark.parametrize("sigma", [1, 5, 64, 127])
-def test_a_narrow_table_gives_every_outcome_its_slots(sigma: int) -> None:
-    law = half_gaussian(Fraction(sigma))
-    table = alias_table(law, SLOT_BITS)
-    capacity = 1 << (SLOT_BITS - table.bits)
-    owned = np.zeros(1 << table.bits, dtype=object)
-    for column in range(1 << table.bits):
-        keep = int(table.keep[column])
-        owned[column] += keep
-        owned[int(table.alias[column])] += capacity - keep
-    assert owned[: len(table.owned)].tolist() == table.owned
-    assert owned[len(table.owned)] == table.escapes > 0
-    weights = law(400)
-    for x, slots in enumerate(table.owned):
-        exact = Fraction(weights[x] << SLOT_BITS, sum(weights))
-        assert 0 <= exact - slots <= 1 + Fraction(1, 1 << 90)
 
 
 # --- parameters

@@ -356,11 +356,6 @@ def test_a_count_that_is_none_is_refused(count: object) -> None:
             draw()
 
 
-def test_no_draws_are_no_draws() -> None:
-    words = Words(TestStream(1))
-    assert len(discrete_laplace(Fraction(1), 0, words)) == 0
-
-
 def test_what_is_charged_is_next_to_nothing() -> None:
     assert 0 < TAIL_DELTA < Fraction(1, 10**250)
 

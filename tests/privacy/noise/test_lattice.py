@@ -5,6 +5,7 @@ where doubles cannot settle it.
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from gazeveil import Screen, Sphere
-from gazeveil.privacy.noise.lattice import LatticeLaw
+from gazeveil.privacy.noise.lattice import LatticeLaw, lattice_bits, limits
 from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.stream.kaleido.stage import LatticeStage, plan
 from gazeveil.privacy.stream.kaleido.step import UNIFORM
@@ -50,10 +51,12 @@ def test_noise_is_that_of_kaleido_with_one_publication_to_a_window(
     space: Any, epsilon: str, inside: bool, source: Any, count: int
 ) -> None:
     e, r = Fraction(epsilon), Fraction(2)
-    after = "clamp" if inside else "none"
-    stage = LatticeStage(
-        plan(UNIFORM, space, e, 1, r, None, 1, 1, r, after, r), 2, [source(1), source(2)]
+    made = plan(UNIFORM, space, e, 1, r, None, 1, 1, r)
+    edges = zip(
+        ("x_low", "x_high", "y_low", "y_high"), limits(space, lattice_bits(r), inside), strict=True
     )
+    made = replace(made, settings=made.settings._replace(**dict(edges)))
+    stage = LatticeStage(made, 2, [source(1), source(2)])
     there = places(space, 2, count)
     wanted = stage.run(np.zeros((2, count), dtype=np.int64), *(a.copy() for a in there))[1:]
     x, y, valid = (a.copy() for a in there)

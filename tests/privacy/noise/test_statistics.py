@@ -58,40 +58,11 @@ def test_five_percent_more_or_less_noise_fails(factor: float) -> None:
         assert_pmf(cells(whole(2, 3.0 * factor)), law(3.0))
 
 
-@pytest.mark.parametrize(
-    "mutant",
-    [
-        lambda x: x + 0.1,
-        lambda x: np.abs(x),
-        lambda x: np.where(np.arange(len(x)) % 50 == 0, 0.0, x),
-        lambda x: np.clip(x, -9.0, 9.0),
-        lambda x: np.random.default_rng(0).normal(scale=np.std(x), size=len(x)),
-        lambda x: np.where(np.arange(len(x)) == 7, np.nan, x),
-    ],
-    ids=["shifted", "one-sided", "a fiftieth without noise", "cut tail", "another shape", "a NaN"],
-)
-def test_a_mutant_of_the_noise_fails(mutant) -> None:
-    with pytest.raises(AssertionError, match="do not follow"):
-        assert_distribution(mutant(draws(3)), laplace_cdf(3.0))
-
-
 def test_a_law_that_ignores_its_scale_fails_because_the_controls_pass() -> None:
     with pytest.raises(AssertionError, match="was not rejected"):
         assert_distribution(draws(4), lambda x, scale: laplace_cdf(3.0)(x, 1.0))
     with pytest.raises(AssertionError, match="was not rejected"):
         assert_pmf(cells(whole(4)), lambda scale: law(3.0)(1.0))
-
-
-def test_too_few_samples_fail() -> None:
-    with pytest.raises(AssertionError, match="too few"):
-        assert_distribution(draws(5)[:50_000], laplace_cdf(3.0))
-    with pytest.raises(AssertionError, match="too few"):
-        assert_pmf(cells(whole(5)[:50_000]), law(3.0))
-
-
-def test_probabilities_that_do_not_sum_to_one_fail() -> None:
-    with pytest.raises(AssertionError, match="sum to 1"):
-        fits(cells(whole(6)), law(3.0)(1.0) * 0.99)
 
 
 def test_false_alarms_come_at_the_stated_rate() -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-import pickle
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gazeveil import Cohort, Recording, Screen, mechanism, simulate
+from gazeveil import Cohort, Recording, Screen, mechanism
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.privacy.publication.alignment import Alignment, aligned, sources_of_steps
+from gazeveil.privacy.publication.alignment import (
+    Alignment,
+    aligned,
+    look_at,
+    public_alignment,
+    sources_of_steps,
+    usual_rate_hz,
+)
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.survey import look_at, public_alignment, usual_rate_hz
 
 UNIX_NS = 1_629_390_345_000_000_000
 
@@ -46,33 +51,6 @@ def test_jitter_moves_no_sample_and_leaves_no_trace_in_times() -> None:
     assert made.valid.all()
     np.testing.assert_array_equal(made.x_deg, 100 + np.arange(399) / 10)
     assert set(np.diff(made.t_ns).tolist()) == {10_000_000}
-
-
-def test_a_slower_tracker_repeats_samples_and_a_faster_one_leaves_some_out() -> None:
-    slow = recording([i / 60 for i in range(60)], 60.0)
-    up = sources_of_steps(slow, 90.0)
-    assert (up >= 0).all()
-    assert np.isin(np.arange(60), up).all()
-    assert set(np.bincount(up).tolist()) == {1, 2}
-    assert (np.diff(up) >= 0).all()
-    assert Alignment(Fraction(90), slowest_hz=60.0).most_steps >= 2
-    down = sources_of_steps(recording([i / 120 for i in range(120)], 120.0), 60.0)
-    assert len(down) == pytest.approx(60, abs=2)
-    assert len(set(down.tolist())) == len(down)
-    assert (np.diff(down) > 0).all()
-
-
-def test_a_pause_and_a_lost_sample_are_lost_and_never_repeated() -> None:
-    times = [i / 100 for i in range(50)] + [1 + i / 100 for i in range(50)]
-    own = recording(times, 100.0)
-    valid = np.ones(100, dtype=bool)
-    valid[10] = False
-    made = Alignment(Fraction(100)).applied(own.with_(valid=valid))
-    assert len(made) == 150
-    assert not made.valid[50:100].any()
-    assert not made.valid[10]
-    assert math.isnan(made.x_deg[10])
-    assert made.valid.sum() == 99
 
 
 @pytest.mark.parametrize("rate_hz", [60, 90, 100, 101, 250])
@@ -119,21 +97,6 @@ def test_the_public_rate_is_the_usual_one_next_to_the_median() -> None:
     assert alignment.rate_hz == 72
     assert {r.rate_hz for r in aligned(cohort, alignment)} == {72.0}
     assert usual_rate_hz(89.0) == 90
-
-
-def test_the_distance_of_the_eyes_becomes_one_for_all() -> None:
-    screens = [Screen(1920, 1080, 531.0, 299.0, d) for d in (603.7, 638.4719, 655.1)]
-    cohort = Cohort(
-        [
-            Recording(
-                f"p{i}", "s", np.arange(100) * 10_000_000, np.zeros(100), np.ones(100), space=s
-            )
-            for i, s in enumerate(screens)
-        ]
-    )
-    alignment = public_alignment(look_at(cohort, True), PublicationChoices())
-    spaces = {r.space for r in aligned(cohort, alignment)}
-    assert spaces == {Screen(1920, 1080, 531.0, 299.0, 640.0)}
 
 
 def watched(person: str, screen: Screen, offset_deg: float = 0.0) -> Recording:
@@ -198,15 +161,6 @@ def test_kept_times_and_kept_rates_are_kept() -> None:
     made = rates.applied(own)
     assert made.rate_hz == 71.9
     assert made.t_ns[0] == 0
-
-
-def test_files_are_aligned_when_they_are_loaded_and_can_be_sent(tmp_path: object) -> None:
-    from gazeveil import read
-
-    folder = simulate(2, 1, 2.0, 100.0, seed=1).write(Path(str(tmp_path)) / "raw")
-    lazy = aligned(read(folder), Alignment(Fraction(50)))
-    sent = pickle.loads(pickle.dumps(lazy))
-    assert {r.rate_hz for r in sent} == {50.0}
 
 
 def test_a_recording_without_a_rate_or_with_a_pause_of_years_is_refused_in_one_sentence() -> None:

@@ -18,7 +18,6 @@ from gazeveil.privacy.publication.certificate import (
     per_person,
     read_certificate,
     write_certificate,
-    write_file_certificate,
 )
 from gazeveil.privacy.publication.page import page, summary
 from gazeveil.privacy.publication.signing import new_key, read_key, read_public_key, sign, signer
@@ -33,14 +32,9 @@ def described(
     cohort: gazeveil.Cohort, mechanism: str, seed: int | None = None, **more: object
 ) -> Description:
     release = gazeveil.protect(cohort, mechanism, seed)
-    made = release.provenance
     return Description(
         release.guarantee,
-        made.mechanism,
-        made.reading,
-        made.parameters,
-        made.seeded,
-        made.versions,
+        release.provenance,
         alignment={"time_zero": True, "rate_hz": "60", "pseudonyms": "fresh"},
         contents={"people": 4, "recordings": 8, "samples": 1440},
         **more,  # type: ignore[arg-type]
@@ -95,7 +89,7 @@ def test_a_file_has_its_certificate_beside_it(cohort: gazeveil.Cohort, tmp_path:
     file = tmp_path / "maps.csv"
     file.write_text("x\n", "utf-8")
     (tmp_path / "other.txt").write_text("not released", "utf-8")
-    write_file_certificate(file, described(cohort, "gaussian:sigma_deg=5"))
+    write_certificate(file, described(cohort, "gaussian:sigma_deg=5"))
     certificate = json.loads((tmp_path / "maps.csv.PRIVACY.json").read_text("utf-8"))
     assert sorted(certificate["files"]) == ["maps.csv", "maps.csv.PRIVACY.md"]
 
@@ -112,8 +106,8 @@ def test_links_are_refused(cohort: gazeveil.Cohort, tmp_path: Path) -> None:
         (
             "kaleido:epsilon=1,w=30,r_deg=2",
             "**Moving any 0.5 seconds (30 samples) of a recording by at most 2 degrees changes the"
-            " probability of any outcome by a factor of at most 2.72.**\n\nIt does not hide who a"
-            " participant is. This is proved, not measured.",
+            " probability of any outcome by a factor of at most 2.72.**\n\nThat is proved, not"
+            " measured. It does not hide who a participant is.",
         ),
         (
             "kaleido:epsilon=1,w=30,r_deg=2",

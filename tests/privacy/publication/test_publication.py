@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.frames import cohort_in_frame
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.names import read_key
-from gazeveil.privacy.publication.part import Part, PartSummary
+from gazeveil.privacy.publication.outputs import Part, PartSummary
 from gazeveil.privacy.publication.protecting import protected, write_publication
 from gazeveil.privacy.publication.publication import Publication, prepare
 
@@ -115,14 +116,15 @@ def test_what_is_aligned_first_is_what_the_mechanism_sees(cohort: Cohort, tmp_pa
         np.testing.assert_array_equal(r.x_deg, released[named[r.key]].x_deg)
 
 
+@pytest.mark.parametrize("to", ["parquet", "csv", "bids"])
 def test_parts_can_be_sent_and_written_in_any_order_with_the_same_bytes(
-    cohort: Cohort, tmp_path: Path
+    to: str, cohort: Cohort, tmp_path: Path
 ) -> None:
     folder = Cohort(list(cohort), cohort.people).write(tmp_path / "raw")
     chosen = gazeveil.mechanism("gaussian", sigma_deg=2)
 
     def made() -> Publication:
-        return protected(gazeveil.read(folder), chosen, PublicationChoices(), seed=4)
+        return protected(gazeveil.read(folder), chosen, PublicationChoices(to=to), seed=4)
 
     first, second = made(), made()
     one, two = tmp_path / "one", tmp_path / "two"
@@ -130,7 +132,7 @@ def test_parts_can_be_sent_and_written_in_any_order_with_the_same_bytes(
         place.mkdir()
     summaries = [part.write(one) for part in first.parts]
     sent = [pickle.loads(pickle.dumps(part)) for part in reversed(second.parts)]
-    again = [PartSummary.from_dict(json.loads(json.dumps(p.write(two).to_dict()))) for p in sent]
+    again = [PartSummary(**json.loads(json.dumps(asdict(p.write(two))))) for p in sent]
     first.finish(one, summaries)
     second.finish(two, again)
     files = sorted(p.relative_to(one) for p in one.rglob("*") if p.is_file())
@@ -241,7 +243,7 @@ def test_a_mechanism_that_leaves_samples_out_is_published_at_its_own_rate(
 @pytest.mark.parametrize("setting", [{"clock_hz": 50}, {"duration_s": 2}])
 def test_a_second_public_clock_is_refused(cohort: Cohort, setting: dict[str, int]) -> None:
     made = gazeveil.mechanism("gaussian", sigma_deg=1, **setting)
-    with pytest.raises(ParameterError, match=r"--rate|--durations"):
+    with pytest.raises(ParameterError, match=r"Say it with (rate_hz|durations)"):
         protected(cohort, made, PublicationChoices())
 
 

@@ -4,11 +4,8 @@ however they are portioned.
 
 from __future__ import annotations
 
-import copy
 import os
 import pickle
-import threading
-from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -25,18 +22,6 @@ from gazeveil.privacy.noise.planar import planar_laplace
 from gazeveil.privacy.randomness import rng
 from gazeveil.privacy.randomness.rng import SystemSource, TestStream, Words, source
 from gazeveil.privacy.randomness.uniform import uniform_below
-
-
-class Trickle:
-    """Hands out a test stream a few words at a time."""
-
-    secure = False
-
-    def __init__(self, seed: int, sizes: Iterator[int]) -> None:
-        self.stream, self.sizes = TestStream(seed), sizes
-
-    def take(self, count: int) -> np.ndarray:
-        return self.stream.take(min(count, next(self.sizes)))
 
 
 def pass_through(out: np.ndarray, done: int, words: np.ndarray, position: int) -> tuple[int, int]:
@@ -74,17 +59,6 @@ def test_drawing_in_blocks_gives_the_same_values(name: str, seed: int, cuts: lis
     np.testing.assert_array_equal(whole, np.concatenate(parts) if parts else whole[:0])
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
-@given(seed=st.integers(0, 2**32), sizes=st.lists(st.integers(1, 3), min_size=1, max_size=5))
-@settings(max_examples=5)
-def test_words_that_trickle_in_give_the_same_values(name: str, seed: int, sizes: list[int]) -> None:
-    endless = (sizes[i % len(sizes)] for i in range(10**9))
-    np.testing.assert_array_equal(
-        SAMPLERS[name](12, Words(Trickle(seed, endless))),
-        SAMPLERS[name](12, Words(TestStream(seed))),
-    )
-
-
 def test_streams_of_other_seeds_and_keys_are_unrelated_and_the_same_one_repeats() -> None:
     streams = [
         TestStream(1),
@@ -107,11 +81,6 @@ def test_a_seed_is_a_whole_number(seed: object) -> None:
         ParameterError, match="The 'seed' parameter of TestStream must be a whole number"
     ):
         TestStream(seed)
-
-
-def test_source_is_the_system_without_a_seed_and_a_marked_test_stream_with_one() -> None:
-    assert source(None).secure
-    assert not source(3, "lpa").secure
 
 
 def test_system_words_differ_every_time_and_look_uniform() -> None:
@@ -214,51 +183,6 @@ def test_used_words_are_overwritten() -> None:
     assert not any(portion.any() for portion in given_out)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_forked_child_never_repeats_the_words_of_its_parent() -> None:
-    words = Words(source(None))
-    words.run(pass_through, 10, 1)
-    assert len(words._left) > 100
-    into, out_of = os.pipe(), os.pipe()
-    child = os.fork()
-    if child == 0:  # leaves by _exit whatever happens, so that no test runs twice
-        try:
-            mine = words.run(pass_through, 400, 1)
-            os.write(into[1], mine.tobytes())
-            os.write(out_of[1], words.source.take(400).tobytes())
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    theirs = np.frombuffer(os.read(into[0], 3200) + os.read(out_of[0], 3200), dtype=np.int64)
-    ours = np.concatenate((words.run(pass_through, 400, 1), words.source.take(400).view(np.int64)))
-    for end in (*into, *out_of):
-        os.close(end)
-    assert len(theirs) == 800
-    assert len(np.unique(np.concatenate((ours, theirs)))) == 1600
-
-
-def test_a_forked_child_goes_on_with_a_test_stream() -> None:
-    words = Words(TestStream(5))
-    words.run(pass_through, 10, 1)
-    words._identity._process = (-1, 0)  # as a child sees it
-    np.testing.assert_array_equal(
-        words.run(pass_through, 10, 1), TestStream(5).take(20)[10:].view(np.int64)
-    )
-
-
-@pytest.mark.parametrize(
-    "again",
-    [lambda w: pickle.loads(pickle.dumps(w)), copy.deepcopy, copy.copy],
-    ids=["pickle", "deepcopy", "copy"],
-)
-def test_a_copy_never_repeats_the_original(again) -> None:
-    words = Words(source(None))
-    first = words.run(pass_through, 10, 1)
-    twin = again(words)
-    ours, theirs = words.run(pass_through, 300, 1), twin.run(pass_through, 300, 1)
-    assert len(np.unique(np.concatenate((first, ours, theirs)))) == 610
-
-
 def test_a_pickle_holds_neither_key_nor_unused_words(monkeypatch: pytest.MonkeyPatch) -> None:
     secret = bytes(range(100, 148))
     monkeypatch.setattr(os, "urandom", lambda n: secret[:n])
@@ -268,25 +192,3 @@ def test_a_pickle_holds_neither_key_nor_unused_words(monkeypatch: pytest.MonkeyP
     assert secret[:32] not in text
     assert secret[32:] not in text
     assert words._left[:1].tobytes() not in text
-
-
-def test_a_copied_test_stream_repeats_the_original() -> None:
-    words = Words(TestStream(4))
-    words.run(pass_through, 10, 1)
-    twin = pickle.loads(pickle.dumps(words))
-    np.testing.assert_array_equal(words.run(pass_through, 300, 1), twin.run(pass_through, 300, 1))
-
-
-def test_threads_that_share_words_never_get_the_same_ones() -> None:
-    words = Words(source(None))
-    drawn: list[np.ndarray] = []
-
-    def draw() -> None:
-        drawn.extend(words.run(pass_through, 997, 1) for _ in range(50))
-
-    threads = [threading.Thread(target=draw) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert len(np.unique(np.concatenate(drawn))) == 4 * 50 * 997

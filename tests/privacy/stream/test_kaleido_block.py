@@ -4,8 +4,6 @@ words are cut into portions.
 
 from __future__ import annotations
 
-import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -13,11 +11,9 @@ import pytest
 
 from gazeveil import Screen, Sphere
 from gazeveil.privacy.noise import spherical
-from gazeveil.privacy.randomness import records
 from gazeveil.privacy.randomness.rng import TestStream
-from gazeveil.privacy.stream import validate
-from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
-from gazeveil.privacy.stream.kaleido.slotted import KaleidoUniform
+from gazeveil.privacy.stream import session
+from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoUniform
 from gazeveil.privacy.stream.kaleido.stage import LatticeStage
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -38,30 +34,6 @@ def test_the_tangent_lies_below_the_arc_of_every_chord(scale: float) -> None:
     gap = 2.0 * np.arcsin(np.minimum(half, 1.0)) - 2.0 * half / shrink + lead
     assert gap.min() >= 0.0
     assert gap.min() < 1e-9  # it touches
-
-
-@pytest.mark.parametrize("scale", [spherical.WIDE_RAD, 2.0, 10.0, 1e5])
-def test_a_point_and_the_one_opposite_are_never_too_likely_together(scale: float) -> None:
-    rho = np.linspace(0.0, math.pi, 10_001)
-    assert np.all(
-        np.exp(-rho / scale) + np.exp((rho - math.pi) / scale)
-        <= (1.0 + math.exp(-math.pi / scale)) * (1 + 1e-15)
-    )
-
-
-@pytest.mark.parametrize("scale", [0.2, 0.7, 1.2, 1.3, 3.0])
-def test_as_many_tries_are_kept_as_the_proof_says(scale: float) -> None:
-    words = TestStream(1, str(scale)).take(160_000).reshape(-1, 4)
-    shrink, lead = spherical.tangent(scale)
-    kept = np.mean(
-        [
-            spherical.arc_kept(scale, *w[[0, 1, 3]], shrink, lead)[0] == spherical.SETTLED
-            for w in words
-        ]
-    )
-    narrow = (1 + math.exp(-math.pi / scale)) * math.exp(-2 * (1 - math.atan(scale) / scale))
-    wanted = scale**2 / (1 + scale**2) if scale > spherical.WIDE_RAD else narrow
-    assert abs(kept - wanted) < 5 * math.sqrt(wanted * (1 - wanted) / len(words))
 
 
 # --- portions
@@ -125,7 +97,7 @@ def test_portions_of_samples_and_words_release_the_same(
         (500, [3000, 7, 2993, 6000], False),
         (64, [1000] * 12, False),
     ):
-        monkeypatch.setattr(records, "MOST_RECORDS", chunk)
+        monkeypatch.setattr("gazeveil.privacy.randomness.rng.MOST_RECORDS", chunk)
         found.append(released(plan, samples, sizes, traced))
     for other in found[1:]:
         for a, b in zip(found[0][:3], other[:3], strict=True):
@@ -133,44 +105,6 @@ def test_portions_of_samples_and_words_release_the_same(
     np.testing.assert_array_equal(found[0][3], found[1][3])
     assert found[0][2].any() == (lost != "all")
     assert (found[0][2] <= samples[2]).all()
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "count"),
-    [
-        (Kaleido(1, 60, 2, t_skip_ms=10), 500_000),
-        (KaleidoUniform(1, 60, 2, t_skip_ms=10, slots=60), 500_000),
-        (Kaleido(50, 60, 64, t_skip_ms=10), 600_000),
-    ],
-    ids=["wide", "without tests", "a coarse lattice"],
-)
-def test_a_long_stream_is_the_same_in_portions(
-    mechanism: Any, count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = mechanism.plan(100.0, Sphere())
-    samples = gaze(Sphere(), count, "some")
-    found = []
-    for chunk, sizes in ((32_768, [count]), (1000, [count // 4] * 4)):
-        monkeypatch.setattr(records, "MOST_RECORDS", chunk)
-        found.append(released(plan, samples, sizes))
-    for a, b in zip(*found, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-def test_extreme_scales_are_the_same_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Budgets for which noise is a few steps, or covers the sphere many times."""
-    samples = gaze(Sphere(), 4000, "some")
-    for cls, (epsilon, w, r) in itertools.product(
-        (Kaleido, KaleidoUniform),
-        ((1000, 60, "0.001"), ("0.0001", 60, 10), (1, 2000, 1), (200, 1, 90)),
-    ):
-        plan = cls(epsilon, w, r, t_skip_ms=10).plan(100.0, Sphere())
-        found = []
-        for chunk, sizes in ((32_768, [4000]), (300, [1000] * 4)):
-            monkeypatch.setattr(records, "MOST_RECORDS", chunk)
-            found.append(released(plan, samples, sizes))
-        for a, b in zip(*found, strict=True):
-            np.testing.assert_array_equal(a, b)
 
 
 def test_a_source_that_fails_stops_the_block_and_its_words_are_not_used_again(
@@ -191,7 +125,7 @@ def test_a_source_that_fails_stops_the_block_and_its_words_are_not_used_again(
         def child(self, *keys: str | int) -> Failing:
             return self
 
-    monkeypatch.setattr(records, "MOST_RECORDS", 500)
+    monkeypatch.setattr("gazeveil.privacy.randomness.rng.MOST_RECORDS", 500)
     for space in (SCREEN, Sphere()):
         source = Failing([9])
         stage = LatticeStage(Kaleido(1, 60, 2, t_skip_ms=10).plan(100.0, space), 1, [source])
@@ -215,7 +149,7 @@ def test_used_words_are_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
         def child(self, *keys: str | int) -> Kept:
             return Kept(5, *keys)
 
-    monkeypatch.setattr(records, "MOST_RECORDS", 500)
+    monkeypatch.setattr("gazeveil.privacy.randomness.rng.MOST_RECORDS", 500)
     stage = LatticeStage(Kaleido(1, 60, 2, t_skip_ms=10).plan(100.0, Sphere()), 1, [Kept(5)])
     stage.run(np.zeros((1, 6000), dtype=np.int64), *gaze(Sphere(), 6000, "some"))
     draws = stage.draws[0]
@@ -237,46 +171,40 @@ def test_whole_pieces_pass_the_front_as_single_samples_do(
     sphere: bool, keeps_tracker_times: bool, hides_losses: bool
 ) -> None:
     rng = np.random.default_rng(8)
-    n, period = 20 * validate.PIECE, 1e9 / 120.0
-    for trouble in range(13):
-        t = np.rint(np.arange(n) * period + rng.normal(0, 1e5, n)).astype(np.int64)
-        x, y = (
-            (rng.uniform(0, 360, n), rng.uniform(0, 180, n))
-            if sphere
-            else (rng.uniform(-89, 89, n), rng.uniform(-89, 89, n))
-        )
-        valid = np.ones(n, dtype=np.bool_)
-        at = int(rng.integers(2 * validate.PIECE, n - 2 * validate.PIECE))
-        if trouble == 1:
-            valid[at] = False
-        elif trouble == 2:
-            x[at] = np.nan
-        elif trouble == 3:
-            y[at] = 180.0 if sphere else 90.0
-        elif trouble == 4:
-            x[at] = -1e-300 if sphere else -90.0
-        elif trouble == 5:
-            t[at] = t[at - 1]
-        elif trouble == 6:
-            t[at:] += 10**9  # a pause
-        elif trouble == 7:
-            t[at:] -= 10**9  # a clock that is set back
-        elif trouble == 8:
-            t = np.rint(np.arange(n) * period * 0.7).astype(np.int64)  # faster than it says
-        elif trouble == 9:
-            t = np.rint(np.arange(n) * period * 1.4).astype(np.int64)
-        elif trouble == 10:
-            t[at] = 2**63 - 1
-        elif trouble == 11:
-            valid[:at] = False
-        elif trouble == 12:
-            t[at:] += int(3 * period)
+    n, period = 20 * session.PIECE, 1e9 / 120.0
+    steps, second_ns = np.arange(n) * period, 10**9
+    beyond_x, beyond_y = (-1e-300, 180.0) if sphere else (-90.0, 90.0)
+    whole = slice(None, None)
+    at = int(rng.integers(2 * session.PIECE, n - 2 * session.PIECE))
+    here, later, before = slice(at, at + 1), slice(at, n), slice(0, at)
+    usual = np.rint(steps + rng.normal(0, 1e5, n)).astype(np.int64)
+    troubles: list[tuple[str, slice, Any]] = [
+        ("valid", whole, True),  # none
+        ("valid", here, False),
+        ("valid", before, False),
+        ("x", here, np.nan),
+        ("x", here, beyond_x),
+        ("y", here, beyond_y),
+        ("t", here, usual[at - 1]),
+        ("t", here, 2**63 - 1),
+        ("t", later, usual[later] + second_ns),  # a pause
+        ("t", later, usual[later] - second_ns),  # a clock that is set back
+        ("t", later, usual[later] + int(3 * period)),
+        ("t", whole, np.rint(0.7 * steps).astype(np.int64)),  # faster than it says
+        ("t", whole, np.rint(1.4 * steps).astype(np.int64)),
+    ]
+    for name, part, value in troubles:
+        given = {"t": usual.copy(), "x": rng.uniform(-89, 89, n), "y": rng.uniform(-89, 89, n)}
+        if sphere:
+            given |= {"x": rng.uniform(0, 360, n), "y": rng.uniform(0, 180, n)}
+        given["valid"] = np.ones(n, dtype=np.bool_)
+        given[name][part] = value
         found = []
         for size in (n, 1, 700):
-            arrays = [a.reshape(1, -1).copy() for a in (t, x, y, valid)]
+            arrays = [given[k].reshape(1, -1).copy() for k in ("t", "x", "y", "valid")]
             clock = np.zeros((1, 5), dtype=np.int64)
             for begin in range(0, n, size):
-                validate.validate_samples(
+                session.validate_samples(
                     *(a[:, begin : begin + size] for a in arrays),
                     sphere,
                     keeps_tracker_times,

@@ -6,8 +6,7 @@ import pytest
 import gazeveil
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.privacy.randomness.supply import Bits
-from gazeveil.privacy.stream.kaleido.filled import noise_scales_deg
-from gazeveil.privacy.stream.kaleido.stage import LatticeStage
+from gazeveil.privacy.stream.kaleido.stage import LatticeStage, noise_scales_deg
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 
@@ -24,7 +23,10 @@ def test_scales_from_the_release_are_those_its_noise_was_drawn_with(name, space)
     valid = rng.random(20_000) > 0.02
     x, y, shown = x[None].copy(), y[None].copy(), valid[None].copy()
     stage = LatticeStage(plan, 1, Bits((5,)).sources(1, "test"))
-    units = stage.run_stream(0, x, y, shown)[0]
+    stage.traced = True
+    stage.run(np.zeros((1, 20_000), dtype=np.int64), x, y, shown)
+    assert stage.trace is not None
+    units = stage.trace[0]
     got = noise_scales_deg(plan.settings, x[0], y[0], shown[0])
     published = units > 0
     assert published.sum() > 500

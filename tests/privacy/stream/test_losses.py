@@ -4,6 +4,7 @@ from what was released, and cannot be told from gaze of the public model.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from dataclasses import replace
 from itertools import pairwise
@@ -14,13 +15,16 @@ import pytest
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import roc_auc_score
 
-from gazeveil import Cohort, Recording, Screen, Sphere, simulate
+from gazeveil import Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.conformance import conform
+from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.gaussian import Gaussian, noisy_place
+from gazeveil.privacy.stream.kaleido.mechanism import KaleidoUniform
+from gazeveil.privacy.stream.kaleido.stage import LatticeStage
 from gazeveil.privacy.stream.losses.expected_gaze import (
     DRIFT_DEG2_S,
     JUMP_X,
@@ -34,9 +38,9 @@ from gazeveil.privacy.stream.losses.expected_gaze import (
     expected_gaze,
     gaze_model,
     note,
+    stream_keys,
     turn,
 )
-from gazeveil.privacy.stream.losses.fill_stages import stream_keys
 from gazeveil.privacy.stream.losses.public_clock import on_clock, steps_of
 from gazeveil.privacy.stream.session import Stage
 
@@ -56,6 +60,7 @@ BEFORE = {
     "gaussian:sigma_deg=3,reading=published": "4fe09e757e01b411",
     "kaleido:epsilon=2,w=30,r_deg=1,reading=published": "77f7be7863af536f",
 }
+
 
 FILLED = [text for text in BEFORE if "published" not in text]
 BY_RELEASED = [t for t in FILLED if t.startswith(("gaussian:", "kaleido", "chain"))]
@@ -108,16 +113,6 @@ def test_a_pause_becomes_lost_samples_and_what_runs_ahead_is_left_out() -> None:
     used = taken[taken >= 0]
     assert (np.diff(used) > 0).all()
     assert np.abs(used - np.flatnonzero(taken >= 0) / 2).max() <= 1.5
-
-
-def test_steps_follow_from_times_and_losses_alone() -> None:
-    rng = np.random.default_rng(3)
-    t = np.cumsum(rng.integers(1, 3 * 10**7, 500))
-    ok = rng.random(500) > 0.2
-    one = Recording("p", "s", t, np.full(500, 10.0), np.full(500, 20.0), ok, rate_hz=100.0)
-    other = one.with_(x_deg=rng.uniform(0, 360, 500), y_deg=rng.uniform(0, 180, 500))
-    for rate in (60.0, 100.0, 250.0):
-        np.testing.assert_array_equal(steps_of(one, rate, None)[0], steps_of(other, rate, None)[0])
 
 
 def test_a_public_duration_cuts_and_fills() -> None:
@@ -303,11 +298,42 @@ def test_what_fills_gaussian_noise_follows_from_what_was_released() -> None:
         note(memory, 0, at, out.x_deg[i], out.y_deg[i], 4.0)
 
 
+@pytest.mark.parametrize("lost_slot", [7, 20, 21])  # 20 begins a block of the filter
+def test_what_fills_kaleido_follows_from_what_was_released_whatever_was_lost(
+    lost_slot: int,
+) -> None:
+    made = mechanism("kaleido-uniform:epsilon=1000,w=30,r_deg=1")
+    assert isinstance(made, KaleidoUniform)
+    plan, at = made.plan(100.0, SCREEN), 5 * lost_slot
+    stages = [
+        LatticeStage(plan, 1, [TestStream(3)], Memory.of(SCREEN, 0.05, np.array([9], np.uint64)))
+        for _ in range(2)
+    ]
+    x = np.concatenate((np.repeat([3.0, -4.0, 6.0], 50), np.full(100, -2.0)))[None]
+    y, good = 0.5 * x, np.ones(x.shape, dtype=np.bool_)
+    good[0, 180:] = False  # what both of them fill later
+    outs = []
+    for which, stage in enumerate(stages):
+        own = [a.copy() for a in (x, y, good)]
+        begun = stage.run(np.zeros((1, at), dtype=np.int64), *(a[:, :at].copy() for a in own))
+        if which == 0:
+            own[2][0, at] = False
+            memory = copy.deepcopy(stage.memory)
+            there = expected_gaze(memory, 0, turn(memory, 0))
+        else:
+            own[0][0, at], own[1][0, at] = there
+        for a in own[:2]:
+            a[~own[2]] = np.nan
+        rest = stage.run(np.zeros((1, 250 - at), dtype=np.int64), *(a[:, at:].copy() for a in own))
+        outs.append(np.concatenate((begun[1], rest[1]), axis=1))
+    np.testing.assert_array_equal(*outs)
+
+
 @pytest.mark.parametrize("text", [t for t in FILLED if t.startswith("kaleido")])
 def test_kaleido_reads_gaze_at_public_slots_and_nowhere_else(text: str) -> None:
     m, r = mechanism(text), lossy(SCREEN)
     x, y = r.x_deg.copy(), r.y_deg.copy()
-    slots = replace(m, losses="fill").stage(100.0, SCREEN, 1, Bits((1,))).inner.plan.skip
+    slots = replace(m, losses="fill").stage(100.0, SCREEN, 1, Bits((1,))).plan.skip
     steps = steps_of(r, 100.0, None)[0]
     x[steps % slots != 0] = -5.0  # between slots, and what lost samples hold
     one, other = (m.release(a, seed=2).data for a in (r, r.with_(x_deg=x, y_deg=y)))
@@ -397,37 +423,6 @@ def test_until_gaze_comes_back_filled_samples_cannot_be_told_from_gaze_of_the_mo
     for wrong in ("middle", "hold"):
         planted, error = told_apart(text, wrong)
         assert planted > 0.5 + 4 * error + 0.005, wrong
-
-
-def loss_features(cohort: Cohort) -> tuple[np.ndarray, np.ndarray]:
-    """Lost share, runs of lost samples, pauses, length and rate of every recording."""
-    rows = []
-    for r in cohort:
-        edges = np.diff(np.concatenate(([0], ~r.valid, [0])).astype(int))
-        runs = np.flatnonzero(edges < 0) - np.flatnonzero(edges > 0)
-        gaps = np.diff(r.t_ns)
-        quantiles = np.quantile(runs, [0.5, 0.9]) if len(runs) else np.zeros(2)
-        own = (1 - r.valid.mean(), len(runs), len(r), r.rate_hz, gaps.max(), r.t_ns[0])
-        rows.append((*own, *quantiles, r.t_ns[-1] - r.t_ns[0]))
-    return np.array(rows, dtype=float), np.array([r.person for r in cohort])
-
-
-@pytest.mark.parametrize("text", ["gaussian:sigma_deg=3", "kaleido:epsilon=2,w=30,r_deg=1"])
-def test_people_with_habits_of_losing_are_known_by_them_unless_filled(text: str) -> None:
-    rng = np.random.default_rng(5)
-    made = []
-    for r in simulate(6, 4, 6.0, 60.0, seed=2):
-        habit = 0.03 * int(r.person.strip("abcdefghijklmnopqrstuvwxyz")) + 0.01
-        lost = np.convolve(rng.random(len(r)) < habit, np.ones(5), "same") > 0
-        made.append(r.with_(valid=r.valid & ~lost).slice(0, len(r) - int(rng.integers(0, 30))))
-    cohort = Cohort(made)
-    kept, who = loss_features(mechanism(f"{text},losses=keep").release(cohort, seed=1).data)
-    shares = [kept[who == p, 0].mean() for p in sorted(set(who))]
-    assert max(shares) > 2 * min(shares)
-    filled, _ = loss_features(
-        mechanism(f"{text},duration_s=6,clock_hz=60").release(cohort, seed=1).data
-    )
-    assert (filled == filled[0]).all()
 
 
 class Forgetful(Gaussian):

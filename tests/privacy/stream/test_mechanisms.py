@@ -11,13 +11,10 @@ import pytest
 from scipy.special import ndtr
 
 from gazeveil import Recording, Sphere
-from gazeveil.errors import GazeveilError, ParameterError
+from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import angle_deg
-from gazeveil.privacy.composition import BudgetError, compose
-from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.chain import Chain, parse_stages
-from gazeveil.privacy.stream.downsample import Temporal
 from gazeveil.privacy.stream.gaussian import Gaussian, GaussianLattice
 from tests.support.gaussian_epsilon import epsilon_of_gaussian
 from tests.support.laws import assert_distribution
@@ -234,14 +231,6 @@ def test_spatial_is_idempotent_bounded_and_uniform(steps: str, reading: str, siz
         assert len(np.unique(got)) <= int(np.ceil(extent / step - 1e-9))
 
 
-def test_the_paper_s_example_has_sixty_columns() -> None:
-    assert [float(s) for s in mechanism("spatial:L=64").steps_deg] == [6.0, pytest.approx(16 / 3)]
-    assert [float(s) for s in mechanism("spatial:L=64,steps=prose").steps_deg] == [
-        pytest.approx(16 / 3),
-        6.0,
-    ]
-
-
 # --- smoothing and kalman
 # --------------------------------------------------------------------------------------------------
 
@@ -417,18 +406,6 @@ def test_two_equal_stages_have_noise_of_their_own() -> None:
     assert (once.x_deg - 180).std() == pytest.approx(3, rel=0.1)
 
 
-def test_streams_side_by_side_add_up() -> None:
-    one, two = Gaussian(5, r_deg=1, w=30), Gaussian(10, r_deg=1, w=30)
-    a, b = one.promise(100.0, SPHERE), two.promise(100.0, SPHERE)
-    assert a.rho is not None
-    assert b.rho is not None
-    assert compose([a, b]).rho == a.rho + b.rho
-    with pytest.raises(BudgetError):
-        compose([a, Temporal(2).promise(100.0, SPHERE)])
-    with pytest.raises(GazeveilError):
-        compose([a, Gaussian(5, r_deg=2, w=30).promise(100.0, SPHERE)])
-
-
 def test_a_chain_is_written_as_it_is_read() -> None:
     chain = mechanism("chain:stages=gaussian(sigma_deg=1/3;w=30)+temporal(K=3)")
     assert mechanism(str(chain)) == chain
@@ -498,10 +475,3 @@ def test_the_largest_windows_do_not_overflow() -> None:
         out = released(text, r)
         assert abs(out.x_deg[-1] - 359.999) < 1e-3
         assert abs(out.y_deg[-1] - 179.999) < 1e-3
-
-
-def test_mechanisms_of_streams_are_frozen_values() -> None:
-    m: Mechanism[object] = mechanism("gaussian:sigma_deg=1/3")
-    assert m.parameters()["sigma_deg"] == Fraction(1, 3)
-    with pytest.raises(AttributeError):
-        m.sigma_deg = 5  # type: ignore[attr-defined]

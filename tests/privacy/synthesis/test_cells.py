@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.cli.main import main
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
@@ -26,13 +23,6 @@ def headset() -> Cohort:
     seen = Counter(key[0] for key in cohort.keys if key[1] in STIMULI)
     people = sorted(p for p, count in seen.items() if count == len(STIMULI))[:12]
     return cohort.select(people=people, stimuli=STIMULI).load()
-
-
-def test_a_person_of_vr_eyetracking_has_one_session_and_a_gazecom_clip_a_task() -> None:
-    headset = gazeveil.read(real("vr_eyetracking"), format="vr-eyetracking")
-    assert {key[2:] for key in headset.keys} == {("1", "free-viewing")}
-    clips = gazeveil.read(real("gazecom"), format="gazecom")
-    assert {key[2:] for key in clips.keys} == {("1", "free-viewing")}
 
 
 def test_published_k_same_select_averages_the_people_of_a_headset(headset: Cohort) -> None:
@@ -79,28 +69,6 @@ def test_group_mechanisms_release_the_files_of_a_headset(headset: Cohort, text: 
         assert not np.array_equal(r.x_deg, raw[r.key], equal_nan=True)
 
 
-def test_public_events_publishes_the_files_of_a_headset(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("GAZEVEIL_HOME", str(tmp_path / "home"))
-    files = real("vr_eyetracking")
-    folder = tmp_path / "raw"
-    shutil.copytree(
-        files,
-        folder,
-        ignore=lambda place, names: [
-            n for n in names if n.endswith(".txt.gz") and n[:3] not in STIMULI
-        ],
-    )
-    out = tmp_path / "out"
-    words = ["publish", folder, out, "--preset", "public-events", "--no-attack"]
-    with pytest.raises(SystemExit) as stop:
-        main([str(w) for w in words])
-    assert int(stop.value.code or 0) == 0, capsys.readouterr().err
-    released = gazeveil.read(out)
-    assert len({key[1] for key in released.keys}) == len(STIMULI)
-
-
 @pytest.mark.parametrize("reading", ["corrected", "published"])
 @pytest.mark.parametrize(
     "text", ["k-same-select:k=3", "k-same-synth:k=3", "event-synth-pd:k=3,gamma=2"]
@@ -133,7 +101,5 @@ def test_the_published_defaults_are_the_letter_of_the_papers() -> None:
     window = gazeveil.mechanism("dpgazesynth:epsilon=3,G=30,reading=published")
     layout = window.scheme().plan(Sphere(), 100.0)
     assert float(layout.r_deg) == pytest.approx(180 / (6 * 30))
-    table = gazeveil.mechanism("dpgazesynth:epsilon=3,G=30,r_deg=table,reading=published")
-    assert float(table.scheme().plan(Sphere(), 100.0).r_deg) == pytest.approx(3 * 180 / 30)
     corrected = gazeveil.mechanism("dpgazesynth:epsilon=3,G=30")
     assert float(corrected.scheme().plan(Sphere(), 100.0).r_deg) == pytest.approx(3 * 180 / 30)

@@ -10,45 +10,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import gazeveil
 from gazeveil import Recording, Screen, Sphere
-from gazeveil.attacks.registry import attack
-from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import distance_deg
 from gazeveil.privacy.audit.run import judge
 from gazeveil.privacy.randomness.rng import TestStream
-from gazeveil.privacy.randomness.supply import derived_seed
-from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
-from gazeveil.privacy.stream.kaleido.slotted import KaleidoUniform
-from gazeveil.privacy.stream.session import Session
 from gazeveil.privacy.synthesis.clock.render import ClockRender
 from gazeveil.privacy.synthesis.clock.render import clock_render as audit_game
 from gazeveil.privacy.synthesis.clock.stage import Clock, NoisySlots, read_slots
-from tests.support.clock_gaze import TEXTS, gaze, recorded
+from tests.support.clock_gaze import gaze, recorded
 from tests.support.laws import assert_distribution, follows
-from tests.support.recordings import real_cohort
-from tests.support.strategies import SCREEN, recordings
+from tests.support.strategies import SCREEN
 
 WIDE = Screen(1000, 1000, 1e6, 1e6, 1000.0)  # nothing is clamped
 
 
 # Chance of an audit to refute honest noise.
 FALSE_ALARM = 1e-6
-
-
-def pushed(session: Session, r: Recording, cuts: list[int]) -> list[np.ndarray]:
-    parts = []
-    for a, b in zip([0, *cuts], [*cuts, len(r)], strict=True):
-        if b - a == 1:
-            parts.append(
-                session.push(int(r.t_ns[a]), float(r.x_deg[a]), float(r.y_deg[a]), bool(r.valid[a]))
-            )
-        else:
-            parts.append(session.push(r.t_ns[a:b], r.x_deg[a:b], r.y_deg[a:b], r.valid[a:b]))
-    return [np.concatenate([p[k] for p in parts]) for k in range(4)]
 
 
 # --- the clock
@@ -185,55 +164,6 @@ def test_samples_that_are_not_read_change_nothing_at_all(form: str, space: Any) 
     assert (mechanism.release(moved, seed=3).data.x_deg != a.x_deg).mean() > 0.5
 
 
-@pytest.mark.parametrize("text", TEXTS)
-@settings(max_examples=40, deadline=None)
-@given(r=recordings(), data=st.data())
-def test_any_split_gives_the_same_bits_as_the_whole(
-    text: str, r: Recording, data: st.DataObject
-) -> None:
-    m = gazeveil.mechanism(text)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(r)), max_size=12)))
-    parts = pushed(m.open(r.rate_hz, r.space, seed=5), r, cuts)  # type: ignore[attr-defined]
-    out = m.release(r, seed=5).data
-    for got, wanted in zip(parts, (out.t_ns, out.x_deg, out.y_deg, out.valid), strict=True):
-        np.testing.assert_array_equal(got, wanted)
-    assert np.isnan(out.x_deg[~out.valid]).all()
-    assert np.isfinite(out.x_deg[out.valid]).all()
-
-
-@pytest.mark.parametrize("space", [SCREEN, Sphere()], ids=["screen", "sphere"])
-def test_single_samples_give_the_same_bits_as_the_whole_across_many_slots(space: Any) -> None:
-    r = recorded(1500, space, 4, lost=0.05)
-    m = ClockRender(5, 2, slot_s=0.1)
-    parts, out = (
-        pushed(m.open(100.0, space, seed=5), r, list(range(1, 1500))),
-        m.release(r, seed=5).data,
-    )
-    np.testing.assert_array_equal(parts[1], out.x_deg)
-    np.testing.assert_array_equal(parts[2], out.y_deg)
-
-
-@pytest.mark.parametrize("text", TEXTS)
-def test_many_streams_in_step_equal_single_sessions(text: str) -> None:
-    m: Any = gazeveil.mechanism(text)
-    rng = np.random.default_rng(1)
-    t, x, y = (
-        np.broadcast_to(np.arange(200) * 10**7, (9, 200)),
-        rng.uniform(0, 360, (9, 200)),
-        rng.uniform(0, 180, (9, 200)),
-    )
-    ok = rng.random((9, 200)) > 0.1
-    many = m.open_many(9, 100.0, seed=3)
-    ticks = [many.push(t[:, i], x[:, i], y[:, i], ok[:, i]) for i in range(100)]
-    ticks.append(many.push(t[:, 100:], x[:, 100:], y[:, 100:], ok[:, 100:]))
-    out = [np.concatenate([p[k] for p in ticks], axis=1) for k in range(4)]
-    for i in range(9):
-        single = m.open(100.0, seed=derived_seed(3, "stream", i)).push(t[i], x[i], y[i], ok[i])
-        for a, b in zip(out, single, strict=True):
-            np.testing.assert_array_equal(a[i], b)
-    assert m.open_many(9, 100.0).push(t, x, y, ok)[1].shape == out[1].shape
-
-
 # --- the noise
 # --------------------------------------------------------------------------------------------------
 
@@ -265,16 +195,6 @@ def radius_cdf(b: float) -> Any:
     return cdf
 
 
-def arc_cdf(b_deg: float) -> Any:
-    """Arc length with density proportional to exp(-arc / b) sin(arc)."""
-
-    def cdf(x: np.ndarray, scale: float) -> np.ndarray:
-        b, a = np.radians(b_deg) * scale, np.radians(x)
-        return (1 - np.exp(-a / b) * (np.cos(a) + np.sin(a) / b)) / (1 + np.exp(-np.pi / b))
-
-    return cdf
-
-
 @pytest.mark.parametrize(("epsilon", "r", "slot_s"), [(10, 2, 0.25), (3, 2, 0.1)])
 def test_a_reading_has_planar_laplace_noise_of_n_r_over_epsilon(
     epsilon: int, r: int, slot_s: float
@@ -290,19 +210,6 @@ def test_a_reading_has_planar_laplace_noise_of_n_r_over_epsilon(
     assert_distribution(radius, radius_cdf(b))
     assert not follows(radius, radius_cdf((count - 1) * r / epsilon))
     assert b <= mechanism.scale_deg(100.0, WIDE) <= 1.002 * b
-
-
-def test_on_a_sphere_the_noise_goes_by_arc_length_and_area() -> None:
-    """False alarms: 1e-6; the planar law, which the sphere's promise does not hold for, must be
-    rejected.
-    """
-    mechanism = ClockRender(1, 20)
-    x, y, place = readings(mechanism, Sphere(), 40, 3000)
-    arc = distance_deg(Sphere(), np.full_like(x, place[0]), np.full_like(y, place[1]), x, y)
-    assert_distribution(arc, arc_cdf(mechanism.scale_deg(100.0, Sphere())))
-    assert not follows(arc, radius_cdf(40.0))
-    east = np.sin(np.radians(x - place[0])) > 0
-    assert abs(east.mean() - 0.5) < 5 / np.sqrt(len(x))
 
 
 @pytest.mark.parametrize(
@@ -458,70 +365,3 @@ def test_short_losses_are_filled_and_long_ones_are_lost() -> None:
         .release(r.with_(valid=np.arange(2000) // 25 % 2 == 0), seed=1)
         .data.valid.all()
     )
-
-
-# --- real recordings
-# --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["gazecom", "eyenavgs_nthu"])
-def test_offline_it_is_nearer_to_real_gaze_than_kaleido_at_the_same_promise(name: str) -> None:
-    cohort = real_cohort(name)
-    some = [cohort[i] for i in range(0, len(cohort), len(cohort) // 6)][:6]
-
-    def median(mechanism: Any) -> float:
-        errors = []
-        for i, r in enumerate(some):
-            out = mechanism.release(r, seed=i).data
-            ok = r.valid & out.valid
-            errors.append(
-                np.median(
-                    distance_deg(r.space, r.x_deg[ok], r.y_deg[ok], out.x_deg[ok], out.y_deg[ok])
-                )
-            )
-        return float(np.mean(errors))
-
-    for epsilon in (10, 5, 2):
-        ours = ClockRender(epsilon, 2, form="offline")
-        w = ours.clock(some[0].rate_hz).window
-        assert median(ours) < 0.9 * median(KaleidoUniform(epsilon, w, 2, losses="keep"))
-        assert median(ours) < 0.5 * median(Kaleido(epsilon, w, 2, losses="keep"))
-
-
-@pytest.mark.heavy
-def test_real_people_are_found_less_often_than_under_gaussian_noise_that_errs_more() -> None:
-    cohort = real_cohort("gazecom").load()
-    raw = {r.key: r for r in cohort}
-    learnt = round(0.75 * len(cohort.stimuli))
-    found, error = {}, {}
-    for text in (
-        "gaussian:sigma_deg=5,losses=keep",
-        "clock-render:epsilon=1,r_deg=2,slot_s=0.5,form=offline",
-    ):
-        releases = [gazeveil.mechanism(text).release(cohort, seed=s).data for s in (1, 2)]
-        gallery, probe = (RecordingSet(d) for d in releases)
-        medians = []
-        for out in releases[0]:
-            r = raw[out.key]
-            both = r.valid & out.valid
-            medians.append(
-                np.median(
-                    distance_deg(
-                        r.space, r.x_deg[both], r.y_deg[both], out.x_deg[both], out.y_deg[both]
-                    )
-                )
-            )
-        orders = [
-            np.random.default_rng([7, n]).permutation(cohort.stimuli).tolist() for n in range(4)
-        ]
-        wide = attack("linkage:features=extended")
-        shares = [
-            wide.identify(gallery.select(stimuli=o[:learnt]), probe.select(stimuli=o[learnt:]), n)
-            .credit()
-            .mean()
-            for n, o in enumerate(orders)
-        ]
-        name = text.partition(":")[0]
-        found[name], error[name] = np.mean(shares), np.mean(medians)
-    assert error["clock-render"] < 0.8 * error["gaussian"]
-    assert found["clock-render"] < 0.6 * found["gaussian"]

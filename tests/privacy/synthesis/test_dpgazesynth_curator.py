@@ -15,32 +15,23 @@ from gazeveil import Cohort, Recording, Sphere
 from gazeveil.errors import DataError
 from gazeveil.privacy.noise.local import OUE
 from gazeveil.privacy.randomness.rng import Words, source
-from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
-from gazeveil.privacy.synthesis.dpgazesynth.curation.model import (
-    PUBLIC_DIRECTIONS,
-    Levels,
-    from_steps,
-    histogram,
-    kept_share,
-)
+from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator, added_up, synthetic
 from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
     DPGazeSynth,
     DPGazeSynthOneReport,
     Synthesis,
 )
-from gazeveil.privacy.synthesis.dpgazesynth.one_process import synthetic
-from gazeveil.privacy.synthesis.dpgazesynth.reports.device import message
-from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import MAGIC, envelopes, seal
-from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
-from gazeveil.privacy.synthesis.dpgazesynth.reports.sums import added_up
+from gazeveil.privacy.synthesis.dpgazesynth.messages import MAGIC, envelopes, seal
+from gazeveil.privacy.synthesis.dpgazesynth.model import from_steps, histogram, kept_share
+from gazeveil.privacy.synthesis.dpgazesynth.scheme import Streams, looked_at, message
 from gazeveil.privacy.synthesis.dpgazesynth.windows import windows_of
 from tests.support.strategies import SCREEN
 
 KINDS = [
     DPGazeSynth(5, G=8),
     DPGazeSynth(5, G=8, reading="published"),
-    DPGazeSynthOneReport(5, G=8, zones=2),
+    DPGazeSynthOneReport(5, G=8),
 ]
 
 
@@ -272,13 +263,7 @@ def test_names_too_long_for_a_message_are_refused_by_the_device(cohort: Cohort) 
     long: Recording = cohort[0].with_(person="x" * 600)
     with pytest.raises(DataError, match="500 characters"):
         message(KINDS[0].scheme(), "x", long, Streams(1))
-    assert seal(
-        "x",
-        __import__(
-            "gazeveil.privacy.synthesis.dpgazesynth.reports.device", fromlist=["head_of"]
-        ).head_of(cohort[0]),
-        b"",
-    ).startswith(MAGIC)
+    assert seal("x", looked_at(KINDS[0].scheme(), cohort[0])[1], b"").startswith(MAGIC)
 
 
 # --- learning
@@ -312,20 +297,3 @@ def test_noise_alone_teaches_nothing_and_a_strong_signal_nearly_everything() -> 
     assert shares[0] == pytest.approx(9 / 16, abs=0.05)
     assert shares.sum() == pytest.approx(1.0)
     assert kept_share(np.zeros(3), 1.0, 2) == 0.0
-
-
-def test_zones_and_turns_are_learned_where_there_is_something_to_learn() -> None:
-    grid = CellGrid(SCREEN, 8, wraps=False)
-    counts = np.tile(PUBLIC_DIRECTIONS * 1e6, (4, 9, 1))
-    counts[0, :, 0] *= 3  # the top left zone goes right
-    counts[:, 0, 0] *= 4  # and a step to the right is followed by another
-    chain, learned = Levels(grid, counts, 10**9, 1e6, np.full(64, 1 / 64)).transitions()
-    assert learned.zones > 0.9
-    assert learned.turns > 0.9
-    assert chain.rows[9, 0] > 1.5 * chain.rows[9 + 36, 0]
-    assert chain.turns is not None
-    assert chain.turns[0, 0] > 1.5 * chain.turns[3, 0]
-    noise = np.random.default_rng(2).normal(0, 100, (4, 9, 8))
-    chain, learned = Levels(grid, noise, 1000, 100.0**2, np.full(64, 1 / 64)).transitions()
-    assert (learned.directions, learned.zones, learned.turns) == (0.0, 0.0, 0.0)
-    assert chain.uniform.all()

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from gazeveil import Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.privacy.synthesis.dpgazesynth.curation.lengths import rescaled, rounded, stretched
-from gazeveil.privacy.synthesis.dpgazesynth.grid import STEPS, CellGrid, radius_deg
+from gazeveil.privacy.synthesis.dpgazesynth.grid import STEPS, BudgetSplit, CellGrid, radius_deg
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import DPGazeSynth
-from gazeveil.privacy.synthesis.dpgazesynth.plan import BudgetSplit
+from gazeveil.privacy.synthesis.dpgazesynth.model import rescaled, rounded, stretched
 from gazeveil.privacy.synthesis.dpgazesynth.windows import window_samples, windows_of
 from tests.support.strategies import SCREEN, recordings
 
@@ -52,45 +51,10 @@ def test_r_follows_the_tables_or_equation_8() -> None:
         assert float(plan.r_deg) == pytest.approx(factor * shorter / 60)
 
 
-@pytest.mark.parametrize(
-    ("across", "down", "direction"),
-    [
-        (9, 0, 0),
-        (9, 3, 0),
-        (9, 4, 1),
-        (4, 9, 1),
-        (3, 9, 2),
-        (-1, -1, 5),
-        (1, -9, 6),
-        (-9, 4, 3),
-        (-2, 0, 4),
-    ],
-)
-def test_a_jump_counts_as_the_step_into_its_sector(across: int, down: int, direction: int) -> None:
-    grid = CellGrid(SCREEN, 40, wraps=False)
-    before = np.array([20 * 40 + 20])
-    assert grid.directions(before, before + down * 40 + across).tolist() == [direction]
-
-
 def test_on_a_sphere_gaze_crosses_the_seam_and_in_the_published_reading_it_jumps_back() -> None:
     before, after = np.array([30 * 60 + 59]), np.array([30 * 60])
     assert CellGrid(Sphere(), 60, wraps=True).directions(before, after).tolist() == [0]
     assert CellGrid(Sphere(), 60, wraps=False).directions(before, after).tolist() == [4]
-
-
-def test_places_beside_the_screen_belong_to_the_nearest_cell() -> None:
-    grid = CellGrid(SCREEN, 10, wraps=False)
-    assert grid.cells(
-        np.array([-80.0, 80.0, 0.0, np.nan]), np.array([-80.0, 80.0, 80.0, 0.0])
-    ).tolist() == [0, 99, 95, -1]
-    cells = np.arange(100)
-    for share in (1e-9, 0.999999999):
-        x, y = grid.points(cells, np.full(100, share), np.full(100, share))
-        assert grid.cells(x, y).tolist() == cells.tolist()
-    x, _ = CellGrid(Sphere(), 60, wraps=True).points(
-        np.array([59]), np.array([np.nextafter(1.0, 0.0)]), np.array([0.0])
-    )
-    assert x[0] < 360.0
 
 
 @given(recordings(), st.integers(2, 40), st.sampled_from([2, 5, 60]))
@@ -148,9 +112,9 @@ def test_runs_are_those_a_reader_counts_by_hand() -> None:
 
 
 def test_a_window_needs_two_samples_and_a_known_rate() -> None:
-    assert window_samples(100.0, 0.5, "x") == 50
+    assert window_samples(100.0, 0.5) == 50
     with pytest.raises(DataError, match="fewer than two samples"):
-        window_samples(1.0, 0.5, "x")
+        window_samples(1.0, 0.5)
     unknown = Recording(
         "p",
         "s",
@@ -236,7 +200,6 @@ def test_a_split_is_three_shares_or_a_ratio_in_words() -> None:
         ({"epsilon": 1, "cap": 1}, "'cap'"),
         ({"epsilon": 1, "r_deg": -1}, "r_deg"),
         ({"epsilon": 1, "window_s": 0}, "window_s"),
-        ({"epsilon": 1, "motion": "jerky"}, "still"),
     ],
 )
 def test_wrong_parameters_are_refused_in_words(parameters: dict[str, object], words: str) -> None:

@@ -16,7 +16,6 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.utility.base import UtilityResult
 from gazeveil.utility.events import distance, main_sequence
 from gazeveil.utility.registry import utility
-from tests.support.recordings import real_cohort
 
 METRICS = (
     "fixation_duration_wasserstein_s",
@@ -181,20 +180,3 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence() -> None:
             ),
             0,
         )
-
-
-def test_on_real_recordings_noise_costs_events_more_than_downsampling() -> None:
-    cohort = real_cohort("gazecom")
-    people = sorted(cohort.people)[:3]
-    cohort = cohort.select(people=people, stimuli=cohort.stimuli[:2]).load()
-    raw = RecordingSet(cohort).prepared(("fixation", "saccade"))
-    texts = ("gaussian:sigma_deg=5", "temporal:K=2")
-    noise, fewer = (
-        figures(raw, RecordingSet(gazeveil.mechanism(text).release(cohort, seed=1).data))
-        for text in texts
-    )
-    assert (
-        noise["fixation_duration_wasserstein_s"].value
-        > 2 * fewer["fixation_duration_wasserstein_s"].value
-    )
-    assert noise["fixation_rate_error_hz"].value > fewer["fixation_rate_error_hz"].value

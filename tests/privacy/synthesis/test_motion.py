@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 
-import gazeveil
 from gazeveil.errors import DataError
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Sphere, distance_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.randomness.rng import Words, source
-from gazeveil.privacy.synthesis.motion import LEAST_SPREAD_DEG, Motion, motion, motion_of
-from gazeveil.privacy.synthesis.rendering import normals, render
-from tests.support.laws import assert_distribution
+from gazeveil.privacy.synthesis.motion import Motion, motion, motion_of
+from gazeveil.privacy.synthesis.rendering import render
 
 SCREEN = Screen(1280, 720, 400, 225, 450)
 RATE = 100.0
@@ -116,19 +114,6 @@ def test_a_fixation_on_a_sphere_does_not_know_the_seam_or_the_poles(
     assert np.allclose([u.std(), v.std()], [1.0, 0.4], rtol=5 / np.sqrt(2 * len(x)))
 
 
-def test_deviations_are_angles_also_where_a_fixation_is_wide() -> None:
-    x, y = render(made(Sphere(), [(120.0, 60.0)], spread=(12.0, 7.0), samples=5000), words())
-    found = motion_of(recording(x, y, Sphere()), events(("fixation", 0, len(x) - 1))).fixations[0]
-    u, v = tangent(found[0], found[1], x, y)
-    assert np.allclose(found[2:4], [u.std(), v.std()], rtol=1e-6)
-
-
-def test_a_fixation_that_never_moves_still_has_a_spread() -> None:
-    for space, x, y in ((SCREEN, 1.0, 2.0), (Sphere(), 180.0, 90.0)):
-        m = motion_of(recording(np.full(50, x), np.full(50, y), space), events(("fixation", 0, 49)))
-        assert m.fixations[0, 2:4].tolist() == [LEAST_SPREAD_DEG] * 2
-
-
 def test_a_saccade_is_the_curve_of_its_speed() -> None:
     t = np.linspace(0, 1, 61)
     share = np.cumsum(np.exp(-(((t - 0.45) / 0.2) ** 2)))
@@ -144,18 +129,6 @@ def test_a_saccade_is_the_curve_of_its_speed() -> None:
     # the way is the integral of the speed: a c sqrt(pi) over the saccade's own time
     assert a * c * np.sqrt(np.pi) * 0.06 == pytest.approx(10.0, rel=0.02)
     assert m.profiles.shape == (1, 30)
-
-
-def test_the_default_detector_finds_both_kinds_on_both_spaces() -> None:
-    for task in ("reading", "free-viewing"):
-        r = gazeveil.simulate(1, 1, 30, 250, task=task, seed=2)[0]
-        m = motion(r)
-        found = gazeveil.detect(r, "ivt")
-        assert len(m.fixations) == len(found.of("fixation"))
-        assert len(m.saccades) == len(found.of("saccade"))
-        assert (m.fixations[:, 2:4] >= LEAST_SPREAD_DEG).all()
-        assert (m.saccades[:, 2] > 0).all()
-        assert m.counts.sum() + m.lost == m.samples == len(r)
 
 
 def test_nothing_to_find_gives_no_events() -> None:
@@ -191,24 +164,6 @@ def test_events_of_other_kinds_and_events_without_a_valid_sample_are_lost_time()
 
 # --- drawing
 # --------------------------------------------------------------------------------------------------
-
-
-def test_normals_follow_their_law() -> None:
-    from scipy.stats import norm
-
-    assert_distribution(normals(200_000, words()), lambda x, scale: norm.cdf(x, scale=scale))
-
-
-def test_normals_use_the_same_words_for_the_same_value_and_neighbours_do_not_hang_together() -> (
-    None
-):
-    whole, parts = words(), words()
-    assert np.array_equal(
-        normals(1000, whole), np.concatenate([normals(n, parts) for n in (2, 400, 598)])
-    )
-    z = normals(200_000, words(3))
-    for lag in (1, 2):
-        assert abs(np.corrcoef(z[:-lag], z[lag:])[0, 1]) < 5 / np.sqrt(len(z))
 
 
 @pytest.mark.parametrize("space", [SCREEN, Sphere()])
@@ -287,25 +242,6 @@ def test_a_rendered_saccade_goes_from_the_last_sample_to_the_next_fixation_at_it
     assert speed.sum() / n == pytest.approx(a * c * np.sqrt(np.pi), rel=0.02)
 
 
-def test_profiles_replace_the_curves() -> None:
-    law = made(
-        SCREEN,
-        [(0.0, 0.0), (10.0, 0.0)],
-        spread=(1e-9, 1e-9),
-        samples=10,
-        saccade=(300.0, 0.5, 0.2, 100.0),
-    )
-    ramp = np.linspace(0, 1, 30)[None]
-    x, _ = render(law, words(), ramp)
-    assert np.allclose(x[10:110], 10 * (np.arange(1, 101) / 100) ** 2, atol=1e-6)
-    even, _ = render(law, words(), np.zeros((1, 30)))
-    assert np.allclose(even[10:110], 10 * np.arange(1, 101) / 100, atol=1e-6)
-    below, _ = render(law, words(), -ramp)
-    assert np.array_equal(even, below)
-    with pytest.raises(DataError, match="one profile of 30 speeds for each of 1 saccades"):
-        render(law, words(), np.zeros((2, 30)))
-
-
 def test_a_saccade_without_a_line_to_go_along_stays_lost() -> None:
     fixation, saccade = [[1.0, 1.0, 0.1, 0.1, 10]], [[300.0, 0.5, 0.2, 5.0], [300.0, 0.5, 0.2, 5.0]]
     m = Motion(
@@ -319,46 +255,6 @@ def test_a_saccade_without_a_line_to_go_along_stays_lost() -> None:
     )
     x, _ = render(m, words())
     assert np.isnan(x).tolist() == [True] * 5 + [False] * 10 + [True] * 5
-
-
-def test_events_that_reach_beyond_the_recording_are_cut_off_there() -> None:
-    full = made(SCREEN, [(0.0, 0.0), (5.0, 0.0)], samples=10, saccade=(300.0, 0.5, 0.2, 6.0))
-    for samples in (3, 12, 20):
-        cut = Motion(
-            SCREEN, RATE, samples, full.fixations, full.saccades, full.is_fixation, full.onset
-        )
-        assert np.array_equal(render(cut, words())[0], render(full, words())[0][:samples])
-
-
-def test_opposite_places_are_reached_too() -> None:
-    law = made(
-        Sphere(),
-        [(90.0, 90.0), (270.0, 90.0)],
-        spread=(1e-9, 1e-9),
-        samples=5,
-        saccade=(300.0, 0.5, 0.2, 8.0),
-    )
-    x, y = render(law, words())
-    assert np.isfinite(x).all()
-    assert np.allclose([x[12], y[12]], [270, 90], atol=1e-4)
-
-
-def test_what_was_drawn_reads_back_as_what_it_was_drawn_from() -> None:
-    r = gazeveil.simulate(1, 1, 60, 250, task="random-saccade", seed=3)[0]
-    law = motion(r)
-    x, y = render(law, words())
-    out = recording(x, y, r.space, rate=250.0)
-    again = motion(out)
-    assert len(again.fixations) == pytest.approx(len(law.fixations), rel=0.4)
-    both = r.valid & out.valid
-    away = distance_deg(r.space, r.x_deg[both], r.y_deg[both], x[both], y[both])
-    assert np.median(away) < 0.5
-
-
-def test_without_a_seed_no_two_drawings_are_alike() -> None:
-    law = made(SCREEN, [(0.0, 0.0)], samples=50)
-    one, two = (render(law, Words(source(None)))[0] for _ in range(2))
-    assert not np.isin(one, two).any()
 
 
 def test_rows_that_do_not_fit_the_order_are_refused() -> None:

@@ -5,61 +5,28 @@ a release per person needs.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import gamma
 
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.accounting import Filter
 from gazeveil.privacy.audit.run import audit
 from gazeveil.privacy.composition import compose
-from gazeveil.privacy.conformance import conform
-from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.tables.groups.dp_ksame import DPKSame
-from gazeveil.privacy.tables.groups.dp_ksame_plan import Sizes
-from gazeveil.privacy.tables.groups.partition import random_groups
-from gazeveil.privacy.tables.sequences.dct_knorm import DCTKNorm
+from gazeveil.privacy.tables.dp_ksame import DPKSame, Sizes
+from tests.privacy.tables.test_ksame import made, objects, people
 from tests.support.laws import assert_distribution, discrete_laplace_cdf
 
 
-def people(n):
-    return [f"person {i:03}" for i in range(n)]
-
-
-def made(lengths, features=2, values=None, bounds=(0.0, 1.0), seed=0):
-    """A table from {(person, stimulus): rows}; values uniform, or one number."""
-    keys = Keys.of_recordings(
-        [(p, s, "", "") for p, s in lengths], [np.arange(n) for n in lengths.values()]
-    )
-    drawn = (
-        np.random.default_rng(seed).random((len(keys), features))
-        if values is None
-        else np.full((len(keys), features), values)
-    )
-    return FeatureTable(
-        drawn,
-        tuple(f"f{i}" for i in range(features)),
-        keys,
-        None if bounds is None else [bounds] * features,
-    )
-
-
-def objects(table):
-    k = table.keys
-    found = {}
-    for person in np.unique(k.person).tolist():
-        rows = np.flatnonzero(k.person == person)
-        found[person] = (
-            repr(list(zip(k.stimulus[rows].tolist(), k.index[rows].tolist(), strict=True))).encode()
-            + table.values[rows].tobytes()
-        )
-    return found
+def released(table):
+    """Everything released under each name, as bytes."""
+    return objects(table, np.unique(table.keys.person).tolist())
 
 
 # --- k-anonymity
@@ -77,7 +44,7 @@ def test_at_least_k_people_share_everything_whatever_they_saw(k):
             if rng.random() < 0.6 or s == "a"
         }
         out = DPKSame(k, 1000).release(made(lengths)).data
-        shared = Counter(objects(out).values())
+        shared = Counter(released(out).values())
         assert sum(shared.values()) == n
         assert all(k <= size <= 2 * k - 1 for size in shared.values())
         assert {key[1] for key in out.recordings() if key[0] == people(n)[0]} == {
@@ -126,7 +93,7 @@ def moved(m, first, second):
     assert works[0].sizes == works[1].sizes
     sizes = works[0].sizes
     chosen = m.plan(sizes)
-    grid = m._draw(chosen, sizes, 1, Words(source(1, "x")))[0]
+    grid = m.drawn_noise(chosen, sizes).grid
     group = [np.arange(len(works[0].people))]
     sums = [grid.rounded(m._sums(w, group, chosen)) for w in works]
     return (sums[0] - sums[1]).astype(float), grid.sensitivity
@@ -194,37 +161,19 @@ def test_separate_noise_is_discrete_laplace_divided_by_the_size_of_the_group():
     m = DPKSame(
         4, "1/2", per="recording-feature", D=1, shrink="none"
     )  # below 1 the law is no staircase
-    assert m.plan(Sizes(4, 2000, 10, 10)).noise == "separate"
+    assert m.plan(Sizes(4, 2000, 10, 10)).noise.joint is False
     out = m.unclamped(table, seed=3)
-    firsts = list({v: k for k, v in objects(out).items()}.values())
+    firsts = list({v: k for k, v in released(out).items()}.values())
     assert len(firsts) == 5
     # The mean coefficient of four equal values is twice the value; the group is four people.
     noise = (np.concatenate([out.select(people=p).values[::4] for p in firsts]) - 0.5) * 2 * 4
-    grid = m._draw(
-        m.plan(Sizes(4, 2000, 10, 10)), Sizes(4, 2000, 10, 10), 1, Words(source(1, "x"))
-    )[0]
+    sizes = Sizes(4, 2000, 10, 10)
+    grid = m.drawn_noise(m.plan(sizes), sizes).grid
     steps = noise * 2**16 / grid.step
     assert np.allclose(steps, np.rint(steps), atol=1e-3)
     assert_distribution(np.rint(steps), discrete_laplace_cdf(2 * grid.sensitivity), step=1.0)
     # sqrt(4) ranges over epsilon, give or take the grid
     assert grid.sensitivity * grid.step / 2**16 == pytest.approx(2.0, rel=1e-3)
-
-
-def test_joint_noise_has_the_radius_of_the_k_norm_law():
-    sizes = Sizes(length=4, features=3, cells=2, recordings=2)
-    m = DPKSame(4, 2, D=2, noise="joint")
-    grid, noise, delta, _, variance = m._draw(
-        m.plan(sizes), sizes, 100_000, Words(source(7, "joint"))
-    )
-    vectors = noise.reshape(100_000, 3 * 2 * 2)
-    scale = grid.sensitivity / 2
-    assert_distribution(
-        np.sqrt((vectors.astype(float) ** 2).sum(axis=1)),
-        lambda x, s: gamma.cdf(x, 12, scale=scale * s),
-    )
-    assert vectors.var() == pytest.approx(variance, rel=0.02)
-    assert grid.sensitivity * grid.step / 2**16 == pytest.approx(np.sqrt(3 * 2 * 4), rel=1e-3)
-    assert 0 < delta < Fraction(1, 10**12)
 
 
 def test_groups_without_a_recording_of_some_members_divide_by_all_members():
@@ -254,34 +203,6 @@ def test_the_expected_error_is_that_of_many_releases():
         assert np.mean(runs) == pytest.approx(np.mean(closed), rel=0.02)
 
 
-def test_at_one_budget_for_a_person_a_group_gets_a_kth_of_the_noise_of_a_person():
-    table = made({(p, s): 50 for p in people(16) for s in "ab"}, features=4, values=0.5)
-    alone = DCTKNorm(1, D=1, per="user", shrink="none", profile="exponential")
-    for k in (2, 4, 8):
-        spread = (
-            DPKSame(k, 1, D=1, shrink="none", noise="separate").expected_error(table, seed=1).mean()
-            / alone.expected_error(table).mean()
-        )
-        assert spread == pytest.approx(1 / k**2, rel=1e-6)
-        joint = (
-            DPKSame(k, 1, D=1, shrink="none", noise="joint").expected_error(table, seed=1).mean()
-            / alone.expected_error(table).mean()
-        )
-        assert joint == pytest.approx((8 + 1) / (2 * 8) / k**2, rel=1e-6)
-
-
-def test_the_plan_takes_the_noise_with_the_least_error_and_no_data():
-    sizes = Sizes(100, 5, 3, 3)
-    assert DPKSame(4, 1).plan(sizes).noise == "joint"
-    assert DPKSame(4, 1, per="recording").plan(sizes).noise == "joint"
-    assert DPKSame(4, 1, per="recording-feature").plan(sizes).noise == "separate"
-    staircase = DPKSame(4, 10_000).plan(sizes)
-    assert (staircase.noise, staircase.profile) == ("separate", "staircase")
-    assert len(staircase.places) > len(DPKSame(4, 1).plan(sizes).places)
-    # Too many numbers for one vector: separate noise is left.
-    assert DPKSame(4, 1).plan(Sizes(100, 50, 100, 100)).noise == "separate"
-
-
 def test_shape_does_not_tell_what_a_person_saw_or_for_how_long():
     rest = {(p, s): 5 for p in "abc" for s in "uv"}
     tables = [made(rest | {("d", "u"): 9, ("d", "v"): 1}), made(rest | {("d", "v"): 2}, seed=3)]
@@ -304,22 +225,7 @@ def test_values_stay_within_the_bounds_and_missing_ones_are_filled():
     assert release.curator_notes["clamped"] == 1
 
 
-@pytest.mark.parametrize(
-    "m",
-    [
-        DPKSame(4, 1),
-        DPKSame(4, 100, per="recording-feature"),
-        DPKSame(3, 10, per="recording", shrink="none"),
-        DPKSame(2, 5, noise="separate", D=3),
-    ],
-)
-def test_it_passes_the_conformance_kit(m):
-    assert conform(m) == []
-
-
 def test_groups_are_drawn_without_the_data():
-    one, other = (random_groups(20, 4, Words(source(5, "dp-k-same"))) for _ in range(2))
-    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
     first, second = (
         DPKSame(4, 10**9).release(made({(p, "s"): 3 for p in people(20)}, seed=s), seed=5).data
         for s in (1, 2)
@@ -327,41 +233,23 @@ def test_groups_are_drawn_without_the_data():
 
     def partition(table):
         groups = {}
-        for person, everything in objects(table).items():
+        for person, everything in released(table).items():
             groups.setdefault(everything, set()).add(person)
         return sorted(map(sorted, groups.values()))
 
     assert partition(first) == partition(second)
 
 
-@pytest.mark.parametrize(
-    "m",
-    [
-        DPKSame(4, 1),
-        pytest.param(DPKSame(4, "1/2"), marks=pytest.mark.heavy),
-        DPKSame(3, 4, per="recording-feature"),
-        pytest.param(DPKSame(2, 1, D=3), marks=pytest.mark.heavy),
-    ],
-)
-def test_an_audit_finds_nearly_the_whole_budget_spent_and_no_more(m):
-    found = audit(m, confidence=0.999999)
-    assert not found.refuted
-    assert found.statistical <= found.epsilon_claimed
-    if (
-        m.D is None
-        # one coefficient: the pair is the worst there is; a small budget needs more trials to be
-        # found whole
-    ):
-        assert found.statistical >= 0.75 * found.epsilon_claimed
-
-
 def test_an_audit_catches_noise_for_one_person_of_two_groups(monkeypatch):
     # Half the noise: what a sensitivity divided by the group, and the noise divided again, would
     # draw.
-    whole = DPKSame._draw
-    monkeypatch.setattr(
-        DPKSame, "_draw", lambda self, *a: (*(d := whole(self, *a))[:1], d[1] // 2, *d[2:])
-    )
+    whole = DPKSame.drawn_noise
+
+    def halved(m, *given):
+        noise = whole(m, *given)
+        return replace(noise, law=noise.law / 2)
+
+    monkeypatch.setattr(DPKSame, "drawn_noise", halved)
     found = audit(DPKSame(4, "1/2"))
     assert found.statistical > found.epsilon_claimed
 
@@ -390,7 +278,6 @@ def test_an_audit_catches_noise_for_one_person_of_two_groups(monkeypatch):
             "separate where the budget is for one recording-feature",
         ),
         ({"k": 4, "epsilon": 1, "shrink": "much"}, "one of none, wiener"),
-        ({"k": 4, "epsilon": 1, "spectrum": "flat"}, "a PublicSpectrum"),
         (
             {"k": 4, "epsilon": 1, "D": 0},
             "'D' parameter of dp-k-same must be a whole number of at least 1",

@@ -18,27 +18,21 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.randomness.uniform import shuffled, uniform_below
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.tables.groups.ksame import KSameSelect
-from gazeveil.privacy.tables.groups.partition import blocks, mdav, random_groups, summaries
-from gazeveil.privacy.tables.sequences.recordings import sequences
+from gazeveil.privacy.tables.ksame import KSameSelect, blocks, random_groups
 from tests.support.recordings import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import ksame_attack  # the model is written once, for the benchmark and for this test
 
 
-def made(lengths, features=2, seed=0, bounds=(0.0, 1.0)):
-    """A table from {(person, stimulus[, task]): rows}, values uniform on [0, 1]."""
-    rng = np.random.default_rng(seed)
+def made(lengths, features=2, values=None, seed=0, bounds=(0.0, 1.0)):
+    """A table from {(person, stimulus[, task]): rows}; values uniform on [0, 1], or one number."""
     recordings = [(k[0], k[1], "", k[2] if len(k) > 2 else "") for k in lengths]
     keys = Keys.of_recordings(recordings, [np.arange(n) for n in lengths.values()])
-    given_bounds = None if bounds is None else [bounds] * features
-    return FeatureTable(
-        rng.random((len(keys), features)),
-        tuple(f"f{i}" for i in range(features)),
-        keys,
-        given_bounds,
-    )
+    shape = len(keys), features
+    drawn = np.random.default_rng(seed).random(shape) if values is None else np.full(shape, values)
+    columns = tuple(f"f{i}" for i in range(features))
+    return FeatureTable(drawn, columns, keys, None if bounds is None else [bounds] * features)
 
 
 def objects(table, people):
@@ -69,12 +63,11 @@ def people(n):
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("groups", ["random", "mdav"])
 @pytest.mark.parametrize("k", [2, 3, 4, 8])
-def test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus_one(k, groups):
+def test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus_one(k):
     for n in range(k, 5 * k + 1):
         table = made({(p, "s"): 2 for p in people(n)}, seed=n)
-        out = KSameSelect(k, groups=groups).release(table).data
+        out = KSameSelect(k).release(table).data
         shared = Counter(objects(out, people(n)).values())
         assert sum(shared.values()) == n
         assert all(k <= size <= 2 * k - 1 for size in shared.values()), (n, shared.values())
@@ -85,7 +78,6 @@ def test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus_
 def test_whatever_is_missing_and_however_long_at_least_k_people_share_all_that_is_released(data):
     k = data.draw(st.integers(2, 4))
     n = data.draw(st.integers(k, 4 * k))
-    groups = data.draw(st.sampled_from(["random", "mdav"]))
     stimuli = ["a", "b", "c"]
     lengths = {
         (p, s): data.draw(st.integers(1, 5))
@@ -100,7 +92,7 @@ def test_whatever_is_missing_and_however_long_at_least_k_people_share_all_that_i
     present = {key[0] for key in lengths}
     table = FeatureTable(values, table.columns, table.keys, table.bounds)
     try:
-        out = KSameSelect(k, groups=groups).release(table).data
+        out = KSameSelect(k).release(table).data
     except DataError:  # too few people, or nothing that k of them share
         return
     assert np.isfinite(out.values).all()
@@ -169,25 +161,6 @@ def test_sums_are_kept_where_everybody_contributes():
     )
 
 
-def test_averaging_again_with_the_same_partition_changes_nothing():
-    table = made({(p, s): 4 + len(p) % 3 for p in people(11) for s in "ab"})
-    once = KSameSelect(3).release(table, seed=5).data
-    twice = KSameSelect(3).release(once, seed=5).data
-    assert np.allclose(twice.values, once.values, rtol=0, atol=1e-15)
-    assert KSameSelect(3).partition(table, seed=5) == KSameSelect(3).partition(once, seed=5)
-
-
-def test_the_order_of_rows_and_people_changes_nothing():
-    table = made({(p, s): 4 for p in people(13) for s in "ab"})
-    shuffled_rows = table.where(np.random.default_rng(2).permutation(len(table)))
-    for reading in ("corrected", "published"):
-        one, other = (
-            objects(KSameSelect(3, reading=reading).release(t, seed=1).data, people(13))
-            for t in (table, shuffled_rows)
-        )
-        assert one == other
-
-
 def test_published_pads_with_the_last_vector_and_cuts_back_to_the_own_length():
     table = made({("a", "s"): 4, ("b", "s"): 2})
     out = KSameSelect(2, reading="published").release(table).data
@@ -208,54 +181,6 @@ def test_the_error_of_random_groups_is_the_closed_form():
     ]
     assert np.mean(errors, axis=0) == pytest.approx(
         (1 - 1 / k) * values.var(axis=0, ddof=1), rel=0.02
-    )
-
-
-def test_groups_of_people_who_are_alike_keep_more_and_say_where_they_come_from():
-    rng = np.random.default_rng(4)
-    centre = np.repeat(rng.normal(0, 1, (5, 3)), 4, axis=0)
-    lengths = [3] * 40
-    keys = Keys.of_recordings(
-        [(p, s, "", "") for p in people(20) for s in "ab"], [np.arange(3)] * 40
-    )
-    values = (
-        np.repeat(centre, 6, axis=0)
-        + 0.05 * rng.normal(size=(sum(lengths), 3))
-        + np.tile(np.repeat([[0.0], [7.0]], 3, axis=0), (20, 1))
-    )
-    table = FeatureTable(values, ("a", "b", "c"), keys)
-    near, drawn = (KSameSelect(4, groups=g).release(table, seed=1) for g in ("mdav", "random"))
-    error = [((r.data.values - values) ** 2).sum() for r in (near, drawn)]
-    assert error[0] < 0.02 * error[1]
-    assert any("comes from the data" in c for c in near.guarantee.not_covered)
-    assert not any("comes from the data" in c for c in drawn.guarantee.not_covered)
-    assert sorted(len(g) for g in KSameSelect(4, groups="mdav").partition(table)) == [4] * 5
-
-
-def test_mdav_takes_the_groups_a_person_would_take():
-    points = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [9.0], [9.1], [9.2]])
-    assert sorted(g.tolist() for g in mdav(points, 2)) == [[0, 1], [2, 3], [4, 5], [6, 7]]
-    groups = mdav(np.array([[0.0], [0.1], [10.0], [10.1], [5.0], [5.1]]), 2)
-    assert sorted(g.tolist() for g in groups) == [[0, 1], [2, 3], [4, 5]]
-    assert sorted(len(g) for g in mdav(np.zeros((11, 2)), 3)) == [3, 3, 5]
-
-
-def test_summaries_are_free_of_the_material_each_person_saw():
-    # Person b saw only the stimulus on which everybody has higher values.
-    lengths = {
-        ("a", "low"): 2,
-        ("a", "high"): 2,
-        ("b", "high"): 2,
-        ("c", "low"): 2,
-        ("c", "high"): 2,
-    }
-    table = made(lengths)
-    shift = np.where(table.keys.stimulus == "high", 100.0, 0.0)[:, None]
-    one, other = (
-        FeatureTable(v, table.columns, table.keys) for v in (table.values, table.values + shift)
-    )
-    assert np.allclose(
-        summaries(sequences("t", one), list("abc")), summaries(sequences("t", other), list("abc"))
     )
 
 
@@ -301,11 +226,6 @@ def test_an_attacker_finds_more_than_one_in_k_where_groups_are_redrawn_and_not_w
     assert published > 0.85 > ksame_attack.bound(k, guesses)
 
 
-def test_redrawn_groups_give_people_away_at_the_rates_of_the_model():
-    assert ksame_attack.rate(4, 3, "published", 20)[0] == pytest.approx(0.65, abs=0.08)
-    assert ksame_attack.rate(4, 50, "published", 20)[0] == pytest.approx(0.98, abs=0.03)
-
-
 # --- choices
 # --------------------------------------------------------------------------------------------------
 
@@ -344,8 +264,6 @@ def test_groups_are_dealt_out_and_blocks_are_cut():
         ({"k": 0}, "at least 2"),
         ({"k": 2.5}, "a whole number"),
         ({"k": True}, "a whole number"),
-        ({"k": 4, "groups": "alike"}, "one of mdav, random"),
-        ({"k": 4, "groups": "mdav", "reading": "published"}, "random in the published reading"),
     ],
 )
 def test_wrong_parameters_get_one_sentence(parameters, words):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
 
 import gazeveil
 from gazeveil.arrays import Floats
@@ -56,33 +55,6 @@ def test_the_published_scale_names_the_document_where_noise_hides_everything_els
     noise = np.nanstd(released.values, axis=0) / np.maximum(np.nanstd(windows.values, axis=0), 1e-9)
     assert np.median(noise) > 1e3
     assert documents_named(released, released.values) > 0.9
-
-
-def windows_named(released: FeatureTable, values: Floats) -> float:
-    """Share of the windows whose document a forest names that has learnt from other people: it
-    looks for anything, not for scales alone.
-    """
-    person, document, rows = released.keys.person, released.keys.stimulus, np.nan_to_num(values)
-    right = []
-    for half in np.array_split(np.unique(person), 2):
-        asked = np.isin(person, half)
-        forest = RandomForestClassifier(40, random_state=0)
-        forest.fit(rows[~asked][::2], document[~asked][::2])
-        right.append(forest.predict(rows[asked]) == document[asked])
-    return float(np.concatenate(right).mean())
-
-
-def test_the_same_noise_brought_to_one_scale_names_no_document(windows: FeatureTable) -> None:
-    released = released_by("published", windows)
-    values = released.values.copy()
-    for document in np.unique(released.keys.stimulus):
-        rows = released.keys.stimulus == document
-        values[rows] /= np.maximum(np.abs(values[rows]).mean(axis=0), 1e-9)
-    # 24 recordings: guessing names 17 or more of them with a probability of 2e-4.
-    assert documents_named(released, values) < 17 / 24
-    # Windows have noise of their own: of 5,304, 36 in a hundred are four deviations above a third.
-    assert windows_named(released, released.values) > 0.6
-    assert windows_named(released, values) < 0.36
 
 
 def test_the_corrected_scale_is_public_and_names_no_document(windows: FeatureTable) -> None:

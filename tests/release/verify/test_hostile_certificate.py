@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import gazeveil
-from gazeveil.cli.main import main
 from gazeveil.errors import GazeveilError
 from gazeveil.privacy.publication.certificate import hashes
 from gazeveil.privacy.publication.page import page
 from gazeveil.release.verify import VerifiedRelease, verify
+from tests.support.command_line import run
 
 #: The header of the file outside, which an error about it would quote.
 SECRET = "salary_of_gertrud"
@@ -171,9 +171,7 @@ def test_a_certificate_is_a_file(out: Path, kind: str, capsys: pytest.CaptureFix
     place = out / "PRIVACY.json"
     place.unlink()
     os.mkfifo(place) if kind == "pipe" else os.symlink("/dev/zero", place)
-    with pytest.raises(SystemExit) as ended:
-        main(["verify", str(out)])
-    assert ended.value.code == 2
+    assert run("verify", out) == 2
     assert "neither a file nor a folder" in " ".join(capsys.readouterr().err.split())
 
 
@@ -203,9 +201,7 @@ def test_no_text_of_a_release_moves_the_cursor(
     out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (out / "x\x1b[2J\x1b[H\r is what its certificate says.\n.txt").write_text("x")
-    with pytest.raises(SystemExit) as ended:
-        main(["verify", str(out)])
+    assert run("verify", out) == 1
     printed = capsys.readouterr()
-    assert ended.value.code == 1
     assert not set("\x1b\r\x9b") & set(printed.out + printed.err)
     assert sum(line.endswith("certificate says.") for line in printed.out.splitlines()) == 0

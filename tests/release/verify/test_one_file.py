@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 import gazeveil
-from gazeveil.cli.main import main
 from gazeveil.privacy.publication.certificate import hashes
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.page import page
 from gazeveil.release.publishing import publish
 from gazeveil.release.recipe import Recipe
 from gazeveil.release.verify import verify
+from tests.release.verify.test_verify import certified_anew
+from tests.support.command_line import run
 
 TABLE, MAPS, DRAWN, THINNED = (
     "fpa:epsilon=10",
@@ -109,11 +110,7 @@ def test_an_edited_certificate_is_red_although_page_and_hashes_fit(
     out = tmp_path / "out"
     shutil.copytree(releases / mechanism.partition(":")[0], out)
     assert verify(out).passed
-    certificate = json.loads((out / "PRIVACY.json").read_text("utf-8"))
-    edit(certificate)
-    (out / "PRIVACY.md").write_text(page(certificate), "utf-8")
-    certificate["files"] = hashes(out)
-    (out / "PRIVACY.json").write_text(json.dumps(certificate, indent=1), "utf-8")
+    certified_anew(out, edit)
     assert {c.name for c in verify(out).checks if not c.passed} == {red}
 
 
@@ -137,9 +134,7 @@ def test_a_table_of_people_is_green_until_it_promises_larger_groups(tmp_path: Pa
 def test_inspect_prints_the_certificate_of_a_table_and_of_maps(
     name: str, releases: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["inspect", str(releases / name)])
-    assert not stop.value.code
+    assert run("inspect", releases / name) == 0
     assert f"Made by {name} (corrected)." in capsys.readouterr().out
 
 

@@ -18,7 +18,6 @@ import polars as pl
 import pytest
 
 import gazeveil
-from gazeveil.cli.main import main
 from gazeveil.errors import FormatError
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message
@@ -32,6 +31,7 @@ from gazeveil.release.recipe import Recipe
 from gazeveil.release.verify import VerifiedRelease, verify
 from gazeveil.release.verify.budget import FilesOfRelease
 from gazeveil.release.verify.run import vocabulary
+from tests.support.command_line import run
 
 NAMES = (
     "anna-schmidt",
@@ -68,12 +68,6 @@ def named(cohort: gazeveil.Cohort) -> gazeveil.Cohort:
         for i, p in enumerate(cohort.people)
     }
     return gazeveil.Cohort(recordings, people)
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main([str(a) for a in arguments])
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ import pytest
 
 import gazeveil
 from gazeveil.release.verify import verify
-from tests.release.verify.test_verify import MECHANISM, certified_anew, named, red, run
+from tests.release.verify.test_verify import MECHANISM, certified_anew, named, red
+from tests.support.command_line import run
 
 
 @pytest.fixture(scope="module")
@@ -76,28 +77,6 @@ def test_a_feature_table_is_verified_with_the_certificate_beside_it(
     assert {"files", "identifiers"} <= set(red(verify(file, raw)))
     file.unlink()
     assert run("verify", file) == 2
-
-
-def test_heat_maps_are_verified(raw: Path, tmp_path: Path) -> None:
-    file = tmp_path / "maps.csv"
-    gazeveil.protect(gazeveil.read(raw), "heatmap-laplace:epsilon=2").write(file)
-    assert verify(file, raw).failures == ()
-    certificate = file.with_name("maps.csv.PRIVACY.json")
-    certificate.write_text(
-        certificate.read_text("utf-8").replace('"epsilon": "2"', '"epsilon": "1"', 1)
-    )
-    assert not verify(file).passed
-
-
-def test_a_published_folder_of_maps_is_verified(
-    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GAZEVEIL_HOME", str(tmp_path / "home"))
-    out, text = tmp_path / "out", "heatmap-laplace:epsilon=2"
-    assert run("verify", "--new-key", tmp_path / "lab.key") == 0
-    signed = ("--sign", tmp_path / "lab.key", "--no-attack")
-    assert run("publish", raw, out, "-m", text, *signed) == 0
-    assert run("verify", out, "--against", raw, "--key", tmp_path / "lab.key.pub") == 0
 
 
 def test_long_names_become_files_that_a_disk_takes(tmp_path: Path) -> None:

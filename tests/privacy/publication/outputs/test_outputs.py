@@ -1,5 +1,5 @@
-"""Releases as CSV, as a BIDS derivative and in the input's own layout: they read back here, in
-pymovements and in pybids, the real BIDS validator finds no error, and no name of the input is left.
+"""Releases as CSV, as a BIDS derivative and in the input's own layout: they read back here,
+the real BIDS validator finds no error, and no name of the input is left.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.dataset_file import read_index
 from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.outputs import output
 from gazeveil.privacy.publication.outputs.bids import BidsOutput, bids_label
-from gazeveil.privacy.publication.outputs.registry import output
-from gazeveil.privacy.publication.outputs.same import SameOutput
 from gazeveil.privacy.publication.protecting import protected, write_publication
-from tests.support import command_line
 from tests.support.bids_validator import errors, issues
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -135,29 +133,6 @@ def test_the_csv_dictionary_names_every_column_of_every_file(tmp_path: Path) -> 
     assert len(index) == 10
 
 
-def test_csv_reads_in_pymovements(tmp_path: Path) -> None:
-    pm = pytest.importorskip("pymovements")
-    folder = published(tmp_path / "csv", cohort(), "csv")
-    back = gazeveil.read(folder)
-    for handle in back.items:
-        gaze = pm.gaze.from_csv(
-            handle.source,  # type: ignore[union-attr]
-            time_column="t_s",
-            time_unit="s",
-            position_columns=["x_deg", "y_deg"],
-            experiment=pm.Experiment(sampling_rate=250),
-        )
-        recording = handle.load()  # type: ignore[union-attr]
-        assert len(gaze.samples) == len(recording)
-        positions = np.array(
-            [[np.nan if v is None else v for v in row] for row in gaze.samples["position"]]
-        )
-        np.testing.assert_array_equal(
-            positions[recording.valid],
-            np.stack((recording.x_deg, recording.y_deg), axis=1)[recording.valid],
-        )
-
-
 @pytest.mark.parametrize("space", [SCREEN, gazeveil.Sphere()], ids=["screen", "sphere"])
 def test_the_real_validator_finds_no_error_in_the_derivative(tmp_path: Path, space: object) -> None:
     folder = published(
@@ -185,17 +160,6 @@ def test_a_message_with_tabs_and_quotes_passes_the_validator_and_comes_back(tmp_
     write(Cohort([base.with_(messages=messages)]), tmp_path / "raw")
     assert errors(tmp_path / "raw") == []
     assert gazeveil.read(tmp_path / "raw")[0].messages == messages
-
-
-def test_pybids_finds_people_and_files(tmp_path: Path) -> None:
-    bids = pytest.importorskip("bids")
-    folder = published(tmp_path / "bids", cohort(), "bids")
-    layout = bids.BIDSLayout(folder, validate=True, is_derivative=True)
-    people = {p.split("-")[-1] for p in layout.get_subjects()}
-    assert people == set(gazeveil.read(folder).people)
-    files = layout.get(suffix="physio", extension=".tsv.gz")
-    assert len(files) == 10
-    assert files[0].get_metadata()["PhysioType"] == "eyetrack"
 
 
 def test_labels_need_no_other_recording(tmp_path: Path) -> None:
@@ -276,7 +240,7 @@ def test_every_unit_is_written_as_it_is_read(
     tmp_path: Path, options: dict[str, object], x: float | None, y: float | None
 ) -> None:
     columns = {"columns": {"t": "when", "x": "right", "y": "down", "valid": "ok"}}
-    made = SameOutput(ReadAs("csv", {"time_unit": "ms", **options, **columns}))
+    made = output("same", ReadAs("csv", {"time_unit": "ms", **options, **columns}))
     t = np.arange(10, dtype=np.int64) * 4_000_000
     recording = Recording("p", "s", t, np.full(10, 3.0), np.full(10, 4.0), space=SCREEN)
     row = made.write_recording(tmp_path, 1, recording)
@@ -306,7 +270,7 @@ def test_every_unit_of_the_sphere_is_written_as_it_is_read(
         options["panorama"] = [2000, 1000]
     t = np.arange(10, dtype=np.int64) * 4_000_000
     recording = Recording("p", "s", t, np.full(10, 300.0), np.full(10, 30.0))
-    row = SameOutput(ReadAs("csv", options)).write_recording(tmp_path, 1, recording)
+    row = output("same", ReadAs("csv", options)).write_recording(tmp_path, 1, recording)
     (back,) = gazeveil.read(tmp_path / str(row["file"]), "csv", **options, space="sphere")
     np.testing.assert_allclose(back.x_deg, 300.0, atol=1e-9)
     np.testing.assert_allclose(back.y_deg, 30.0, atol=1e-9)
@@ -362,28 +326,3 @@ def test_same_refuses_before_a_recording_is_loaded() -> None:
     data = Cohort([Handle("a", "s", never)], read_as=ReadAs("smi"))
     with pytest.raises(ParameterError, match="smi is read and not written"):
         protected(data, gazeveil.mechanism("gaussian:sigma_deg=1"), PublicationChoices(to="same"))
-
-
-def test_parts_in_any_order_and_process_give_the_same_bytes(tmp_path: Path) -> None:
-    for to in ("csv", "bids"):
-        made = protected(
-            cohort(), gazeveil.mechanism("gaussian:sigma_deg=1"), PublicationChoices(to=to), seed=3
-        )
-        folders = []
-        for name, parts in (("a", made.parts), ("b", tuple(reversed(made.parts)))):
-            folder = tmp_path / to / name
-            folder.mkdir(parents=True)
-            made.finish(folder, [part.write(folder) for part in parts])
-            folders.append(text_of(folder))
-        assert folders[0] == folders[1]
-
-
-def test_the_command_line_writes_each(tmp_path: Path) -> None:
-    own_csv(tmp_path / "in")
-    for to in ("csv", "bids", "same"):
-        out = tmp_path / to
-        done = command_line.gazeveil(
-            "protect", tmp_path / "in", out, "-m", "gaussian:sigma_deg=1", "--to", to
-        )
-        assert done.code == 0, done.err
-        assert len(gazeveil.read(out)) == 8
