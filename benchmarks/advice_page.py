@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gazeveil.release.advice import KINDS, PURPOSES, advice_rows, advise
-from gazeveil.release.advice.rows import Advice, AdviceRow
+from gazeveil.release.advice import KINDS, PURPOSES, Advice, AdviceRow, advice_rows, advise
 from gazeveil.release.recipe import PRESETS
 
 BEGIN, END = "<!-- begin advice -->", "<!-- end advice -->"
@@ -34,7 +33,7 @@ def _section(words: str, advice: Advice) -> Iterator[str]:
     yield f"**{words[0].upper()}{words[1:]}** (`{first.purpose}`): {_metric(ranked or [first])}.\n"
     if ranked:
         yield f"| mechanism | error | {first.reference_words} | re-identified, % |"
-        yield "| --- | --- | --- | --- |"
+        yield "|---|---|---|---|"
         for row in ranked:
             yield f"| {_name(row)} | {row.value:.2g} | {row.reference:.2g} | {_found(row)} |"
         yield ""
@@ -60,7 +59,7 @@ def _is_preset(row: AdviceRow, mechanism: str, purpose: str) -> bool:
 def _found(row: AdviceRow) -> str:
     if row.found is None:
         return "not attacked" + ("; the promise covers participants" * row.of_people)
-    rate = f"{row.found:g}" + ("" if row.low is None else f" ({row.low:g} to {row.high:g})")
+    rate = f"{row.found:g}" + ("" if row.low is None else f" ({row.low:g}\N{EN DASH}{row.high:g})")
     rate += "" if row.names_last else " of pieces"
     return rate if row.fully_attacked or not row.tried else f"{rate}; {row.tried}"
 

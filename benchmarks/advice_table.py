@@ -10,7 +10,7 @@ What attackers find comes from `docs/results/attackers.md` (the strong battery; 
 gazecom`), for `mosaic` from `docs/results/front.md` and `docs/howto/vr.md` (`advice_newest.py`);
 `--newest` makes its rows alone, `--refresh` takes rates, notes and promises anew. Errors of feature
 tables come from `docs/results/fourier-comparison.md`, errors of heat maps from this script.
-It writes `src/gazeveil/release/advice/advice.csv` and the table of `docs/howto/choose.md`.
+It writes `src/gazeveil/release/advice.csv` and the table of `docs/howto/choose.md`.
 
 Every figure stands between two anchors (`advice_references.py`; `--references` takes them anew):
 raw recordings against others of the same people, and an analyst without the data, who has a map of
@@ -39,7 +39,7 @@ from benchmarks.advice_references import anchors
 
 import gazeveil
 from gazeveil.privacy.registry import mechanism
-from gazeveil.release.advice.rows import AdviceRow, advice_rows
+from gazeveil.release.advice import AdviceRow, advice_rows
 from gazeveil.utility.density import jensen_shannon
 from gazeveil.utility.saliency import central_map
 
@@ -114,7 +114,7 @@ def command(source: Source) -> str:
     words += [f"-m {text}" for text, _ in source.candidates]
     words += [f"-m {text}" for text in newest(source.kind, source.section)]
     words += [f"-u {name}" for name in UTILITIES]
-    words += ["--attacks none --no-report --repetitions 2", f"--out results/advice-{source.kind}"]
+    words += ["--attacks none --repetitions 2", f"--out results/advice-{source.kind}"]
     return " ".join(words)
 
 

@@ -94,7 +94,7 @@ def exact(hits: int, count: int) -> str:
     """Return a share in per cent with its Clopper-Pearson interval."""
     low = beta.ppf(0.025, hits, count - hits + 1) if hits else 0.0
     high = beta.ppf(0.975, hits + 1, count - hits) if hits < count else 1.0
-    return f"{100 * hits / count:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{100 * hits / count:.1f} % ({100 * low:.1f}\N{EN DASH}{100 * high:.1f})"
 
 
 def coverage(cohorts: list[dict[str, object]]) -> tuple[list[list[str]], int, int]:

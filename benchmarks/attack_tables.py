@@ -40,7 +40,7 @@ def percent(value: float | None) -> str:
 
 def interval(low: float, high: float) -> str:
     """An interval in per cent."""
-    return f"({100 * low:.0f} to {100 * high:.0f})"
+    return f"({100 * low:.0f}\N{EN DASH}{100 * high:.0f})"
 
 
 def lines_of(results: Results) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ def cells(row: dict[str, Any]) -> list[str]:
         percent(row["other_value"]),
         f"{percent(row['chosen'])} {interval(row['chosen_low'], row['chosen_high'])}",
         f"{row['p_value']:.2g}",
-        f"`{row['strongest']}` {row['scenario']}",
+        f"`{row['strongest']}` {row['scenario']}".removesuffix(" private/private"),
         percent(row["matching"]),
     ]
 

@@ -42,13 +42,11 @@ PROTOTYPES = 32
 #: repetitions.
 GAZECOM: tuple[tuple[str, float | None, int], ...] = (
     ("rbfn", 0.95, 100),
-    ("rbfn:kinds=fixation", 0.72, 100),
-    ("rbfn:kinds=saccade", 0.86, 100),
+    ("rbfn:weights=1/0", 0.72, 100),
+    ("rbfn:weights=0/1", 0.86, 100),
     ("rbfn:balance=False", 0.95, 100),
     ("rbfn:weights=0.4/0.6", None, 3),
-    ("rbfn:vote=majority", None, 3),
     ("lda", 0.95, 100),
-    ("lda:features=extended", None, 3),
     ("lda:level=event", None, 3),
     ("knn", None, 3),
     ("tree", None, 3),

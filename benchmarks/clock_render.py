@@ -36,8 +36,7 @@ from gazeveil.attacks.registry import attack
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import Space, distance_deg
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
-from gazeveil.privacy.stream.kaleido.slotted import KaleidoUniform
+from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoUniform
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.synthesis.clock.render import ClockRender
 from lines import Lines

@@ -2,8 +2,7 @@
 probabilistic PCA and beside the mean profile.
 
     python benchmarks/cvae.py [--data FOLDER | --profiles FILE] [--write-profiles FILE] [--device
-    cpu] [--splits 3] [--sample 100000]
-                              [--people N] [--grid | --quick-grid] [--workers N] [--json FILE]
+    cpu] [--splits 3] [--sample 100000] [--people N] [--json FILE]
 
 Profiles come from the recordings of a folder (GazeCom under GAZEVEIL_DATA by default), or from an
 .npz file that `--write-profiles` made of them: with a file nothing but numpy, scipy, numba,
@@ -21,35 +20,30 @@ that the mean profile has a loss of about 1. David-John et al. 2023 does not say
 * *loss*: squared error with latent numbers drawn plus divergence, for all models by the formula the
   network is trained with.
 
-`--grid` runs cvae.toml whole (162 trainings of 30 epochs), `--quick-grid`
-with one number changed at a time (10 trainings). Training and sampling are timed; on a GPU the
-clock stops after the device has.
+Training and sampling are timed; on a GPU the clock stops after the device has.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import platform
 import sys
-import tomllib
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.models.cvae import CVAE, MOST_DEG_S, Layers, trained
-from gazeveil.models.train import History, Schedule, split_by_person
+from gazeveil.models.cvae import CVAE, MOST_DEG_S, Layers, Schedule, trained
+from gazeveil.models.training import split_by_person
 from gazeveil.privacy.synthesis.events_pd.saccade_models import PPCA, conditions, fitted, moments
 from lines import Lines
 
 ROOT = Path(__file__).parent.parent
-STUDY = Path(__file__).with_suffix(".toml")
+
+#: Share of the people that is trained on, and the validation loss that the paper prints.
+TRAINING_SHARE, PUBLISHED_LOSS = 0.75, 0.33
 
 Floats = NDArray[np.float64]
 Saccades = dict[str, NDArray]
@@ -154,12 +148,13 @@ def closed_form(saccades: Saccades, training: NDArray[np.bool_], latent: int) ->
 
 def fit(
     saccades: Saccades, training: NDArray[np.bool_], layers: Layers, schedule: Schedule, device: str
-) -> tuple[CVAE, History, float]:
-    """A trained network, its history, and the seconds it took."""
+) -> tuple[CVAE, float]:
+    """A trained network, and the seconds it took."""
     begin = perf_counter()
-    net, history = trained(*held_arrays(saccades), training, layers, schedule, device)
+    arrays = (a[training] for a in held_arrays(saccades))
+    net, _ = trained(*arrays, layers=layers, schedule=schedule, device=device)
     wait(device)
-    return net, history, perf_counter() - begin
+    return net, perf_counter() - begin
 
 
 def sampling_s(net: CVAE, count: int, device: str) -> float:
@@ -178,13 +173,10 @@ def sampling_s(net: CVAE, count: int, device: str) -> float:
     return perf_counter() - begin
 
 
-def models(
-    lines: Lines, saccades: Saccades, splits: int, device: str, study: dict, count: int
-) -> None:
+def models(lines: Lines, saccades: Saccades, splits: int, device: str, count: int) -> None:
     """Losses of the paper's network and its rivals on people who are held
     out; means over splits.
     """
-    chosen, share, published = study["chosen"], study["training_share"], study["validation_loss"]
     arrays = held_arrays(saccades)
     about = {
         "saccades": len(arrays[0]),
@@ -194,33 +186,18 @@ def models(
     rows: dict[str, list[dict[str, float]]] = {}
     seconds = []
     for split in range(splits):
-        training = split_by_person(saccades["person"], share, split)
+        training = split_by_person(saccades["person"], TRAINING_SHARE, split)
         for name, weight in (("cvae", 1.0), ("cvae, squared error x 15", 15.0)):
-            layers = Layers(
-                int(chosen["hidden"]),
-                int(chosen["latent"]),
-                int(chosen["decoder"]),
-                identity=False,
-                weight=weight,
-            )
-            net, history, took = fit(
-                saccades,
-                training,
-                layers,
-                Schedule(
-                    chosen["learning_rate"], int(chosen["batch"]), int(chosen["epochs"]), split
-                ),
-                device,
-            )
+            layers = Layers(identity=False, weight=weight)
+            net, took = fit(saccades, training, layers, Schedule(seed=split), device)
             if weight == 1.0:
                 seconds.append(took)
-                rows.setdefault("history", []).append({"loss": history.validation[-1]})
             rows.setdefault(name, []).append(judged(net, arrays, training))
         for latent in (1, 4):
             rows.setdefault(f"ppca, {latent} latent", []).append(
                 judged(closed_form(saccades, training, latent), arrays, training)
             )
-    value = float(np.mean([r["loss"] for r in rows.pop("history")]))
+    value = float(np.mean([r["loss"] for r in rows["cvae"]]))
     mean_profile = float(np.mean([r["mean_profile"] for r in rows["cvae"]]))
     lines.keep(
         {
@@ -228,7 +205,7 @@ def models(
             "value": round(value, 3),
             "unit": "of the variance",
             "met": value < mean_profile,
-            "published": published,
+            "published": PUBLISHED_LOSS,
             "mean_profile": round(mean_profile, 3),
             **about,
         }
@@ -253,8 +230,6 @@ def models(
             "first_s": round(seconds[0], 3),
             "device": device,
             "processor": machine(device),
-            "epochs": chosen["epochs"],
-            "batch": chosen["batch"],
         }
     )
     took = min(sampling_s(net, count, device) for _ in range(3))
@@ -280,93 +255,6 @@ def machine(device: str) -> str:
     return f"{platform.machine()}, {os.cpu_count()} cores"
 
 
-def settings(study: dict[str, dict[str, list[float]]], quick: bool) -> list[dict[str, float]]:
-    """The settings of the grid without epochs: all of them, or one number changed at a time."""
-    grid = {name: values for name, values in study["grid"].items() if name != "epochs"}
-    if not quick:
-        return [
-            dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())
-        ]
-    chosen = {name: study["chosen"][name] for name in grid}
-    return [
-        chosen,
-        *(
-            {**chosen, name: value}
-            for name, values in grid.items()
-            for value in values
-            if value != chosen[name]
-        ),
-    ]  # type: ignore[dict-item]
-
-
-def losses_of(saccades: Saccades, study: dict, device: str, one: dict[str, float]) -> list[float]:
-    """Validation losses of one setting of the grid, epoch by epoch."""
-    training = split_by_person(saccades["person"], study["training_share"], study["seed"])
-    layers = Layers(int(one["hidden"]), int(one["latent"]), int(one["decoder"]), identity=False)
-    schedule = Schedule(
-        one["learning_rate"], int(one["batch"]), max(study["grid"]["epochs"]), study["seed"]
-    )
-    _, history, _ = fit(saccades, training, layers, schedule, device)
-    return list(history.validation)
-
-
-def one_thread() -> None:
-    """Networks this small are slower on several cores; the cores are for other settings."""
-    import torch
-
-    torch.set_num_threads(1)
-
-
-def search(
-    lines: Lines, saccades: Saccades, study: dict, quick: bool, device: str, workers: int
-) -> None:
-    """The supplement's grid search on held-out people; validation losses after each number of
-    epochs of the grid.
-    """
-    found, begin = {}, perf_counter()
-    every = settings(study, quick)
-    work = partial(losses_of, saccades, study, device)
-    with (
-        ProcessPoolExecutor(workers, initializer=one_thread) if workers > 1 else nullcontext()
-    ) as pool:
-        trained_settings = list(
-            zip(every, (map if pool is None else pool.map)(work, every), strict=True)
-        )
-    for one, validation in trained_settings:
-        for epochs in study["grid"]["epochs"]:
-            found[(*one.values(), epochs)] = validation[epochs - 1]
-        losses = {str(e): round(validation[e - 1], 4) for e in study["grid"]["epochs"]}
-        lines.keep(
-            {
-                "figure": "grid: one setting",
-                "value": min(losses.values()),
-                "unit": "loss",
-                "met": True,
-                **one,
-                "after_epochs": losses,
-            }
-        )
-    names = (*(n for n in study["grid"] if n != "epochs"), "epochs")
-    best = min(found, key=lambda key: found[key])
-    theirs = tuple(study["chosen"][name] for name in names)
-    lines.keep(
-        {
-            "figure": "grid: best",
-            "value": round(found[best], 4),
-            "unit": "loss",
-            "met": True,
-            "best": dict(zip(names, best, strict=True)),
-            "at_the_papers_choice": round(found[theirs], 4),
-            "rank_of_the_papers_choice": sorted(found.values()).index(found[theirs]) + 1,
-            "settings": len(found),
-            "published": study["validation_loss"],
-            "seconds": round(perf_counter() - begin, 1),
-            "device": device,
-            "workers": workers,
-        }
-    )
-
-
 def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(
@@ -385,9 +273,6 @@ def main() -> None:
         "--sample", type=int, default=100_000, help="saccades to draw for the time of sampling"
     )
     parser.add_argument("--people", type=int, help="only this many people, for a shorter run")
-    parser.add_argument("--grid", action="store_true")
-    parser.add_argument("--quick-grid", action="store_true")
-    parser.add_argument("--workers", type=int, default=1, help="processes of the grid search")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     source = arguments.profiles if arguments.profiles is not None else arguments.data
@@ -406,12 +291,8 @@ def main() -> None:
         np.savez_compressed(arguments.write_profiles, **saccades)
         print(f"{len(saccades['person'])} saccades written to {arguments.write_profiles}")
         return
-    study = tomllib.loads(STUDY.read_text(encoding="utf-8"))
     lines = Lines(arguments.json)
-    if arguments.grid or arguments.quick_grid:
-        search(lines, saccades, study, not arguments.grid, arguments.device, arguments.workers)
-    else:
-        models(lines, saccades, arguments.splits, arguments.device, study, arguments.sample)
+    models(lines, saccades, arguments.splits, arguments.device, arguments.sample)
     sys.exit(0 if lines.close() else 1)
 
 

@@ -31,9 +31,8 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.models.classifiers import predict
-from gazeveil.utility.classification.rows import HalfSplit, class_of, rows_of
-from gazeveil.utility.classification.splits import voted
 from gazeveil.utility.registry import utility
+from gazeveil.utility.splits import HalfSplit, class_of, rows_of, voted
 
 MECHANISMS = (
     *(f"k-same-select:k={k}" for k in (2, 4, 8)),

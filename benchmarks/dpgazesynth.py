@@ -32,14 +32,14 @@ import numpy as np
 
 from gazeveil import Cohort, Screen, mechanism, read, simulate
 from gazeveil.gaze.geometry import Sphere
+from gazeveil.privacy.synthesis.dpgazesynth.curator import collect, private_windows
 from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
     DPGazeSynth,
     DPGazeSynthOneReport,
     Synthesis,
 )
-from gazeveil.privacy.synthesis.dpgazesynth.one_process import collect, private_windows
-from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
+from gazeveil.privacy.synthesis.dpgazesynth.scheme import Streams
 from gazeveil.privacy.synthesis.dpgazesynth.windows import window_samples, windows_of
 from gazeveil.utility.density import jensen_shannon
 from gazeveil.utility.saliency import cells
@@ -98,7 +98,7 @@ def density(raw: Mapping[str, np.ndarray], released: Cohort) -> tuple[float, flo
 
 def texts(cohort: Cohort, epsilon: int, size: int) -> dict[str, str]:
     """The mechanisms of one line of Table 4 at equal epsilon, w and r."""
-    space, w = cohort[0].space, window_samples(cohort[0].rate_hz, 0.5, "density")
+    space, w = cohort[0].space, window_samples(cohort[0].rate_hz, 0.5)
     r = f"{3 * min(space.width_deg, space.height_deg) / size:.6f}"
     return {
         "kaleido (published)": f"kaleido:epsilon={epsilon},w={w},r_deg={r},reading=published",
@@ -172,21 +172,6 @@ def bench_density(lines: Lines, repetitions: int) -> str:
                     *(f"{found[k][1]:.3f}" for k in texts(cohort, epsilon, size)),
                 ]
             )
-    published = [
-        [
-            "Ren et al. 2024, " + d,
-            str(e),
-            f"{g} ({300 / g:.0f} %)",
-            f"{PUBLISHED[e, g][i]:.3f}",
-            "",
-            "",
-            f"{PUBLISHED[e, g][i + 1]:.3f}",
-            "",
-            "",
-        ]
-        for d, i in (("360_em", 0), ("GazeBaseVR", 2))
-        for e, g in SETTINGS
-    ]
     columns = (
         "recordings",
         "epsilon",
@@ -198,16 +183,14 @@ def bench_density(lines: Lines, repetitions: int) -> str:
         "corrected",
         "one report",
     )
-    return markdown(columns, [*rows, *published])
+    return markdown(columns, rows)
 
 
 def true_steps(cohort: Cohort, grid: CellGrid) -> np.ndarray:
     """How often each step of the grid is taken, shape (cells, 8)."""
     truth = np.zeros(grid.transitions)
     for r in cohort:
-        _, _, left, direction = windows_of(
-            r, grid, window_samples(r.rate_hz, 0.5, "population")
-        ).moves(grid)
+        _, _, left, direction = windows_of(r, grid, window_samples(r.rate_hz, 0.5)).moves(grid)
         truth += np.bincount(grid.number[left, direction], minlength=grid.transitions)
     return np.where(grid.number >= 0, truth[np.maximum(grid.number, 0)], 0.0)
 
@@ -232,9 +215,8 @@ def learned(
 ) -> dict[str, float]:
     """Total variation, density error of all gaze and what was learned."""
     private = list(private_windows(base.scheme(), cohort))
-    chosen = base.settled(sum(len(w) for _, _, w in private))
-    model = collect(chosen.scheme(), "", private, Streams(seed, "population")).learn()
-    released = chosen.release(cohort, seed=seed).data
+    model = collect(base.scheme(), "", private, Streams(seed, "population")).learn()
+    released = base.release(cohort, seed=seed).data
     return {
         "windows": sum(len(w) for _, _, w in private),
         "tv": total_variation(model.transitions.rows, truth),

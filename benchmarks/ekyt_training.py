@@ -31,10 +31,8 @@ from numpy.typing import NDArray
 
 from gazeveil.models.ekyt.network import DILATIONS, GROWTH, NUMBERS, WIDTH
 from gazeveil.models.ekyt.training import NAMING, BatchPlan, train_ekyt
-from gazeveil.models.ekyt.velocity import VelocityInput
-from gazeveil.models.ekyt.windows import VelocityScale, WindowSet
-from gazeveil.models.resumable import StepPlan
-from gazeveil.models.train import best_device
+from gazeveil.models.ekyt.windows import VelocityInput, VelocityScale, WindowSet
+from gazeveil.models.training import StepPlan, best_device
 from lines import Lines
 
 #: Releases of a random mechanism: a split takes two of them.

@@ -197,7 +197,7 @@ def table(rows: Sequence[dict[str, object]]) -> str:
 
     def words(row: dict[str, object], name: str, form: str) -> str:
         value, low, high = (form.format(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
-        return f"{value} ({low} to {high})"
+        return f"{value} ({low}\N{EN DASH}{high})"
 
     return markdown(
         (

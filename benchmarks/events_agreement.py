@@ -118,7 +118,6 @@ OTHERS: dict[str, Detector] = {
     "gazeveil ivt ren2024": ours("ivt", setting="ren2024"),
     "gazeveil idt": ours("idt"),
     "gazeveil dorr": ours("dorr"),
-    "gazeveil dorr larsson": ours("dorr", between="larsson"),
 }
 PEERS: dict[str, tuple[str, Detector]] = {
     "remodnav": ("remodnav", remodnav),

@@ -28,13 +28,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.compiled import compiled
 from gazeveil.events.auto.network import CLASSES, DELAY, DILATIONS, HIDDEN, STRIDE, WIDTH
 from gazeveil.events.auto.speed import (
     FEATURES,
+    FIRST_NOISE_DEG,
+    MEDIAN_SQUARE,
+    NOISE_STEP,
     grid_factor,
     motion,
     noise_on_grid,
-    running_noise,
     to_grid,
 )
 
@@ -56,6 +59,27 @@ SETS = {
 CLASS_WEIGHT = (1.0, 1.3, 1.3, 1.5, 0.7)
 
 WINDOW, BATCH = 2048, 48
+
+
+@compiled
+def running_noise(grid: Floats, there: NDArray[np.bool_], step: int) -> Floats:
+    """The same noise at each grid sample from those before it: a median that is followed up and
+    down by `NOISE_STEP` per sample.
+    """
+    axes, n = grid.shape
+    result = np.empty(n)
+    level = FIRST_NOISE_DEG
+    for i in range(n):
+        due = i >= 2 * step and i % step == 0
+        if due and there[i] and there[i - step] and there[i - 2 * step]:
+            square = 0.0
+            for a in range(axes):
+                bend = grid[a, i] - 2.0 * grid[a, i - step] + grid[a, i - 2 * step]
+                square += bend * bend
+            up = square > level * level * MEDIAN_SQUARE
+            level = min(max(level * (1.0 + NOISE_STEP if up else 1.0 - NOISE_STEP), 1e-3), 10.0)
+        result[i] = level
+    return result
 
 
 def export(path: Path) -> None:

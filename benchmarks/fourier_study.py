@@ -27,7 +27,7 @@ from gazeveil.features import without_minima
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.tables.sequences.recordings import sequences
+from gazeveil.privacy.tables.recordings import sequences
 from lines import put_into
 
 ROOT = Path(__file__).parent.parent

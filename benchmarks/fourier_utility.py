@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 import gazeveil
 from gazeveil.features import without_minima
-from gazeveil.privacy.tables.sequences.published import documents
-from gazeveil.privacy.tables.sequences.recordings import sequences
+from gazeveil.privacy.tables.published import documents
+from gazeveil.privacy.tables.recordings import sequences
 
 ROOT = Path(__file__).parent.parent
 DATA = Path(os.environ.get("GAZEVEIL_DATA", ROOT / ".." / "shared" / "data"))

@@ -47,7 +47,6 @@ PANELS = (
 FURTHER = (
     ("signal", "rmse_deg", "RMS (deg)", 1),
     ("signal", "p90_error_deg", "90 % (deg)", 1),
-    ("signal", "pooled_median_error_deg", "median of all samples (deg)", 1),
     ("signal", "kept_share", "samples kept", 2),
     ("dwell", "mean_error", "dwell: mean", 2),
     ("dwell", "sd_error", "SD", 2),
@@ -62,7 +61,7 @@ FURTHER = (
 def computed(given: argparse.Namespace) -> list[Results]:
     """All results, those that were missing computed first."""
     held = [Results.read(folder) for folder in given.known]
-    wanted = {"use": given.draws, "recognition": given.splits}
+    wanted = {"use": given.draws, "recognition": given.splits, "white-box": given.splits}
     for part in read(STUDIES / f"front-{given.cohort}.toml").parts:
         kind = part.label.rpartition(", ")[2]
         study = replace(part.study(), repetitions=wanted[kind])
@@ -104,7 +103,9 @@ def releases(results: Results, kind: str, repetitions: int) -> set[str]:
 
 
 def together(held: Iterable[Results], study: Study) -> Findings:
-    """Results of several runs as one: attacks and utilities, of each release what comes first."""
+    """Results of several runs as one: attacks and utilities, of each release or
+    attacker what comes first.
+    """
     wanted = {NONE, *(str(m) for m in study.mechanisms)}
     utilities = {u for u, *_ in (*PANELS, *FURTHER)}
     frames, outcomes, guarantees, seen = [], [], [], set()
@@ -114,14 +115,15 @@ def together(held: Iterable[Results], study: Study) -> Findings:
             complete = wanted if column == "attack" else releases(results, "use", 1)
             if column == "utility":
                 rows = rows.filter(pl.col("utility").is_in(list(utilities)))
-            for key in rows.select("mechanism", "reading", "parameters").unique().rows():
+            # Attackers of one release may stand in several folders, its utilities in one.
+            names = ("mechanism", "reading", "parameters", "attack")[: 3 + (column == "attack")]
+            for key in rows.select(names).unique().rows():
                 text = mechanism_text(key[0], key[1] or "", key[2] or "")
-                if text not in wanted & complete or (column, text) in seen:
+                if text not in wanted & complete or (column, text, *key[3:]) in seen:
                     continue
-                seen.add((column, text))
+                seen.add((column, text, *key[3:]))
                 same = [
-                    pl.col(c).fill_null("") == (v or "")
-                    for c, v in zip(("mechanism", "reading", "parameters"), key, strict=True)
+                    pl.col(c).fill_null("") == (v or "") for c, v in zip(names, key, strict=True)
                 ]
                 frames.append(rows.filter(*same).with_columns(cohort=pl.lit("front")))
                 outcomes.append(results.outcomes.filter(pl.col(column).is_not_null(), *same))
@@ -148,7 +150,7 @@ def found(release: ReleaseFindings) -> tuple[str, str]:
     shown = release.shown
     if shown is None:
         return "not measured", ""
-    ends = f"({100 * shown.low:.0f} to {100 * shown.high:.0f})"
+    ends = f"({100 * shown.low:.0f}\N{EN DASH}{100 * shown.high:.0f})"
     return f"{100 * shown.value:.0f} {ends}", f"`{shown.attack}`"
 
 
@@ -235,7 +237,7 @@ def asked(findings: Findings) -> str:
 def main() -> None:
     """Compute what is missing, draw, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cohort", choices=("gazecom", "eyenavgs"))
+    parser.add_argument("cohort", choices=("gazecom", "eyenavgs", "vr-eyetracking"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--known", type=Path, nargs="*", default=[])
     parser.add_argument("--splits", type=int, default=10)
@@ -259,7 +261,8 @@ def main() -> None:
             [title for *_, title, _ in panels],
         )
     text = (
-        f"![{picture.alt}](front-{given.cohort}.png)\n\n{picture.caption}\n\n{main_table}\n\n"
+        f"![Participants re-identified against what is kept](front-{given.cohort}.png)\n\n"
+        f"{picture.caption}\n\n{main_table}\n\n"
         f"Dwell times of pieces, and of releases that hide participants; `yes`: rate at most twice"
         f" chance, dwell times within 15 %:\n\n{asked(findings)}"
     )

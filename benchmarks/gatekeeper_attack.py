@@ -28,17 +28,8 @@ import numpy as np
 import polars as pl
 
 import gazeveil
-from gazeveil.gatekeeper import (
-    LEVELS,
-    Gatekeeper,
-    Grant,
-    Ledger,
-    MechanismRule,
-    Policy,
-    PublicEvent,
-    SaccadeStart,
-)
-from gazeveil.gatekeeper.core.events.quantise import EventQuantiser
+from gazeveil.gatekeeper import LEVELS, Gatekeeper, Grant, Ledger, Policy, PublicEvent, SaccadeStart
+from gazeveil.gatekeeper.core.quantise import EventQuantiser
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.grid import Grid
 from gazeveil.gaze.recording import Recording
@@ -201,7 +192,7 @@ def policy() -> Policy:
     scopes = frozenset({"areas", "fixations", "saccades", "events", "tile", "samples"})
     grant = Grant(
         scopes,
-        (MechanismRule("gaussian", {"sigma_deg": ("in", (SIGMA_DEG, COARSER_DEG))}),),
+        tuple(f"gaussian:sigma_deg={sigma}" for sigma in (SIGMA_DEG, COARSER_DEG)),
         areas=100,
         calls_per_minute=10**9,
         budgets={"rho": Fraction(10**9)},

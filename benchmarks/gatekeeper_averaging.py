@@ -29,12 +29,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.gatekeeper import PRESETS, Denied, DeviceLimits, Gatekeeper, Ledger, Policy
-from gazeveil.gatekeeper.core.level import LEVELS
-from gazeveil.gatekeeper.ledger.accounts import DAY_NS
-from gazeveil.gatekeeper.policy.grant import CURRENCIES
-from gazeveil.gatekeeper.policy.presets import Preset
-from gazeveil.gatekeeper.policy.rules import weakest
+from gazeveil.gatekeeper import PRESETS, DeviceLimits, Gatekeeper, Ledger, Policy
+from gazeveil.gatekeeper.core.areas import LEVELS
+from gazeveil.gatekeeper.ledger.ledger import DAY_NS
+from gazeveil.gatekeeper.policy.grant import CURRENCIES, Preset
 from gazeveil.gaze.geometry import haversine_deg
 from lines import Lines, markdown, put_into
 
@@ -51,6 +49,10 @@ _CELL_DEG = 5.0
 
 Place = tuple[float, float]
 Way = Callable[["Seen"], Place | None]
+
+
+#: The weakest mechanism of each family: others of its family are views of it, or not open with it.
+WEAKEST = ("gaussian:sigma_deg=1", "kaleido:epsilon=4,w=30,r_deg=1")
 
 
 @dataclass
@@ -123,8 +125,9 @@ class Attack:
 
     def __init__(self, preset: str, level: str = "coarse", seed: int = 1) -> None:
         plenty = dict.fromkeys(CURRENCIES, Fraction(10**15))
-        self.preset = PRESETS[preset]
-        grant = self.preset.grant(budgets=plenty, calls_per_minute=10**9)
+        grant = PRESETS[preset].grant(budgets=plenty, calls_per_minute=10**9)
+        self.scopes = grant.scopes
+        self.mechanisms = [text for text in grant.mechanisms if text in WEAKEST]
         self.now_ns = 20_000 * DAY_NS + DAY_NS // 2
         self.ledger = Ledger.open("sqlite://")
         self.keeper = Gatekeeper(
@@ -157,19 +160,14 @@ class Attack:
     def session(self, place: Place, seen: Seen) -> Mapping[str, NDArray[np.float64]]:
         """One look of ten seconds; gives what each stream had told after the first 0.3 s."""
         opened, kept = [], {}
-        for rule in self.preset.mechanisms[: self.preset.streams]:
-            text, blocks = weakest(rule), []  # type: ignore[var-annotated]
-            try:
-                opened.append(
-                    self.app.open_private_stream(
-                        text,
-                        lambda t, x, y, v, blocks=blocks: blocks.append(
-                            np.stack((x[v], y[v]), axis=1)
-                        ),
-                    )
+        for text in self.mechanisms:
+            blocks: list[NDArray[np.float64]] = []
+            opened.append(
+                self.app.open_private_stream(
+                    text,
+                    lambda t, x, y, v, blocks=blocks: blocks.append(np.stack((x[v], y[v]), axis=1)),
                 )
-            except Denied:  # another of its family is open
-                continue
+            )
             kept[text] = blocks
         self._push(arriving(place, self.rng))
         for blocks in kept.values():  # the app knows when the eyes rest
@@ -179,7 +177,7 @@ class Attack:
         self._push(gaze[:first])
         early = {text: np.concatenate(blocks) for text, blocks in kept.items()}
         self._push(gaze[first:])
-        if "tile" in self.preset.scopes and (tile := self.app.current_tile()) is not None:
+        if "tile" in self.scopes and (tile := self.app.current_tile()) is not None:
             seen.tiles.append(tile)
         for text, blocks in kept.items():
             seen.streams[text].append(np.concatenate(blocks))
@@ -196,7 +194,7 @@ class Attack:
             % (360.0, 180.0)
         )
         if (
-            "tile" in self.preset.scopes
+            "tile" in self.scopes
             and not seen.tiles
             and (tile := self.app.current_tile()) is not None
         ):
@@ -257,13 +255,12 @@ class Attack:
 
     def ways(self) -> Iterable[Way]:
         """All ways to estimate a place."""
-        for rule in self.preset.mechanisms:
-            text = weakest(rule)
+        for text in self.mechanisms:
             for of in (_all, _different):
                 yield lambda seen, text=text, of=of: _mean(of(seen.streams[text]))
-        if self.preset.scopes & {"events", "fixations"}:
+        if self.scopes & {"events", "fixations"}:
             yield lambda seen: _of_cells(seen.cells)
-        if "tile" in self.preset.scopes:
+        if "tile" in self.scopes:
             yield lambda seen: self._tile_middle(seen)
             yield lambda seen: _of_cells([self._middle_of(tile) for tile in seen.tiles])
 
@@ -332,20 +329,20 @@ def _stated_deg(preset: Preset, kind: str, after: str) -> float | None:
 def table(count: int, lines: Lines) -> list[list[str]]:
     """Rows: preset and kind of place, then the error after each time."""
     rows = []
-    for preset in PRESETS.values():
+    for name, preset in PRESETS.items():
         if preset.steady is None:
             continue
         few = (
-            min(count, 12) if len(preset.mechanisms) > 1 else count
+            min(count, 12) if "samples" in preset.grant().scopes else count
         )  # errors of fresh noise are much alike
         for kind, places in (("random", random_places(few)), ("worst", worst_places(few))):
-            errors = Attack(preset.name).run(places)
+            errors = Attack(name).run(places)
             for after, error in errors.items():
                 stated = _stated_deg(preset, kind, after)
                 met = stated is None or error >= 0.85 * stated
                 lines.keep(
                     {
-                        "preset": preset.name,
+                        "preset": name,
                         "places": kind,
                         "after": after,
                         "error_deg": round(error, 3),
@@ -353,7 +350,7 @@ def table(count: int, lines: Lines) -> list[list[str]]:
                         "met": met,
                     }
                 )
-            rows.append([f"`{preset.name}`", kind, *(f"{errors[after]:.2f}" for after in AFTER)])
+            rows.append([f"`{name}`", kind, *(f"{errors[after]:.2f}" for after in AFTER)])
     return rows
 
 

@@ -63,13 +63,14 @@ CONNECTIONS, BATCH = 8, 12
 #: for that to be judged.
 MOST_TIMES, LEAST_REACHED = 3.0, 0.95
 
-GRANT: dict[str, Any] = {
-    "scopes": ["samples"],
-    "mechanisms": [{"name": "gaussian", "parameters": {"sigma_deg": [">=", "1"]}}],
-    "streams": 200,
-    "budgets": {"rho": "1000000000"},
-    "per": "ever",
-}
+#: What each app may have, as a policy has it.
+GRANT = """
+[apps.app-{number}]
+scopes = ["samples"]
+mechanisms = ["{mechanism}"]
+streams = 200
+budgets = {{ rho = 1000000000 }}
+"""
 
 
 #: Messages that every app gets unasked.
@@ -141,7 +142,6 @@ class Gatekeeper:
             },
         ).raise_for_status()
         owner.headers["X-Gazeveil-Session"] = signed.json()["session"]
-        owner.post("/v1/consent", json={"on": True}).raise_for_status()
         self.tokens = []
         for number in range(APPS):
             self.tokens.append(
@@ -149,10 +149,10 @@ class Gatekeeper:
                 .raise_for_status()
                 .json()["token"]
             )
-            owner.post(
-                f"/v1/apps/app-{number}/grant", json={"grant": GRANT, "lasts": "until-stopped"}
-            ).raise_for_status()
-        self.tracker_token = owner.post("/v1/tracker/token").raise_for_status().json()["token"]
+        grants = [GRANT.format(number=number, mechanism=MECHANISM) for number in range(APPS)]
+        policy = "consent = true\ndevice.rho = 1000000000\n" + "".join(grants)
+        owner.put("/v1/policy", content=policy).raise_for_status()
+        self.tracker_token = (Path(self.home.name) / "tracker-token").read_text().strip()
 
     def close(self) -> None:
         self.process.terminate()

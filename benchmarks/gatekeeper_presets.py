@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 import gazeveil
 from gazeveil.gatekeeper import PRESETS, DeviceLimits, Gatekeeper, Ledger, Policy
 from gazeveil.gatekeeper.core.app import App
-from gazeveil.gatekeeper.core.level import LEVELS
+from gazeveil.gatekeeper.core.areas import LEVELS
 from gazeveil.gatekeeper.policy.grant import CURRENCIES
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere, haversine_deg
@@ -117,7 +117,7 @@ def _tiles(recording: Recording, keeper: Gatekeeper, app: App) -> View:
 
 def _events(recording: Recording, keeper: Gatekeeper, app: App) -> View:
     """Fixations in areas over the whole view; where samples are given, their mean in each."""
-    space, scopes = recording.space, PRESETS[_name_of(app)].scopes
+    space, scopes = recording.space, PRESETS[_name_of(app)].grant().scopes
     left, top = (
         (0.0, 0.0) if isinstance(space, Sphere) else (-space.width_deg / 2, -space.height_deg / 2)
     )
@@ -142,7 +142,7 @@ def _events(recording: Recording, keeper: Gatekeeper, app: App) -> View:
 
 def _name_of(app: App) -> str:
     grant = app._state.policy.apps[app.name]
-    return next(name for name, preset in PRESETS.items() if preset.scopes == grant.scopes)
+    return next(name for name, preset in PRESETS.items() if preset.grant().scopes == grant.scopes)
 
 
 def improved(views: list[tuple[Recording, View]]) -> list[Floats]:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from gazeveil.privacy.stream.graded import LAWS, Graded
+from gazeveil.privacy.stream.graded import Graded
 from speed import Lines
 
 FINEST_DEG = 4
@@ -38,9 +38,9 @@ def errors(views: np.ndarray, truth: np.ndarray, trained: bool) -> np.ndarray:
     return np.asarray((views[half:, 0] + model.predict(inputs[half:]) - truth[half:]) ** 2)
 
 
-def noise_deg(law: str, levels: list[Fraction], seed: int, samples: int) -> np.ndarray:
+def noise_deg(levels: list[Fraction], seed: int, samples: int) -> np.ndarray:
     """Noise along one axis at each level, shape (samples, levels)."""
-    session = Graded(law, tuple(levels)).open(100.0, seed=seed)
+    session = Graded(tuple(levels)).open(100.0, seed=seed)
     return (
         np.stack([session.noise_steps(level, 0, samples)[:, 0] for level in levels], axis=1)
         / 2.0**session.bits
@@ -53,41 +53,37 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=200_000)
     arguments = parser.parse_args()
     lines, n = Lines(arguments.json), arguments.samples
-    for law in LAWS:
-        for m in (2, 5, 10):
-            truth = np.random.default_rng(m).uniform(-15, 15, n)
-            views = truth[:, None] + noise_deg(
-                law, [Fraction(FINEST_DEG) * Fraction(5, 4) ** i for i in range(m)], m, n
-            )
-            for trained in (False, True):
-                alone, together = (
-                    errors(views[:, :1], truth, trained),
-                    errors(views, truth, trained),
-                )
-                gain = (alone - together) / (2 * alone.mean())
-                high = float(gain.mean() + 5 * gain.std() / np.sqrt(len(gain)))
-                attacker = "trained regressor" if trained else "best linear combination"
-                lines.add(
-                    f"{law}, {m} colluding apps, {attacker}: 0.02 over the upper end of the gain",
-                    1.0,
-                    0.02 / max(high, 1e-9),
-                    "times",
-                    gain=round(float(gain.mean()), 5),
-                    gain_high=round(high, 5),
-                    rms_finest_deg=round(float(np.sqrt(alone.mean())), 3),
-                    rms_together_deg=round(float(np.sqrt(together.mean())), 3),
-                )
-            copies = np.mean(
-                [noise_deg(law, [Fraction(FINEST_DEG)], 100 + i, n)[:, 0] for i in range(m)], axis=0
-            )
-            one = noise_deg(law, [Fraction(FINEST_DEG)], 100, n)
+    for m in (2, 5, 10):
+        truth = np.random.default_rng(m).uniform(-15, 15, n)
+        views = truth[:, None] + noise_deg(
+            [Fraction(FINEST_DEG) * Fraction(5, 4) ** i for i in range(m)], m, n
+        )
+        for trained in (False, True):
+            alone, together = (errors(views[:, :1], truth, trained), errors(views, truth, trained))
+            gain = (alone - together) / (2 * alone.mean())
+            high = float(gain.mean() + 5 * gain.std() / np.sqrt(len(gain)))
+            attacker = "trained regressor" if trained else "best linear combination"
             lines.add(
-                f"{law}, {m} independent copies: variance of one over that of their mean",
-                0.95 * m,
-                float(one.var() / copies.var()),
+                f"{m} colluding apps, {attacker}: 0.02 over the upper end of the gain",
+                1.0,
+                0.02 / max(high, 1e-9),
                 "times",
-                apps=m,
+                gain=round(float(gain.mean()), 5),
+                gain_high=round(high, 5),
+                rms_finest_deg=round(float(np.sqrt(alone.mean())), 3),
+                rms_together_deg=round(float(np.sqrt(together.mean())), 3),
             )
+        copies = np.mean(
+            [noise_deg([Fraction(FINEST_DEG)], 100 + i, n)[:, 0] for i in range(m)], axis=0
+        )
+        one = noise_deg([Fraction(FINEST_DEG)], 100, n)
+        lines.add(
+            f"{m} independent copies: variance of one over that of their mean",
+            0.95 * m,
+            float(one.var() / copies.var()),
+            "times",
+            apps=m,
+        )
     if not lines.close():
         sys.exit("a floor was missed")
 

@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import gazeveil
-from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.denoiser import standardised_scores
+from gazeveil.attacks.base import Attack, Scores, standardised_scores
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.result import identification
 from gazeveil.features.recording_set import RecordingSet

@@ -20,8 +20,7 @@ import numpy as np
 
 from gazeveil import Cohort, Recording, Screen, Sphere, read, simulate
 from gazeveil.gaze.geometry import Space, distance_deg
-from gazeveil.privacy.stream.kaleido.mechanism import Kaleido
-from gazeveil.privacy.stream.kaleido.slotted import KaleidoUniform
+from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoUniform
 from speed import Lines, best_s
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.tables.groups.ksame import KSameSelect
+from gazeveil.privacy.tables.ksame import KSameSelect
 
 PEOPLE, TRAITS, NOISE = 20, 12, 0.3
 

@@ -91,10 +91,8 @@ class Lines:
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table."""
-    return "\n".join(
-        "| " + " | ".join(row) + " |"
-        for row in ([c.strip() for c in columns], ["---"] * len(columns), *rows)
-    )
+    lines = ["| " + " | ".join(row) + " |" for row in ([c.strip() for c in columns], *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(columns), *lines[1:]])
 
 
 def put_into(page: Path, name: str, text: str) -> None:

@@ -37,9 +37,9 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.models.headset.dgaze import dgaze_plan, train_dgaze
 from gazeveil.models.headset.ehtask import ehtask_plan, train_ehtask
-from gazeveil.models.train import best_device
-from gazeveil.utility.classification.activity import Activity
-from gazeveil.utility.prediction.task import Prediction
+from gazeveil.models.training import best_device
+from gazeveil.utility.activity import Activity
+from gazeveil.utility.prediction import Prediction
 from lines import Lines
 
 #: Folds of people in prediction.
@@ -421,7 +421,7 @@ def page(files: Sequence[Path]) -> None:
 def _cell(value: Sequence[float] | None) -> str:
     if value is None:
         return ""
-    return f"{value[0]:.2f} ({value[1]:.2f} to {value[2]:.2f})"
+    return f"{value[0]:.2f} ({value[1]:.2f}\N{EN DASH}{value[2]:.2f})"
 
 
 WHAT = ("export", "prediction", "activity", "speed", "smoke", "page")

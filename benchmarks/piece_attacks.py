@@ -19,8 +19,8 @@ from typing import Any
 from tests.support.pieces import RawPieces
 
 import gazeveil
-from gazeveil.attacks.pieces.known_looks import found_by_looks
-from gazeveil.attacks.pieces.relink import relinked_share
+from gazeveil.attacks.pieces.known_looks import KnownLooks
+from gazeveil.attacks.pieces.relink import PieceRelinking
 from gazeveil.attacks.result import AttackResult
 from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.releases import protect
@@ -76,7 +76,7 @@ def gaps(raw: RecordingSet) -> list[tuple[str, ...]]:
             text = f"{MOSAIC}{paths},gap_s={gap}"
             made[f"`{text}`"] = gazeveil.mechanism(text)
     return [
-        (name, *_said(relinked_share(protect(raw, m, 1), "place", "steps", 0)))
+        (name, *_said(PieceRelinking().run(raw, protect(raw, m, 1)).results[0]))
         for name, m in made.items()
     ]
 
@@ -88,7 +88,7 @@ def looks(raw: RecordingSet) -> list[tuple[str, ...]]:
     return [
         (f"{name} {result.metric}", *_said(result))
         for name, m in made.items()
-        for result in found_by_looks(raw, protect(raw, m, 1), 0)
+        for result in KnownLooks().run(raw, protect(raw, m, 1)).results
     ]
 
 
@@ -99,7 +99,7 @@ def _said(result: AttackResult) -> tuple[str, str, str]:
 def _figure(
     value: float, low: float | None, high: float | None, chance: float
 ) -> tuple[str, str, str]:
-    interval = "" if low is None or high is None else f"{100 * low:.1f} to {100 * high:.1f}"
+    interval = "" if low is None or high is None else f"{100 * low:.1f}\N{EN DASH}{100 * high:.1f}"
     return f"{100 * value:.1f}", interval, f"{100 * chance:.1f}"
 
 

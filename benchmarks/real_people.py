@@ -84,7 +84,7 @@ REFERENCE = {
 }
 
 #: Denoisers and retraining, each against the same attacker without.
-DENOISERS = ("median", "lowpass", "kalman", "wiener")
+DENOISERS = ("lowpass",)
 DENOISED = ("linkage", "linkage:features=extended", "rbfn")
 NOISY = ("gaussian:sigma_deg=1", "gaussian:sigma_deg=10")
 
@@ -230,9 +230,7 @@ def main() -> None:
     parser.add_argument("--cohort", choices=sorted(FOLDERS), help="one cohort only")
     parser.add_argument("--workers", type=int, help="processes; default one per core")
     parser.add_argument(
-        "--part",
-        choices=("streams", "trace", "tables", "denoisers", "white", "null"),
-        help="one part only",
+        "--part", choices=("streams", "tables", "denoisers", "white", "null"), help="one part only"
     )
     arguments = parser.parse_args()
     lines = Lines(arguments.json)
@@ -277,10 +275,6 @@ def run(lines: Lines, name: str, cohort: Cohort, arguments: argparse.Namespace) 
             lines.add(
                 f"{name}, linkage: temporal over spatial", 0.0, linkage[2] - linkage[1], "fraction"
             )
-    if wanted("trace"):
-        report_rates(
-            lines, name, rates(study(cohort, STREAMS, ("trace",), "raw/private", arguments))
-        )
     if wanted("tables"):
         found = rates(study(cohort, TABLES, ON_TABLES, "private/raw", arguments))
         report_rates(lines, name, {k: v for k, v in found.items() if k[0] != "none"})

@@ -48,12 +48,11 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.noise.local import OUE
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
+from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator
 from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import DPGazeSynthOneReport
-from gazeveil.privacy.synthesis.dpgazesynth.reports.device import message
-from gazeveil.privacy.synthesis.dpgazesynth.reports.packing import pack, tally, width
-from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
+from gazeveil.privacy.synthesis.dpgazesynth.messages import pack, tally, width
+from gazeveil.privacy.synthesis.dpgazesynth.scheme import Streams, message
 from gazeveil.privacy.synthesis.ksame.mechanism import KSameSynth
 from gazeveil.privacy.synthesis.motion import Motion, motion
 from lines import Lines, markdown, put_into, slower
@@ -289,23 +288,23 @@ def busy_s(work: Callable[[], object]) -> float:
 
 def curator(lines: Lines, _: int) -> None:
     """Answers that the curator adds up in a second."""
-    for zones, count in ((1, 4_000_000), (4, 2_000_000)):
-        scheme = DPGazeSynthOneReport(1, zones=zones).scheme()
-        oracle = scheme.questions(scheme.plan(SCREEN, 100.0))["steps"]
-        some = pack(oracle, oracle.report(np.arange(20_000) % oracle.categories, Words(source(1))))
-        packed = np.tile(some, (count // len(some), 1))
-        tally(oracle, some)
-        seconds = busy_s(partial(tally, oracle, packed))
-        what = (
-            f"one-report answers of {width(oracle)} bytes ({oracle.name}, {oracle.categories}"
-            " categories)"
-        )
-        lines.add(
-            f"curator, {what} added", 5.0, len(packed) / seconds / 1e6, "million reports per second"
-        )
+    count = 4_000_000
+    scheme = DPGazeSynthOneReport(1).scheme()
+    oracle = scheme.questions(scheme.plan(SCREEN, 100.0))["steps"]
+    some = pack(oracle, oracle.report(np.arange(20_000) % oracle.categories, Words(source(1))))
+    packed = np.tile(some, (count // len(some), 1))
+    tally(oracle, some)
+    seconds = busy_s(partial(tally, oracle, packed))
+    what = (
+        f"one-report answers of {width(oracle)} bytes ({oracle.name}, {oracle.categories}"
+        " categories)"
+    )
+    lines.add(
+        f"curator, {what} added", 5.0, len(packed) / seconds / 1e6, "million reports per second"
+    )
     cohort = gazeveil.simulate(1, 1, 20 * 3600.0, 10.0, space=SCREEN, seed=1)
     chosen = DPGazeSynthOneReport(1)
-    scheme, parameters = chosen.settled(None).scheme(), str(chosen)
+    scheme, parameters = chosen.scheme(), str(chosen)
     whole = message(scheme, parameters, cohort[0], Streams(None))
 
     def add() -> None:

@@ -23,8 +23,8 @@ import numpy as np
 
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.tables.sequences.published import plan
-from gazeveil.privacy.tables.sequences.recordings import sequences
+from gazeveil.privacy.tables.published import plan
+from gazeveil.privacy.tables.recordings import sequences
 from lines import Lines, slower
 
 PEOPLE, DOCUMENTS, ROWS, FEATURES = 20, 3, 1200, 48

@@ -23,7 +23,6 @@ A release that is not 1 % better than the midpoint says so: only the midpoint su
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import random
 import sys
@@ -36,12 +35,10 @@ import numpy as np
 import gazeveil
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.tables.groups.dp_ksame import DPKSame
-from gazeveil.privacy.tables.groups.dp_ksame_plan import GroupNoise, Sizes, plan
-from gazeveil.privacy.tables.groups.ksame import KSameSelect
-from gazeveil.privacy.tables.marginals.mechanism import Marginals
-from gazeveil.privacy.tables.sequences.dct_knorm import DCTKNorm
-from gazeveil.privacy.tables.sequences.spectrum import as_spectrum
+from gazeveil.privacy.tables.dct_knorm import DCTKNorm, Design
+from gazeveil.privacy.tables.dp_ksame import DPKSame, Sizes, plan
+from gazeveil.privacy.tables.ksame import KSameSelect
+from gazeveil.privacy.tables.marginals import Marginals
 from lines import Lines, best_s, slower
 
 PEOPLE, DOCUMENTS, WINDOWS, FEATURES = 20, 3, 1200, 48
@@ -145,19 +142,12 @@ def bench_speed(lines: Lines) -> None:
     slow_marginals = (perf_counter() - begin) * FEATURES
     cases: list[tuple[str, Mechanism[FeatureTable], float, float]] = [
         ("k-same-select, corrected", KSameSelect(4), 1.0, slow_ksame),
-        ("k-same-select, MDAV groups", KSameSelect(4, groups="mdav"), 1.0, slow_ksame),
         ("k-same-select, published", KSameSelect(4, reading="published"), 1.0, slow_ksame),
         ("dp-k-same", DPKSame(4, 10), 1.0, slow_ksame),
         ("marginals, corrected, deterministic test", Marginals(4), 5.0, slow_marginals),
         (
             "marginals, published, deterministic test",
             Marginals(4, reading="published"),
-            5.0,
-            slow_marginals,
-        ),
-        (
-            "marginals, corrected, randomised test",
-            Marginals(4, pd="randomised", epsilon0=10),
             5.0,
             slow_marginals,
         ),
@@ -185,19 +175,11 @@ class Averaged(DPKSame):
     1/k**2.
     """
 
-    def plan(self, sizes: Sizes) -> GroupNoise:
+    def plan(self, sizes: Sizes) -> Design:
         """The best plan for that noise."""
-        chosen = plan(
-            sizes,
-            float(self.budget),
-            self.per,
-            math.sqrt(self.k),
-            as_spectrum(self.spectrum),
-            True,
-            None,
-            "separate",
-        )  # type: ignore[arg-type]
-        return replace(chosen, variance=chosen.variance * self.k)
+        chosen = plan(sizes, float(self.budget), self.per, self.k, True, None, "separate")
+        noise = chosen.noise._replace(variance=chosen.noise.variance * self.k)
+        return replace(chosen, noise=noise)
 
 
 def bench_errors(lines: Lines, name: str, window_s: float, data: Path) -> None:

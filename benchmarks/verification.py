@@ -27,8 +27,7 @@ from gazeveil.attacks.identify.verification import (
 )
 from gazeveil.models.ekyt.training import train_ekyt
 from gazeveil.models.ekyt.windows import WindowSet
-from gazeveil.models.resumable import StepPlan
-from gazeveil.models.train import best_device
+from gazeveil.models.training import StepPlan, best_device
 from lines import Lines
 
 

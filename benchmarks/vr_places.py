@@ -64,7 +64,7 @@ def measured(
         asked = row["scenario"] in (scenario, "raw/raw")
         if row["attack"] is not None and asked and row["metric"] == "identification_rate":
             low, high = 100 * row["low"], 100 * row["high"]
-            told[row["attack"]] = f"{100 * row['value']:.0f} ({low:.0f} to {high:.0f})"
+            told[row["attack"]] = f"{100 * row['value']:.0f} ({low:.0f}\N{EN DASH}{high:.0f})"
         if (row["utility"], row["metric"]) in _MEASURES:
             told[row["metric"]] = f"{row['value']:.2g}"
     return found

@@ -1,4 +1,4 @@
-"""How well an attacker who holds weights of `gazeveil train` tells who was trained on.
+"""How well an attacker who holds the weights of a network tells who was trained on.
 
     python benchmarks/weights_membership.py [--quick] [--only ekyt dgaze dgaze-eyenavgs ehtask]
         [--people 64] [--pairs 6] [--seconds 60] [--json FILE]
@@ -26,8 +26,8 @@ Scores are standardised network by network and judged together. Intervals are 95
 people; the control deals the halves anew to people, many times, and goes through the whole attack.
 
 `--quick` takes few steps, people and networks, and moments and windows further apart; without it 4x
-are the steps that `gazeveil train` takes by itself. EyeNavGS is read from `GAZEVEIL_DATA`, the
-others are simulated.
+are the steps that attackers and utilities take by themselves. EyeNavGS is read from
+`GAZEVEIL_DATA`, the others are simulated.
 """
 
 from __future__ import annotations
@@ -53,18 +53,16 @@ from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import angle_deg
 from gazeveil.gaze.recording import Recording
-from gazeveil.models.ekyt.similarity_loss import ALPHA, BASE, BETA
+from gazeveil.models.ekyt.network import ALPHA, BASE, BETA
 from gazeveil.models.ekyt.training import BatchPlan, train_ekyt
-from gazeveil.models.ekyt.velocity import VelocityInput, common_rate_hz
-from gazeveil.models.ekyt.windows import WindowSet
+from gazeveil.models.ekyt.windows import VelocityInput, WindowSet, common_rate_hz
 from gazeveil.models.headset.dgaze import dgaze_plan
 from gazeveil.models.headset.ehtask import ActivityNetwork, ehtask_plan, train_ehtask
-from gazeveil.models.resumable import StepPlan, TrainingRun
-from gazeveil.utility.classification.eye_head_windows import window_array, window_rows
-from gazeveil.utility.classification.rows import Rows, class_by
-from gazeveil.utility.prediction.learnt import learn
-from gazeveil.utility.prediction.moments import Histories, histories
-from gazeveil.utility.prediction.task import Prediction
+from gazeveil.models.training import StepPlan
+from gazeveil.utility.activity import window_array, window_rows
+from gazeveil.utility.moments import Histories, histories
+from gazeveil.utility.prediction import Prediction, learn
+from gazeveil.utility.splits import Rows, class_by
 from lines import Lines, markdown
 
 #: What the attacker holds of a person.
@@ -73,8 +71,7 @@ HELD = ("same", "other")
 #: How many times the fewest steps networks are trained for.
 TIMES = (1, 4, 16)
 
-#: Fewest steps of each network, in full and quick: the former are a quarter of the defaults of
-#: `gazeveil train`.
+#: Fewest steps of each network, in full and quick: the former are a quarter of the defaults.
 STEPS = {"ekyt": (100, 4), "dgaze": (375, 8), "dgaze-eyenavgs": (375, 8), "ehtask": (150, 4)}
 
 #: Share of false alarms at which hits are counted.
@@ -349,8 +346,8 @@ class DgazeTrainee:
 
     def answers(self, trained: Bools, steps: int, seed: int) -> dict[tuple[str, str], Floats]:
         mine = [(seen, truth) for p, seen, truth in self.seen["same"] if trained[p]]
-        run = TrainingRun(dgaze_plan("corrected", steps, seed))
-        network = learn([s for s, _ in mine], [t for _, t in mine], "corrected", run)
+        plan = dgaze_plan("corrected", steps, seed)
+        network = learn([s for s, _ in mine], [t for _, t in mine], "corrected", plan)
         assert network is not None
         return {
             (held, "loss"): -np.concatenate(
@@ -548,7 +545,7 @@ def page(files: Sequence[Path]) -> None:
     for r in rows:
         head = (r["figure"], r["held"], r["attack"])
         hit = r["tpr_at_fpr_0.05"]
-        text = f"{_cell(r['auc'])}; {hit[0]:.2f} ({hit[1]:.2f} to {hit[2]:.2f})"
+        text = f"{_cell(r['auc'])}; {hit[0]:.2f} ({hit[1]:.2f}\N{EN DASH}{hit[2]:.2f})"
         table.setdefault(head, {})[r["times"]] = text
     columns = ("network", "attacker holds", "attack", *(f"{t}x" for t in TIMES))
     body = [[*head, *(cells.get(t, "") for t in TIMES)] for head, cells in table.items()]
@@ -556,7 +553,7 @@ def page(files: Sequence[Path]) -> None:
 
 
 def _cell(value: Sequence[float]) -> str:
-    return f"{value[0]:.2f} ({value[1]:.2f} to {value[2]:.2f})"
+    return f"{value[0]:.2f} ({value[1]:.2f}\N{EN DASH}{value[2]:.2f})"
 
 
 def main() -> None:
