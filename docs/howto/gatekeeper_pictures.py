@@ -66,20 +66,26 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         Process(Path(folder) / "home", free_port()) as service,
         sync_playwright() as playwright,
-        service.owner() as owner,
     ):
-        owner.post("/v1/consent", json={"on": True})
-        token = owner.post("/v1/apps", json={"name": "avatar", "origins": []}).json()["token"]
-        grant = {"preset": "follow", "lasts": "until-stopped"}
-        owner.post("/v1/apps/avatar/grant", json=grant)
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_context(viewport={"width": 1240, "height": 620}).new_page()
+        page.goto(service.link)
+        page.locator("#board").wait_for()
+        secret = page.evaluate("localStorage.getItem('gazeveil-session')")
+
+        def post(path: str, body: dict[str, object]) -> dict[str, str]:
+            headers = {"X-Gazeveil-Session": secret}
+            return page.request.post(service.address + path, data=body, headers=headers).json()
+
+        post("/v1/consent", {"on": True})
+        token = post("/v1/apps", {"name": "avatar", "origins": []})["token"]
+        post("/v1/apps/avatar/grant", {"preset": "follow", "lasts": "until-stopped"})
         for origin, want in (("https://shop.example", "choose"), ("https://game.example", "count")):
             httpx.post(f"{service.address}/v1/ask", headers={"Origin": origin}, json={"want": want})
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         app = browser.new_context().new_page()
         app.goto(f"{service.address}/health")
         app.evaluate(LISTEN, token)
-        page = browser.new_context(viewport={"width": 1240, "height": 620}).new_page()
-        page.goto(service.link)
+        page.bring_to_front()
         page.locator("#live-apps figure").wait_for()
         picture(page, "asks", settle_ms=8000)
         page.set_viewport_size({"width": 390, "height": 844})

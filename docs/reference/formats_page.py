@@ -15,7 +15,8 @@ HEAD = """# Formats
 `gazeveil.read(path)` and every verb of the command line read these formats, from a file or a
 folder, gzip or not. The format is found from the files; `format=` names it. Options:
 `gazeveil.read(path, format="csv", unit="px", screen=Screen(...))`, on the command line
-`--set unit=px --screen 1280x720px,400x225mm,450mm`. `help(gazeveil.io.MODULE)` has every detail.
+`--set unit=px --screen 1280x720px,400x225mm,450mm`. `help()` of the module that a section
+names has every detail.
 
 Rules of all readers:
 
@@ -35,26 +36,43 @@ Rules of all readers:
   `metadata["assumed_geometry"]` says so.
 
 Most readers take the options `pattern`, `person`, `stimulus`, `session` and `task`, which name what
-the files do not; each section lists further ones. `python docs/reference/formats_page.py` writes
+the files do not; each section lists further ones. Public datasets have [a page of their
+own](datasets.md). `python docs/reference/formats_page.py` writes
 this page from the readers' own words.
 
 """
 
 
+def names() -> list[str]:
+    """Names of the formats that are no public dataset."""
+    datasets = {entry.format for entry in registry.describe()}
+    return [name for name in registry.names() if name not in datasets]
+
+
 def page() -> str:
     """The whole page."""
     parts = [HEAD]
-    for name in registry.names():
+    for name in names():
         form = registry.get(name)
         options = ", ".join(f"`{o}`" for o in sorted(set(form.options) - USUAL))
         if name in registry.KNOWN:
             parts.append(_described(name))
             continue
         place = f"gazeveil.io.{registry.MODULES[name].partition(':')[0]}"
-        words = _first_paragraphs(import_module(place).__doc__ or "")
+        own = _section(import_module(place).__doc__ or "", name)
+        # Of several formats in one module, one without a section of its own has its title.
+        shares = not own and ":" in registry.MODULES[name]
+        words = (
+            f"{form.title}." if shares else _first_paragraphs(own or import_module(place).__doc__)
+        )
         further = f"Options: {options}. " if options else ""
         parts.append(f"## `{name}`\n\n{words}\n\n{further}Module: `{place}`.\n")
     return "\n".join(parts)
+
+
+def _section(doc: str, name: str) -> str:
+    """Return what a docstring of several formats says of one."""
+    return doc.partition(f"\n{name}\n{'-' * len(name)}\n")[2]
 
 
 def _first_paragraphs(doc: str, most: int = 45) -> str:

@@ -19,21 +19,19 @@ from pathlib import Path
 import numpy as np
 from protocols import (
     by_tasks,
-    by_views,
     fingerprint,
     k_same_within,
     last_session,
     map_membership,
+    membership_game,
     template_age,
 )
 
 import gazeveil
 from gazeveil.attacks.base import Attack
 from gazeveil.attacks.curves import gallery_curve
-from gazeveil.attacks.infer.attributes import infer
-from gazeveil.attacks.infer.membership import play
-from gazeveil.attacks.infer.reconstruction import achieved, exact_answers, rebuild, snapped_answers
-from gazeveil.attacks.infer.record_linkage import demographic_attack, link_records
+from gazeveil.attacks.infer.attributes import AttributeInference
+from gazeveil.attacks.infer.record_linkage import RecordLinkage, demographic_attack
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.result import AttackResult
 from gazeveil.features.recording_set import RecordingSet
@@ -56,8 +54,8 @@ class MissingError(Exception):
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
-    lines = ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
-    return "\n".join(lines)
+    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
 
 
 def share(result: AttackResult) -> str:
@@ -176,21 +174,21 @@ def attributes() -> str:
     ).prepared(TABLES)
     for name, recording_set in (("simulated, raw", people), ("simulated, Gaussian 5 deg", noisy)):
         gender, age = (
-            infer(recording_set, recording_set, what, seed=SEED, features="extended")
+            AttributeInference(what, "extended").run(recording_set, recording_set, SEED)
             for what in ("gender", "age")
         )
         rows += _inferred(name, gender.results) + _inferred(name, age.results)
     if (DATA / "webqamgaze").is_dir():
         web = RecordingSet(gazeveil.read(DATA / "webqamgaze").load())
-        age = infer(web, web, "age", seed=SEED)
-        rows += _inferred(f"WebQAmGaze, {len(age.people)} people", age.results)
+        age = AttributeInference("age").run(web, web, SEED)
+        rows += _inferred(f"WebQAmGaze, {len(age.details['guesses'])} people", age.results)
     return table(["people", "attribute", "figure", "value", "chance", "p"], rows)
 
 
 def _inferred(name: str, results: Sequence[AttackResult]) -> list[list[str]]:
     rows = []
     for r in results:
-        if r.metric in ("r2", "mae"):
+        if r.metric == "mae":
             continue
         p = "" if np.isnan(r.p_value) else f"{r.p_value:.3f}"
         rows.append([name, r.protocol.split(" of ")[0], r.metric, plain(r), f"{r.chance:.2f}", p])
@@ -216,10 +214,7 @@ def membership() -> str:
         ("marginals k=4", tables_by("marginals", k=4)),
     ]
     for name, publish in cases:
-        found = play(recording_set, publish, seed=SEED, rounds=8)
-        rows.append(
-            [name, plain(found.auc), share(found.hits[0]), f"{100 * found.hits[0].chance:.1f} %"]
-        )
+        rows.append(_membership(name, membership_game(recording_set, publish, SEED, 8)))
     people = list(recording_set.persons)
     members = np.random.default_rng(SEED).permutation(np.array(people))[:12].tolist()
     assert recording_set.cohort is not None
@@ -229,20 +224,13 @@ def membership() -> str:
             .release(recording_set.cohort.select(people=members), seed=SEED)
             .data
         )
-        found = map_membership(maps, recording_set.cohort, members)
+        found = map_membership(maps, recording_set.cohort, members).results
         name = (
             "heat maps, hardly any noise"
             if epsilon > 1000
             else f"heatmap-laplace epsilon={epsilon}"
         )
-        rows.append(
-            [
-                name + ", the very recordings",
-                plain(found.auc),
-                share(found.hits[0]),
-                f"{100 * found.hits[0].chance:.1f} %",
-            ]
-        )
+        rows.append(_membership(name + ", the very recordings", found))
     return table(
         [
             "GazeCom, 12 of 24 people published",
@@ -254,46 +242,35 @@ def membership() -> str:
     )
 
 
+def _membership(name: str, results: Sequence[AttackResult]) -> list[str]:
+    area, hits = results[:2]
+    return [name, plain(area), share(hits), f"{100 * hits.chance:.1f} %"]
+
+
 def joining() -> str:
     """Joins on GazeCom."""
     recording_set = gazecom()
     assert recording_set.cohort is not None
     rows = []
-    extended = attack("linkage:features=extended")
     a, b = splits(recording_set)[0]
-    views = {
-        sigma: [
+    for sigma in (2, 5):
+        made = [
             RecordingSet(
                 mechanism("gaussian", sigma_deg=sigma).release(recording_set.cohort, seed=s).data
             )
-            for s in range(16)
+            for s in range(2)
         ]
-        for sigma in (2, 5)
-    }
-    for sigma, made in views.items():
-        both = link_records(extended, made[0].select(stimuli=a), made[1].select(stimuli=b), SEED)
-        raw = link_records(
-            extended, recording_set.select(stimuli=a), made[1].select(stimuli=b), SEED
-        )
-        for name, found in (
-            (f"two Gaussian {sigma} deg releases", both),
-            (f"raw and Gaussian {sigma} deg", raw),
+        for name, first in (
+            (f"two Gaussian {sigma} deg releases", made[0]),
+            (f"raw and Gaussian {sigma} deg", recording_set),
         ):
-            rows.append([name, share(found.alone), share(found.together)])
-    first = table(
+            found = RecordLinkage("linkage:features=extended").run(
+                made[1].select(stimuli=b), first.select(stimuli=a), SEED
+            )
+            rows.append([name, *(share(r) for r in found.results)])
+    joined = table(
         ["GazeCom, linkage on extended features", "each name alone", "all names at once"], rows
     )
-    rows = []
-    for sigma, made in views.items():
-        averaged = by_views(
-            extended,
-            recording_set.select(stimuli=a),
-            [v.select(stimuli=b) for v in made],
-            (1, 4, 16),
-            SEED,
-        )
-        rows.append([f"Gaussian {sigma} deg", *(share(p.result) for p in averaged)])
-    second = table(["views averaged, gallery raw", "1", "4", "16"], rows)
     rows = []
     counts = (1, 2, 4, 8)
     clips = list(recording_set.stimuli)
@@ -308,8 +285,8 @@ def joining() -> str:
             rows.append(
                 [f"{reading}, k={k}", *(share(p.result) for p in points), f"{100 / k:.0f} %"]
             )
-    third = table(["k-same-select, clips released", *map(str, counts), "1/k"], rows)
-    return f"{first}\n\n{second}\n\n{third}"
+    released = table(["k-same-select, clips released", *map(str, counts), "1/k"], rows)
+    return f"{joined}\n\n{released}"
 
 
 def fingerprints() -> str:
@@ -382,68 +359,6 @@ def demographics() -> str:
     )
 
 
-def reconstruction() -> str:
-    """Fixations of one real recording."""
-    x, y = _centroids(gazecom())
-    truth = np.stack((x, y), axis=1)
-    area = (-25.0, -15.0, 25.0, 15.0)
-    rows = []
-    for name, answer, grid in (
-        ("counts, every rectangle", exact_answers(x, y), None),
-        ("handles, every rectangle", exact_answers(x, y, handles=True), None),
-        (
-            "handles, sides of at least 10 deg",
-            exact_answers(x, y, handles=True, least_deg=10),
-            None,
-        ),
-        ("handles, grid of 5 deg", snapped_answers(x, y, area, 5, handles=True), None),
-        (
-            "handles, grid of 5 deg that the attacker knows",
-            snapped_answers(x, y, area, 5, handles=True),
-            5.0,
-        ),
-    ):
-        found = rebuild(answer, area, finest_deg=0.1, grid_deg=grid)
-        score = achieved(found.positions_deg, truth)
-        rows.append(
-            [
-                name,
-                str(found.queries),
-                f"{score.found} of {len(truth)}",
-                f"{score.median_deg:.2f}",
-                f"{score.largest_deg:.2f}",
-            ]
-        )
-    return table(
-        [
-            "answers about one GazeCom recording",
-            "questions",
-            "fixations found",
-            "median error, deg",
-            "largest, deg",
-        ],
-        rows,
-    )
-
-
-def _centroids(recording_set: RecordingSet) -> tuple[np.ndarray, np.ndarray]:
-    assert recording_set.cohort is not None
-    recording = recording_set.cohort[0]
-    events = recording_set.pipeline.events_of(recording)
-    spans = [
-        (a, b + 1)
-        for kind, a, b in zip(events.kind, events.onset, events.offset, strict=True)
-        if kind == "fixation"
-    ]
-    middles = [
-        (np.nanmean(recording.x_deg[a:b]), np.nanmean(recording.y_deg[a:b]))
-        for a, b in spans
-        if recording.valid[a:b].any()
-    ]
-    x, y = np.array(middles).T
-    return x, y
-
-
 PARTS: dict[str, Callable[[], str]] = {
     "gallery": gallery,
     "ageing": ageing,
@@ -452,7 +367,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "joining": joining,
     "fingerprints": fingerprints,
     "demographics": demographics,
-    "reconstruction": reconstruction,
 }
 
 

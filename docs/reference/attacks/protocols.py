@@ -1,21 +1,21 @@
 """Protocols of the experiments on docs/reference/attacks/others.md: attacks of the package, asked
-again over sessions, tasks, views, releases and heat maps.
+again over sessions, tasks, releases and heat maps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.curves import Point
-from gazeveil.attacks.infer.membership import Membership, judged
+from gazeveil.attacks.curves import Point, roc_area_interval, tpr_at_fpr
+from gazeveil.attacks.infer.membership import FALSE_ALARMS, judged, nearness
 from gazeveil.attacks.infer.record_linkage import groups_of
-from gazeveil.attacks.result import AttackResult, identification
-from gazeveil.attacks.views import average_views
+from gazeveil.attacks.result import AttackResult, InferenceResult, identification, rate_result
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
@@ -23,7 +23,7 @@ from gazeveil.gaze.cohort import Cohort, natural
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.demographics import People
 from gazeveil.privacy.heatmaps import WEIGHT, HeatMap, viewer_weights
-from gazeveil.privacy.tables.groups.ksame import KSameSelect
+from gazeveil.privacy.tables.ksame import KSameSelect
 
 
 def prepared(attack: Attack, recording_set: RecordingSet) -> RecordingSet:
@@ -237,26 +237,6 @@ def by_tasks(
     return tuple(points)
 
 
-def by_views(
-    attack: Attack,
-    gallery: RecordingSet,
-    views: Sequence[RecordingSet],
-    counts: Iterable[int],
-    seed: int,
-) -> tuple[Point, ...]:
-    """How many people are found as more independent releases (`views`) of the probe's recordings
-    are averaged: the first `counts` of them. The gallery is what the attacker knows, e.g. raw
-    recordings of other stimuli.
-    """
-    points = []
-    for count in sorted(set(counts)):
-        if checks.count("by_views", "counts", count) > len(views):
-            checks.refuse("by_views", "counts", f"at most {len(views)}, the views there are", count)
-        probe = views[0] if count == 1 else average_views(views[:count])
-        points.append(Point(count, identification([attack.identify(gallery, probe, seed)])))
-    return tuple(points)
-
-
 def fingerprint(
     attack: Attack, once: RecordingSet, again: RecordingSet, seed: int
 ) -> tuple[AttackResult, AttackResult]:
@@ -302,9 +282,45 @@ def k_same_within(
     return FeatureTable.concat(parts)
 
 
+def membership_game(
+    recording_set: RecordingSet,
+    publish: Callable[[RecordingSet, int], RecordingSet],
+    seed: int,
+    rounds: int = 5,
+) -> tuple[AttackResult, ...]:
+    """The whole game: publish a random half of the people, ask about all with recordings of other
+    stimuli, and again. The mean area over rounds has the interval of one round, because rounds ask
+    about the same people; hits are counted over the scores of all rounds together.
+    """
+    people, stimuli = recording_set.persons, recording_set.stimuli
+    prepared = recording_set.prepared(("fixation", "saccade"))
+    rng = np.random.default_rng(seed)
+    areas: list[float] = []
+    inside: list[float] = []
+    outside: list[float] = []
+    for place in range(rounds):
+        members = rng.permutation(np.array(people))[: len(people) // 2].tolist()
+        mixed = rng.permutation(np.array(stimuli)).tolist()
+        shown, held = mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :]
+        own = int(np.random.SeedSequence([seed, place]).generate_state(1)[0])
+        release = publish(prepared.select(people=members, stimuli=shown), own)
+        scores = nearness(release, prepared.select(stimuli=held))
+        areas.append(judged(scores, members, "one round").result("auc").value)
+        for person, score in scores.items():
+            (inside if person in members else outside).append(score)
+    half, value = len(people) // 2, float(np.mean(areas))
+    protocol = f"{rounds} rounds, half of {len(people)} people published, other stimuli held"
+    edges = roc_area_interval(value, half, len(people) - half)
+    hits = []
+    for share in FALSE_ALARMS:
+        pooled = tpr_at_fpr(inside, outside, share, protocol)
+        hits.append(rate_result(pooled.metric, pooled.value, half, pooled.chance, protocol))
+    return (AttackResult("auc", value, *edges, len(people), 0.5, math.nan, protocol), *hits)
+
+
 def map_membership(
     maps: Mapping[str, HeatMap], targets: Cohort, members: Collection[str]
-) -> Membership:
+) -> InferenceResult:
     """Judge heat maps by people who are in them and people who are not.
 
     Parameters

@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from gazeveil.privacy.plot_recipe import PlotRecipe
+from gazeveil.privacy.mechanism import PlotRecipe
 from gazeveil.privacy.registry import BUILT_IN, get
 
 HERE = Path(__file__).parent

@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.tables.groups.dp_ksame import DPKSame
-from gazeveil.privacy.tables.sequences.dct_knorm import DCTKNorm
+from gazeveil.privacy.tables.dct_knorm import DCTKNorm
+from gazeveil.privacy.tables.dp_ksame import DPKSame
 
 
 def draw(path: Path) -> None:

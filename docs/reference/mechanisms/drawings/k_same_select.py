@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.tables.groups.ksame import KSameSelect
+from gazeveil.privacy.tables.ksame import KSameSelect
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "benchmarks"))
 import ksame_attack

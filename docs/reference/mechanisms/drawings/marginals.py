@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.tables.marginals.mechanism import Marginals
+from gazeveil.privacy.tables.marginals import Marginals
 
 
 def draw(path: Path) -> None:
