@@ -249,7 +249,8 @@ def test_metrics_are_pushed_and_gone_with_the_subscription(
         assert seen["visits"] == 2
         assert seen["dwell_ms"] >= 600
         talk.say(type="move", id=1, targets=[area("shelf", 300, 20, 10)])
-        tracker.settle(here)
+        talk.say(type="ping")
+        talk.until("pong")  # the shelf has moved
         for x, y in ((305, 25), (95, 85), (305, 25), (200, 120)):
             tracker.look(x, y)
         assert metrics(talk, "shelf", 4)["fixations"] == 4, "what was counted stays"
