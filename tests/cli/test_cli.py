@@ -12,6 +12,8 @@ import pytest
 from gazeveil.cli.main import VERBS
 from tests.support.command_line import run
 
+SCREEN = "1280x720px,400x225mm,450mm"
+
 
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -50,6 +52,39 @@ def test_inspect_prints_writes_and_draws(
     assert figures["samples"] == 8 * 12 * 120
     assert all(r["rows"] in (0, r["samples"]) for r in figures["recordings"])
     assert (tmp_path / "o.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ((), "in a headset"),
+        (("--task", "reading"), "at a screen"),
+        (("--screen", SCREEN), "at a screen"),
+    ],
+)
+def test_simulate_says_where_people_look(
+    words: tuple[str, ...], place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ("--people", 1, "--stimuli", 1, "--seconds", 1, "--rate", 60)
+    assert run("simulate", tmp_path / "out", *few, *words) == 0
+    assert f"1 recordings of 1 people {place}:" in capsys.readouterr().out
+
+
+def test_inspect_counts_every_recording_of_its_screens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{17 * i},{9 * i},{7 * i}\n" for i in range(60))
+    index = ["file,person,stimulus,width_px,height_px,width_mm,height_mm,distance_mm"]
+    for n in range(5):
+        (tmp_path / f"{n}.csv").write_text(f"t_ms,x_px,y_px\n{rows}")
+        index.append(f"{n}.csv,p{n},sea,{1280 + n},720,400,225,450")
+    (tmp_path / "index.csv").write_text("\n".join(index))
+    assert run("inspect", tmp_path, "--set", f"index={tmp_path / 'index.csv'}") == 0
+    told = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "format csv" in told
+    assert "screen 1282 x 720 px and 2 more" in told
+    assert told.count("mm away (1 recordings)") == 3
+    assert "2 others (2 recordings)" in told
 
 
 def test_events_and_features_go_to_files(cohort: Path, tmp_path: Path) -> None:

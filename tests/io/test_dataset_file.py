@@ -173,6 +173,15 @@ def test_a_dataset_file_that_was_written_reads_the_same(tmp_path: Path) -> None:
         write_dataset_file(tmp_path)
 
 
+def test_a_guessed_pattern_stays_a_guess_in_the_file(tmp_path: Path) -> None:
+    own_columns(tmp_path, ("P01_sea.csv", "P01_city.csv", "P02_sea.csv", "P02_city.csv"))
+    done = command_line.gazeveil("inspect", tmp_path, "--write-dataset")
+    assert "by dataset.toml or an option" in " ".join(done.out.split())
+    assert "by you" not in done.out
+    text = (tmp_path / "dataset.toml").read_text("utf-8")
+    assert "# Guessed from the names of files: {person}_{stimulus}.csv" in text
+
+
 def test_what_cannot_be_guessed_becomes_a_form(tmp_path: Path) -> None:
     values = np.arange(40.0)
     table(tmp_path / "a.csv", "alpha,beta,gamma", [values, values * 2, values * 3])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,14 @@ from typer.testing import CliRunner
 import gazeveil
 from gazeveil.cli.main import app
 from gazeveil.privacy.composition import BudgetError
+from gazeveil.privacy.publication.alignment import look_at
 from gazeveil.privacy.publication.certificate import read_certificate
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.ledger import Charging, ReleaseLedger
-from gazeveil.release.publishing import Watcher, publish
+from gazeveil.privacy.publication.protecting import protected
+from gazeveil.privacy.registry import mechanism
+from gazeveil.release.plan import plan_of
+from gazeveil.release.publishing import Watcher, compare, publish
 from gazeveil.release.recipe import Recipe
 from gazeveil.release.verify import verify
 
@@ -54,6 +59,9 @@ def test_pieces_are_published_once(source: Path, tmp_path: Path) -> None:
     assert any("each under a name of its own" in line for line in said)
     assert any("24 pieces by mosaic" in line for line in said)
     assert not any(line.startswith("plan lengths") for line in said)
+    assert any("factor of e to the power of 10" in line for line in said)
+    assert any("plan per person at most: All pieces of one participant: epsilon" in s for s in said)
+    assert any(s.startswith("plan headsets:") and "--preset public-vr" in s for s in said)
     assert verify(tmp_path / "out", against=cohort).passed
     alignment = read_certificate(tmp_path / "out")["alignment"]
     assert alignment["before_protection"]
@@ -74,6 +82,29 @@ def test_pieces_are_published_once(source: Path, tmp_path: Path) -> None:
         with pytest.raises(BudgetError, match="whatever budget is left"):
             publish(second, cohort, tmp_path / "more", charging=Charging(ledger, 10**9))
         assert not (tmp_path / "more").exists()
+
+
+def test_a_plan_of_pieces_names_at_most_the_cost_of_the_release(source: Path) -> None:
+    cohort, choices = gazeveil.read(source), PublicationChoices(durations="common")
+    looks = look_at(cohort, True)
+
+    def lines(text: str) -> dict[str, str]:
+        return dict(plan_of(cohort, looks, mechanism(text), choices, "none").lines)
+
+    found = re.search(r"epsilon = (\d+)", lines(PIECES)["per person at most"])
+    released = protected(cohort, mechanism(PIECES), choices).release.guarantee
+    assert found
+    assert released.user["epsilon"] <= int(found[1]) <= 2 * released.user["epsilon"]
+    assert "headsets" in lines(PIECES)
+    assert "headsets" not in lines(f"{PIECES},paths=near")
+
+
+def test_presets_are_compared_with_their_numbers(source: Path) -> None:
+    recipe = Recipe(source, PIECES, PublicationChoices(), battery="none")
+    names = ["public-samples", "public-pieces"]
+    samples, pieces = compare(recipe, names, gazeveil.read(source), Watcher())
+    assert samples["promise"] == "epsilon-w-r-dp, proved: epsilon = 1, w_samples = 30, r_deg = 2"
+    assert "needs at least 12" in pieces["refused"] or "crowd = 12" in pieces["refused"]
 
 
 def test_an_attack_on_pieces_is_part_of_the_certificate(source: Path, tmp_path: Path) -> None:

@@ -39,7 +39,11 @@ Example: `gazeveil inspect recordings/ --plot overview.png`"""
 ONE_FILE = ("feature table", "heat maps", "table of people")
 
 _TOPICS = {"y_axis": "y axis", "unit": "gaze unit"}
-_ORIGINS = {"file": "said by the file", "said": "said by you", "guessed": "GUESSED"}
+_ORIGINS = {
+    "file": "said by the file",
+    "said": "by dataset.toml or an option",
+    "guessed": "GUESSED",
+}
 
 _SHOWN_FIELDS = 3
 
@@ -130,7 +134,7 @@ def show(cohort: Cohort, rows: int = 10, pieces: bool = False) -> CohortSummary:
 
     summary = summarise(cohort, progress=lambda items: track(items, len(cohort), "Inspecting"))
     out = console()
-    out.print(_overview(summary, pieces))
+    out.print(_overview(summary, cohort.read_as, pieces))
     of_layout = all(f.origin == FILE for facts in summary.facts.values() for f in facts)
     if not of_layout and not pieces:
         out.print(_origins(summary, cohort.read_as))
@@ -141,7 +145,7 @@ def show(cohort: Cohort, rows: int = 10, pieces: bool = False) -> CohortSummary:
     return summary
 
 
-def _overview(summary: CohortSummary, pieces: bool) -> Table:
+def _overview(summary: CohortSummary, read_as: ReadAs | None, pieces: bool) -> Table:
     seconds = sum(r.duration_s for r in summary.recordings)
     rates = ", ".join(
         f"{rate:g} Hz" + (f" ({n})" if len(summary.rates_hz) > 1 else "")
@@ -151,6 +155,7 @@ def _overview(summary: CohortSummary, pieces: bool) -> Table:
     known = sorted({k for a in summary.people.values() for k in a})
     people = f"{len(summary.people)}" + (f" ({', '.join(known)} known)" if known else "")
     rows: list[tuple[str, str]] = [
+        *([] if read_as is None else [("format", read_as.format)]),
         ("pieces", f"{len(summary.recordings)} (each has a name of its own, which is nobody's)")
         if pieces
         else ("people", people),
@@ -160,7 +165,7 @@ def _overview(summary: CohortSummary, pieces: bool) -> Table:
         ("time", f"{seconds / 3600:.2f} h" if seconds >= 3600 else f"{seconds:.1f} s"),
         ("rates", (rates or "unknown") + (", ..." if len(summary.rates_hz) > 8 else "")),
         ("lost samples", f"{100 * summary.loss:.2f} %"),
-        ("space", ", ".join(spaces[:3]) + (", ..." if len(spaces) > 3 else "")),
+        ("space", ", ".join(spaces[:3]) + (f" and {len(spaces) - 3} more" if spaces[3:] else "")),
     ]
     table = Table(title="Cohort", show_header=False, title_justify="left")
     for row in rows:
@@ -169,11 +174,11 @@ def _overview(summary: CohortSummary, pieces: bool) -> Table:
 
 
 def _space_words(space: Space) -> str:
-    from gazeveil.gaze.geometry import Sphere
+    from gazeveil.gaze.geometry import Screen
 
-    if isinstance(space, Sphere):
-        return "sphere"
-    return f"screen {space.width_px:g} x {space.height_px:g} px"
+    if isinstance(space, Screen):
+        return f"screen {space.width_px:g} x {space.height_px:g} px"
+    return "sphere"
 
 
 def _origins(summary: CohortSummary, read_as: ReadAs | None) -> Table:
@@ -187,6 +192,8 @@ def _origins(summary: CohortSummary, read_as: ReadAs | None) -> Table:
             basis = f", {fact.basis}" if fact.basis else ""
             name = _TOPICS.get(topic, topic) if not number else ""
             table.add_row(name, fact.value + some, _ORIGINS.get(fact.origin, fact.origin) + basis)
+        if others := list(facts.values())[3:]:
+            table.add_row("", f"{len(others)} others ({sum(others)} recordings)", "")
     if read_as is not None and read_as.used:
         table.add_row("columns", ", ".join(read_as.used.values()), "used")
         table.add_row("", ", ".join(read_as.unused) or "none", "not used")
@@ -253,15 +260,12 @@ def _figures(summary: CohortSummary, pieces: bool) -> dict[str, object]:
 
 
 def _row(r: RecordingSummary) -> dict[str, object]:
-    def known(value: float) -> float | None:
-        return value if math.isfinite(value) else None
-
     return {
         "person": r.person,
         "stimulus": r.stimulus,
         "session": r.session,
         "task": r.task,
-        "rate_hz": known(r.rate_hz),
+        "rate_hz": r.rate_hz if math.isfinite(r.rate_hz) else None,
         "rows": r.rows,
         "samples": r.samples,
         "valid": r.valid,
@@ -271,8 +275,8 @@ def _row(r: RecordingSummary) -> dict[str, object]:
         "longest_loss_s": r.longest_loss_s,
         "time_faults": r.time_faults,
         "impossible": r.impossible,
-        "x_deg": [known(r.x_min_deg), known(r.x_max_deg)],
-        "y_deg": [known(r.y_min_deg), known(r.y_max_deg)],
+        "x_deg": [v if math.isfinite(v) else None for v in (r.x_min_deg, r.x_max_deg)],
+        "y_deg": [v if math.isfinite(v) else None for v in (r.y_min_deg, r.y_max_deg)],
         "assumed_geometry": r.assumed_geometry,
         "source": r.source,
     }

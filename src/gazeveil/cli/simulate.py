@@ -23,7 +23,11 @@ def command(
     seconds: Annotated[float, typer.Option(help="Length of each recording.")] = 30.0,
     rate: Annotated[float, typer.Option("--rate", help="Samples per second.")] = 120.0,
     task: Annotated[
-        str, typer.Option(help="free-viewing, video, reading, random-saccade, search or tracking.")
+        str,
+        typer.Option(
+            help="reading or random-saccade, at a screen; free-viewing, video, search or tracking,"
+            " in a headset unless --screen is given."
+        ),
     ] = "free-viewing",
     sessions: Annotated[
         int, typer.Option(help="Sessions of each person, with slow change between them.")
@@ -32,12 +36,20 @@ def command(
     seed: Annotated[int | None, typer.Option(help="Makes the cohort repeatable.")] = None,
 ) -> None:
     """Simulate a cohort."""
+    from gazeveil.gaze.geometry import Screen
     from gazeveil.gaze.simulate import simulate
     from gazeveil.io.parquet import write
 
-    space = None if screen is None else parse_screen(screen)
     cohort = simulate(
-        people, stimuli, seconds, rate, task=task, space=space, seed=seed, sessions=sessions
+        people,
+        stimuli,
+        seconds,
+        rate,
+        task=task,
+        space=None if screen is None else parse_screen(screen),
+        seed=seed,
+        sessions=sessions,
     )
     write(cohort, path, progress=lambda items: track(items, len(cohort), "Simulating"))
-    say(f"{len(cohort)} recordings of {people} people: {path}")
+    place = "at a screen" if isinstance(next(iter(cohort)).space, Screen) else "in a headset"
+    say(f"{len(cohort)} recordings of {people} people {place}: {path}")

@@ -15,7 +15,7 @@ from typing import Any
 from gazeveil import checks
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle, ReadAs, Skipped
-from gazeveil.gaze.facts import FILE, GUESSED, Doubt, Fact
+from gazeveil.gaze.facts import FILE, GUESSED, PATH, Doubt, Fact
 from gazeveil.gaze.frames import FRAMES, cohort_in_frame
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
 from gazeveil.io.dataset_file import FILE_NAME, HEADING, beside, dataset_toml, read_dataset_file
@@ -213,8 +213,7 @@ def _point_out(found: Found, doubts: Iterable[Doubt], root: Path) -> None:
         sentences.append(
             "Write what is right into a dataset.toml (`gazeveil inspect PATH --write-dataset`)."
         )
-    surprising = [s for s in found.skipped if s.reason not in EXPECTED]
-    if surprising:
+    if surprising := [s for s in found.skipped if s.reason not in EXPECTED]:
         sentences.append(left_out(surprising, root))
     for sentence in sentences:
         _warn(sentence)
@@ -246,9 +245,6 @@ def _people(people: object, recorded: set[str]) -> dict[str, Attributes]:
                 checks.refuse("read", "people", allowed, attributes)
         return {str(p): dict(a) for p, a in people.items()}
     if isinstance(people, str | os.PathLike):
-        # Only here: tables of people need polars.
-        from gazeveil.io.tables_file import read_people
-
         return {p: a for p, a in read_people(Path(people)).items() if p in recorded}
     raise ParameterError(
         f"The 'people' option of read must be a mapping or a CSV/TSV file. Got {people!r} instead.",
@@ -406,7 +402,9 @@ def write_dataset_file(
 
 def _dataset_text(found: Found, root: Path, common: Mapping[str, object]) -> str:
     options = {k: v for k, v in {**common, **found.options}.items() if k != "guessed"}
-    notes = list(found.guesses)
+    guessed = (f for h in found.handles for f in h.facts.values() if f.origin == GUESSED)
+    patterns = dict.fromkeys(f.value for f in guessed if f.basis == PATH)
+    notes = [*found.guesses, *(f"Guessed from the names of files: {p}" for p in patterns)]
     files = [Path(h.source) for h in found.handles if h.source]
     for doubt in found.doubts:
         # Patterns stay comments: which of them is right only a person can say.

@@ -99,10 +99,9 @@ def measure(
     failures = tuple(dict.fromkeys(f"Not computed: {f['sentence']}" for f in results.failures))
     if not found.protected:
         return {"attack": None, "utility": None, "said": failures or ("Nothing was measured.",)}
-    pieces = isinstance(mechanism, PieceMechanism)
     attack = None if battery == NOBODY else _attack(found.protected[0], battery, repetitions)
     if attack is not None:
-        attack |= {"asked": "pieces"} if pieces else {}
+        attack |= {"asked": "pieces"} if isinstance(mechanism, PieceMechanism) else {}
         attack["files"] = _of_files(cohort, files, mechanism, battery, repetitions, executor)
     utility = _utility(found)
     return {"attack": attack, "utility": utility, "said": (*_said(attack, utility), *failures)}

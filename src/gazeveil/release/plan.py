@@ -22,14 +22,14 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.features import event_features, window_features
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import KEY_NAMES
 from gazeveil.io.folder import EXPECTED
 from gazeveil.io.parsing.table import printable
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
-from gazeveil.privacy.promise.plain import person_in_words, promise_in_words
-from gazeveil.privacy.promise.sentence import UNIT_PHRASES
+from gazeveil.privacy.promise.sentence import UNIT_PHRASES, person_in_words, promise_in_words
 from gazeveil.privacy.publication.alignment import Alignment, Look, public_alignment
 from gazeveil.privacy.publication.certificate import per_person
 from gazeveil.privacy.publication.choices import PublicationChoices
@@ -38,6 +38,12 @@ from gazeveil.privacy.publication.outputs import check_piece_choices
 from gazeveil.privacy.publication.protecting import channels_of
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.release.timing import time_in_words
+
+#: Warning for pieces in which people who face different ways would exchange their paths.
+_TURNED = (
+    "people face different ways, so exchanged paths are far from where they looked (45 degrees in"
+    " a test). Choose --preset public-vr."
+)
 
 #: How many names a sentence about what is left out has.
 _SHOWN = 5
@@ -101,6 +107,7 @@ def plan_of(
         ("release", _what(kept, seen, mechanism, alignment, choices)),
         ("mechanism", str(mechanism)),
         *_cost(mechanism, seen, alignment, choices),
+        *([("headsets", _TURNED)] if _is_turned(mechanism, seen) else []),
         ("dropped", _dropped(mechanism, choices)),
         ("people", _people(kept, mechanism, choices)),
         ("left out", " ".join(left_out) or "nobody and nothing."),
@@ -220,7 +227,9 @@ def _cost(
     alignment: Alignment,
     choices: PublicationChoices,
 ) -> list[tuple[str, str]]:
-    promise = planned_promise(mechanism, looks, alignment, choices)
+    # Pieces promise at most what the readings promise of which they are made; gaps are not read.
+    reader = getattr(mechanism, "reader", mechanism)
+    promise = planned_promise(reader, looks, alignment, choices)
     if promise is None:
         claim = mechanism.claim
         detail = f" ({claim.detail})" if claim.detail else ""
@@ -232,8 +241,18 @@ def _cost(
     told = promise.to_dict()
     return [
         ("promise", promise_in_words(told, alignment.rate_hz)),
-        ("per person", person_in_words(per_person(promise), told)),
+        (
+            "per person" if reader is mechanism else "per person at most",
+            person_in_words(per_person(promise), told, reader is not mechanism),
+        ),
     ]
+
+
+def _is_turned(mechanism: Mechanism[Any], looks: Sequence[Look]) -> bool:
+    """Whether paths are exchanged among people in headsets."""
+    return getattr(mechanism, "paths", "") in ("exchange", "stitch") and any(
+        isinstance(look.space, Sphere) for look in looks
+    )
 
 
 def planned_promise(

@@ -26,15 +26,19 @@ from gazeveil.privacy.api import protect
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.pieces import PieceMechanism
 from gazeveil.privacy.publication.alignment import aligned, look_at
-from gazeveil.privacy.publication.certificate import Description, write_certificate
+from gazeveil.privacy.publication.certificate import Description, SigningKey, write_certificate
 from gazeveil.privacy.publication.ledger import Charging, charged
 from gazeveil.privacy.publication.names import check_key_file, raw_names, write_key
 from gazeveil.privacy.publication.outputs import output
 from gazeveil.privacy.publication.page import found_in_words
-from gazeveil.privacy.publication.protecting import channels_of, check_clock, protected
+from gazeveil.privacy.publication.protecting import (
+    channels_of,
+    check_clock,
+    described_file,
+    protected,
+)
 from gazeveil.privacy.publication.publication import Publication, check_keep
-from gazeveil.privacy.publication.signing import SigningKey
-from gazeveil.privacy.publication.single_file import described_file
+from gazeveil.privacy.rational import format_exact
 from gazeveil.privacy.registry import mechanism as mechanism_named
 from gazeveil.release.inventory import inventory
 from gazeveil.release.measuring import USUAL_UTILITIES, measure
@@ -116,9 +120,9 @@ def planned(
         people=cohort.people,
         progress=lambda files: watcher.track(files, "Inventory"),
     ).keeping(recipe.choices.keep)
-    kinds = Counter(f.kind for f in found.findings)
-    shown = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-    watcher.say("inventory", f"{found.sentence()} {shown}".strip())
+    kinds = Counter(f.kind for f in found.findings).most_common()
+    counts = ", ".join(f"{kind} {count}" for kind, count in kinds)
+    watcher.say("inventory", f"{found.sentence()} {counts}".strip())
     plan = plan_of(
         cohort, looks, chosen, recipe.choices, recipe.battery, recipe.repetitions, recipe.table
     )
@@ -276,15 +280,15 @@ class _Job:
         publication = protected(
             plan.cohort, self.chosen, recipe.choices, self.seed, plan.looks, names=names
         )
-        promise = planned_promise(self.chosen, plan.looks, plan.alignment, recipe.choices)
-        table = bool(publication.table.rows)
-        promise = promise or publication.release.guarantee
+        promise = (
+            planned_promise(self.chosen, plan.looks, plan.alignment, recipe.choices)
+            or publication.release.guarantee
+        )
         measured: dict[str, Any] = {}
 
         def after(folder: Path) -> Mapping[str, Any]:
             count = len(publication.parts)
-            noun = "piece" if publication.pieces else "recording"
-            noun += "" if count == 1 else "s"
+            noun = ("piece" if publication.pieces else "recording") + "s" * (count != 1)
             self.told.say("protect", f"{count:,} {noun} by {self.chosen.name}.")
             for note in publication.notes:
                 self.told.say("protect", note)
@@ -298,7 +302,7 @@ class _Job:
             promise,
             self.out,
             self.charging,
-            table=table,
+            table=bool(publication.table.rows),
             pieces=publication.pieces,
             resumed=names is not None,
             # What lies there under other names is another run's, which holds the place.
@@ -338,10 +342,12 @@ class _Job:
                 self.told.say("protect", f"ledger: {answer}")
             with staged(self.out) as folder:
                 write(folder / f"{noun}.{recipe.choices.to}")
-                text = recipe.text(inside=True)
-                (folder / RECIPE_NAME).write_text(text, encoding="utf-8", newline="\n")
-                rows = _counted(len(release.data), chosen.kind)
-                self.told.say("protect", f"{rows} by {chosen.name}.")
+                (folder / RECIPE_NAME).write_text(
+                    recipe.text(inside=True), encoding="utf-8", newline="\n"
+                )
+                self.told.say(
+                    "protect", f"{_counted(len(release.data), chosen.kind)} by {chosen.name}."
+                )
                 measured = self.attack()
                 description = replace(
                     description, attack=measured.get("attack"), utility=measured.get("utility")
@@ -375,10 +381,11 @@ def compare(
                 continue
             attack, utility = (done.measured.get(n) for n in ("attack", "utility"))
             promise = done.description.guarantee
+            numbers = ", ".join(f"{n} = {format_exact(v)}" for n, v in promise.numbers.items())
             rows.append(
                 {
                     "preset": name,
-                    "promise": f"{promise.definition}, {promise.status}",
+                    "promise": f"{promise.definition}, {promise.status}: {numbers}",
                     "recognised": "not attacked" if attack is None else found_in_words(attack),
                     "attack": attack,
                     "analyses": [] if utility is None else utility["analyses"],
