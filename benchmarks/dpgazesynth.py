@@ -33,14 +33,13 @@ import numpy as np
 from gazeveil import Cohort, Screen, mechanism, read, simulate
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.synthesis.dpgazesynth.curator import collect, private_windows
-from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
+from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid, window_samples, windows_of
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
     DPGazeSynth,
     DPGazeSynthOneReport,
     Synthesis,
 )
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import Streams
-from gazeveil.privacy.synthesis.dpgazesynth.windows import window_samples, windows_of
 from gazeveil.utility.density import jensen_shannon
 from gazeveil.utility.saliency import cells
 from lines import Lines, markdown, put_into

@@ -20,7 +20,7 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION
 from gazeveil.privacy.randomness.uniform import draw_below
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.recordings import STEPS, lattice, sequences
-from gazeveil.privacy.tables.transform import bits_for, coefficients, grid_l1, grid_l2
+from gazeveil.privacy.tables.spectrum import bits_for, coefficients, grid_l1, grid_l2
 
 NOISY = [
     "lpa:epsilon=1",

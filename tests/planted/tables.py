@@ -328,7 +328,7 @@ PLANTS = (
     Plant(
         "attributes of k - 1 people",
         "Ages and genders are shared by one person fewer than k.",
-        lambda p: everywhere(p, "privacy.attribute_groups", "best_groups", _one_fewer_alike),
+        lambda p: everywhere(p, "privacy.demographics", "best_groups", _one_fewer_alike),
         ("tests/privacy/test_people_maps.py::test_the_optimum_beats_or_equals_the_supplement",),
         "demographics:k=5",
     ),

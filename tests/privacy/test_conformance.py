@@ -16,7 +16,7 @@ from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
 from gazeveil.privacy.promise.privacy_map import UnitMap
 from gazeveil.privacy.registry import mechanism, register
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.laplace import LPA
+from gazeveil.privacy.tables.noisy import LPA
 
 LISTED = [
     "gaussian:sigma_deg=3",

@@ -13,8 +13,7 @@ import gazeveil
 from gazeveil import Cohort, Recording, Sphere
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.geometry import smooth_map
-from gazeveil.privacy.attribute_groups import best_groups, mondrian
-from gazeveil.privacy.demographics import ANY, Demographics
+from gazeveil.privacy.demographics import ANY, Demographics, best_groups, mondrian
 from gazeveil.privacy.heatmaps import WEIGHT, HeatmapGaussian, HeatmapLaplace, viewer_weights
 from tests.support.strategies import SCREEN, recordings
 

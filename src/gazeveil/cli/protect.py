@@ -99,8 +99,7 @@ def command(
     from gazeveil.privacy.publication.choices import PublicationChoices
     from gazeveil.privacy.publication.ledger import Charging, charged
     from gazeveil.privacy.publication.names import check_key_file
-    from gazeveil.privacy.publication.protecting import channels_of, protected
-    from gazeveil.privacy.publication.single_file import write_file
+    from gazeveil.privacy.publication.protecting import channels_of, protected, write_file
     from gazeveil.privacy.registry import mechanism
     from gazeveil.release.run import Running, begun_names, interrupted_names
 

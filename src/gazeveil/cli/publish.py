@@ -100,7 +100,7 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Publish recordings."""
-    from gazeveil.privacy.publication.signing import read_key
+    from gazeveil.privacy.publication.certificate import read_key
     from gazeveil.release.publishing import planned, publish
     from gazeveil.release.recipe import preset as preset_named
     from gazeveil.release.recipe import recipe_of

@@ -89,8 +89,8 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Verify a release or an audit log."""
-    from gazeveil.privacy.publication.signing import new_key as make_key
-    from gazeveil.privacy.publication.signing import read_public_key
+    from gazeveil.privacy.publication.certificate import new_key as make_key
+    from gazeveil.privacy.publication.certificate import read_public_key
     from gazeveil.release.verify import verify
 
     if new_key is not None:

@@ -29,7 +29,7 @@ from gazeveil.papers.figures import (
 )
 from gazeveil.papers.lookup import Lookup, shape
 from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK, PAPERS_PREDICTOR
-from gazeveil.privacy.stream.downsample import Spatial
+from gazeveil.privacy.stream.filters import Spatial
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
     "fig3": ("Table 3", "6.1", "Fig 3"),

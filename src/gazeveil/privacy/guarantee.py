@@ -18,13 +18,13 @@ from types import MappingProxyType
 from gazeveil import checks
 from gazeveil.privacy.promise.change import UNITS, Change
 from gazeveil.privacy.promise.loss import Loss, PromiseError
-from gazeveil.privacy.promise.plain import plain
 from gazeveil.privacy.promise.privacy_map import PrivacyMap
 from gazeveil.privacy.promise.sentence import (
     ALIKE_CLAUSES,
     amounts,
     guarantee_html,
     other_changes,
+    plain,
     sentence,
 )
 from gazeveil.privacy.rational import short_bound

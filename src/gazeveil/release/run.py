@@ -31,14 +31,14 @@ from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.staging import free
+from gazeveil.privacy.publication.certificate import SigningKey
 from gazeveil.privacy.publication.ledger import Charging
 from gazeveil.privacy.publication.names import PublicNames, check_key_file, read_key
 from gazeveil.privacy.publication.outputs import Part, PartSummary
 from gazeveil.privacy.publication.publication import Publication
-from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.randomness.keys import drawn_anew
 from gazeveil.privacy.registry import get
-from gazeveil.privacy.stream.cohorts import shapes_of
+from gazeveil.privacy.stream.mechanism import shapes_of
 from gazeveil.release.work_folder import (
     Journal,
     JournalHead,

@@ -36,7 +36,7 @@ from gazeveil.gaze.recording import RecordingKey
 from gazeveil.io.staging import plain_os_errors, remove_abandoned
 from gazeveil.privacy.publication.names import PublicNames, recording_key
 from gazeveil.privacy.publication.outputs import Part, PartSummary
-from gazeveil.privacy.stream.cohorts import shapes_of
+from gazeveil.privacy.stream.mechanism import shapes_of
 
 _FORMAT, _VERSION = "gazeveil-work", 2
 

@@ -11,7 +11,7 @@ import pytest
 import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.audit.bounds import clopper_pearson, epsilon_lower
-from gazeveil.privacy.audit.crowds import how_many
+from gazeveil.privacy.audit.people import how_many
 from gazeveil.privacy.audit.planted import PLANTED
 from gazeveil.privacy.audit.run import judge
 from gazeveil.privacy.tables.dct_knorm import DCTKNorm

@@ -15,12 +15,16 @@ from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.privacy.publication.certificate import (
     FIGURES,
     Description,
+    new_key,
     per_person,
     read_certificate,
+    read_key,
+    read_public_key,
+    sign,
+    signer,
     write_certificate,
 )
 from gazeveil.privacy.publication.page import page, summary
-from gazeveil.privacy.publication.signing import new_key, read_key, read_public_key, sign, signer
 
 
 @pytest.fixture(scope="module")

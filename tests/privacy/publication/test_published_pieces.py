@@ -13,7 +13,7 @@ import pytest
 import gazeveil
 from gazeveil import Cohort
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.privacy.promise.plain import person_in_words
+from gazeveil.privacy.promise.sentence import person_in_words
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import read_certificate
 from gazeveil.privacy.publication.choices import PublicationChoices

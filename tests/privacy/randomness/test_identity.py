@@ -28,9 +28,8 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.privacy.randomness.keys import KeyedSource, MasterKey, derived_key
 from gazeveil.privacy.randomness.rng import ASSUMPTION, ProcessIdentity, TestStream, Words
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.stream.cohorts import KeyedBits
 from gazeveil.privacy.stream.graded import Graded, GradedSession
-from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.mechanism import KeyedBits, StreamMechanism
 from gazeveil.privacy.stream.session import Session
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

@@ -30,7 +30,7 @@ def test_the_page_names_places_of_this_tree_and_its_registry_line() -> None:
     for place in re.findall(r"`((?:src|proofs|docs|tests)/[^`]*)offset[^`]*`", page):
         assert (ROOT / place.rpartition("/")[0]).is_dir()
     registry = (ROOT / "src" / "gazeveil" / "privacy" / "registry.py").read_text("utf-8")
-    assert '"temporal": ("stream.downsample", "Temporal"),' in registry  # the form of the line
+    assert '"temporal": ("stream.filters", "Temporal"),' in registry  # the form of the line
     assert '"offset": ("stream.offset", "Offset"),' in page
 
 

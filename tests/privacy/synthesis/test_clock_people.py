@@ -14,7 +14,7 @@ import pytest
 import gazeveil
 from gazeveil import Cohort, Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.privacy.synthesis.clock.k_same import ClockRenderKSame, Law, crowd, seen
+from gazeveil.privacy.synthesis.clock.render import ClockRenderKSame, Law, crowd, seen
 from tests.support.strategies import SCREEN
 
 

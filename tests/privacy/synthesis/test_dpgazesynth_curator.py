@@ -16,7 +16,7 @@ from gazeveil.errors import DataError
 from gazeveil.privacy.noise.local import OUE
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator, added_up, synthetic
-from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
+from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid, windows_of
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
     DPGazeSynth,
     DPGazeSynthOneReport,
@@ -25,7 +25,6 @@ from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
 from gazeveil.privacy.synthesis.dpgazesynth.messages import MAGIC, envelopes, seal
 from gazeveil.privacy.synthesis.dpgazesynth.model import from_steps, histogram, kept_share
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import Streams, looked_at, message
-from gazeveil.privacy.synthesis.dpgazesynth.windows import windows_of
 from tests.support.strategies import SCREEN
 
 KINDS = [

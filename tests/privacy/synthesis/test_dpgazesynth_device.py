@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import gazeveil
 from gazeveil import Recording
 from gazeveil.privacy.randomness.rng import source
+from gazeveil.privacy.synthesis.dpgazesynth.grid import Windows, windows_of
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import DPGazeSynth, DPGazeSynthOneReport
 from gazeveil.privacy.synthesis.dpgazesynth.messages import ReportHeader
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import (
@@ -19,7 +20,6 @@ from gazeveil.privacy.synthesis.dpgazesynth.scheme import (
     noisy_starts,
     report,
 )
-from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows, windows_of
 from tests.support.laws import assert_distribution
 from tests.support.strategies import SCREEN, recordings
 

@@ -11,10 +11,16 @@ from hypothesis import strategies as st
 
 from gazeveil import Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.privacy.synthesis.dpgazesynth.grid import STEPS, BudgetSplit, CellGrid, radius_deg
+from gazeveil.privacy.synthesis.dpgazesynth.grid import (
+    STEPS,
+    BudgetSplit,
+    CellGrid,
+    radius_deg,
+    window_samples,
+    windows_of,
+)
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import DPGazeSynth
 from gazeveil.privacy.synthesis.dpgazesynth.model import rescaled, rounded, stretched
-from gazeveil.privacy.synthesis.dpgazesynth.windows import window_samples, windows_of
 from tests.support.strategies import SCREEN, recordings
 
 

@@ -13,7 +13,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.synthesis.events_pd.coding import draw
-from gazeveil.privacy.synthesis.events_pd.published_test import (
+from gazeveil.privacy.synthesis.events_pd.published import (
     Latents,
     PublishedTest,
     SampleMoments,

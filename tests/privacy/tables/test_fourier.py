@@ -15,8 +15,14 @@ from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.fourier import noisy_spectrum
 from gazeveil.privacy.tables.published import plan
 from gazeveil.privacy.tables.recordings import STEPS, sequences
-from gazeveil.privacy.tables.spectrum import coordinates, dct, fourier_rows
-from gazeveil.privacy.tables.transform import bits_for, coefficients, grid_l1
+from gazeveil.privacy.tables.spectrum import (
+    bits_for,
+    coefficients,
+    coordinates,
+    dct,
+    fourier_rows,
+    grid_l1,
+)
 from tests.support.laws import (
     assert_distribution,
     laplace_cdf,

@@ -22,10 +22,9 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message
 from gazeveil.io.parquet import load, write_recording
-from gazeveil.privacy.publication.certificate import hashes, read_certificate
+from gazeveil.privacy.publication.certificate import hashes, new_key, read_certificate, sign
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.page import page
-from gazeveil.privacy.publication.signing import new_key, sign
 from gazeveil.release.publishing import publish
 from gazeveil.release.recipe import Recipe
 from gazeveil.release.verify import VerifiedRelease, verify

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from gazeveil import checks
 from gazeveil.errors import GazeveilError
-from gazeveil.privacy.audit import crowds, identity, people, streams, tables
+from gazeveil.privacy.audit import identity, people, streams, tables
 from gazeveil.privacy.audit.bounds import epsilon_lower
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import UNITS
@@ -118,7 +118,7 @@ MakeGames: TypeAlias = Callable[[Mechanism[Any]], Iterator[Game]]
 _MAKERS: dict[str, tuple[MakeGames, ...]] = {
     "stream": (streams.cohort_games, identity.releases, identity.sessions),
     "table": (tables.tables,),
-    "cohort": (identity.releases, people.windows, crowds.crowds),
+    "cohort": (identity.releases, people.windows, people.crowds),
     "map": (people.maps,),
 }
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from gazeveil.pages import render
-from gazeveil.privacy.promise.plain import (
+from gazeveil.privacy.promise.sentence import (
     limit_in_words,
     limits_little,
     person_in_words,

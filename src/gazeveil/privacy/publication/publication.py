@@ -26,7 +26,7 @@ from gazeveil.gaze.cohort import Cohort, Handle, ReadAs
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.publication.alignment import Alignment, look_at, needs_every, public_alignment
-from gazeveil.privacy.publication.certificate import Description, write_certificate
+from gazeveil.privacy.publication.certificate import Description, SigningKey, write_certificate
 from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
 from gazeveil.privacy.publication.names import (
     PeopleTable,
@@ -52,7 +52,6 @@ from gazeveil.privacy.publication.outputs import (
     piece_alignment,
     viewers_of,
 )
-from gazeveil.privacy.publication.signing import SigningKey
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.losses.public_clock import LOST, NEVER_COVERED
 

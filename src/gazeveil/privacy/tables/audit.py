@@ -35,19 +35,21 @@ from gazeveil.privacy.tables.recordings import (
     table_of,
 )
 from gazeveil.privacy.tables.spectrum import (
+    coarsening,
+    coefficients,
     coordinates,
     cosine_rows,
     fourier_rows,
+    grid_l1,
+    laplace_steps,
     public_difference_k,
     public_k,
 )
-from gazeveil.privacy.tables.transform import coarsening, coefficients, grid_l1, laplace_steps
 
 if TYPE_CHECKING:
     from gazeveil.privacy.tables.dct_knorm import DCTKNorm
     from gazeveil.privacy.tables.fourier import CFPA, DCFPA, FPA
-    from gazeveil.privacy.tables.laplace import LPA
-    from gazeveil.privacy.tables.noisy import NoisyTable
+    from gazeveil.privacy.tables.noisy import LPA, NoisyTable
 
 
 #: Chunks of a recording where there are chunks.

@@ -58,8 +58,15 @@ from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number
 from gazeveil.privacy.tables.noisy import Estimator, Noisy, NoisyTable
 from gazeveil.privacy.tables.recordings import STEPS
-from gazeveil.privacy.tables.spectrum import cosine_rows, idct, public_cosine, wiener
-from gazeveil.privacy.tables.transform import CoefficientGrid, coefficients, grid_l2
+from gazeveil.privacy.tables.spectrum import (
+    CoefficientGrid,
+    coefficients,
+    cosine_rows,
+    grid_l2,
+    idct,
+    public_cosine,
+    wiener,
+)
 
 PROFILES = ("exponential", "staircase")
 
@@ -188,7 +195,7 @@ class DCTKNorm(NoisyTable):
         Shape of the noise; None takes the one with the smaller variance. The staircase needs
         epsilon of at least 1 for a recording-feature, and D up to 64.
     per, length
-        As of :class:`gazeveil.privacy.tables.laplace.LPA`.
+        As of :class:`gazeveil.privacy.tables.noisy.LPA`.
     shrink : {"wiener", "none"}
         Shrink the noisy coefficients by their public variances.
     """

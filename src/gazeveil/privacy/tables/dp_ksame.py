@@ -67,8 +67,7 @@ from gazeveil.privacy.tables.recordings import (
     public_length,
     sequences,
 )
-from gazeveil.privacy.tables.spectrum import Reals, cosine_rows, public_cosine, wiener
-from gazeveil.privacy.tables.transform import coefficients
+from gazeveil.privacy.tables.spectrum import Reals, coefficients, cosine_rows, public_cosine, wiener
 
 
 @dataclass(frozen=True)

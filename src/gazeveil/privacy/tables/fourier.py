@@ -67,9 +67,11 @@ from gazeveil.privacy.tables.published import plain_generator, plan
 from gazeveil.privacy.tables.recordings import PER, STEPS, Sequences, Share
 from gazeveil.privacy.tables.spectrum import (
     Reals,
+    coefficients,
     coordinates,
     difference_rows,
     fourier_rows,
+    grid_l1,
     halves,
     public_covariance,
     public_difference_k,
@@ -78,7 +80,6 @@ from gazeveil.privacy.tables.spectrum import (
     synthesis,
     wiener,
 )
-from gazeveil.privacy.tables.transform import coefficients, grid_l1
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class FPA(NoisyTable):
         Bins to release, from 1 to n // 2 + 1. None takes :func:`public_k` in `corrected` and the
         data-optimal one in `published`.
     per, length
-        As of :class:`gazeveil.privacy.tables.laplace.LPA`.
+        As of :class:`gazeveil.privacy.tables.noisy.LPA`.
     shrink : {"none", "wiener"}, optional
         Shrink the noisy coefficients by their public variances.
     """

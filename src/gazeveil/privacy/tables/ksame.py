@@ -37,8 +37,8 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.audit.crowds import crowd_game
 from gazeveil.privacy.audit.games import Game, asked_unit
+from gazeveil.privacy.audit.people import crowd_game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source

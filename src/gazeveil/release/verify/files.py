@@ -20,9 +20,14 @@ from gazeveil import __version__
 from gazeveil.errors import GazeveilError
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.recording import KEY_NAMES
-from gazeveil.privacy.publication.certificate import JSON_NAME, PAGE_NAME, SIGNATURE_NAME, beside
+from gazeveil.privacy.publication.certificate import (
+    JSON_NAME,
+    PAGE_NAME,
+    SIGNATURE_NAME,
+    beside,
+    signer,
+)
 from gazeveil.privacy.publication.page import digest, page
-from gazeveil.privacy.publication.signing import signer
 from gazeveil.privacy.rational import exact
 
 Certificate = Mapping[str, object]

@@ -24,10 +24,9 @@ from gazeveil.privacy.noise.exact import laplace_scale
 from gazeveil.privacy.noise.local import GRR, OUE, FrequencyOracle
 from gazeveil.privacy.noise.planar import raised_scale
 from gazeveil.privacy.randomness.rng import Words
-from gazeveil.privacy.synthesis.dpgazesynth.grid import WindowLayout
+from gazeveil.privacy.synthesis.dpgazesynth.grid import WindowLayout, Windows
 from gazeveil.privacy.synthesis.dpgazesynth.messages import ReportHeader
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import Scheme, Streams
-from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows
 
 if TYPE_CHECKING:
     from gazeveil.privacy.synthesis.dpgazesynth.mechanism import Synthesis

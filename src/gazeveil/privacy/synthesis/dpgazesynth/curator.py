@@ -42,7 +42,7 @@ from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.noise.blocks import AliasTable, alias_table, look_up
 from gazeveil.privacy.noise.local import OUE, Tally
 from gazeveil.privacy.randomness.rng import WordArray, Words
-from gazeveil.privacy.synthesis.dpgazesynth.grid import WindowLayout
+from gazeveil.privacy.synthesis.dpgazesynth.grid import WindowLayout, Windows
 from gazeveil.privacy.synthesis.dpgazesynth.messages import (
     Buffer,
     Envelope,
@@ -55,7 +55,6 @@ from gazeveil.privacy.synthesis.dpgazesynth.messages import (
 )
 from gazeveil.privacy.synthesis.dpgazesynth.model import samples_of
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import Model, Scheme, Streams, looked_at
-from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows
 
 _BITS = 12  # the largest table has 2**12 trials
 

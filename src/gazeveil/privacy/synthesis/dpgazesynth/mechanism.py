@@ -10,9 +10,9 @@ of the population.
 * `published` is the paper as printed; it sends as many times and transitions as there were, and
   so tells their number.
 * `corrected` sends exactly c times and c - 1 transitions of every window
-  (:mod:`gazeveil.privacy.synthesis.dpgazesynth.readings`).
+  (:mod:`gazeveil.privacy.synthesis.dpgazesynth.scheme`).
 * `dpgazesynth-one-report` sends one transition with the whole epsilon3
-  (:mod:`gazeveil.privacy.synthesis.dpgazesynth.one_report`).
+  (:mod:`gazeveil.privacy.synthesis.dpgazesynth.scheme`).
 
 A release in one process gives what devices and a curator in processes of their own would give
 (`gazeveil randomize`, `gazeveil curate`): the sums of unary reports are drawn with their own law
@@ -70,9 +70,13 @@ from gazeveil.privacy.rational import Number, exact, format_exact
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.synthesis.dpgazesynth.curator import collect, private_windows, synthetic
 from gazeveil.privacy.synthesis.dpgazesynth.grid import RELATIONS, BudgetSplit, WindowLayout
-from gazeveil.privacy.synthesis.dpgazesynth.one_report import OneReport
-from gazeveil.privacy.synthesis.dpgazesynth.readings import Corrected, PublishedScheme
-from gazeveil.privacy.synthesis.dpgazesynth.scheme import Scheme, Streams
+from gazeveil.privacy.synthesis.dpgazesynth.scheme import (
+    Corrected,
+    OneReport,
+    PublishedScheme,
+    Scheme,
+    Streams,
+)
 
 REN2024 = (
     'Ren et al., "DPGazeSynth: Enhancing eye-tracking virtual reality privacy with'

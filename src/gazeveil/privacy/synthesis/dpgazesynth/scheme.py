@@ -13,6 +13,44 @@ angles; places beside the screen are first brought to its edge, which carries no
 apart. On a sphere it is an arc with density proportional to exp(-arc / scale) by area
 (:mod:`gazeveil.privacy.noise.spherical`, proofs/kaleido.md), so that r is an arc everywhere, at the
 poles too.
+
+The device of `dpgazesynth` in its reading `corrected`: Ren et al. 2024 with messages of one
+shape.
+
+Of each window a device reports, whatever happened in it,
+
+* its start with planar Laplace noise of scale r / epsilon1;
+* exactly c fixation times with Laplace noise of scale (2 W - 2) / epsilon2: runs beyond c are added
+  to the last, missing ones are 0;
+* exactly c - 1 transitions, each by optimised unary encoding with epsilon3 / (c - 1) over the |S|
+  steps of the grid and "none".
+
+How many fixations a window has is not reported; it is told from the noisy times.
+
+The device of `dpgazesynth` as the paper prints it: reports for what there is, so that their
+number tells what there was.
+
+Fixation times have Laplace noise of scale (2 W - 2) / epsilon2, but as many of them are sent as the
+window has fixations; each transition is reported with epsilon3 / (W - 1), but as many as there are.
+The noise on starts and times is floating point. On a sphere places are laid flat, 360 x 180.
+
+The device and the curator of `dpgazesynth-one-report`: the promise of `dpgazesynth`, with the
+budget where it tells most.
+
+Of each window a device reports its start as before, and one answer to each of two questions,
+whatever happened in it:
+
+* with the whole epsilon3: the direction of one transition, of a slot drawn evenly from the c - 1
+  there are, or "none". Reports of the same slot in c - 1 parts would have (c - 1) times the
+  variance and more;
+* with the whole epsilon2: even windows how many runs they have (generalised randomised response on
+  1 ... c), odd windows how long one of their runs is, in eight equal parts of a window.
+
+The oracle of each question is the one with the least variance. The curator learns directions,
+numbers and lengths of runs of the whole population and draws all windows from these; of a single
+window it keeps the noisy start alone, drawn from what that and the density of all starts say
+together (:mod:`gazeveil.privacy.synthesis.dpgazesynth.prior`), or as it is where windows
+are few and its noise narrow.
 """
 
 from __future__ import annotations
@@ -28,16 +66,21 @@ from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.noise.exact import discrete_laplace
 from gazeveil.privacy.noise.lattice import LatticeLaw
-from gazeveil.privacy.noise.local import FrequencyOracle, Tally
+from gazeveil.privacy.noise.local import GRR, OUE, FrequencyOracle, Tally, best_oracle
 from gazeveil.privacy.noise.planar import planar_laplace
 from gazeveil.privacy.randomness.rng import Source, SystemSource, TestStream, Words
+from gazeveil.privacy.randomness.uniform import generator, uniform_below
 from gazeveil.privacy.synthesis.dpgazesynth.grid import (
     RELATIONS,
     BudgetSplit,
     CellGrid,
     WindowLayout,
+    Windows,
     radius_deg,
+    window_samples,
+    windows_of,
 )
 from gazeveil.privacy.synthesis.dpgazesynth.messages import (
     Reader,
@@ -47,8 +90,18 @@ from gazeveil.privacy.synthesis.dpgazesynth.messages import (
     seal,
     width,
 )
-from gazeveil.privacy.synthesis.dpgazesynth.model import Transitions
-from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows, window_samples, windows_of
+from gazeveil.privacy.synthesis.dpgazesynth.model import (
+    PUBLIC_DIRECTIONS,
+    Transitions,
+    from_directions,
+    from_steps,
+    histogram,
+    rescaled,
+    rounded,
+    stretched,
+    walks,
+)
+from gazeveil.privacy.synthesis.dpgazesynth.prior import LEAST_WINDOWS, blur, even, worth_undoing
 
 #: Noisy places beyond this many steps are brought back to it: they fit in 32 bits.
 MOST_STEPS = (1 << 31) - 1
@@ -312,3 +365,296 @@ def message(scheme: Scheme, parameters: str, recording: Recording, streams: Stre
     """
     plan, noisy = report(scheme, recording, streams)
     return seal(parameters, noisy.head, scheme.to_body(plan, noisy))
+
+
+@dataclass(frozen=True)
+class Corrected(Scheme):
+    """The smallest change to Ren et al. 2024 that makes its claim true."""
+
+    def questions(self, plan: WindowLayout) -> dict[str, FrequencyOracle]:
+        """One: which step of the grid, or none."""
+        return {"steps": OUE(plan.moves / (self.cap - 1), plan.grid.transitions + 1)}
+
+    def due(self, plan: WindowLayout, report: Report) -> dict[str, int]:
+        """Every slot of every window is answered."""
+        return {"steps": len(report) * (self.cap - 1)}
+
+    def ask(
+        self, plan: WindowLayout, head: ReportHeader, windows: Windows, streams: Streams
+    ) -> tuple[Report, dict[str, Ints]]:
+        """Noise on starts and times; steps of every slot."""
+        x, y = degrees(
+            plan, noisy_starts(plan, windows.x_deg, windows.y_deg, streams.source("starts"))
+        )
+        times = windows.capped(self.cap)
+        noise = discrete_laplace(
+            plan.time_scale, times.size, Words(streams.source("times"))
+        ).reshape(times.shape)
+        noisy = np.clip(times + noise, -MOST_STEPS, MOST_STEPS).astype(np.float64)
+        cells, directions = windows.slots(plan.grid, self.cap)
+        step = np.where(cells >= 0, plan.grid.number[cells, directions], plan.grid.transitions)
+        return Report(head, x, y, np.full(len(windows), self.cap, dtype=np.int64), noisy), {
+            "steps": step.ravel()
+        }
+
+    def learn(
+        self,
+        plans: Mapping[Space, WindowLayout],
+        sums: Mapping[str, Tally],
+        reports: Sequence[Report],
+    ) -> Model:
+        """Counts of steps without their bias, one row per cell."""
+        plan = next(iter(plans.values()))
+        oracle, tally = self.questions(plan)["steps"], sums["steps"]
+        transitions, learned = from_steps(
+            plan.grid, oracle.estimate(tally)[:-1], float(oracle.variance(tally.reports))
+        )
+        return Model(transitions, learned={"steps": learned})
+
+    def walk(
+        self, plan: WindowLayout, model: Model, report: Report, rng: np.random.Generator
+    ) -> tuple[Ints, Ints]:
+        """From the noisy cell, as long as the noisy times say."""
+        lengths = stretched(report.lengths, plan.samples)
+        starts = plan.grid.cells(report.x_deg, report.y_deg)
+        return (
+            walks(plan.grid, model.transitions, starts, (lengths > 0).sum(axis=1), self.cap, rng),
+            lengths,
+        )
+
+
+@dataclass(frozen=True)
+class PublishedScheme(Scheme):
+    """Ren et al. 2024 with what it gives away."""
+
+    def wraps(self, space: Space) -> bool:
+        """Ren et al. 2024 knows flat screens alone."""
+        return False
+
+    def questions(self, plan: WindowLayout) -> dict[str, FrequencyOracle]:
+        """Which step of the grid; budgets differ with W, so sums of different W are kept apart."""
+        return {
+            f"steps of {plan.samples}": OUE(plan.moves / (plan.samples - 1), plan.grid.transitions)
+        }
+
+    def due(self, plan: WindowLayout, report: Report) -> dict[str, int]:
+        """One answer for each transition."""
+        return dict.fromkeys(self.questions(plan), int(report.counts.sum()) - len(report))
+
+    def ask(
+        self, plan: WindowLayout, head: ReportHeader, windows: Windows, streams: Streams
+    ) -> tuple[Report, dict[str, Ints]]:
+        """Noise on starts and times; every transition."""
+        rng = generator(streams.source("floats"))
+        turn = rng.uniform(0.0, 2.0 * np.pi, len(windows))
+        away = rng.gamma(2.0, float(plan.r_deg / plan.starts), len(windows))
+        counts, most = windows.counts, int(windows.counts.max()) if len(windows) else 0
+        lengths = np.zeros((len(windows), most))
+        lengths[windows.window, windows.place] = windows.length + rng.laplace(
+            0.0, float(plan.time_scale), len(windows.length)
+        )
+        _, _, cells, directions = windows.moves(plan.grid)
+        report = Report(
+            head,
+            windows.x_deg + away * np.cos(turn),
+            windows.y_deg + away * np.sin(turn),
+            counts,
+            lengths,
+        )
+        return report, dict.fromkeys(self.questions(plan), plan.grid.number[cells, directions])
+
+    def learn(
+        self,
+        plans: Mapping[Space, WindowLayout],
+        sums: Mapping[str, Tally],
+        reports: Sequence[Report],
+    ) -> Model:
+        """Counts of steps without their bias, added over all W, one row per cell."""
+        plan = next(iter(plans.values()))
+        counts, variance = np.zeros(plan.grid.transitions), 0.0
+        for name, tally in sums.items():
+            samples = int(name.rpartition(" ")[2])
+            oracle = OUE(plan.moves / (samples - 1), plan.grid.transitions)
+            counts += oracle.estimate(tally)
+            variance += float(oracle.variance(tally.reports))
+        transitions, learned = from_steps(plan.grid, counts, variance)
+        return Model(transitions, learned={"steps": learned})
+
+    def walk(
+        self, plan: WindowLayout, model: Model, report: Report, rng: np.random.Generator
+    ) -> tuple[Ints, Ints]:
+        """From the noisy cell, with as many runs as there were."""
+        lengths = rescaled(report.lengths, report.counts, plan.samples)
+        starts = plan.grid.cells(report.x_deg, report.y_deg)
+        return (
+            walks(plan.grid, model.transitions, starts, report.counts, lengths.shape[1], rng),
+            lengths,
+        )
+
+    def to_body(self, plan: WindowLayout, report: Report) -> bytes:
+        """Counts, starts, times of different number, answers of different number."""
+        there = np.arange(report.lengths.shape[1]) < report.counts[:, None]
+        parts = [
+            report.counts.astype("<u2"),
+            np.column_stack((report.x_deg, report.y_deg)).astype("<f8"),
+            report.lengths[there].astype("<f8"),
+        ]
+        return b"".join(
+            np.ascontiguousarray(p).tobytes() for p in (*parts, *report.answers.values())
+        )
+
+    def from_body(self, plan: WindowLayout, head: ReportHeader, body: bytes | memoryview) -> Report:
+        """A report from bytes that a stranger sent."""
+        reader, windows = Reader(body), -(-head.samples // plan.samples)
+        counts = reader.take("<u2", windows).astype(np.int64)
+        if ((counts < 1) | (counts > plan.samples)).any():
+            raise DataError("a window has no fixation, or more than it has samples")
+        places = reader.take("<f8", windows, 2).astype(np.float64)
+        flat = reader.take("<f8", int(counts.sum())).astype(np.float64)
+        if not (np.isfinite(places).all() and np.isfinite(flat).all()):
+            raise DataError("a number is out of range")
+        lengths = np.zeros((windows, int(counts.max()) if windows else 0))
+        lengths[np.arange(lengths.shape[1]) < counts[:, None]] = flat
+        return self._with_answers(
+            plan, Report(head, places[:, 0], places[:, 1], counts, lengths), reader
+        )
+
+
+#: Equal parts of a window that run lengths are told apart by.
+PARTS = 8
+
+
+@dataclass(frozen=True)
+class OneReport(Scheme):
+    """One report per question and window."""
+
+    @property
+    def times(self) -> int:
+        """No fixation times are sent."""
+        return 0
+
+    def questions(self, plan: WindowLayout) -> dict[str, FrequencyOracle]:
+        """Which way in which zone; how many runs; how long one of them is."""
+        return {
+            "steps": best_oracle(plan.moves, 9),
+            "counts": GRR(plan.times, self.cap),
+            "lengths": best_oracle(plan.times, PARTS),
+        }
+
+    def due(self, plan: WindowLayout, report: Report) -> dict[str, int]:
+        """One step from every window, and one of the others in turn."""
+        return {"steps": len(report), "counts": (len(report) + 1) // 2, "lengths": len(report) // 2}
+
+    def ask(
+        self, plan: WindowLayout, head: ReportHeader, windows: Windows, streams: Streams
+    ) -> tuple[Report, dict[str, Ints]]:
+        """Noise on starts; one slot of each window, and its number of runs or the length of one."""
+        x, y = degrees(
+            plan, noisy_starts(plan, windows.x_deg, windows.y_deg, streams.source("starts"))
+        )
+        n, words = len(windows), Words(streams.source("slots"))
+        every = np.arange(n)
+        cells, directions = windows.slots(plan.grid, self.cap)
+        slot = uniform_below(np.full(n, self.cap - 1), words)
+        cell, direction = cells[every, slot], directions[every, slot]
+        step = np.where(cell >= 0, direction, 8)
+        runs, times = np.minimum(windows.counts, self.cap), windows.capped(self.cap)
+        run = times[every, uniform_below(runs, words)] if n else np.empty(0, dtype=np.int64)
+        length = np.minimum((run - 1) * PARTS // plan.samples, PARTS - 1)
+        report = Report(head, x, y, np.zeros(n, dtype=np.int64), np.zeros((n, 0)))
+        return report, {"steps": step, "counts": runs[::2] - 1, "lengths": length[1::2]}
+
+    def learn(
+        self,
+        plans: Mapping[Space, WindowLayout],
+        sums: Mapping[str, Tally],
+        reports: Sequence[Report],
+    ) -> Model:
+        """Each part as far as the reports tell it from what is public."""
+        plan = next(iter(plans.values()))
+        oracles = self.questions(plan)
+        densities = _densities(plans, reports)
+        shares, learned = {}, {}
+        for name, size in (("counts", self.cap), ("lengths", PARTS)):
+            variance = float(oracles[name].variance(max(sums[name].reports, 1), Fraction(1, size)))
+            shares[name], learned[name] = histogram(
+                oracles[name].estimate(sums[name]),
+                sums[name].reports,
+                variance,
+                np.full(size, 1.0 / size),
+            )
+        shares["directions"], learned["directions"] = histogram(
+            oracles["steps"].estimate(sums["steps"])[:-1],
+            sums["steps"].reports,
+            float(oracles["steps"].variance(max(sums["steps"].reports, 1))),
+            PUBLIC_DIRECTIONS,
+        )
+        transitions = from_directions(plan.grid, shares["directions"], learned["directions"] > 0)
+        return Model(transitions, shares["counts"], shares["lengths"], densities, learned)
+
+    def walk(
+        self, plan: WindowLayout, model: Model, report: Report, rng: np.random.Generator
+    ) -> tuple[Ints, Ints]:
+        """From a cell that the noisy start and the density of starts agree on, with runs of the
+        population.
+        """
+        n = len(report)
+        density = model.densities.get(
+            (report.head.space, report.head.stimulus), model.densities.get((report.head.space, ""))
+        )
+        if density is None:
+            starts = plan.grid.cells(report.x_deg, report.y_deg)
+        else:
+            noise = blur(plan.grid, plan.start_scale_deg)
+            starts = noise.drawn(*noise.bins(report.x_deg, report.y_deg), density, rng)
+        counts = np.minimum(1 + rng.choice(self.cap, size=n, p=model.counts), plan.samples)
+        lengths = _lengths(counts, model.lengths, self.cap, plan.samples, rng)
+        return walks(plan.grid, model.transitions, starts, counts, self.cap, rng), lengths
+
+
+def _densities(
+    plans: Mapping[Space, WindowLayout], reports: Sequence[Report]
+) -> dict[tuple[Space, str], Floats]:
+    """The density of true starts of each space where it tells more than the noisy starts do: of all
+    stimuli, and of each with enough windows.
+    """
+    densities: dict[tuple[Space, str], Floats] = {}
+    for space, plan in plans.items():
+        if not worth_undoing(
+            plan.grid, plan.start_scale_deg, sum(len(r) for r in reports if r.head.space == space)
+        ):
+            continue
+        noise = blur(plan.grid, plan.start_scale_deg)
+        starts: dict[str, Floats] = {}
+        for report in reports:
+            if report.head.space == space and len(report):
+                counted = noise.counted(*noise.bins(report.x_deg, report.y_deg))
+                starts[report.head.stimulus] = (
+                    starts[report.head.stimulus] + counted
+                    if report.head.stimulus in starts
+                    else counted
+                )
+        if not starts:
+            continue
+        everything = noise.density(np.sum(list(starts.values()), axis=0), even(plan.grid))
+        densities[space, ""] = everything
+        for stimulus in sorted(starts):
+            if len(starts) > 1 and starts[stimulus].sum() >= LEAST_WINDOWS:
+                densities[space, stimulus] = noise.density(starts[stimulus], everything)
+    return densities
+
+
+def _lengths(
+    counts: Ints, shares: Floats, most: int, samples: int, rng: np.random.Generator
+) -> Ints:
+    """Run lengths of windows with so many runs: parts of a window drawn from the population's,
+    stretched to W; at least 1 each.
+    """
+    drawn = (
+        rng.choice(len(shares), size=(len(counts), most), p=shares)
+        + rng.random((len(counts), most))
+    ) / len(shares)
+    there = np.arange(most) < counts[:, None]
+    kept = np.where(there, np.maximum(drawn, 1e-9), 0.0)
+    rest = samples - counts
+    return rounded(kept * (rest / kept.sum(axis=1))[:, None], rest) + there
