@@ -55,7 +55,7 @@ def test_an_owner_allows_samples_arrive_the_owner_stops_and_the_stream_ends(desk
     page.evaluate(STUDY, token)
     until(lambda: page.evaluate("self.taken > 60"), WAIT_MS / 1000)
     expect(owner.locator("#live-apps figure", has_text="study")).to_contain_text(
-        "protected samples"
+        "samples with noise"
     )
     # What is left is a time, and no number of a promise.
     expect(card.get_by_role("meter")).to_have_attribute(

@@ -145,7 +145,7 @@ def test_the_bar_of_what_is_in_use_names_the_app_and_stops_it(desk: Desk) -> Non
     page.bring_to_front()
     bar = page.locator("#in-use")
     expect(bar).to_contain_text("avatar")
-    expect(bar).to_contain_text("where your eyes go")
+    expect(bar).to_contain_text("which way your eyes look")
     expect(page).to_have_title(re.compile(r"● avatar in use"))
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
     expect(bar).to_be_in_viewport()  # it stays in view wherever the page is scrolled

@@ -191,8 +191,8 @@ export class Live {
     const quiet = view.points.length === 0 && view.cells.length === 0 && view.tile === null && view.areas.size === 0;
     const chosen = view.choice && now - view.choice.t < KEEP_MS;
     if (quiet) plane.note(chosen ? `“${view.choice.target}” was chosen.` : "Nothing now.", chosen ? colours.sent : colours.quiet);
-    const what = view.samples ? "protected sample" : view.choice ? "choice" : "answer";
-    setText(facts, `${view.count.toLocaleString("en")} ${what}${view.count === 1 ? "" : "s"} since this page was opened`);
+    const what = `${view.samples ? "sample" : "answer"}${view.count === 1 ? "" : "s"}${view.samples ? " with noise" : ""}`;
+    setText(facts, `${view.count.toLocaleString("en")} ${what} since this page was opened`);
   }
 }
 

@@ -15,7 +15,7 @@ const FAR = "The service cannot be reached from this browser. It is not known wh
 const SLOW = "The service has not answered yet. It is not known what is sent now.";
 const SILENT = "The database does not answer. Nothing is given while it is silent.";
 const UNWRITTEN = "Off. Not written yet: the database does not answer.";
-const ON = "On: each app gets what its grant says, and nothing else. Switch off and everything stops at once.";
+const ON = "On: each app gets what you allowed, and nothing else. Switch off and everything stops at once.";
 const OFF = "Off: no app gets anything, whatever was granted. Nothing leaves this device.";
 
 /** On this machine a refused connection means that no service runs; from afar it may only be the way to it. */

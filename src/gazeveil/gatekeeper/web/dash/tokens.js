@@ -16,7 +16,7 @@ export function showToken(app, token) {
   dialog.replaceChildren(el("form", { method: "dialog" },
     el("h2", { id: "token-title" }, "Token of ", appName(app)),
     el("div", { class: "dialog-body" },
-      el("p", {}, "Give it to the app now. It is shown this once: the service keeps only a hash of it. A token alone opens nothing; what the app gets is in its grant."),
+      el("p", {}, "Give it to the app now: it is shown this once. A token alone opens nothing; you decide what the app gets."),
       el("code", { class: "secret", tabindex: "0", role: "textbox", "aria-readonly": "true", "aria-label": "Token" }, token)),
     el("div", { class: "buttons" },
       el("button", { type: "button", onclick: () => copy(token) }, "Copy"),

@@ -174,12 +174,12 @@ export class Things {
     return targets;
   }
 
-  /** Those that have moved since they were last told. */
+  /** Those that have moved since they were last told; what was never told has not moved. */
   moved() {
     const far = (/** @type {any} */ a, /** @type {any} */ b) => ["x_deg", "y_deg", "width_deg", "height_deg"].some((side) => Math.abs(a[side] - b[side]) > LEAST_MOVE_DEG);
     const before = new Map(this.#told);
     const after = [...this.#things].map(([name, thing]) => ({ name, ...this.#place(thing) }));
-    const moved = after.filter((target) => far(target, before.get(target.name)));
+    const moved = after.filter((target) => before.has(target.name) && far(target, before.get(target.name)));
     for (const target of moved) this.#told.set(target.name, target);
     return moved;
   }
