@@ -303,8 +303,8 @@ class Preset:
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "choose": Preset(
-            "It learns which of its things you choose by looking. Nothing before.",
-            False,
+            "It learns which of its things you choose, by a gesture or a long look.",
+            True,
             {"preset": "choose", "scopes": frozenset({"select"})},
         ),
         "follow": Preset(
