@@ -5,8 +5,10 @@ Which way the eyes look, coarsely: the tile that is looked at, with hysteresis, 
 regions.
 
 A tile is left only when the eye is a tenth of a tile beyond its edge, so that an eye at an edge
-does not flicker between two. Both follow the event log: they change when a saccade has landed or a
-fixation or pursuit has ended, never at the tracker's rate.
+does not flicker between two. Both change at the end of a tick, never at the tracker's rate: when a
+saccade has landed, when a fixation or pursuit has ended, or when the eye has rested for
+:data:`~gazeveil.gatekeeper.core.ongoing_fixation.PLACE_MS`, because a jump need not look like a
+saccade (one huge step, a stalled tracker).
 """
 
 from __future__ import annotations
@@ -237,7 +239,7 @@ class Tiles(Followed["int | None"]):
         self._width, self._height = space.width_deg / self.columns, space.height_deg / self.rows
 
     def see_event(self, x_deg: float, y_deg: float, t_ms: int) -> None:
-        """A look has landed or ended there."""
+        """A look has landed, rests or has ended there."""
         x, y = (x_deg - self._left) / self._width, (y_deg - self._top) / self._height
         column = min(max(math.floor(x), 0), self.columns - 1)
         row = min(max(math.floor(y), 0), self.rows - 1)
@@ -254,8 +256,8 @@ class Tiles(Followed["int | None"]):
 class Regions(Followed[str]):
     """Which way the eyes look, in words: all that an avatar needs.
 
-    A look is told when it has landed. `at-you` is within :data:`AT_YOU_DEG` of the middle of the
-    view, else the larger of the two offsets says which way. `closed`: no gaze is known.
+    A look is told when it has landed or rests. `at-you` is within :data:`AT_YOU_DEG` of the middle
+    of the view, else the larger of the two offsets says which way. `closed`: no gaze is known.
     """
 
     def __init__(self, sphere: bool) -> None:
@@ -264,7 +266,7 @@ class Regions(Followed[str]):
         self._last, self._shut = "closed", False
 
     def see_event(self, x_deg: float, y_deg: float, t_ms: int) -> None:
-        """A look has landed or ended there."""
+        """A look has landed, rests or has ended there."""
         across, down = x_deg - self._middle[0], y_deg - self._middle[1]
         if max(abs(across), abs(down)) <= AT_YOU_DEG:
             self._last = "at-you"

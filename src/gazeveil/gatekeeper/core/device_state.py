@@ -30,6 +30,7 @@ from gazeveil.gatekeeper.core.events import (
     first_number,
     tell,
 )
+from gazeveil.gatekeeper.core.ongoing_fixation import PLACE_MS, OngoingFixation
 from gazeveil.gatekeeper.core.quantise import QuantisedEvent
 from gazeveil.gatekeeper.core.selection import Selections
 from gazeveil.gatekeeper.errors import Denied, LedgerError
@@ -128,6 +129,8 @@ class DeviceState:
         )
         self.tile = Tiles(self.space, self.level)
         self.regions = Regions(isinstance(self.space, Sphere))
+        #: Start of the rest that tile and regions were told of last; -1 after an event.
+        self._rest_ns = -1
         self.observations: dict[Subscription, Observation] = {}
         self.tick = 0
         self.app_states: dict[str, AppState] = {}
@@ -402,8 +405,21 @@ class DeviceState:
                 numbers = self.app_state(listener.subscription.app).events
                 told = numbers.told(entry, self.event_log.oldest)
                 tell(listener.subscription, listener.callback, told)
-        self.tile.see_event(event.x_deg, event.y_deg, self.t_ms)
-        self.regions.see_event(event.x_deg, event.y_deg, self.t_ms)
+        self._rest_ns = -1
+        self._see(event.x_deg, event.y_deg)
+
+    def rests(self, fixation: OngoingFixation) -> None:
+        """The eye rested when a tick was over: tile and regions are told of each rest once, and
+        once more after an event, in case no saccade was seen that led there.
+        """
+        rested = fixation.end_ns - fixation.start_ns >= PLACE_MS * 1_000_000 and fixation.settled
+        if rested and fixation.cell is not None and fixation.start_ns != self._rest_ns:
+            self._rest_ns = fixation.start_ns
+            self._see(*self.grid.centre(*fixation.cell))
+
+    def _see(self, x_deg: float, y_deg: float) -> None:
+        self.tile.see_event(x_deg, y_deg, self.t_ms)
+        self.regions.see_event(x_deg, y_deg, self.t_ms)
 
     def _write(self, row: int, column: int, quantised: QuantisedEvent) -> LoggedEvent:
         tick, ticks = quantised.onset_tick, quantised.offset_tick - quantised.onset_tick

@@ -201,15 +201,21 @@ class GazeIntake:
         """Publish what was decided in ticks that are over."""
         self._state.end_expired()  # streams may have waited for the ledger since the samples came
         self._pending.extend(decided)
-        tick = self._quantiser.tick
+        tick, fixations = self._quantiser.tick, self._quantiser.ongoing_fixations()
         if tick > self._state.tick:
             self._state.tick = tick
-            while self._pending and self._pending[0].decided_tick < tick:
-                self._state.publish(self._pending.popleft())
+            for fixation in fixations:
+                self._publish(fixation.end_ns // self._quantiser.tick_ns + 1)
+                self._state.rests(fixation)
+            self._publish(tick)
             self._state.tick_over()
-        ongoing_fixations = self._quantiser.ongoing_fixations()
-        if ongoing_fixations:
-            self._state.selections.judge(ongoing_fixations, self._state.clock_ns())
+        if fixations:
+            self._state.selections.judge(fixations, self._state.clock_ns())
+
+    def _publish(self, tick: int) -> None:
+        """Publish what was decided before a tick."""
+        while self._pending and self._pending[0].decided_tick < tick:
+            self._state.publish(self._pending.popleft())
 
     def lost(self) -> None:
         """The tracker vanished: open events end here, what was decided is told, and the tile is not

@@ -45,11 +45,15 @@ class OngoingFixation(NamedTuple):
         Row and column; None outside the space.
     start_ns, end_ns : int
         First and last sample so far, in the session's own time.
+    settled : bool
+        Whether the cell is of samples since `start_ns` alone: an eye that a jump without a saccade
+        led away is first seen on the way.
     """
 
     cell: tuple[int, int] | None
     start_ns: int
     end_ns: int
+    settled: bool
 
 
 class OngoingFixations:
@@ -84,13 +88,13 @@ class OngoingFixations:
         """The ongoing fixations at the ends of ticks, from what the detector decided with samples
         `begin` to `end` (one after the last); running sums of places and times come as rings.
         """
-        rows = np.empty((end - begin, 4), dtype=np.int64)
+        rows = np.empty((end - begin, 5), dtype=np.int64)
         past = sums, times, self.back, self.tick_ns, self._state, self._first
         grid = self.grid
         count = _ongoing_rows(edges, begin, end, grid.sphere, *past, rows, *grid.numbers)
         return [
-            OngoingFixation(None if row < 0 else (row, column), start, stop)
-            for row, column, start, stop in rows[:count].tolist()
+            OngoingFixation(None if row < 0 else (row, column), start, stop, bool(settled))
+            for row, column, start, stop, settled in rows[:count].tolist()
         ]
 
 
@@ -153,8 +157,8 @@ def _ongoing_rows(
     columns: int,
     together: Ints,
 ) -> int:
-    """Rows of (row, column, start, end), one for each tick that is over and has an open fixation;
-    row -1 outside the space.
+    """Rows of (row, column, start, end, settled), one for each tick that is over and has an open
+    fixation; row -1 outside the space.
     """
     size = len(times)
     count, known = 0, 0
@@ -187,6 +191,7 @@ def _ongoing_rows(
                     x, y, z, sphere, left_deg, top_deg, column_deg, row_deg, columns, together
                 )
                 rows[count, 2], rows[count, 3] = state[2], state[3]
+                rows[count, 4] = times[(before + 1) % size] >= state[2]
                 count += 1
         if i < end:
             state[4] = tick
