@@ -29,7 +29,8 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import DRAWINGS, KINDS, Mechanism, PlotRecipe
+from gazeveil.privacy.mechanism import KINDS, Mechanism
+from gazeveil.privacy.plot_recipe import DRAWINGS, PlotRecipe
 from gazeveil.privacy.registry import get
 from gazeveil.privacy.release import Release
 from gazeveil.registry import build, parse
