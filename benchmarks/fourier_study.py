@@ -29,6 +29,7 @@ from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.recordings import sequences
 from lines import put_into
+from table_errors import expected_error
 
 ROOT = Path(__file__).parent.parent
 DATA = Path(os.environ.get("GAZEVEIL_DATA", ROOT / ".." / "shared" / "data"))
@@ -91,7 +92,7 @@ def study(
         for e in EPSILONS:
             m = mechanism(f"{row},epsilon={e},shrink=wiener", length=length)
             out[row.rstrip(":")][e] = (
-                float(np.sqrt(m.expected_error(table)).mean()),
+                float(np.sqrt(expected_error(m, table)).mean()),
                 measured(m, table, draws),
             )
     return out

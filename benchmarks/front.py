@@ -23,7 +23,7 @@ import polars as pl
 import gazeveil
 from front_pictures import dominated, fronts
 from gazeveil.evaluation.columns import NONE, mechanism_text
-from gazeveil.evaluation.report.canvas import drawing
+from gazeveil.evaluation.report.charts import drawing
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import run
@@ -225,7 +225,7 @@ def asked(findings: Findings) -> str:
             continue
         rows.append(
             [
-                name_of(release),
+                name_of(release).split(" (")[0],  # the first table has its parameters
                 mark(100 * worst.value, 200 * worst.chance, 1),
                 *(mark(f.value, a[3], 2) for f, a in zip(figures, ASKED, strict=True) if f),
             ]

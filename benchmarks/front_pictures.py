@@ -18,8 +18,14 @@ import polars as pl
 
 from gazeveil.attacks.result import paired_interval
 from gazeveil.evaluation.columns import CELL, RATE
-from gazeveil.evaluation.report.canvas import Picture, figure, finish
-from gazeveil.evaluation.report.charts import Point, front_series, points_of
+from gazeveil.evaluation.report.charts import (
+    Picture,
+    Point,
+    figure,
+    finish,
+    front_series,
+    points_of,
+)
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import metric_label
 from gazeveil.plot.canvas import light
@@ -155,8 +161,8 @@ def fronts(
     for axes, (utility, metric) in zip(panels, metrics, strict=False):
         label_points(axes, front_series(findings, utility, metric, numbers=True).points)
     caption = (
-        "Each number is a release (key below). Down is more private, right is more useful. Grey"
-        " line: the releases no other one beats in both. Dotted: chance."
+        "Numbers: the key below. Down is more private, right more useful. Grey: releases that no"
+        " other beats in both. Dotted: chance."
     )
     return finish(
         drawn, folder, name, f"People recognised against: {', '.join(headings)}.", caption

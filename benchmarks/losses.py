@@ -246,6 +246,7 @@ def identification(folder: Path) -> Iterator[str]:
         yield "| mechanism | losses kept | filled | filled, public rate and duration |"
         yield "|---|---|---|---|"
         yield f"| none | {_percent(found_by_losses(raw, raw))} | | |"
+        alike: dict[str, list[str]] = {}
         for text in MECHANISMS:
             plain = text.format(half_second=rate_hz // 2)
             end = "" if plain.endswith(":") else ","
@@ -255,7 +256,8 @@ def identification(folder: Path) -> Iterator[str]:
                 made = mechanism(f"{plain}{end}losses={option}")
                 releases = [made.release(raw, seed=s).data for s in (1, 2)]
                 cells.append(_percent(found_by_losses(*releases)))
-            yield f"| `{plain}` | {' | '.join(cells)} |"
+            alike.setdefault(" | ".join(cells), []).append(f"`{plain}`")
+        yield from (f"| {', '.join(names)} | {cells} |" for cells, names in alike.items())
         yield ""
 
 

@@ -40,6 +40,7 @@ from gazeveil.privacy.tables.dp_ksame import DPKSame, Sizes, plan
 from gazeveil.privacy.tables.ksame import KSameSelect
 from gazeveil.privacy.tables.marginals import Marginals
 from lines import Lines, best_s, slower
+from table_errors import expected_error
 
 PEOPLE, DOCUMENTS, WINDOWS, FEATURES = 20, 3, 1200, 48
 PARTITIONS = 5
@@ -196,12 +197,14 @@ def bench_errors(lines: Lines, name: str, window_s: float, data: Path) -> None:
     ):
         for epsilon in budgets:
             alone = DCTKNorm(epsilon, per=per)
-            errors = {"per person": float(np.sqrt(alone.expected_error(table).mean()))}
+            errors = {"per person": float(np.sqrt(expected_error(alone, table).mean()))}
             for label, cls in (("per person, then averaged", Averaged), ("dp-k-same", DPKSame)):
                 m = cls(4, epsilon, per=per)
                 errors[label] = float(
                     np.sqrt(
-                        np.mean([m.expected_error(table, seed=s).mean() for s in range(PARTITIONS)])
+                        np.mean(
+                            [expected_error(m, table, seed=s).mean() for s in range(PARTITIONS)]
+                        )
                     )
                 )
             ours, theirs = errors["dp-k-same"], errors["per person"]

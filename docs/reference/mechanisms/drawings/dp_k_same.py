@@ -12,6 +12,7 @@ import numpy as np
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.tables.dct_knorm import DCTKNorm
 from gazeveil.privacy.tables.dp_ksame import DPKSame
+from table_errors import expected_error
 
 
 def draw(path: Path) -> None:
@@ -49,9 +50,9 @@ def draw(path: Path) -> None:
     left.legend(fontsize=7)
     budgets = np.geomspace(1, 1000, 13)
     for label, colour, make in (
-        ("dct-knorm, per person", "C3", lambda e: DCTKNorm(e, per="user").expected_error(table)),
-        ("dp-k-same, k = 4", "C9", lambda e: DPKSame(4, e).expected_error(table, seed=1)),
-        ("dp-k-same, k = 8", "C0", lambda e: DPKSame(8, e).expected_error(table, seed=1)),
+        ("dct-knorm, per person", "C3", lambda e: expected_error(DCTKNorm(e, per="user"), table)),
+        ("dp-k-same, k = 4", "C9", lambda e: expected_error(DPKSame(4, e), table, seed=1)),
+        ("dp-k-same, k = 8", "C0", lambda e: expected_error(DPKSame(8, e), table, seed=1)),
     ):
         right.plot(
             budgets,

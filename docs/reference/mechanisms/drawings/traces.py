@@ -12,6 +12,7 @@ import numpy as np
 
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.registry import mechanism
+from table_errors import expected_error
 
 ROWS = 192
 
@@ -66,7 +67,7 @@ def draw_pair(
     budgets = np.geomspace(0.1, 300, 18)
     for label, text, colour in curves:
         errors = [
-            float(np.sqrt(mechanism(text + f",epsilon={e:.4g}").expected_error(table)[0]))
+            float(np.sqrt(expected_error(mechanism(text + f",epsilon={e:.4g}"), table)[0]))
             for e in budgets
         ]
         right.plot(budgets, errors, color=colour, label=label)

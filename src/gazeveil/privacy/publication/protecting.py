@@ -28,7 +28,7 @@ from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort, ReadAs
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
-from gazeveil.io.staging import free, staged
+from gazeveil.io.source import free, staged
 from gazeveil.io.tables_file import write_maps, write_people
 from gazeveil.privacy.api import protect
 from gazeveil.privacy.heatmaps import HeatMap

@@ -56,7 +56,7 @@ from gazeveil.privacy.noise.shells import (
 )
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number
-from gazeveil.privacy.tables.noisy import Estimator, Noisy, NoisyTable
+from gazeveil.privacy.tables.noisy import Noisy, NoisyTable
 from gazeveil.privacy.tables.recordings import STEPS
 from gazeveil.privacy.tables.spectrum import (
     CoefficientGrid,
@@ -256,14 +256,6 @@ class DCTKNorm(NoisyTable):
                 got=self.profile,
             )
         return _design(n, float(epsilon), self.shrinks, self.D, self.profile)
-
-    def estimator(self, n: int, epsilon: float) -> Estimator:
-        """The chosen coefficients, shrunk or not."""
-        plan = self.design(n, Fraction(epsilon))
-        places, variance = np.array(plan.places), n * plan.noise.variance
-        rows = cosine_rows(n, places)
-        weights = wiener(public_cosine(n)[places], variance) if self.shrinks else np.ones(len(rows))
-        return Estimator.of(rows.T * weights, rows, variance)
 
     def noise(self, n: int, epsilon: Fraction) -> RoundNoise:
         """The noise of a block of n values."""

@@ -258,52 +258,15 @@ class DPKSame(Mechanism[FeatureTable]):
         groups = random_groups(len(work.people), self.k, words)
         steps, delta, assumptions = self._noisy(work, groups, words)
         real = work.grid.real(steps.transpose(0, 1, 3, 2))
-        table = _table(work, groups, np.clip(real, *public_bounds(self.name, data).T))
+        table = grouped_table(work, groups, np.clip(real, *public_bounds(self.name, data).T))
         guarantee = self._guarantee(work.sizes, delta, assumptions)
         return self.released(table, guarantee, seed, work.grid.notes())
-
-    def unclamped(self, data: FeatureTable, seed: int | None = None) -> FeatureTable:
-        """What is released before it is clamped to the bounds; for audits and error figures."""
-        work = self._prepare(data)
-        words = Words(source(seed, self.name))
-        groups = random_groups(len(work.people), self.k, words)
-        steps = self._noisy(work, groups, words)[0]
-        return _table(work, groups, work.grid.real(steps.transpose(0, 1, 3, 2)))
 
     def plan(self, sizes: Sizes) -> Design:
         """What is released for a table of that size; public numbers alone decide."""
         check_size(self.name, self.D, sizes.length)
         shrinks = self.shrink == "wiener"
         return plan(sizes, float(self.budget), self.per, self.k**2, shrinks, self.D, self.noise)
-
-    def expected_error(self, data: FeatureTable, seed: int | None = None) -> Reals:
-        """Expected mean squared error per feature against each person's own values, in squared
-        ranges, before clamping, for one drawn partition.
-
-        Closed form, no noise drawn; from the data, so for studies and never for publication.
-        Padding does not count.
-        """
-        work = self._prepare(data)
-        groups = random_groups(len(work.people), self.k, Words(source(seed, self.name)))
-        n = work.sizes.length
-        chosen = self.plan(work.sizes)
-        rows = cosine_rows(n, np.array(chosen.places))
-        own = work.grid.values.astype(np.float64) / STEPS - 0.5
-        wrong, count = np.zeros(work.sizes.features), 0
-        for group in groups:
-            variance = n * chosen.noise.variance / len(group) ** 2
-            weights = self._weights(chosen, n, variance)
-            noise = ((rows.T * weights) ** 2).sum(axis=1) * variance
-            for cell in range(work.sizes.cells):
-                members_with_data = [r for r in work.places[group, cell].tolist() if r >= 0]
-                expected = (
-                    (rows.T * weights) @ (rows @ own[members_with_data].sum(axis=0)) / len(group)
-                )
-                for recording in members_with_data:
-                    real = min(int(work.seqs.lengths[recording]), n)
-                    wrong += ((own[recording] - expected) ** 2 + noise[:, None])[:real].sum(axis=0)
-                    count += real
-        return wrong / count
 
     @property
     def budget(self) -> Fraction:
@@ -437,7 +400,7 @@ class TableWork:
         )
 
 
-def _table(work: TableWork, groups: list[Ints], values: Reals) -> FeatureTable:
+def grouped_table(work: TableWork, groups: list[Ints], values: Reals) -> FeatureTable:
     """Every member's copy of their group's values, shape (groups, cells, length, features)."""
     of = np.empty(len(work.people), dtype=np.int64)
     for g, group in enumerate(groups):

@@ -62,7 +62,7 @@ from gazeveil.privacy.mechanism import Claim, PlotRecipe
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number, format_exact
-from gazeveil.privacy.tables.noisy import BOZKIR2021, Estimator, Noisy, NoisyTable
+from gazeveil.privacy.tables.noisy import BOZKIR2021, Noisy, NoisyTable
 from gazeveil.privacy.tables.published import plain_generator, plan
 from gazeveil.privacy.tables.recordings import PER, STEPS, Sequences, Share
 from gazeveil.privacy.tables.spectrum import (
@@ -77,7 +77,6 @@ from gazeveil.privacy.tables.spectrum import (
     public_difference_k,
     public_fourier,
     public_k,
-    synthesis,
     wiener,
 )
 
@@ -153,10 +152,6 @@ class FPA(NoisyTable):
         if self.k is None:
             return public_k(n, epsilon, self.shrinks)
         return bins(self.name, self.k, n)
-
-    def estimator(self, n: int, epsilon: float) -> Estimator:
-        """The first bins, shrunk or not."""
-        return fourier_estimator(n, self.bins(n, epsilon), epsilon, self.shrinks)
 
     def published(self, seqs: Sequences, seed: int | None) -> list[Reals]:
         """Floating-point noise with the sensitivity and the best k of the data."""
@@ -273,16 +268,6 @@ def bin_weights(energy: Reals, n: int, scale: float) -> Reals:
     return wiener(energy / omega[: len(energy)], 2.0 * scale**2)
 
 
-def fourier_estimator(n: int, k: int, epsilon: float, shrinks: bool) -> Estimator:
-    """FPA of a block in closed form; shrunk or not."""
-    scale = n * np.sqrt(k) / epsilon
-    back = synthesis(n, k)
-    if shrinks:
-        weights = bin_weights(public_fourier(n)[:k], n, scale)
-        back = back * np.concatenate((weights, weights[1 : coordinates(n, k) - k + 1]))
-    return Estimator.of(back, fourier_rows(n, k), 2.0 * scale**2)
-
-
 @dataclass(frozen=True)
 class _Chunked(NoisyTable):
     """What `cfpa` and `dcfpa` share."""
@@ -390,10 +375,6 @@ class CFPA(_Chunked):
         """The bins released of a chunk: k, or the public rule's."""
         return public_k(self.chunk, epsilon, self.shrinks) if self.k is None else self.k
 
-    def estimator(self, n: int, epsilon: float) -> Estimator:
-        """The first bins, shrunk or not."""
-        return fourier_estimator(n, self.bins(epsilon), epsilon, self.shrinks)
-
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
         from gazeveil.privacy.tables.audit import chunked
@@ -446,15 +427,6 @@ class DCFPA(_Chunked):
         if self.k is None:
             return public_difference_k(self.chunk, epsilon, self.shrinks)
         return self.k
-
-    def estimator(self, n: int, epsilon: float) -> Estimator:
-        """The running sum of the first bins, or the best linear estimate from them."""
-        k = self.bins(epsilon)
-        scale = np.sqrt(n * k * (4 * n - 3)) / epsilon
-        back = (
-            difference_filter(n, k, scale) if self.shrinks else np.cumsum(synthesis(n, k), axis=0)
-        )
-        return Estimator.of(back, difference_rows(n, k), 2.0 * scale**2)
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""

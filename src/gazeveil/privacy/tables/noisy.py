@@ -99,27 +99,6 @@ class Noisy:
     assumptions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Estimator:
-    """A linear mechanism in closed form, for range 1 about the midpoint.
-
-    Parameters
-    ----------
-    mean : array of float64, shape (n, n)
-        The expected release is this matrix times the block.
-    noise : array of float64, shape (n,)
-        Variance of each released value.
-    """
-
-    mean: Floats
-    noise: Floats
-
-    @classmethod
-    def of(cls, back: Floats, rows: Floats, variance: float) -> Estimator:
-        """From coefficients `rows @ block` with noise of one variance, turned back by `back`."""
-        return cls(back @ rows, variance * np.sum(back**2, axis=1))
-
-
 class NoisyTable(Mechanism[FeatureTable]):
     """Base of the mechanisms that add noise to sequences of a table.
 
@@ -179,34 +158,6 @@ class NoisyTable(Mechanism[FeatureTable]):
         )
         return self.released(rebuild(seqs, values), guarantee, seed, grid.notes())
 
-    def unclamped(self, data: FeatureTable, seed: int | None = None) -> Floats:
-        """What a corrected release is before it is clamped to the bounds, shape (recordings,
-        length, features); for audits and error figures.
-        """
-        _, grid, steps, _ = self._noisy(sequences(self.name, data), seed)
-        return grid.real(steps)
-
-    def expected_error(self, data: FeatureTable) -> Floats:
-        """Expected mean squared error of a corrected release per feature, in units of the squared
-        range, before clamping (which only lowers it).
-
-        Closed form, no draws; from the data, so for studies and never for publication. Padding does
-        not count.
-        """
-        seqs = sequences(self.name, data)
-        grid = lattice(self.name, seqs, self.length)
-        recordings, length, features = grid.values.shape
-        size = self.block(length)
-        chunks = -(-length // size)
-        shape = self.estimator(size, float(Share.of(self.budget, self.per, seqs, chunks).block))
-        padded = np.zeros((recordings, chunks * size, features))
-        padded[:, :length] = grid.values / STEPS - 0.5
-        blocks = padded.reshape(recordings * chunks, size, features)
-        bias = np.einsum("ts,bsf->btf", shape.mean - np.eye(size), blocks, optimize=True)
-        wrong = (bias**2 + shape.noise[:, None]).reshape(recordings, chunks * size, features)
-        real = np.arange(chunks * size) < np.minimum(seqs.lengths, length)[:, None]
-        return wrong[real].mean(axis=0)
-
     def _noisy(
         self, seqs: Sequences, seed: int | None
     ) -> tuple[Share, TableLattice, Floats, Noisy]:
@@ -257,12 +208,6 @@ class NoisyTable(Mechanism[FeatureTable]):
             Budget of one block.
         words : Words
             Random bits.
-        """
-
-    @abstractmethod
-    def estimator(self, n: int, epsilon: float) -> Estimator:
-        """What becomes of a block of n values on average, and the noise
-        it gets, before clamping.
         """
 
     def published(self, seqs: Sequences, seed: int | None) -> list[Floats]:
@@ -349,15 +294,6 @@ class LPA(NoisyTable):
             values = idct(dct(values - STEPS / 2, axis=0) * weights[:, None], axis=0) + STEPS / 2
         return Noisy(values, tail_delta(epsilon, blocks.size))
 
-    def estimator(self, n: int, epsilon: float) -> Estimator:
-        """The identity, or the Wiener filter."""
-        variance = 2.0 * (n / epsilon) ** 2
-        cosines = dct(np.eye(n), axis=0)
-        back = (
-            cosines.T * wiener(public_cosine(n), variance) @ cosines if self.shrinks else np.eye(n)
-        )
-        return Estimator.of(back, np.eye(n), variance)
-
     def published(self, seqs: Sequences, seed: int | None) -> list[Floats]:
         """Laplace noise in floating point, scaled by the largest
         distance between two participants.
@@ -386,23 +322,3 @@ class LPA(NoisyTable):
         from gazeveil.privacy.tables.audit import lpa
 
         return lpa(self, unit)
-
-
-def lpa_error(n: int, delta_1: float, epsilon: float) -> float:
-    """Expected sum of squared errors of a sequence of `n` values: 2 n (Delta_1 / epsilon)**2.
-
-    Parameters
-    ----------
-    n : int
-        Values.
-    delta_1 : float
-        L1 sensitivity in the unit of the feature; n (hi - lo) in the corrected reading.
-    epsilon : float
-        Budget of the sequence.
-
-    Examples
-    --------
-    >>> lpa_error(10, 10.0, 1.0)
-    2000.0
-    """
-    return 2.0 * n * (delta_1 / epsilon) ** 2

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING
 from gazeveil.gaze.geometry import SCREEN_SIZES, Screen
 from gazeveil.gaze.recording import KEY_NAMES, Recording
 from gazeveil.io.dataset_file import FILE_NAME, dataset_toml
-from gazeveil.io.gaze_table import GazeTable
-from gazeveil.io.tables_file import write_people
+from gazeveil.io.tables_file import GazeTable, write_people
 from gazeveil.pages import render
 
 if TYPE_CHECKING:
