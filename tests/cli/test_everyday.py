@@ -20,10 +20,9 @@ import typer
 from rich.table import Table
 
 import gazeveil
-from gazeveil.cli.arguments import TableConsole
+from gazeveil.cli.arguments import TableConsole, in_options
 from gazeveil.cli.main import PANELS, VERBS, build
 from gazeveil.cli.progress import TimeLeftColumn
-from gazeveil.cli.wording import in_options
 from tests.support.command_line import heard as run
 from tests.support.places import ROOT
 

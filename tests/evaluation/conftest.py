@@ -9,7 +9,7 @@ import pytest
 from markupsafe import Markup
 
 from gazeveil.evaluation.report import charts, pictures
-from gazeveil.evaluation.report.canvas import Picture
+from gazeveil.evaluation.report.charts import Picture
 from gazeveil.evaluation.results import Results
 from tests.evaluation.report_page import Page
 from tests.support import made_results

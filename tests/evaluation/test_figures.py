@@ -16,7 +16,7 @@ from gazeveil.evaluation.report.sections import inferences
 from gazeveil.evaluation.report.summary import baseline_sentence, verdict
 from gazeveil.evaluation.results import Results, frame_of
 from gazeveil.privacy.publication.page import analysis_in_words, attack_in_words
-from gazeveil.release.measuring import measure
+from gazeveil.release.publishing import measure
 from tests.support.recordings import real_cohort
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from benchmarks.front_pictures import Dominated, dominated, fronts
 
-from gazeveil.evaluation.report.canvas import drawing
+from gazeveil.evaluation.report.charts import drawing
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 

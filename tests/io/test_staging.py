@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gazeveil.errors import DataError
-from gazeveil.io.staging import remove_abandoned, staged
+from gazeveil.io.source import remove_abandoned, staged
 
 
 def hidden(folder: Path) -> list[str]:
@@ -21,7 +21,7 @@ def killed_while_writing(target: Path) -> None:
     """A process that begins to write and is killed."""
     script = """
         import sys
-        from gazeveil.io.staging import staged
+        from gazeveil.io.source import staged
         with staged(sys.argv[1]) as folder:
             (folder / "half").write_text("half")
             print("ready", flush=True)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
+
+import pytest
 
 from gazeveil.cli.main import VERBS
 from tests.support.manual import pages
@@ -41,6 +44,21 @@ def test_the_readme_is_short_and_has_one_table_and_one_picture() -> None:
     assert len(re.findall(r"^\| -", text, re.MULTILINE)) <= 1
     (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
     assert (ROOT / picture).is_file()
+
+
+MECHANISMS = sorted((ROOT / "docs" / "reference" / "mechanisms").glob("*.md"))
+SHAPE = ["When to use it", "Promise", "How it works", "Parameters", "Figure", "Paper and proof"]
+
+
+@pytest.mark.parametrize("page", [p for p in MECHANISMS if p.stem != "index"], ids=lambda p: p.stem)
+def test_pages_of_mechanisms_are_short_and_of_one_shape(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert [h for h in headings if h in SHAPE] == SHAPE
+    assert len(headings) <= len(SHAPE) + 1
+    assert "![" in text.split("## Figure")[1]
+    assert "Proof" in text.split("## Paper and proof")[1]
+    assert len(text.split()) <= 500
 
 
 def test_first_lessons_say_what_the_strong_battery_finds() -> None:

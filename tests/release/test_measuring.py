@@ -7,7 +7,7 @@ import pytest
 
 import gazeveil
 from gazeveil import Cohort, Recording, Screen
-from gazeveil.release.measuring import measure
+from gazeveil.release.publishing import measure
 from gazeveil.utility.signal import middle_errors_deg
 
 

@@ -46,7 +46,7 @@ def test_a_file_that_cannot_be_read_is_named_among_what_is_left_out(tmp_path: Pa
     source = csv_folder(tmp_path / "in")
     assert "1 file of the folder: p9.csv (" in plan_lines(source, MAPS)["left out"]
     (source / "p9.csv").unlink()
-    assert plan_lines(source, MAPS)["left out"] == "nobody and nothing."
+    assert plan_lines(source, MAPS)["left out"] == "nothing."
 
 
 def test_lengths_of_stimuli_that_were_not_named_are_not_called_public(tmp_path: Path) -> None:

@@ -13,9 +13,15 @@ from gazeveil.compiled import compiled, is_kept
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.privacy.publication.alignment import look_at
 from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.release.plan import plan_of, planned_promise
+from gazeveil.release.plan import (
+    BATTERY_COSTS,
+    Span,
+    attack_in_words,
+    attack_span,
+    plan_of,
+    planned_promise,
+)
 from gazeveil.release.recipe import Recipe, recipe_of
-from gazeveil.release.timing import BATTERY_COSTS, Span, attack_in_words, attack_span
 from tests.support.places import ROOT
 
 
@@ -215,7 +221,7 @@ def test_a_plan_counts_compiling_where_no_machine_code_is_kept(
     chosen = gazeveil.mechanism("gaussian:sigma_deg=1")
     # All kernels that a plan looks at: which of them an earlier test compiled must not matter.
     for kernel in ("measure_events", "unwrapped"):
-        monkeypatch.setattr(f"gazeveil.release.timing.{kernel}", fresh)
+        monkeypatch.setattr(f"gazeveil.release.plan.{kernel}", fresh)
     more = "; the first time on this machine half a minute to two more, for compiling"
     assert attack_in_words(chosen, "quick", 1000, 3, 1.0).endswith(more)
     assert fresh(1.0) == 2.0

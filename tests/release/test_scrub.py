@@ -25,8 +25,7 @@ from gazeveil.io.registry import get
 from gazeveil.release.inventory import inventory
 from gazeveil.release.inventory.finding import PLAIN, spots
 from gazeveil.release.scrub import PAGE, scrub
-from gazeveil.release.scrub.copies import copied, midpoint
-from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.scrub.copies import ScrubJob, copied, midpoint
 from gazeveil.release.scrub.run import NEUTRAL_S
 from tests.support import command_line, identifiers
 from tests.support.bids_validator import errors
@@ -108,11 +107,11 @@ def test_a_copy_can_be_scrubbed_again(format_name: str, tmp_path: Path) -> None:
 
 
 def test_two_texts_never_share_a_label(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gazeveil.release.scrub import job
+    from gazeveil.release.scrub import copies
 
     # The third is a date to whoever looks for dates: labels of digits alone are not taken.
     drawn = iter(["0000000a", "0000000a", "20821117", "0000000b"])
-    monkeypatch.setattr(job.secrets, "token_hex", lambda _: next(drawn))
+    monkeypatch.setattr(copies.secrets, "token_hex", lambda _: next(drawn))
     labels = ScrubJob()
     assert [labels.label(t) for t in ("a", "b", "a")] == ["id0000000a", "id0000000b", "id0000000a"]
 

@@ -48,7 +48,7 @@ def command(
 ) -> None:
     """Curate messages."""
     from gazeveil.gaze.cohort import Cohort
-    from gazeveil.io.staging import free
+    from gazeveil.io.source import free
     from gazeveil.privacy.randomness.rng import source
     from gazeveil.privacy.release import Release
     from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator, synthetic

@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 
 from gazeveil import __version__
-from gazeveil.cli.wording import in_options, without_controls
+from gazeveil.cli.arguments import in_options, without_controls
 from gazeveil.compile_notice import compiling_is_said
 from gazeveil.errors import GazeveilError
 

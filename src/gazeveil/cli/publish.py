@@ -9,7 +9,7 @@ import typer
 
 from gazeveil.cli.arguments import JsonOption, print_table, read_cohort, say, write_json
 from gazeveil.cli.progress import bar, track
-from gazeveil.cli.publication_options import (
+from gazeveil.cli.protect import (
     ConfirmOption,
     InsteadOfOption,
     KeepOption,

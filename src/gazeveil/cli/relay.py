@@ -162,7 +162,7 @@ def _tracker_options(
     if screen is not None:
         options["space" if scheme == "simulated" else "screen"] = parse_screen(screen)
     if forward:
-        from gazeveil.relay.topics import check_forward
+        from gazeveil.relay.zmq import check_forward
 
         if scheme != "pupil" or out.partition(":")[0] != "pupil":
             raise ParameterError(

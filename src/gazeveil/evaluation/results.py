@@ -34,7 +34,7 @@ from gazeveil.evaluation.columns import (
     RATE,
 )
 from gazeveil.gaze.exchange import pandas_of
-from gazeveil.io.adapters.columns import as_polars
+from gazeveil.io.adapters.frames import as_polars
 
 if TYPE_CHECKING:
     import pandas as pd

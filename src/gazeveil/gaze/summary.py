@@ -158,10 +158,6 @@ class CohortSummary:
         empty = sum(1 for r in self.recordings if r.samples == 0 and not r.events)
         if empty:
             sentences.append(f"{empty} recordings are empty.")
-        if self.skipped:
-            sentences.append(
-                f"{self.skipped} files are not recordings of this format and were skipped."
-            )
         return sentences
 
     def _doubts(self) -> list[str]:

@@ -33,8 +33,7 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import KEY_NAMES, Message, Recording
 from gazeveil.io.registry import Format
 from gazeveil.io.scrubbing import Scrub
-from gazeveil.io.source import Head
-from gazeveil.io.staging import plain_os_errors, staged
+from gazeveil.io.source import Head, plain_os_errors, staged
 
 INDEX = "cohort.json"
 

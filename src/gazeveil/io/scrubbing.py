@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
@@ -93,6 +94,11 @@ class LineRules:
     rules: Sequence[tuple[str, str | None]]
     table: TableRules | None = None
     begins: str = ""
+
+    @cached_property
+    def compiled(self) -> list[tuple[Callable[[str], re.Match[str] | None], str | None]]:
+        """The rules, each pattern as a function that fits a whole line."""
+        return [(re.compile(pattern).fullmatch, template) for pattern, template in self.rules]
 
 
 @dataclass(frozen=True)

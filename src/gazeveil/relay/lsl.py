@@ -21,14 +21,14 @@ from gazeveil.gatekeeper.trackers.picture import ImagePlane, picture_of
 from gazeveil.gatekeeper.trackers.tracker import Tracker
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.relay.sink import Sink
-from gazeveil.relay.trackers.lsl.columns import GazeColumns, find_columns
-from gazeveil.relay.trackers.lsl.description import (
+from gazeveil.relay.trackers.lsl.columns import (
+    GazeColumns,
     StreamChannel,
     StreamDescription,
+    find_columns,
     write_description,
 )
-from gazeveil.relay.trackers.lsl.library import load_pylsl
-from gazeveil.relay.trackers.lsl.tracker import SOURCE, LSLTracker
+from gazeveil.relay.trackers.lsl.tracker import SOURCE, LSLTracker, load_pylsl
 
 #: What a stream of gaze that came over another protocol says of itself.
 PLAIN = StreamDescription(

@@ -13,6 +13,8 @@ all NaN. There are no pupil diameters, eye centres, gaze normals and 3-d points.
 same places also go out as gaze on it: clients such as PsychoPy's plugin read that. Where a sample
 is lost its confidence is 0 and `norm_pos` repeats the place released last: clients that forget to
 look at the confidence see gaze that stands still, as with Pupil itself, and no NaN.
+
+Which of Pupil's topics a relay may pass on as they are.
 """
 
 from __future__ import annotations
@@ -32,8 +34,48 @@ from gazeveil.gatekeeper.trackers.tracker import Tracker, host_and_port, in_brac
 from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.relay.sink import OPEN, Sink
-from gazeveil.relay.trackers.pupil import PORT, PupilTracker, checked_surface
-from gazeveil.relay.trackers.pupil_format import encode, encode_surface
+from gazeveil.relay.trackers.pupil import (
+    PORT,
+    PupilTracker,
+    checked_surface,
+    encode,
+    encode_surface,
+)
+
+#: Beginnings of Pupil's topics that hold gaze, eyes or what is computed from them.
+EYES = (
+    "gaze",
+    "pupil",
+    "surface",
+    "fixation",
+    "blink",
+    "frame.eye",
+    "notify.calibration",
+    "notify.accuracy",
+    "eye_movement",
+)
+
+
+def check_forward(topics: tuple[str, ...]) -> tuple[str, ...]:
+    """Topics that may pass as they are: none that begin like one that holds gaze, and none so short
+    that they take those in.
+
+    Raises
+    ------
+    ParameterError
+        For such a topic.
+    """
+    for topic in topics:
+        for eye in EYES:
+            if topic.startswith(eye) or eye.startswith(topic):
+                raise ParameterError(
+                    f"The topic '{topic}' takes in {eye}, which holds gaze: it is not passed on."
+                    " Name a longer topic without gaze, e.g. frame.world.",
+                    name="forward",
+                    got=topic,
+                )
+    return topics
+
 
 _MOST_QUESTION_BYTES = 1 << 16
 

@@ -30,7 +30,7 @@ import numpy as np
 from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.staging import free
+from gazeveil.io.source import free
 from gazeveil.privacy.publication.certificate import SigningKey
 from gazeveil.privacy.publication.ledger import Charging
 from gazeveil.privacy.publication.names import PublicNames, check_key_file, read_key

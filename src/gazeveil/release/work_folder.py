@@ -33,7 +33,7 @@ from uuid import uuid4
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import RecordingKey
-from gazeveil.io.staging import plain_os_errors, remove_abandoned
+from gazeveil.io.source import plain_os_errors, remove_abandoned
 from gazeveil.privacy.publication.names import PublicNames, recording_key
 from gazeveil.privacy.publication.outputs import Part, PartSummary
 from gazeveil.privacy.stream.mechanism import shapes_of

@@ -16,7 +16,7 @@ import pytest
 from gazeveil.errors import MissingExtraError
 from gazeveil.gatekeeper.trackers import open_tracker
 from gazeveil.relay import Protector, open_sink
-from gazeveil.relay.trackers.lsl.library import load_pylsl
+from gazeveil.relay.trackers.lsl.tracker import load_pylsl
 from tests.support.more_time import with_more_time
 from tests.support.relaying import Running
 from tests.support.taken_blocks import run

@@ -18,10 +18,8 @@ from gazeveil.gatekeeper.trackers import open_tracker
 from gazeveil.gatekeeper.trackers.picture import ScreenPicture
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.relay import Protector, Sink, open_sink
-from gazeveil.relay.topics import check_forward
-from gazeveil.relay.trackers.pupil import PupilTracker
-from gazeveil.relay.trackers.pupil_format import decode_surface, encode_surface
-from gazeveil.relay.zmq import PupilSink
+from gazeveil.relay.trackers.pupil import PupilTracker, decode_surface, encode_surface
+from gazeveil.relay.zmq import PupilSink, check_forward
 from tests.support.fake_pupil import FakePupil, PupilClient, gaze
 from tests.support.more_time import with_more_time
 from tests.support.relaying import (

@@ -19,7 +19,7 @@ import pytest
 
 from tests.support.gatekeeper_running import Process, free_port, until
 from tests.support.places import ROOT
-from tests.support.postgres import quick_folder  # noqa: F401
+from tests.support.postgres import database_url, postgres, quick_folder  # noqa: F401
 
 #: Every write takes so long, and each start finds the clock set back further.
 SLOW_S, BACK_S = 0.08, 1800
@@ -62,16 +62,20 @@ COMMANDS: dict[str, tuple[str, dict[str, Any]]] = {
 class Device:
     """A service that is killed again and again, and what its owner did last."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, database: str) -> None:
         (folder / "sitecustomize.py").write_text(SLOW_AND_LATE)
         self.home = folder / "home"
         self.home.mkdir(mode=0o700)
         end = datetime.now(UTC) + timedelta(seconds=1)
         policy = folder / "policy.toml"
         policy.write_text(f'[apps.old]\npreset = "follow"\nexpires = {end.isoformat()}\n')
+        url = folder / "database-url"
+        url.write_text(database)
+        url.chmod(0o600)
         self.process = Process(
             self.home,
             free_port(),
+            GAZEVEIL_DATABASE_FILE=str(url),
             PYTHONPATH=os.pathsep.join((str(folder), str(ROOT / "src"))),
             GAZEVEIL_POLICY=str(policy),
         )
@@ -145,8 +149,8 @@ class Device:
 
 
 @pytest.fixture
-def device(quick_folder: Path) -> Iterator[Device]:
-    made = Device(quick_folder)
+def device(quick_folder: Path, database_url: str) -> Iterator[Device]:
+    made = Device(quick_folder, database_url)
     try:
         made.start()
         yield made

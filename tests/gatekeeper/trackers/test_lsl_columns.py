@@ -19,8 +19,7 @@ from gazeveil.gatekeeper.service.settings import load_settings
 from gazeveil.gatekeeper.trackers import open_tracker
 from gazeveil.gatekeeper.trackers.picture import ScreenPicture
 from gazeveil.gaze.geometry import Screen
-from gazeveil.relay.trackers.lsl.columns import ColumnNames, find_columns
-from gazeveil.relay.trackers.lsl.description import StreamChannel
+from gazeveil.relay.trackers.lsl.columns import ColumnNames, StreamChannel, find_columns
 from gazeveil.relay.trackers.lsl.tracker import LSLTracker
 from gazeveil.relay.trackers.rate import RateWatch
 from tests.support.fake_pylsl import FakePylsl
@@ -250,7 +249,7 @@ def test_without_lsl_one_sentence_names_the_extra_and_the_library(
     def broken(name: str) -> object:
         raise RuntimeError("LSL binary library file was not found.")
 
-    monkeypatch.setattr("gazeveil.relay.trackers.lsl.library.import_module", broken)
+    monkeypatch.setattr("gazeveil.relay.trackers.lsl.tracker.import_module", broken)
     with pytest.raises(MissingExtraError, match=r"gazeveil\[lsl\].*liblsl.*the library is missing"):
         open_tracker("lsl:pupil_capture")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.release.verify.raw_rows import BINARY_DEG, TEXT_DEG, check_raw_rows
+from gazeveil.release.verify.identifiers import BINARY_DEG, TEXT_DEG, check_raw_rows
 
 SCREEN = gazeveil.Screen(1280, 720, 400.0, 225.0, 450.0)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gazeveil.errors import ParameterError
 from gazeveil.evaluation.report import charts, labels, pictures, sections, summary
-from gazeveil.evaluation.report.canvas import drawing
+from gazeveil.evaluation.report.charts import drawing
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.pages import render
 from gazeveil.plot.canvas import INKS

@@ -13,7 +13,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.evaluation.columns import NONE
-from gazeveil.evaluation.report.canvas import WIDTH_IN, Picture, figure, finish
+from gazeveil.evaluation.report.charts import WIDTH_IN, Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import mechanism_label, percent
 from gazeveil.plot.canvas import SERIES, DrawnPath, light

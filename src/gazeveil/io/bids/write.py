@@ -40,7 +40,7 @@ from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.bids.layout import ESCAPES, LABEL, OWN, VERSION, escaped, labels, tsv, unquoted
-from gazeveil.io.staging import staged
+from gazeveil.io.source import staged
 
 #: Extra columns of the line of sight, by channel.
 EXTRA = {

@@ -13,8 +13,7 @@ from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.io.reading import read
 from gazeveil.io.source import Head
 from gazeveil.release.inventory.finding import FileNotes, Finding, Inventory, name_pattern
-from gazeveil.release.inventory.looks import look_at_binary, look_at_json, look_at_table
-from gazeveil.release.inventory.sampling import sampled
+from gazeveil.release.inventory.looks import look_at_binary, look_at_json, look_at_table, sampled
 
 _PROSE = ("readme", "licen", "changes")
 _LETTERS = re.compile(r"[^\W\d_]{2}").search

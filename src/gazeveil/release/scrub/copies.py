@@ -1,4 +1,7 @@
-"""The lines of a copy: what rules of a format (:mod:`gazeveil.io.scrubbing`) leave of a file."""
+"""The lines of a copy: what rules of a format (:mod:`gazeveil.io.scrubbing`) leave of a file.
+
+What one run of `scrub` knows: the labels it has given, what the user keeps, and what it did.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,111 @@ import csv
 import io
 import json
 import re
+import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
+from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.io.scrubbing import DocumentRules, LineRules, Rule, TableRules, bare
 from gazeveil.io.source import find_separator
-from gazeveil.release.inventory.finding import NUMBER, PLAIN, is_clock
-from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.inventory.finding import NUMBER, PLAIN, is_clock, name_pattern, spots
+
+_SAFE = re.compile(r"[A-Za-z0-9#][\w .,+/()#%°²µ\[\]-]{0,60}")
+_LABEL_BYTES = 4
+
+
+class ScrubJob:
+    """Labels, choices and counts of one run.
+
+    Equal texts get equal labels in all files of a run, so that a person's files, a stimulus and a
+    kind of message stay recognisable as such. Labels come from the operating system's randomness:
+    they say nothing about the text, and a second run gives others.
+
+    Parameters
+    ----------
+    keep_text : iterable of str
+        Regular expressions; a text that one of them matches as a whole stays as it is.
+    keep_fields : iterable of str
+        Columns of people's tables that stay.
+    identifiers : iterable of str
+        Names and numbers that the inventory found: they may stand in no kept text.
+    """
+
+    def __init__(
+        self,
+        keep_text: Iterable[str] = (),
+        keep_fields: Iterable[str] = (),
+        identifiers: Iterable[str] = (),
+    ) -> None:
+        self._keep = []
+        for text in keep_text:
+            try:
+                self._keep.append(re.compile(text))
+            except re.error:
+                checks.refuse("scrub", "keep_text", "a regular expression", text)
+        self.keep_fields = frozenset(name.strip().lower() for name in keep_fields)
+        self._known = name_pattern(i for i in identifiers if not self.keeps(i))
+        #: Text -> label: who is who, for the holder of the raw files alone.
+        self.labels: dict[str, str] = {}
+        #: What was done -> how often.
+        self.done: Counter[str] = Counter()
+        #: Texts of the experiment that stay, because they name no person and look like nothing.
+        self.kept: set[str] = set()
+
+    def keeps(self, text: str) -> bool:
+        """Whether the user has named this text to stay."""
+        return any(pattern.fullmatch(text) for pattern in self._keep)
+
+    def label(self, text: str) -> str:
+        """The label that stands for a text; empty text stays empty. BIDS writes `sub-` before one
+        of a person.
+        """
+        plain = text.strip()
+        if plain.startswith("sub-"):
+            return f"sub-{self.label(plain[4:])}"
+        if not plain:
+            return ""
+        if self.keeps(plain):
+            self.kept.add(plain)
+            return plain
+        while plain not in self.labels:
+            word = f"id{secrets.token_hex(_LABEL_BYTES)}"
+            # A label of digits alone would be taken for a date.
+            if not word[2:].isdecimal() and word not in self.labels.values():
+                self.labels[plain] = word
+        self.done["texts replaced by labels"] += 1
+        return self.labels[plain]
+
+    def event(self, text: str, words: frozenset[str]) -> str:
+        """A word that the vendor's software writes, or the label of any other text."""
+        plain = text.strip()
+        return plain if plain.lower() in words or plain.lower() in PLAIN else self.label(plain)
+
+    def message(self, text: str) -> str:
+        """A message of the experiment; readers parse what stands behind a semicolon."""
+        plain = text.strip()
+        if not plain or self.keeps(plain):
+            return plain
+        return f"{';' if ';' in plain else 'message_'}{self.label(plain)}"
+
+    def word(self, text: str) -> str:
+        """A term of a sidecar or of a name: it stays where it is short, holds no name and looks
+        like no date, device number or path.
+        """
+        plain = text.strip()
+        if _SAFE.fullmatch(plain) and not any(spots(plain)) and self.leak(plain) is None:
+            self.kept.add(plain)
+            return plain
+        return self.label(plain)
+
+    def leak(self, text: str) -> str | None:
+        """An identifier that a text holds."""
+        match = None if self._known is None else self._known.search(text)
+        return None if match is None else match[0]
+
 
 #: Gives the lines from the beginning, each time it is called.
 Lines: TypeAlias = Callable[[], Iterable[str]]
@@ -106,9 +205,10 @@ def _times(
             yield from table.times(content)
         elif isinstance(rule, LineRules):
             match, _ = _fitting(rule, content)
-            for name, text in match.groupdict().items() if match is not None else ():
-                if name.startswith("shift"):
-                    yield ((), 0), decimal(text or "")
+            if match is not None:
+                for name in match.re.groupindex:
+                    if name.startswith("shift"):
+                        yield ((), 0), decimal(match[name] or "")
 
 
 def _walk(
@@ -247,6 +347,8 @@ def _other_eye(plain: str) -> str:
 
 def decimal(cell: str) -> Decimal | None:
     """A number with every digit it has, or None."""
+    if _SHORT_NUMBER(cell):
+        return Decimal(cell)
     try:
         return Decimal(cell.strip().replace(",", ".")) if NUMBER.match(cell) else None
     except InvalidOperation:
@@ -288,11 +390,11 @@ def shifted(cell: str, offset: Decimal) -> str | None:
     >>> shifted("1629390345036471431", Decimal("1629390345036471430")), shifted("", Decimal(1))
     ('1', '')
     """
-    if cell.strip().lower() in PLAIN or not cell.strip():
-        return cell
     time = decimal(cell)
-    text = "" if time is None else f"{time - offset:f}"
-    return None if time is None else text.replace(".", ",") if "," in cell else text
+    if time is None:
+        return cell if cell.strip().lower() in PLAIN or not cell.strip() else None
+    text = f"{time - offset:f}"
+    return text.replace(".", ",") if "," in cell else text
 
 
 def midpoint(one: str, other: str) -> str:
@@ -319,8 +421,8 @@ def midpoint(one: str, other: str) -> str:
 def _fitting(rule: LineRules, line: str) -> tuple[re.Match[str] | None, str | None]:
     """The first pattern that fits a line, and its template."""
     plain = line.rstrip()
-    for pattern, template in rule.rules:
-        match = re.fullmatch(pattern, plain)
+    for fits, template in rule.compiled:
+        match = fits(plain)
         if match is not None:
             return match, template
     return None, ""
@@ -331,29 +433,29 @@ def _line(rule: LineRules, line: str, job: ScrubJob, clock: Clock) -> str | None
     if match is None or template is None:
         return line if rule.begins and re.match(rule.begins, line) else None
     words = frozenset[str]() if rule.table is None else rule.table.words
-    parts = {
-        name: _part(name.rstrip("0123456789"), text or "", words, job, clock)
-        for name, text in match.groupdict().items()
-    }
     if template:
+        parts = {n: _part(n, match[n] or "", words, job, clock) for n in match.re.groupindex}
         return template.format(**parts).rstrip()
     text, end = "", 0
-    for name in sorted(parts, key=match.start):
-        if match[name] is not None:
-            text += match.string[end : match.start(name)] + parts[name]
-            end = match.end(name)
+    for name in match.re.groupindex:
+        start, stop = match.span(name)
+        if start >= 0:
+            text += match.string[end:start] + _part(name, match[name], words, job, clock)
+            end = stop
     return text + match.string[end:]
 
 
-def _part(treatment: str, text: str, words: frozenset[str], job: ScrubJob, clock: Clock) -> str:
+def _part(name: str, text: str, words: frozenset[str], job: ScrubJob, clock: Clock) -> str:
     """A named group of a line."""
-    if treatment == "shift":
-        return shifted(text, clock.get(((), 0), Decimal(0))) or ""
+    if name.startswith("shift"):
+        return shifted(text, clock.get(((), 0), _LOST[0])) or "" if text else ""
+    treatment = name.rstrip("0123456789")
     if treatment == "events":
         found = (w.strip().strip("'\"") for w in text.split(","))
         return ",".join(job.event(w, words) for w in found if w)
-    one = {"label": job.label, "message": job.message}.get(treatment)
-    return text if one is None else one(text)
+    if treatment == "label":
+        return job.label(text)
+    return job.message(text) if treatment == "message" else text
 
 
 def _records(lines: Iterable[str]) -> Iterator[dict[str, object]]:

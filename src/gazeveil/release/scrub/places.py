@@ -20,9 +20,8 @@ from gazeveil.io.parsing.naming import NamingOptions, fits
 from gazeveil.io.registry import Format, get, names, sniff
 from gazeveil.io.scrubbing import DocumentRules, Rule, Scrub, TableRules
 from gazeveil.io.source import Head, stem
-from gazeveil.release.inventory.sampling import lines_of
-from gazeveil.release.scrub.copies import Clock, copied, first_times
-from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.inventory.looks import lines_of
+from gazeveil.release.scrub.copies import Clock, ScrubJob, copied, first_times
 from gazeveil.release.scrub.tables import (
     Described,
     is_people,

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from gazeveil.errors import DataError, FormatError
 from gazeveil.io.dataset_file import FILE_NAME, beside
-from gazeveil.io.staging import free, staged
+from gazeveil.io.source import free, staged
 from gazeveil.release.inventory import Inventory, inventory
 from gazeveil.release.inventory.collect import files_below
 from gazeveil.release.inventory.finding import PLAIN
-from gazeveil.release.inventory.sampling import lines_of
-from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.inventory.looks import lines_of
+from gazeveil.release.scrub.copies import ScrubJob
 from gazeveil.release.scrub.places import FileCopy, LeftOut, Recogniser
 
 #: 2000-01-01 00:00:00 UTC: the time that every file of a copy has.

@@ -23,8 +23,7 @@ from gazeveil.io.plain.roles import KEY_ROLES, ask_which, flag_role, recognise, 
 from gazeveil.io.plain.text import FirstRows
 from gazeveil.io.scrubbing import TableRules, bare
 from gazeveil.io.source import find_separator, key, stem
-from gazeveil.release.scrub.copies import Lines, copied, joined
-from gazeveil.release.scrub.job import ScrubJob
+from gazeveil.release.scrub.copies import Lines, ScrubJob, copied, joined
 
 _BRACKET = re.compile(r"[\[(]")
 _PLAIN = re.compile(r"[A-Za-z0-9 _.\-\[\]()°µμ]*")

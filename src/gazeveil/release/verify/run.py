@@ -28,9 +28,12 @@ from gazeveil.release.verify.files import (
     released_file,
 )
 from gazeveil.release.verify.identifiers import (
+    BINARY_DEG,
     FORMAT_WORDS,
+    TEXT_DEG,
     check_file_times,
     check_identifiers,
+    check_raw_rows,
     identifiers,
     texts_of,
 )
@@ -41,7 +44,6 @@ from gazeveil.release.verify.people import (
     check_table,
     look,
 )
-from gazeveil.release.verify.raw_rows import BINARY_DEG, TEXT_DEG, check_raw_rows
 
 Progress = Callable[[Iterable[Recording], int, str], Iterable[Recording]]
 

@@ -22,7 +22,7 @@ both eyes at up to 2 kHz.
 * The screen in pixels comes from `GAZE_COORDS` or `DISPLAY_COORDS` (a `screen=` of other pixels is
   refused; where the file states none, its are taken), the rest from `screen=`, or
   from the calibration, or from the resolution that `END` lines state, or from an assumption with a
-  warning and `metadata["assumed_geometry"]` (see :mod:`gazeveil.io.vendors.eyelink.geometry`).
+  warning and `metadata["assumed_geometry"]` (see :mod:`gazeveil.io.vendors.eyelink.parsed`).
 
 The `SAMPLES` line of a block says what its rows hold (EyeLink 1000 user manual, 4.9.2 and 4.9.4):
 time; x, y and pupil of each eye; with `VEL` two velocities of each eye; with `RES` pixels per

@@ -5,29 +5,134 @@ A stream of type `Gaze` is taken, or the one you name. Which channels hold gaze 
 points) are never looked at. The rate is the one that the stream declares, and is held against the
 times of its samples. Times are put on this machine's LSL clock, which is the one that a relayed
 stream is on.
+
+A thread that takes samples from an inlet as they come, and hands them to the event loop.
+
+`pull_chunk` with a timeout waits until its buffer is full or the time is over: half a tenth of a
+second late on average. So the thread waits for one sample, takes what else is there without
+waiting, and hands all of it on at once.
+
+The package `pylsl` and the library liblsl, loaded when asked for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.errors import DataError, ParameterError
+from gazeveil.errors import DataError, GazeveilError, MissingExtraError, ParameterError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers.picture import MIN_CONFIDENCE, ImagePlane, picture_for, screen_of
 from gazeveil.gatekeeper.trackers.tracker import LOG, ReconnectingTracker
 from gazeveil.io.vendors.pupil_cloud import INVISIBLE, NEON
-from gazeveil.relay.trackers.lsl.columns import UNITS, ColumnNames, GazeColumns, find_columns
-from gazeveil.relay.trackers.lsl.description import StreamDescription, describe
-from gazeveil.relay.trackers.lsl.library import load_pylsl
-from gazeveil.relay.trackers.lsl.pulling import WAIT_S, Puller
+from gazeveil.relay.trackers.lsl.columns import (
+    UNITS,
+    ColumnNames,
+    GazeColumns,
+    StreamDescription,
+    describe,
+    find_columns,
+)
 from gazeveil.relay.trackers.rate import RateWatch
+
+
+class MissingLSLError(MissingExtraError):
+    """The package or the system's library of LSL is missing."""
+
+    def __init__(self, what: str) -> None:
+        GazeveilError.__init__(
+            self,
+            "LSL needs the package 'pylsl' (pip install 'gazeveil[lsl]') and the system's library"
+            f" liblsl; {what} is missing. Install both, then try again.",
+        )
+        self.package = "pylsl"
+        self.extra = "lsl"
+        self.what = what
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], Any]:
+        return MissingLSLError, (self.what,)
+
+
+def load_pylsl() -> Any:
+    """The package `pylsl`.
+
+    Raises
+    ------
+    MissingLSLError
+        Where it or the system's library is missing.
+    """
+    try:
+        return import_module("pylsl")
+    except ImportError:
+        raise MissingLSLError("the package") from None
+    except (RuntimeError, OSError, AttributeError):
+        # pylsl looks for the library when it is imported, and says so in one of these ways
+        raise MissingLSLError("the library") from None
+
+
+#: How long the thread waits for a sample before it looks whether to end.
+WAIT_S = 0.1
+
+_MOST_AT_ONCE = 256
+
+#: Chunks that wait for the event loop; then the oldest samples stay in liblsl's own buffer.
+_MOST_WAITING = 64
+
+
+class Puller:
+    """Samples of one open inlet; the thread is the only one that pulls."""
+
+    def __init__(self, inlet: Any) -> None:
+        self._inlet = inlet
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[tuple[Any, Any] | None] = asyncio.Queue()
+        self._room = threading.Semaphore(_MOST_WAITING)
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="lsl", daemon=True)
+
+    async def chunks(self) -> AsyncIterator[tuple[Any, Any]]:
+        """Rows and times as they come; empty ones when none came for a tenth of a second. Ends when
+        the stream is lost.
+        """
+        self._thread.start()
+        try:
+            while (chunk := await self._queue.get()) is not None:
+                self._room.release()
+                yield chunk
+        finally:
+            self._end.set()
+            self._room.release()
+            # it looks every tenth of a second, and the inlet must not be closed under it
+            await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        try:
+            while not self._end.is_set():
+                row, time_s = self._inlet.pull_sample(WAIT_S)
+                rows, times = [], []
+                if time_s is not None:
+                    more, later = self._inlet.pull_chunk(0.0, _MOST_AT_ONCE)
+                    rows, times = [row, *more], [time_s, *later]
+                self._room.acquire()
+                self._give((rows, times))
+        except RuntimeError:
+            # pylsl's LostError, or the event loop is gone
+            pass
+        finally:
+            self._give(None)
+
+    def _give(self, chunk: tuple[Any, Any] | None) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, chunk)
+
 
 #: How the source ids of our own relays begin.
 SOURCE = "gazeveil-relay"
