@@ -11,7 +11,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 import gazeveil
-from gazeveil.evaluation.report.canvas import drawing
+from gazeveil.evaluation.report.charts import drawing
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.release.recipe import preset
 
