@@ -77,20 +77,23 @@ def front(section: str) -> dict[str, tuple[str, float]]:
     """Releases of pieces on the front: the strongest attacker and per cent of pieces named."""
     text = (ROOT / FRONT).read_text("utf-8")
     lines = text.split(f"<!-- begin {section} -->")[1].split("<!-- end")[0].splitlines()
-    attackers, rates = {}, {}
+    names, attackers, rates = {}, {}, {}
     for line in lines:
         cells = [c.strip() for c in line.strip("|").split("|")]
-        name = re.match(r"\d+ mosaic \((.*)\)$", cells[0])
-        if name is None:
+        row = re.match(r"(\d+) mosaic(?: \((.*)\))?$", cells[0])
+        if row is None:
             continue
-        given = re.sub(r"(\w+)=(\S+) (deg|s)\b", r"\1_\3=\2", name[1])
-        mechanism = "mosaic:" + given.replace(" ", "")
-        if cells[2].startswith("`"):
-            attackers[mechanism] = cells[2].strip("`")
+        if row[2] and cells[2].startswith("`"):
+            names[row[1]], attackers[row[1]] = _mechanism(row[2]), cells[2].strip("`")
         # The table of what was asked for has the rate with a decimal.
         if rate := re.fullmatch(r"(\d+\.\d) (?:yes|no)", cells[1]):
-            rates[mechanism] = float(rate[1])
-    return {mechanism: (attackers[mechanism], rate) for mechanism, rate in rates.items()}
+            rates[row[1]] = float(rate[1])
+    return {names[row]: (attackers[row], rate) for row, rate in rates.items()}
+
+
+def _mechanism(parameters: str) -> str:
+    """The text of `mosaic` with parameters as a page writes them."""
+    return "mosaic:" + re.sub(r"(\w+)=(\S+) (deg|s)\b", r"\1_\3=\2", parameters).replace(" ", "")
 
 
 def between(section: str) -> dict[str, tuple[float, float]]:
@@ -98,10 +101,9 @@ def between(section: str) -> dict[str, tuple[float, float]]:
     text = (ROOT / FRONT).read_text("utf-8")
     found = {}
     for line in text.split(f"<!-- begin {section} -->")[1].split("<!-- end")[0].splitlines():
-        name = re.match(r"\| \d+ mosaic \((.*?)\) \| \d+ \((\d+) to (\d+)\)", line)
+        name = re.match(r"\| \d+ mosaic \((.*?)\) \| \d+ \((\d+)(?: to |\u2013)(\d+)\)", line)
         if name is not None:
-            given = re.sub(r"(\w+)=(\S+) (deg|s)\b", r"\1_\3=\2", name[1])
-            found["mosaic:" + given.replace(" ", "")] = (float(name[2]), float(name[3]))
+            found[_mechanism(name[1])] = (float(name[2]), float(name[3]))
     return found
 
 

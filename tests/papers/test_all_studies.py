@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import re
 from pathlib import Path
 
 import pytest
@@ -65,6 +64,7 @@ def test_processes_are_stopped_when_the_time_is_over(
         cut = series.run(study_file.read(path), executor=2, limit_s=1e-6)
         sentences = {failure["sentence"] for failure in cut.failures}
     except ParameterError as error:
-        sentences = set(re.findall(r"Cut: the time limit of 1e-06 s was over\.", str(error)))
-    assert sentences == {"Cut: the time limit of 1e-06 s was over."}
+        sentences = {str(error)}
+    assert sentences
+    assert all("time limit of 1e-06 s was over" in sentence for sentence in sentences)
     assert not multiprocessing.active_children()

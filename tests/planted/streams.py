@@ -215,7 +215,7 @@ PLANTS = (
     Plant(
         "key shared by recordings",
         "All recordings of a release get noise under one key.",
-        lambda p: method(p, f"{STREAM}.cohorts", "KeyedBits", "sources", _one_key),
+        lambda p: method(p, f"{STREAM}.mechanism", "KeyedBits", "sources", _one_key),
         (f"{IDENTITY}::test_recordings_and_releases_have_unrelated_noise",),
         "gaussian:sigma_deg=3",
         100,

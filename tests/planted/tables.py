@@ -247,13 +247,13 @@ PLANTS = (
     Plant(
         "sensitivity without its rounding",
         "The sensitivity of coarse coefficients leaves out that each is rounded.",
-        lambda p: everywhere(p, f"{TABLES}.transform", "_grid", _without_rounding),
+        lambda p: everywhere(p, f"{TABLES}.spectrum", "_grid", _without_rounding),
         (f"{FOURIER}::test_the_sensitivity_holds_where_every_coefficient_is_rounded_apart",),
     ),
     Plant(
         "sensitivity without the length",
         "Laplace noise on a sequence is scaled for one value.",
-        lambda p: everywhere(p, f"{TABLES}.transform", "laplace_steps", _without_length),
+        lambda p: everywhere(p, f"{TABLES}.spectrum", "laplace_steps", _without_length),
         (f"{FOURIER}::test_lpa_noise_is_laplace_with_scale_length_times_range_over_epsilon",),
         "lpa:epsilon=1",
         4000,

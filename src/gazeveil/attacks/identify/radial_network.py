@@ -68,46 +68,27 @@ def find_prototypes(
     of_class : array of int64, shape (units,)
         Number of the class.
     """
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     rows, drawn = (np.concatenate(([0], np.cumsum(counts))).tolist() for counts in (sizes, most))
     centres, sigma = [], []
-    for (a, b), (c, d) in zip(pairwise(rows), pairwise(drawn), strict=True):
-        own = z[a:b]
-        # Rows a rounding apart may leave a cluster without members: it is none.
-        _, label, members = np.unique(
-            _clusters(own, own[_first_centres(own, draws[c:d])]),
-            return_inverse=True,
-            return_counts=True,
-        )
-        # Means by plain sums: the centre of a cluster of one is that row to the last digit.
-        sums = np.zeros((len(members), own.shape[1]))
-        np.add.at(sums, label, own)
-        centres.append(sums / members[:, None])
-        far = np.sqrt(_squares(own - centres[-1][label]))
-        sigma.append(np.bincount(label, far) / members)
+    # Threads of small fits wait for each other longer than they work.
+    with threadpool_limits(limits=1, user_api="openmp"):
+        for (a, b), (c, d) in zip(pairwise(rows), pairwise(drawn), strict=True):
+            own = z[a:b]
+            first = own[_first_centres(own, draws[c:d])]
+            model = KMeans(len(first), init=first, n_init=1, max_iter=_ITERATIONS, tol=0).fit(own)
+            # Rows a rounding apart may leave a cluster without members: it is none.
+            _, label, members = np.unique(model.labels_, return_inverse=True, return_counts=True)
+            # Means by plain sums: the centre of a cluster of one is that row to the last digit.
+            sums = np.zeros((len(members), own.shape[1]))
+            np.add.at(sums, label, own)
+            centres.append(sums / members[:, None])
+            far = np.sqrt(((own - centres[-1][label]) ** 2).sum(axis=1))
+            sigma.append(np.bincount(label, far) / members)
     units = [len(found) for found in centres]
     return np.concatenate(centres), np.concatenate(sigma), np.repeat(np.arange(len(units)), units)
-
-
-def _clusters(rows: Floats, centres: Floats) -> Ints:
-    """The cluster of each row: Lloyd's algorithm until no row changes its cluster. An empty cluster
-    takes the row farthest from its centre.
-    """
-    label = np.full(len(rows), -1)
-    for _ in range(_ITERATIONS):
-        squares = _squares(centres) - 2.0 * (rows @ centres.T)
-        last, label = label, squares.argmin(axis=1)
-        members = np.bincount(label, minlength=len(centres))
-        if not members.all():
-            far = _squares(rows - centres[label])
-            for empty in np.flatnonzero(members == 0):
-                row = int(np.where(members[label] > 1, far, -1.0).argmax())
-                members[label[row]] -= 1
-                label[row], far[row], members[empty] = empty, 0.0, 1
-        if (label == last).all():
-            break
-        own = label == np.arange(len(centres))[:, None]
-        centres = own.astype(np.float64) @ rows / members[:, None]
-    return label
 
 
 def _first_centres(rows: Floats, draws: Floats) -> list[int]:
@@ -115,20 +96,15 @@ def _first_centres(rows: Floats, draws: Floats) -> list[int]:
     distance to the nearest centre so far; fewer where every row is a centre already.
     """
     chosen = [min(len(rows) - 1, int(draws[0] * len(rows)))]
-    near = _squares(rows - rows[chosen[0]])
+    near = ((rows - rows[chosen[0]]) ** 2).sum(axis=1)
     for draw in draws[1:].tolist():
         total = np.cumsum(near)
         if not total[-1] > 0.0:
             break
         last = int(np.flatnonzero(near)[-1])
         chosen.append(min(int(np.searchsorted(total, draw * total[-1], side="right")), last))
-        near = np.minimum(near, _squares(rows - rows[chosen[-1]]))
+        near = np.minimum(near, ((rows - rows[chosen[-1]]) ** 2).sum(axis=1))
     return chosen
-
-
-def _squares(steps: Floats) -> Floats:
-    """Sum of the squares of each row; einsum writes no array of all squares."""
-    return np.einsum("ij,ij->i", steps, steps)
 
 
 def radial(z: Floats, centres: Floats, beta: Floats) -> Floats:
@@ -140,10 +116,10 @@ def radial(z: Floats, centres: Floats, beta: Floats) -> Floats:
     centres : array of float64, shape (units, features)
     beta : array of float64, shape (units,)
     """
+    from scipy.spatial.distance import cdist
+
     with np.errstate(over="ignore", invalid="ignore"):
-        out = z @ centres.T
-        _finish(out, z, centres, _squares(z), _squares(centres), beta)
-    return out
+        return np.nan_to_num(np.exp(-beta * cdist(z, centres, "sqeuclidean")), copy=False)
 
 
 def radial_single(z: Floats, centres: Floats, beta: Floats) -> NDArray[np.float32]:
@@ -156,26 +132,6 @@ def radial_single(z: Floats, centres: Floats, beta: Floats) -> NDArray[np.float3
     precision = np.minimum(beta, 1e20).astype(np.float32)
     _finish_single(out, (rows * rows).sum(axis=1), (units * units).sum(axis=1), precision)
     return out
-
-
-@compiled
-def _finish(
-    out: Floats, z: Floats, centres: Floats, z_squared: Floats, centre_squared: Floats, beta: Floats
-) -> None:
-    """Turn products into activations, in place."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            both = z_squared[i] + centre_squared[j]
-            square = both - 2.0 * out[i, j]
-            if square < 1e-6 * both:
-                # The difference of two large numbers has lost its digits: take the distance itself.
-                square = 0.0
-                for f in range(z.shape[1]):
-                    d = z[i, f] - centres[j, f]
-                    square += d * d
-            power = -beta[j] * square
-            # Below -745 the exponential is 0 in double precision; NaN fails the comparison.
-            out[i, j] = math.exp(power) if power > -746.0 else 0.0
 
 
 @compiled

@@ -285,7 +285,7 @@ def _by_parameters(certificate: Mapping[str, Any], chosen: Mechanism[Any]) -> Ve
                 f"The certificate promises {name} = {numbers[name]}, and its mechanism was made"
                 f" with {parameter} = {wanted}."
             )
-    note = "definition, status and parameters fit; the rest follows from recordings behind it"
+    note = "definition, status and parameters fit; its numbers follow from the recordings"
     return VerifyCheck(_NAME, tuple(failures), note)
 
 
