@@ -279,16 +279,17 @@ def test_the_lines_of_the_manual_run(here: Running, capsys: pytest.CaptureFixtur
     token = here.owner.post("/v1/apps", json={"name": "manual"}).json()["token"]
     grant = {"preset": "choose", "lasts": "until-stopped"}
     here.owner.post("/v1/apps/manual/grant", json=grant)
-    # The page speaks of a screen, this service of directions around the head.
-    code = code.replace("-15, -5, 10, 10", "140, 80, 15, 15").replace(" 5, -5,", " 200, 80,")
     thread = threading.Thread(target=exec, args=(code, {"token": token}), daemon=True)
     with here.tracker() as tracker:
         thread.start()
-        while thread.is_alive():
-            tracker.look(100.0, 40.0, 0.4)
-            tracker.look(147.0, 87.0, 1.2)
-            time.sleep(0.2)
-    assert capsys.readouterr().out == "lamp\n"
+        for _ in range(60):
+            tracker.look(*NOWHERE, 0.4)
+            tracker.look(135.0, 90.0, 1.2)
+            tracker.talk.say(type="confirm")
+            thread.join(0.2)
+            if not thread.is_alive():
+                break
+    assert capsys.readouterr().out == "left\n"
 
 
 def test_waits_double_up_to_a_limit_and_what_is_final_is_not_tried_again() -> None:
