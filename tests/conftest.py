@@ -58,6 +58,16 @@ def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     monkeypatch.setenv("GAZEVEIL_HOME", str(tmp_path_factory.getbasetemp() / uuid4().hex))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _studies_run_here() -> Generator[None]:
+    """Studies and releases run in the process of the test unless it names a number of workers: to
+    start one for each core took longer than most of their work.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gazeveil.workers.cores", lambda: 1)
+        yield
+
+
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Name bytes that are no plain text by their parameter.
 
