@@ -72,9 +72,10 @@ EXPECTS = torch dask $(if $(wildcard $(GAZEVEIL_DATA)/*),data) $(if $(shell comm
   $(if $(wildcard /usr/lib/postgresql/*/bin/initdb),postgres)
 test: export GAZEVEIL_EXPECTS ?= $(EXPECTS)
 # Three processes on two cores, because a quarter of the time is waiting for services, pages and databases; one thread of mathematics
-# in each, because threads of several processes on the same cores wait for one another.
+# and of tables in each, because threads of several processes on the same cores wait for one another.
 test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
+test: export POLARS_MAX_THREADS = 1
 # Bytecode is kept, also where the environment says otherwise: without it every process that a test starts compiles the package again.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed browser database
