@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import gazeveil
 from gazeveil.gatekeeper.trackers import Tracker
-from gazeveil.gatekeeper.trackers.picture import pinhole
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.relay import Protector, relay
 from gazeveil.relay.lsl import LSLSink
+from gazeveil.relay.picture import pinhole
 from gazeveil.relay.zmq import PupilSink
 
 KALEIDO = "kaleido:epsilon=1,w=60,r_deg=2"

@@ -17,9 +17,9 @@ from typing import Any
 
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block
-from gazeveil.gatekeeper.trackers.picture import ImagePlane, picture_of
 from gazeveil.gatekeeper.trackers.tracker import Tracker
 from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.relay.picture import ImagePlane, picture_of
 from gazeveil.relay.sink import Sink
 from gazeveil.relay.trackers.lsl.columns import (
     GazeColumns,
@@ -86,7 +86,7 @@ class LSLSink(Sink):
             )
         self._tracker = tracker
         self._rate_hz = rate_hz or tracker.rate_hz
-        self._picture = tracker.picture or picture_of(tracker.space)
+        self._picture = getattr(tracker, "picture", None) or picture_of(tracker.space)
         if not isinstance(tracker, LSLTracker) or tracker.columns is not None:
             self._open()
         return f"lsl:{self.name}"

@@ -29,11 +29,12 @@ import zmq.asyncio
 from gazeveil import checks
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import Block
-from gazeveil.gatekeeper.trackers.picture import ImagePlane, picture_of
-from gazeveil.gatekeeper.trackers.tracker import Tracker, host_and_port, in_brackets, is_local
+from gazeveil.gatekeeper.trackers.tracker import Tracker
 from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.relay.picture import ImagePlane, picture_of
 from gazeveil.relay.sink import OPEN, Sink
+from gazeveil.relay.trackers.connecting import host_and_port, in_brackets, is_local
 from gazeveil.relay.trackers.pupil import (
     PORT,
     PupilTracker,
@@ -132,7 +133,7 @@ class PupilSink(Sink):
                 name="surface",
                 got=self.surface,
             )
-        self._picture = tracker.picture or picture_of(tracker.space)
+        self._picture = getattr(tracker, "picture", None) or picture_of(tracker.space)
         self._context = zmq.asyncio.Context()
         if isinstance(tracker, PupilTracker):
             tracker.on_other = self.forward

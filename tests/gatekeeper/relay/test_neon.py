@@ -12,7 +12,7 @@ import pytest
 from gazeveil.errors import MissingExtraError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.trackers import open_tracker
-from gazeveil.gatekeeper.trackers.picture import pinhole
+from gazeveil.relay.picture import pinhole
 from gazeveil.relay.trackers.neon import NeonTracker
 from tests.support.taken_blocks import run
 

@@ -15,9 +15,9 @@ import zmq
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.trackers import open_tracker
-from gazeveil.gatekeeper.trackers.picture import ScreenPicture
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.relay import Protector, Sink, open_sink
+from gazeveil.relay.picture import ScreenPicture
 from gazeveil.relay.trackers.pupil import PupilTracker, decode_surface, encode_surface
 from gazeveil.relay.zmq import PupilSink, check_forward
 from tests.support.fake_pupil import FakePupil, PupilClient, gaze

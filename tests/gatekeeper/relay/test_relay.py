@@ -17,10 +17,10 @@ import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers import open_tracker
-from gazeveil.gatekeeper.trackers.picture import ScreenPicture
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.relay import Protector, open_sink
 from gazeveil.relay.lsl import LSLSink
+from gazeveil.relay.picture import ScreenPicture
 from gazeveil.relay.trackers.lsl.tracker import LSLTracker
 from gazeveil.relay.trackers.pupil import PupilTracker
 from gazeveil.relay.zmq import PupilSink

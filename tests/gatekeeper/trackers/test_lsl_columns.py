@@ -17,8 +17,8 @@ from gazeveil.errors import DataError, MissingExtraError, ParameterError
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import load_settings
 from gazeveil.gatekeeper.trackers import open_tracker
-from gazeveil.gatekeeper.trackers.picture import ScreenPicture
 from gazeveil.gaze.geometry import Screen
+from gazeveil.relay.picture import ScreenPicture
 from gazeveil.relay.trackers.lsl.columns import ColumnNames, StreamChannel, find_columns
 from gazeveil.relay.trackers.lsl.tracker import LSLTracker
 from gazeveil.relay.trackers.rate import RateWatch

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper import blocks
 from gazeveil.gatekeeper.blocks import Block, block, read_message, why_refused
-from gazeveil.gatekeeper.trackers.picture import ScenePicture, ScreenPicture, pinhole
 from gazeveil.gaze.geometry import SCREEN_SIZES, Screen, Sphere
+from gazeveil.relay.picture import ScenePicture, ScreenPicture, pinhole
 from gazeveil.relay.trackers.pupil import PupilTracker, decode
 from tests.support.fake_pupil import FakePupil, gaze
 from tests.support.taken_blocks import run, take

@@ -16,9 +16,9 @@ from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.trackers import forms, open_tracker
 from gazeveil.gatekeeper.trackers.conformance import check_tracker
-from gazeveil.gatekeeper.trackers.picture import pinhole
 from gazeveil.gatekeeper.trackers.simulated import SimulatedTracker
 from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.relay.picture import pinhole
 from tests.support.taken_blocks import joined, run, take
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)

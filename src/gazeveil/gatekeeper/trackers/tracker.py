@@ -14,29 +14,20 @@ are shifted, so that the device's own go on.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import re
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from urllib.parse import urlsplit
 
 import numpy as np
 
-from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block
-from gazeveil.gatekeeper.trackers.picture import ImagePlane
 from gazeveil.gaze.geometry import Space
 
 #: Lines about trackers go here: counts and reasons, never gaze.
 LOG = logging.getLogger(__package__)
-
-#: Hosts that only programs of the same machine reach.
-_LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class Tracker(ABC):
@@ -53,8 +44,6 @@ class Tracker(ABC):
     counts : Counter of str
         `samples`, `malformed`, `lost` (times the tracker vanished), `connected` and whatever else
         the source counts. No gaze.
-    picture : ImagePlane, optional
-        The picture that its places are parts of, where it has one.
     trouble : str
         Fault that stops or distorts gaze, and its remedy, in one sentence for the operator; empty
         without a fault.
@@ -66,7 +55,6 @@ class Tracker(ABC):
     rate_hz: float
     space: Space
     name: str
-    picture: ImagePlane | None = None
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -107,90 +95,6 @@ class Tracker(ABC):
         """Count and log that the tracker is gone."""
         self.counts["lost"] += 1
         LOG.warning("%s: the tracker vanished", self.name)
-
-
-class ReconnectingTracker(Tracker):
-    """A source that is connected to, and connected to again with back-off when it is gone.
-
-    Subclasses have :meth:`connection`.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._closing = False
-
-    async def close(self) -> None:
-        """End the iterator at the next sample or silence."""
-        self._closing = True
-
-    @abstractmethod
-    def connection(self) -> AsyncGenerator[Block | None, None]:
-        """Yield the samples of one connection until it ends; none if there is no answer."""
-
-    async def samples(self) -> AsyncIterator[Block | None]:
-        """Samples of one connection after another; None when the tracker vanished."""
-        pauses = back_off()
-        while not self._closing:
-            live = False
-            async with aclosing(self.connection()) as blocks:
-                async for block in blocks:
-                    if block is not None and not live:
-                        live, pauses = True, back_off()
-                        self.counts["connected"] += 1
-                    yield block
-            if self._closing:
-                break
-            if live:
-                self.vanished()
-                yield None
-            await asyncio.sleep(next(pauses))
-
-
-def back_off(first_s: float = 0.2, most_s: float = 5.0) -> Iterator[float]:
-    """Pauses between attempts to connect: each twice as long as the last, up to a limit, without
-    end.
-    """
-    pause = first_s
-    while True:
-        yield pause
-        pause = min(most_s, pause * 2)
-
-
-def host_and_port(owner: str, place: str, default_port: int) -> tuple[str, int]:
-    """Host and port of `host:port`, `host`, `[::1]:port`.
-
-    Examples
-    --------
-    >>> host_and_port("pupil", "127.0.0.1", 50020), host_and_port("pupil", "[::1]:7", 50020)
-    (('127.0.0.1', 50020), ('::1', 7))
-    """
-    try:
-        parts = urlsplit(f"//{place}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port, parts = None, None, urlsplit("")
-    if (
-        not host
-        or not re.fullmatch(r"[A-Za-z0-9._:-]+", host)
-        or parts.path.strip("/")
-        or parts.username is not None
-    ):
-        raise ParameterError(
-            f"The address of {owner} is written {owner}://host:port. Got '{place}' instead.",
-            name="place",
-            got=place,
-        )
-    return host, default_port if port is None else port
-
-
-def is_local(host: str) -> bool:
-    """Whether only this machine reaches a host."""
-    return host in _LOCAL
-
-
-def in_brackets(host: str) -> str:
-    """A host as an address has it."""
-    return f"[{host}]" if ":" in host else host
 
 
 #: A time that lies so far behind the one before is of a clock that was set back, in ns.

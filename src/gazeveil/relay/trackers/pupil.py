@@ -3,7 +3,7 @@ gaze topics.
 
 A Pupil that is started again has another SUB_PORT, so after a silence the whole handshake is made
 anew, with back-off. What the positions mean in degrees is told in
-:mod:`gazeveil.gatekeeper.trackers.picture`. Pupil's binocular mapper sends `gaze.3d.01.` when
+:mod:`gazeveil.relay.picture`. Pupil's binocular mapper sends `gaze.3d.01.` when
 it sees both eyes and `gaze.3d.0.` or `gaze.3d.1.` when it sees one; all are one stream here. A pair
 of monocular mappers sends each eye for itself at full rate: name one eye with `topic`, or say the
 rate of both together.
@@ -11,7 +11,7 @@ rate of both together.
 Pupil's messages over ZeroMQ: msgpack maps with `norm_pos`, `confidence` and `timestamp`, of gaze
 in the scene camera's picture and of gaze on a surface.
 
-What `norm_pos` means in degrees is told in :mod:`gazeveil.gatekeeper.trackers.picture`.
+What `norm_pos` means in degrees is told in :mod:`gazeveil.relay.picture`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,9 @@ import zmq.asyncio
 from gazeveil import checks
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, block
-from gazeveil.gatekeeper.trackers.picture import MIN_CONFIDENCE, ImagePlane, picture_for, screen_of
-from gazeveil.gatekeeper.trackers.tracker import (
-    LOG,
-    ReconnectingTracker,
-    host_and_port,
-    in_brackets,
-)
+from gazeveil.gatekeeper.trackers.tracker import LOG
+from gazeveil.relay.picture import MIN_CONFIDENCE, ImagePlane, picture_for, screen_of
+from gazeveil.relay.trackers.connecting import ReconnectingTracker, host_and_port, in_brackets
 
 #: Whole nanoseconds of a time in seconds fit in 63 bits below this.
 _MOST_S = 4.0e9

@@ -31,7 +31,7 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import DataError
-from gazeveil.gatekeeper.trackers.picture import ImagePlane
+from gazeveil.relay.picture import ImagePlane
 
 #: Fields of a channel, as the LSL project's description of gaze streams names them.
 _CHANNEL_FIELDS = ("label", "unit", "type", "eye", "metatype", "coordinate_system")
