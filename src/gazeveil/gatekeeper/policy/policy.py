@@ -292,8 +292,8 @@ def grant_of(tree: object, where: str = "grant") -> Grant:
     if "expires" in table:
         table["expires_ns"] = _moment(where, table.pop("expires"))
     if "identity" in table:
-        identity = _table(f"policy key {where}.identity", table["identity"], ("uid", "executable"))
-        table["identity"] = LocalIdentity(**identity)
+        identity = _table(f"policy key {where}.identity", table["identity"], ("uid",))
+        table["identity"] = LocalIdentity(identity.get("uid", -1))
     if "budgets" in table:
         table["budgets"] = _table(f"policy key {where}.budgets", table["budgets"])
     try:

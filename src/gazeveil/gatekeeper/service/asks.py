@@ -112,7 +112,7 @@ class AccessRequests:
 
     def of_program(self, peer: LocalPeer) -> AccessRequest | None:
         """The question of a program of this machine that waits."""
-        mine = (r for r in self.waiting() if r.identity is not None and r.identity.fits(peer))
+        mine = (r for r in self.waiting() if r.identity is not None and r.identity.uid == peer.uid)
         return next(mine, None)
 
     def blocked_apps(self) -> frozenset[str]:

@@ -204,12 +204,9 @@ class Decisions(ServiceQueries):
     # ----------------------------------------------------------------------------------------------
 
     def local_app(self, peer: LocalPeer) -> str | None:
-        """The app that a program of this machine is, as the policy of any wearer says; None where
-        none or several fit.
-        """
+        """The app that a program of this machine is, as the policy of any wearer says."""
         named = {(app, grant.identity) for (_, app), grant in self.policy.grants.items()}
-        fitting = {app for app, identity in named if identity is not None and identity.fits(peer)}
-        return fitting.pop() if len(fitting) == 1 else None
+        return next((app for app, who in named if who is not None and who.uid == peer.uid), None)
 
     def hang_up_other_programs(self) -> None:
         """Close connections that came without a token, where the policy does not name their program
