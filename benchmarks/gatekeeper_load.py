@@ -40,6 +40,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from secrets import token_hex, token_urlsafe
 from typing import Any
 
 import httpx
@@ -108,40 +109,31 @@ class Gatekeeper:
         started_s = time.monotonic()
         self.home = tempfile.TemporaryDirectory(prefix="gazeveil-load-")
         self.address, self.ws = f"http://127.0.0.1:{port}", f"ws://127.0.0.1:{port}"
+        token = f"gv_owner_{token_hex(8)}_{token_urlsafe(32)}"
+        file = Path(self.home.name) / "owner-token"
+        file.touch(0o600)
+        file.write_text(token)
         environment = {
             # Batches come as fast as they are taken, so their times are no age.
             "GAZEVEIL_LATE_MS": "0",
             **os.environ,
             "GAZEVEIL_HOME": self.home.name,
+            "GAZEVEIL_OWNER_TOKEN_FILE": str(file),
             "GAZEVEIL_TRACKER": "websocket",
             "GAZEVEIL_RATE_HZ": str(rate_hz),
             **more,
         }
         command = [sys.executable, "-m", "gazeveil.cli.main", "serve", "--port", str(port)]
         self.process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert self.process.stdout is not None
-        link = (
-            next(line for line in self.process.stdout if line.startswith("Owner link"))
-            .split(": ", 1)[1]
-            .strip()
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         until(self.address)
         self.page_s = time.monotonic() - started_s
         while httpx.get(self.address + "/health/ready").status_code != 200:
             time.sleep(0.1)  # it compiles
         self.ready_s = time.monotonic() - started_s
-        owner = httpx.Client(base_url=self.address, timeout=30)
-        # As the page behind the owner's link does.
-        signed = owner.post(
-            "/v1/sign-in",
-            headers={
-                "Authorization": f"Bearer {link.partition('key=')[2]}",
-                "Origin": self.address,
-            },
-        ).raise_for_status()
-        owner.headers["X-Gazeveil-Session"] = signed.json()["session"]
+        bearer = {"Authorization": f"Bearer {token}"}
+        owner = httpx.Client(base_url=self.address, timeout=30, headers=bearer)
         self.tokens = []
         for number in range(APPS):
             self.tokens.append(

@@ -57,6 +57,11 @@ LISTEN = """(token) => {
 }"""
 
 
+#: A call of the owner, which the page signs.
+POST = """async ([path, body]) =>
+  (await import("/dash/owner.js")).owner("POST", path, body)"""
+
+
 def main() -> None:
     """Walk through it once."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -71,11 +76,9 @@ def main() -> None:
         page = browser.new_context(viewport={"width": 1240, "height": 620}).new_page()
         page.goto(service.link)
         page.locator("#board").wait_for()
-        secret = page.evaluate("localStorage.getItem('gazeveil-session')")
 
         def post(path: str, body: dict[str, object]) -> dict[str, str]:
-            headers = {"X-Gazeveil-Session": secret}
-            return page.request.post(service.address + path, data=body, headers=headers).json()
+            return page.evaluate(POST, [path, body])
 
         post("/v1/consent", {"on": True})
         token = post("/v1/apps", {"name": "avatar", "origins": []})["token"]

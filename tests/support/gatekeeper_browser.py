@@ -28,8 +28,9 @@ expect.set_options(
     timeout=WAIT_MS
 )  # on a busy machine the first answer of a fresh process takes seconds
 
-#: Where the page keeps its session secret.
-SESSION = "gazeveil-session"
+#: Runs in the owner's page: a token for a program that acts for the owner.
+TOKEN = """async () => (await (await import("/dash/owner.js"))
+  .owner("POST", "/v1/owner/tokens", { name: "desk" })).token"""
 
 #: Chromium says every refusal on the console; refusals are what is tested here, mistakes of the
 #: service are not.
@@ -71,52 +72,48 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
         yield started
 
 
-def sign_in(browser: Browser, process: Process) -> dict[str, Any]:
-    """What the owner's browser keeps after the one-time link was opened in it: its cookies and the
-    page's own storage.
+class SignedIn:
+    """The owner's browser after the one-time link was opened in it; its key stays in it. A program
+    of the owner has a token.
     """
-    with browser.new_context() as context:
-        page = context.new_page()
+
+    def __init__(self, browser: Browser, process: Process) -> None:
+        self.context = browser.new_context()
+        self.context.set_default_timeout(WAIT_MS)
+        page = self.context.new_page()
         page.goto(process.link)
         expect(page.locator("#board")).to_be_visible(timeout=WAIT_MS)
         assert page.url == f"{process.address}/"
-        return dict(context.storage_state())
+        self.token = str(page.evaluate(TOKEN))
+        page.close()
 
 
 @pytest.fixture(scope="package")
-def signed_in(browser: Browser, process: Process) -> dict[str, Any]:
-    return sign_in(browser, process)
+def signed_in(browser: Browser, process: Process) -> Iterator[SignedIn]:
+    made = SignedIn(browser, process)
+    yield made
+    made.context.close()
 
 
 class Desk:
     """The owner's browser and a direct line to the service to set things up quickly."""
 
-    def __init__(self, browser: Browser, process: Process, signed_in: dict[str, Any]) -> None:
+    def __init__(self, browser: Browser, process: Process, signed_in: SignedIn) -> None:
         self.browser, self.process, self.signed_in = browser, process, signed_in
-        self.api = httpx.Client(
-            base_url=process.address,
-            cookies={cookie["name"]: cookie["value"] for cookie in signed_in["cookies"]},
-            headers=self._session(),
-            timeout=60,
-        )
+        self.api = self.as_app(signed_in.token)
         self.contexts: list[BrowserContext] = []
         self.mistakes: list[str] = []
 
-    def _session(self) -> dict[str, str]:
-        stored = {
-            item["name"]: item["value"]
-            for origin in self.signed_in["origins"]
-            for item in origin["localStorage"]
-        }
-        return {"X-Gazeveil-Session": stored[SESSION]} if SESSION in stored else {}
-
-    def context(self, owner: bool = True, **options: Any) -> BrowserContext:
-        if owner:
-            options["storage_state"] = self.signed_in
+    def context(self, **options: Any) -> BrowserContext:
+        """Another browser, in which nobody is signed in."""
         context = self.browser.new_context(**options)
         context.set_default_timeout(WAIT_MS)
         self.contexts.append(context)
         return context
+
+    def owner_page(self) -> Page:
+        """An empty page of the owner's browser."""
+        return self.watch(self.signed_in.context.new_page())
 
     def watch(self, page: Page) -> Page:
         page.on("pageerror", lambda error: self.mistakes.append(str(error)))
@@ -130,8 +127,9 @@ class Desk:
         )
         return page
 
-    def owner(self, **options: Any) -> Page:
-        page = self.watch(self.context(**options).new_page())
+    def owner(self, **media: Any) -> Page:
+        page = self.owner_page()
+        page.emulate_media(**media)
         page.goto(self.process.address)
         expect(page.locator("#board")).to_be_visible(timeout=WAIT_MS)
         return page
@@ -147,7 +145,7 @@ class Desk:
     def as_app(self, token: str) -> httpx.Client:
         """The app's own line to the service."""
         return httpx.Client(
-            base_url=self.process.address, headers={"Authorization": f"Bearer {token}"}, timeout=30
+            base_url=self.process.address, headers={"Authorization": f"Bearer {token}"}, timeout=60
         )
 
     def grant(self, name: str, **grant: Any) -> None:
@@ -169,7 +167,7 @@ class Desk:
 
     def blank(self) -> Page:
         """A page of the device's own origin on which an app's code can run."""
-        page = self.watch(self.context(owner=False).new_page())
+        page = self.watch(self.context().new_page())
         page.goto(f"{self.process.address}/health")
         return page
 
@@ -182,13 +180,15 @@ class Desk:
             self.api.delete(f"/v1/asks/{ask['id']}")
 
     def close(self) -> None:
+        for page in self.signed_in.context.pages:
+            page.close()
         for context in self.contexts:
             context.close()
         self.api.close()
 
 
 @pytest.fixture
-def desk(browser: Browser, process: Process, signed_in: dict[str, Any]) -> Iterator[Desk]:
+def desk(browser: Browser, process: Process, signed_in: SignedIn) -> Iterator[Desk]:
     made = Desk(browser, process, signed_in)
     made.clear()
     yield made

@@ -12,20 +12,27 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from base64 import urlsafe_b64encode
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from websockets.sync.client import ClientConnection, connect
 
 from gazeveil.gatekeeper import blocks
 from gazeveil.gatekeeper.policy.grant import CURRENCIES, SCOPES, Grant
 from gazeveil.gatekeeper.service.application import build
+from gazeveil.gatekeeper.service.guard import SESSION_HEADER
 from gazeveil.gatekeeper.service.server import Server, address_of, configure, listen, warm_up
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import load_settings
@@ -198,16 +205,55 @@ class TrackerTalk:
         self.talk.until("error", timeout)
 
 
+def base64url(data: bytes) -> str:
+    return urlsafe_b64encode(data).decode().rstrip("=")
+
+
+class PageKey(httpx.Auth):
+    """Signs calls as the owner's page does."""
+
+    requires_request_body = True
+
+    def __init__(self) -> None:
+        self.private = ec.generate_private_key(ec.SECP256R1())
+        form = Encoding.X962, PublicFormat.UncompressedPoint
+        self.public = base64url(self.private.public_key().public_bytes(*form))
+        self.session, self._numbers = "", itertools.count(1)
+
+    def sign(
+        self,
+        method: str,
+        target: str,
+        body: bytes = b"",
+        number: int | None = None,
+        t_ms: int | None = None,
+    ) -> str:
+        number = next(self._numbers) if number is None else number
+        t_ms = time.time_ns() // 10**6 if t_ms is None else t_ms
+        head = f"{self.session}.{number}.{t_ms}.{sha256(body).hexdigest()}"
+        text = f"{method} {target}\n{head}".encode()
+        halves = decode_dss_signature(self.private.sign(text, ec.ECDSA(hashes.SHA256())))
+        return f"{head}.{base64url(b''.join(half.to_bytes(32, 'big') for half in halves))}"
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        target = request.url.raw_path.decode()
+        request.headers[SESSION_HEADER] = self.sign(request.method, target, request.content)
+        yield request
+
+
 def sign_in(address: str, link: str, **options: Any) -> httpx.Client:
     """An owner's client that has used a one-time link, as the page behind it does."""
+    key = PageKey()
     client = httpx.Client(base_url=address, timeout=60, **options)
     assert client.get("/owner?" + link.partition("?")[2]).status_code == 200
     answer = client.post(
         "/v1/sign-in",
         headers={"Authorization": f"Bearer {link.partition('key=')[2]}", "Origin": address},
+        json={"key": key.public},
     )
     assert answer.status_code == 201, answer.text
-    client.headers["X-Gazeveil-Session"] = answer.json()["session"]
+    key.session = answer.json()["id"]
+    client.auth = key
     return client
 
 
@@ -303,7 +349,7 @@ class Process:
             return False
 
     def owner(self) -> httpx.Client:
-        """The owner's browser: the one-time link, then both halves of its session."""
+        """The owner's browser: the one-time link, then calls that are signed."""
         return sign_in(self.address, self.link)
 
     def kill(self, number: int = signal.SIGKILL) -> int:

@@ -1,4 +1,4 @@
-"""A web server of another origin, for tests of what its pages and cookies may do.
+"""A web server of another origin, for tests of what its pages may do.
 
 A test module imports the fixture: `from tests.support.other_origin import other_origin`.
 """
@@ -13,8 +13,8 @@ import pytest
 
 
 class OtherOrigin:
-    """A server on another port of the same host: it serves an empty page, notes the cookies it is
-    sent, and under `/replace` puts junk in their place.
+    """A server on another port of the same host: it serves an empty page and notes the cookies it
+    is sent.
     """
 
     def __init__(self) -> None:
@@ -23,13 +23,10 @@ class OtherOrigin:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                cookies = self.headers.get("Cookie", "")
-                noted.append(cookies)
+                noted.append(self.headers.get("Cookie", ""))
                 body = b"<!doctype html><title>shop</title>"
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html")
-                for cookie in cookies.split("; ") if self.path == "/replace" else ():
-                    self.send_header("Set-Cookie", f"{cookie.partition('=')[0]}=junk; Path=/")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

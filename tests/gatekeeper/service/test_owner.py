@@ -1,5 +1,5 @@
-"""What the owner decides over HTTP, and who the owner is: the two halves of a session, programs'
-tokens, asks, policies, origins, the audit log.
+"""What the owner decides over HTTP, and who the owner is: signed calls, programs' tokens, asks,
+policies, origins, the audit log.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from websockets.exceptions import ConnectionClosed
 
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper import Policy
+from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.policy.grant import PRESETS
 from gazeveil.gatekeeper.service.asks import MOST_DISMISSALS, MOST_NEWCOMERS
 from gazeveil.gatekeeper.service.credentials import MOST_SESSIONS, Sessions
-from gazeveil.gatekeeper.service.guard import WEB
+from gazeveil.gatekeeper.service.guard import SESSION_HEADER, WEB
 from gazeveil.gatekeeper.service.settings import load_settings
 from tests.support.gatekeeper_running import (
     GAUSSIAN,
     KALEIDO,
+    PageKey,
     Running,
     Talk,
     TrackerTalk,
@@ -53,8 +55,9 @@ def until_closed(talk: Talk) -> int | None:
     return talk.socket.close_code
 
 
-def cookie_of(client: httpx.Client) -> str:
-    return "=".join(next(iter(client.cookies.items())))
+def key_of(client: httpx.Client) -> PageKey:
+    assert isinstance(client.auth, PageKey)
+    return client.auth
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -72,75 +75,65 @@ def test_the_link_works_once_and_reading_its_page_uses_nothing_up(here: Running)
         assert (page.status_code, page.headers["cache-control"]) == (200, "no-store")
         assert "<script>" not in page.text
         assert "set-cookie" not in page.headers
-    key = bearer(link.partition("key=")[2])
-    answer = httpx.post(here.address + "/v1/sign-in", headers=key)
-    cookie = answer.headers["set-cookie"].lower()
-    assert cookie.startswith(f"gazeveil_owner_{here.address.rpartition(':')[2]}=")
-    assert {"httponly", "samesite=strict"} <= {part.strip() for part in cookie.split(";")}
-    assert answer.json()["session"] not in cookie
+    key, page_key = bearer(link.partition("key=")[2]), {"key": PageKey().public}
+    nonsense = httpx.post(here.address + "/v1/sign-in", headers=key, json={"key": "AAAA"})
+    assert nonsense.status_code == 422, "and the link is not used up"
+    answer = httpx.post(here.address + "/v1/sign-in", headers=key, json=page_key)
+    assert (answer.status_code, "set-cookie" in answer.headers) == (201, False)
+    assert set(answer.json()) == {"id", "expires_ns"}
     assert httpx.get(link).status_code == 403
-    late = httpx.post(here.address + "/v1/sign-in", headers=key)
+    late = httpx.post(here.address + "/v1/sign-in", headers=key, json=page_key)
     assert (late.status_code, late.json()["error"]["code"]) == (403, "link")
 
 
-def test_neither_half_alone_reads_changes_or_looks(here: Running) -> None:
-    with signed_in(here) as owner:
-        secret, cookie = owner.headers["X-Gazeveil-Session"], cookie_of(owner)
-        value = cookie.partition("=")[2]
-        assert owner.get("/v1/apps").status_code == 200
-        attempts: list[dict[str, str]] = [
-            {"Cookie": cookie},
-            {"Cookie": cookie, "X-Gazeveil-Session": value},
-            {**bearer(value), "Cookie": cookie},
-            {**bearer(secret), "Cookie": cookie},
-            {"X-Gazeveil-Session": secret},
-            {"X-Gazeveil-Session": secret, "Cookie": cookie + "x"},
-            {"X-Gazeveil-Session": secret[:-1] + "AB"[secret[-1] == "A"], "Cookie": cookie},
-        ]
-        calls = (("GET", "/v1/apps"), ("POST", "/v1/consent"), ("POST", "/v1/owner/tokens"))
-        for headers in attempts:
-            for method, path in calls:
-                body = {"on": True} if "consent" in path else {"name": "thief"}
-                answer = httpx.request(method, here.address + path, headers=headers, json=body)
-                assert answer.status_code == 401, (headers, path)
-        for hello, sent in (
-            ({}, cookie),
-            ({"token": value}, cookie),
-            ({"session": value}, cookie),
-            ({"session": secret}, ""),
-            ({"token": secret}, cookie),
-            ({"session": secret}, cookie),
+def test_a_call_is_signed_by_the_sessions_key_comes_in_time_and_works_once(here: Running) -> None:
+    now_ms = time.time_ns() // 10**6
+    with signed_in(here) as owner, signed_in(here) as other:
+        key, stranger = key_of(owner), PageKey()
+        stranger.session = key.session
+
+        def code(signed: str, by: str = "GET", path: str = "/v1/apps", body: bytes = b"") -> str:
+            headers = {SESSION_HEADER: signed}
+            answer = httpx.request(by, here.address + path, headers=headers, content=body)
+            return "" if answer.status_code == 200 else str(answer.json()["error"]["code"])
+
+        off = b'{"on":false}'
+        right = key.sign("POST", "/v1/consent", off)
+        assert code(right, "POST", "/v1/consent", b'{"on":true }') == "session"
+        assert code(right, "POST", "/v1/consent", off) == "used"
+        for signed, wrong in (
+            ("", "session"),
+            (key.session, "session"),
+            (key_of(other).session + right[16:], "session"),
+            (stranger.sign("GET", "/v1/apps"), "session"),
+            (key.sign("POST", "/v1/apps"), "session"),
+            (key.sign("GET", "/v1/apps?x=1"), "session"),
+            (key.sign("GET", "/v1/apps", t_ms=now_ms - 31_000), "late"),
+            (key.sign("GET", "/v1/apps", t_ms=now_ms + 90_000), "late"),
+            (key.sign("GET", "/v1/apps", number=5000), ""),
+            (key.sign("GET", "/v1/apps", number=4990), ""),
+            (key.sign("GET", "/v1/apps", number=5000), "used"),
+            (key.sign("GET", "/v1/apps", number=4990), "used"),
+            (key.sign("GET", "/v1/apps", number=100), "used"),
+            (key.sign("GET", "/v1/apps", number=10**15 - 1), ""),
         ):
-            given = {"Cookie": sent} if sent else {}
-            with here.talk(None, "/v1/live", additional_headers=given) as talk:
-                talk.say(type="hello", **hello)
-                right = hello == {"session": secret} and sent
-                assert talk.hear()["type"] == ("welcome" if right else "error"), hello
-        foreign = {"X-Gazeveil-Session": secret, "Cookie": cookie, "Origin": "http://127.0.0.1:1"}
-        assert httpx.get(here.address + "/v1/apps", headers=foreign).status_code == 403
-
-
-def test_the_secret_alone_takes_away_so_that_a_replaced_cookie_cannot_keep_sharing_on(
-    here: Running,
-) -> None:
-    here.app()
-    with signed_in(here) as owner:
-        replaced = {
-            "X-Gazeveil-Session": owner.headers["X-Gazeveil-Session"],
-            "Cookie": f"{cookie_of(owner).partition('=')[0]}=junk",
-        }
-        with httpx.Client(base_url=here.address, headers=replaced) as locked:
-            assert locked.post("/v1/consent", json={"on": False}).status_code == 200
-            assert here.owner.get("/v1/apps").json()["consent"] is False
-            assert locked.post(f"/v1/apps/{here.last}/revoke").status_code == 200
-            answer = locked.post("/v1/consent", json={"on": True})
-            assert (answer.status_code, answer.json()["error"]["code"]) == (401, "cookie")
+            assert code(signed) == wrong, signed
+        for session, said in (
+            ("", "error"),
+            (stranger.sign("GET", "/v1/live"), "error"),
+            (key_of(other).sign("GET", "/v1/live"), "welcome"),
+        ):
+            with here.talk(None, "/v1/live") as talk:
+                talk.say(type="hello", session=session)
+                assert talk.hear()["type"] == said
+        foreign = {"Origin": "http://127.0.0.1:1"}
+        assert other.get("/v1/apps", headers=foreign).status_code == 403
 
 
 def test_nothing_of_a_session_or_a_token_is_on_the_disk(here: Running) -> None:
     secrets = [here.app(), here.owner.headers["Authorization"]]
     with signed_in(here) as owner:
-        secrets += [owner.headers["X-Gazeveil-Session"], cookie_of(owner)]
+        secrets += [key_of(owner).public, key_of(owner).session]
         files = [path for path in here.service.settings.home.iterdir() if path.is_file()]
         held = b"".join(path.read_bytes() for path in files if path.name != "tracker-token")
         assert not any(secret[-40:].encode() in held for secret in secrets)
@@ -154,15 +147,13 @@ def test_signing_out_ends_one_session_and_its_live_view_and_others_can_be_ended(
         signed_in(here) as two,
         signed_in(here) as three,
     ):
-        cookie = {"Cookie": cookie_of(one)}
-        with here.talk(None, "/v1/live", additional_headers=cookie) as live:
-            live.say(type="hello", session=one.headers["X-Gazeveil-Session"])
+        with here.talk(None, "/v1/live") as live:
+            live.say(type="hello", session=key_of(one).sign("GET", "/v1/live"))
             assert live.hear()["type"] == "welcome"
             listed = one.get("/v1/sessions").json()["sessions"]
             assert [s["browser"] for s in listed if s["this"]] == ["Firefox on Linux"]
             assert (one.post("/v1/sign-out").status_code, until_closed(live)) == (204, 4001)
-        headers = {**cookie, "X-Gazeveil-Session": one.headers["X-Gazeveil-Session"]}
-        assert httpx.get(here.address + "/v1/apps", headers=headers).status_code == 401
+        assert one.get("/v1/apps").status_code == 401
         other = next(s["id"] for s in two.get("/v1/sessions").json()["sessions"] if s["this"])
         assert three.delete(f"/v1/sessions/{other}").status_code == 204
         assert two.get("/v1/apps").status_code == 401
@@ -198,20 +189,19 @@ def test_a_restart_ends_sessions_and_a_new_link_where_the_owner_says_so(
             assert first.get("/v1/apps").status_code == (401 if ends else 200)
             assert second.get("/v1/apps").status_code == 200
     with running(tmp_path / "home", **chosen) as here:
-        headers = {**second.headers, "Cookie": cookie_of(second)}
-        assert httpx.get(here.address + "/v1/apps", headers=headers).status_code == 401
+        assert httpx.get(here.address + "/v1/apps", auth=key_of(second)).status_code == 401
         me = here.client(token).get("/v1/me").json()
         assert (me["state"], me["consent"]) == ("granted", True), "what was decided is there"
 
 
 def test_sessions_are_few_and_end_in_time() -> None:
-    sessions = Sessions()
-    begun = [sessions.begin("Firefox", n, 1000) for n in range(MOST_SESSIONS + 2)]
-    assert len(sessions.listed(0)) == MOST_SESSIONS
-    assert sessions.check(begun[0][1], None, 0) is None
-    _, secret, cookie = begun[-1]
-    assert sessions.check(secret, [cookie], 999) is not None
-    assert sessions.check(secret, [cookie], 1000) is None
+    sessions, key = Sessions(), PageKey()
+    begun = [sessions.begin("Firefox", key.public, n, 1000) for n in range(MOST_SESSIONS + 2)]
+    assert (len(sessions.listed(0)), sessions.is_live(begun[0].id)) == (MOST_SESSIONS, False)
+    key.session = begun[-1].id
+    assert sessions.read(key.sign("GET", "/"), "GET", "/", 999).session is begun[-1]
+    with pytest.raises(Refused):
+        sessions.read(key.sign("GET", "/"), "GET", "/", 1000)
 
 
 # --- asks and grants
@@ -444,12 +434,11 @@ def test_what_a_proxy_shows_is_the_services_own_and_no_header_says_so(tmp_path: 
         assert public.service is not None
         link = public.service.owner_link(public.address)
         assert link.startswith("https://gaze.example/")
+        key = {**claims, **bearer(link.partition("key=")[2])}
         signed = httpx.post(
-            public.address + "/v1/sign-in", headers={**claims, **bearer(link.partition("key=")[2])}
+            public.address + "/v1/sign-in", headers=key, json={"key": PageKey().public}
         )
-        cookie = signed.headers["set-cookie"]
-        assert cookie.startswith("__Host-gazeveil_owner_")
-        assert "Secure" in cookie
+        assert signed.status_code == 201
         for host, status in (("gaze.example", 200), ("evil.example", 403)):
             answer = httpx.get(public.address + "/health", headers={"Host": host})
             assert answer.status_code == status

@@ -227,7 +227,7 @@ def test_a_connection_that_breaks_comes_back_by_itself_and_the_policy_decides_ag
 
 
 def test_tokens_are_shown_once_and_the_certificate_and_the_audit_log_are_there(desk: Desk) -> None:
-    page = desk.owner(accept_downloads=True)
+    page = desk.owner()
     page.click("#add")
     page.fill("#add-dialog input[name=name]", "newcomer")
     page.click("#add-dialog button[type=submit]")
@@ -297,7 +297,7 @@ def test_what_apps_call_themselves_is_shown_as_text(desk: Desk) -> None:
             one["app"] = EVIL
         route.fulfill(json=answer)
 
-    page = desk.watch(desk.context().new_page())
+    page = desk.owner_page()
     page.route(re.compile(r"/v1/(apps|asks)$"), renamed)
     page.goto(desk.process.address)
     expect(page.locator(".ask h3 q")).to_have_text(EVIL)
@@ -367,7 +367,7 @@ UNLABELLED = """() => {
 
 
 def test_the_pages_need_no_other_host_and_no_inline_script(desk: Desk) -> None:
-    page = desk.watch(desk.context().new_page())
+    page = desk.owner_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     answer = page.goto(desk.process.address)

@@ -225,7 +225,7 @@ def test_every_dialog_lies_well(desk: Desk, board: Page) -> None:
 
 
 def test_the_locked_page_lies_well(desk: Desk) -> None:
-    stranger = desk.context(owner=False).new_page()
+    stranger = desk.context().new_page()
     stranger.goto(desk.process.address)
     expect(stranger.locator("#locked")).to_be_visible()
     assert everywhere(stranger) == []

@@ -1,5 +1,5 @@
-"""The documented ways from elsewhere, in a real browser: client.js from a page of another origin,
-and a TLS proxy.
+"""What others get of the owner's page in a real browser: a server on another port, and a program
+that hears its calls.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ pytest.importorskip(
     "playwright", reason="playwright is not installed: the pages are not looked at in a browser"
 )
 
-from tests.support.gatekeeper_browser import SESSION, Desk
-from tests.support.gatekeeper_running import Process, free_port
+from playwright.sync_api import Browser, Request
+from websockets.sync.client import connect
+
+from gazeveil.gatekeeper.service.guard import SESSION_HEADER
+from tests.support.gatekeeper_browser import Desk
+from tests.support.gatekeeper_running import Process, free_port, until
 from tests.support.other_origin import OtherOrigin
 from tests.support.places import ROOT
 
-# --- the theft of the owner's cookie
+# --- what others get of the owner's page
 # --------------------------------------------------------------------------------------------------
 
 
@@ -41,12 +45,10 @@ TRIES = """async (service) => {
   };
   await call("read", "/v1/apps", {});
   await call("read opaque", "/v1/apps", { mode: "no-cors" });
-  await call("header", "/v1/apps", { headers: { "X-Gazeveil": "1" } });
-  const session = { "X-Gazeveil-Session": "gvs_0000000000000000_x" };
-  await call("session header", "/v1/apps", { headers: session });
+  await call("header", "/v1/apps", { headers: { "X-Gazeveil-Session": "0" } });
   const form = { method: "POST", mode: "no-cors", headers: { "Content-Type": "text/plain" } };
   await call("form", "/v1/consent", { ...form, body: '{"on": true}' });
-  tried.storage = Object.keys(localStorage).length;
+  tried.storage = (await indexedDB.databases()).length;
   tried.live = await new Promise((resolve) => {
     const socket = new WebSocket(service.replace("http", "ws") + "/v1/live");
     socket.onopen = () => socket.send(JSON.stringify({ type: "hello" }));
@@ -57,69 +59,82 @@ TRIES = """async (service) => {
 }"""
 
 
-def test_a_server_on_another_port_steals_the_cookie_and_gets_nothing(
-    desk: Desk, process: Process, signed_in: dict[str, Any], other_origin: OtherOrigin
+def test_a_server_on_another_port_gets_nothing_of_the_owners_browser(
+    desk: Desk, process: Process, other_origin: OtherOrigin
 ) -> None:
     page = desk.owner()
-    # A link followed within the same host is same-site, whatever the port: the browser sends the
-    # cookie.
     page.evaluate("address => { location.href = address }", f"{other_origin.address}/gift")
     page.wait_for_url(f"{other_origin.address}/gift")
-    stolen = next(text for text in other_origin.cookies if text)
-    assert "gazeveil_owner" in stolen, "the attack begins with a cookie that was seen"
-    with httpx.Client(base_url=process.address, headers={"Cookie": stolen}) as thief:
-        assert thief.get("/v1/apps").status_code == 401
-        assert thief.post("/v1/consent", json={"on": True}).status_code == 401
-    # The page of the hostile origin, in the signed-in browser.
     tried = page.evaluate(TRIES, process.address)
-    assert tried["read"] == tried["header"] == tried["session header"] == "blocked"
+    assert (set(other_origin.cookies), tried["storage"]) == ({""}, 0)
+    assert tried["read"] == tried["header"] == "blocked"
     assert tried["read opaque"] in ("blocked", [0, False])
-    assert (tried["storage"], tried["live"]) == (0, "origin")
-    with httpx.Client(
-        base_url=process.address,
-        headers={"X-Gazeveil-Session": _secret(signed_in), "Cookie": stolen},
-    ) as owner:
-        assert owner.get("/v1/apps").json()["consent"] is False
+    assert tried["live"] == "origin"
+    assert desk.api.get("/v1/apps").json()["consent"] is False
     desk.mistakes.clear()  # what the hostile page's console says
 
 
-def _secret(state: dict[str, Any]) -> str:
-    return next(
-        str(item["value"])
-        for origin in state["origins"]
-        for item in origin["localStorage"]
-        if item["name"] == SESSION
-    )
-
-
-def test_a_replaced_cookie_locks_the_page_and_sharing_can_still_be_switched_off(
-    desk: Any, other_origin: OtherOrigin
-) -> None:
+def test_calls_of_an_open_page_work_once_and_for_what_was_signed_alone(desk: Desk) -> None:
     desk.consent(True)
-    page = desk.owner()
-    page.evaluate("address => { location.href = address }", f"{other_origin.address}/replace")
-    page.wait_for_url(f"{other_origin.address}/replace")
+    page, heard, hellos, held = desk.owner_page(), [], [], []
+    page.on("request", lambda sent: heard.append(sent))
+    page.on("websocket", lambda socket: socket.on("framesent", lambda sent: hellos.append(sent)))
     page.goto(desk.process.address)
-    page.wait_for_selector("#locked:not([hidden])")
-    page.get_by_role("button", name="Switch sharing off").click()
-    page.locator("#said", has_text="Sharing is off").wait_for()
-    assert desk.api.get("/v1/apps").json()["consent"] is False
+    page.wait_for_selector("#live-device")
+    page.click("#consent")
+    page.locator("#consent[data-state=off]").wait_for()
+    page.route("**/v1/consent", lambda route: held.append(route))
+    page.click("#consent")
+    until(lambda: page.evaluate("1") and held and hellos)
+    page.goto("about:blank")  # whoever has the port hears all, and passes nothing on
+    with httpx.Client(base_url=desk.process.address, timeout=60) as thief:
+
+        def codes(sent: Request, path: str = "", body: str | None = None) -> tuple[int, str]:
+            answer = thief.request(
+                sent.method,
+                path or sent.url,
+                headers={SESSION_HEADER: sent.headers[SESSION_HEADER.lower()]},
+                content=sent.post_data if body is None else body,
+            )
+            return answer.status_code, answer.json()["error"]["code"]
+
+        late = held[0].request
+        calls = [sent for sent in heard if SESSION_HEADER.lower() in sent.headers]
+        done = [sent for sent in calls if sent.method == "GET" or "false" in sent.post_data]
+        assert {(401, "used")} == {codes(sent) for sent in done}
+        assert any(sent.method == "POST" for sent in done)
+        for path, body in (("/v1/apps", late.post_data), ("", '{"on": true }')):
+            assert codes(late, path, body) == (401, "session")
+        assert desk.api.get("/v1/apps").json()["consent"] is False
+    with connect(f"{desk.process.address}/v1/live".replace("http", "ws", 1)) as socket:
+        socket.send(hellos[0])
+        assert json.loads(socket.recv(timeout=60))["code"] == "used"
 
 
-def test_the_secret_is_in_no_address_and_the_owner_signs_out_on_the_page(
-    browser: Any, tmp_path: Path
+#: What a script of the page gets of its key.
+READ = """() => new Promise((resolve) => {
+  const opening = indexedDB.open("gazeveil", 1);
+  opening.onsuccess = () => {
+    const all = opening.result.transaction("owner").objectStore("owner").getAll();
+    all.onsuccess = async () => {
+      opening.result.close();
+      resolve(await Promise.all(all.result.map(({ key }) => crypto.subtle.exportKey("jwk", key)
+        .then(() => "read", (error) => error.name))));
+    };
+  };
+})"""
+
+
+def test_the_key_is_read_by_nobody_and_the_owner_signs_out_on_the_page(
+    browser: Browser, tmp_path: Path
 ) -> None:
     with Process(tmp_path / "home", free_port()) as started:
         context = browser.new_context()
         page = context.new_page()
-        seen: list[str] = []
-        page.on("framenavigated", lambda frame: seen.append(frame.url))
         page.goto(started.link)
         page.wait_for_selector("#board:not([hidden])")
-        secret = page.evaluate(f"localStorage.getItem('{SESSION}')")
-        assert secret
-        assert not any(secret in address for address in seen)
-        assert page.evaluate("document.cookie") == ""
+        assert page.evaluate(READ) == ["InvalidAccessError"]
+        assert (context.cookies(), page.evaluate("localStorage.length")) == ([], 0)
         page.go_back()
         assert "key=" not in page.url
         page.goto(started.address)
@@ -128,11 +143,20 @@ def test_the_secret_is_in_no_address_and_the_owner_signs_out_on_the_page(
         page.locator("#sign-out").click()
         page.wait_for_selector("#locked:not([hidden])")
         # The feed may end, and lock the page, before the answer to signing out is there.
-        page.wait_for_function("localStorage.length === 0")
-        assert context.cookies() == []
+        until(lambda: page.evaluate(READ) == [])
         page.reload()
         page.wait_for_selector("#locked:not([hidden])")
         context.close()
+
+
+def test_a_browser_without_keys_is_told_where_to_sign_in(browser: Browser, tmp_path: Path) -> None:
+    with Process(tmp_path / "home", free_port(), GAZEVEIL_HOSTS='["gaze.example"]') as started:
+        page = browser.new_page()
+        page.goto(started.link.replace("127.0.0.1", "gaze.example"))
+        page.locator("#entering", has_text="signs in over https, or at 127.0.0.1").wait_for()
+        page.goto(started.link)  # the link was not used up
+        page.wait_for_selector("#board:not([hidden])")
+        page.close()
 
 
 # --- The web client without a browser, in node: its types name what it has, and pixels and

@@ -8,7 +8,6 @@ import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ pytest.importorskip(
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.gatekeeper_browser import Desk, sign_in
+from tests.support.gatekeeper_browser import Desk, SignedIn
 from tests.support.gatekeeper_running import Process, free_port
 from tests.support.places import ROOT
 
@@ -36,8 +35,8 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
 
 
 @pytest.fixture(scope="module")
-def signed_in(browser: Browser, process: Process) -> dict[str, Any]:
-    return sign_in(browser, process)
+def signed_in(browser: Browser, process: Process) -> SignedIn:
+    return SignedIn(browser, process)
 
 
 def pages() -> dict[str, str]:
@@ -74,7 +73,7 @@ def shop(process: Process) -> Iterator[str]:
 
 def opened(desk: Desk, address: str) -> Page:
     """A page of the shop, in a browser that is not the owner's."""
-    page = desk.context(owner=False, viewport=SIZE, screen=SIZE).new_page()
+    page = desk.context(viewport=SIZE, screen=SIZE).new_page()
     page.on("pageerror", lambda error: desk.mistakes.append(str(error)))
     page.goto(address)
     return page

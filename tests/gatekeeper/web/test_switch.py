@@ -34,7 +34,7 @@ SOON_S = 3.0
 def killed(browser: Browser, tmp_path: Path) -> Iterator[Desk]:
     """A service of its own that a test may kill."""
     with Process(tmp_path / "home", free_port()) as process:
-        made = Desk(browser, process, gatekeeper_browser.sign_in(browser, process))
+        made = Desk(browser, process, gatekeeper_browser.SignedIn(browser, process))
         yield made
         made.close()
 
@@ -54,7 +54,7 @@ def test_a_service_that_is_killed_is_said_to_be_gone_and_nothing_is_shown_as_kno
 ) -> None:
     killed.consent(True)
     killed.app("shop", preset="follow", lasts="until-stopped")
-    page = killed.context().new_page()
+    page = killed.owner_page()
     with page.expect_event("websocket", timeout=gatekeeper_browser.WAIT_MS) as opened:
         page.goto(killed.process.address)
     expect(page.locator("#consent")).to_have_attribute("data-state", "on")
@@ -79,7 +79,7 @@ def test_a_service_that_is_killed_is_said_to_be_gone_and_nothing_is_shown_as_kno
 
 def test_a_service_that_hangs_is_not_said_to_be_gone(killed: Desk) -> None:
     killed.consent(True)
-    page = killed.context().new_page()
+    page = killed.owner_page()
     page.goto(killed.process.address)
     expect(page.locator("#consent")).to_have_attribute("data-state", "on")
     killed.process.process.send_signal(signal.SIGSTOP)
@@ -140,9 +140,9 @@ def test_off_pressed_with_the_database_stopped_is_in_force_and_says_what_is_not_
     browser: Browser, tmp_path: Path, postgres: Server
 ) -> None:
     with Process(tmp_path / "home", free_port(), GAZEVEIL_DATABASE=postgres.fresh()) as process:
-        desk = Desk(browser, process, gatekeeper_browser.sign_in(browser, process))
+        desk = Desk(browser, process, gatekeeper_browser.SignedIn(browser, process))
         desk.consent(True)
-        owner = desk.context().new_page()
+        owner = desk.owner_page()
         owner.goto(process.address)
         postgres.stop("immediate")
         try:

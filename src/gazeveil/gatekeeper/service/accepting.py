@@ -1,6 +1,6 @@
 """A WebSocket from its first message to its end, after which nothing of it is left.
 
-The first message is a hello with a token or a session, because browsers cannot set headers.
+The first message is a hello with a token or a signature, because browsers cannot set headers.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ async def hello_of(service: Service, websocket: WebSocket) -> wire.Hello:
     return command
 
 
-def admit(service: Service, websocket: WebSocket, credential: str) -> None:
+def admit(service: Service, websocket: WebSocket, token: str, signed: str = "") -> None:
     """Count a hello.
 
     Raises
@@ -115,7 +115,7 @@ def admit(service: Service, websocket: WebSocket, credential: str) -> None:
     Refused
         Where there were too many.
     """
-    if not service.rate_limiter.hello(websocket.scope, credential):
+    if not service.rate_limiter.hello(websocket.scope, token, signed):
         raise Refused(429, "rate", "There are too many requests. Wait a minute.")
 
 

@@ -8,13 +8,11 @@ takes microseconds, and the owner can take away while the database does not answ
 owner's link, the tracker's token and the passes of pages whose question is not granted are in
 memory alone.
 
-Browsers send a cookie to every server of a host, whatever its port: any program on the same machine
-that the owner's browser visits sees it. So a session needs two halves. The *secret* lies in the
-page's own storage, which is kept apart by scheme, host and port, and is sent as a header; the
-*cookie* is one that no script can read. Either alone opens nothing, with one exception: to take
-away (sharing off, revoke, sign out) the secret is enough, so that a server on another port that
-overwrites the cookie cannot keep the owner from it. A restart ends all sessions: while the service
-is stopped another program may take its port, and an open page shows it both halves.
+A session of the owner's browser is a key that the page made, cannot read and cannot give away; the
+service has its public half. Every call is signed over its method, path and body, a time and a
+number. So nothing that a page sends works twice: neither cookies, which browsers show to the server
+on every port of a host, nor calls, which an open page shows to a program that takes the port while
+the service is stopped. A restart ends all sessions.
 """
 
 from __future__ import annotations
@@ -22,13 +20,21 @@ from __future__ import annotations
 import hmac
 import re
 import threading
+import time
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
 
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
 from gazeveil import checks
+from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.ledger.database import Database, Sql
 from gazeveil.gatekeeper.policy.policy import checked_name
 
@@ -41,13 +47,28 @@ _KEPT = ("app", "owner")
 #: Sessions that may be open at once; then the oldest ends.
 MOST_SESSIONS = 32
 
+#: Seconds that a signed call may take to come.
+LATE_S = 30
+
+#: So many numbers below the newest may still come.
+_TOGETHER = 1024
+
+#: Status, code and sentence for whoever is not the owner.
+NOBODY = 401, "session", "Nobody is signed in here. Open the owner's link."
+
 _TOKEN = re.compile(r"gv_(app|tracker|owner|link)_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)
-_SECRET = re.compile(r"gvs_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)
+_CALL = re.compile(
+    r"([0-9a-f]{16})\.([0-9]{1,15})\.([0-9]{1,15})\.([0-9a-f]{64})\.([A-Za-z0-9_-]{86})", re.ASCII
+)
 _NO_HASH = bytes(32).hex()
 
 
 def _hash(secret: str) -> str:
     return sha256(b"gazeveil\x00" + secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _bytes(text: str) -> bytes:
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _parts(text: str) -> tuple[str, str, str]:
@@ -225,10 +246,14 @@ class Tokens:
         question = "SELECT id FROM tokens WHERE app = ? AND role = 'app' LIMIT 1"
         return bool(self._database.rows(question, app))
 
+    def is_link(self, key: str) -> bool:
+        """Whether it is the key of an owner's link that was not used."""
+        token = self.holder(key)
+        return token is not None and token.role == "link"
+
     def take_link(self, key: str) -> bool:
         """Use the key of the owner's link: true once, false ever after and for any other key."""
-        token = self.holder(key)
-        return token is not None and token.role == "link" and self.end(id=token.id) is not None
+        return self.is_link(key) and self.end(id=self.id_of(key)) is not None
 
 
 #: Words of a User-Agent that tell a browser or a system, the telling ones first: most browsers also
@@ -275,13 +300,15 @@ class OwnerSession:
     Parameters
     ----------
     id : str
-        Public; names the session in the list.
+        Public; names the session in the list and in its calls.
     browser : str
         A few words of our own.
     begun_ns, used_ns, expires_ns : int
         When it was signed in, when it was used last, and from when it is void.
-    secret_hash, cookie_hash : str
-        Of the two halves.
+    key : EllipticCurvePublicKey
+        What its calls are checked with.
+    newest, used : int
+        The largest number of a call, and a bit for it and each below that was used.
     """
 
     id: str
@@ -289,61 +316,95 @@ class OwnerSession:
     begun_ns: int
     used_ns: int
     expires_ns: int
-    secret_hash: str
-    cookie_hash: str
+    key: ec.EllipticCurvePublicKey
+    newest: int = 0
+    used: int = 1
+
+
+@dataclass(frozen=True)
+class SignedCall:
+    """Whose call it is, and the SHA-256 of the body that was signed."""
+
+    session: OwnerSession
+    body: str
 
 
 class Sessions:
-    """The owner's sessions; safe to use from several threads.
-
-    Examples
-    --------
-    >>> sessions = Sessions()
-    >>> session, secret, cookie = sessions.begin("Firefox on Linux", begun_ns=0, expires_ns=10)
-    >>> sessions.check(secret, [cookie], 9) is session, sessions.check(secret, None, 9) is session
-    (True, True)
-    >>> sessions.check(secret, [], 9), sessions.check(cookie, None, 9)
-    (None, None)
+    """The owner's sessions; calls are read on the event loop alone. `clock_ns` is the machine's
+    clock: browsers go by it too, also where it is set back.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self._clock_ns = clock_ns
         self._live: dict[str, OwnerSession] = {}
 
-    def begin(self, browser: str, begun_ns: int, expires_ns: int) -> tuple[OwnerSession, str, str]:
-        """A new session with its two halves, told this once: the secret and the cookie."""
-        number, half, cookie = token_hex(8), token_urlsafe(32), token_urlsafe(32)
-        times = begun_ns, begun_ns, expires_ns
-        made = OwnerSession(number, browser, *times, _hash(half), _hash(cookie))
-        self._live[number] = made
+    def begin(self, browser: str, key: str, begun_ns: int, expires_ns: int) -> OwnerSession:
+        """A new session of the browser that has the private half of a key.
+
+        Raises
+        ------
+        Refused
+            Where the text is no point of P-256 in base64url.
+        """
+        try:
+            public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), _bytes(key))
+        except ValueError:
+            raise Refused(422, "value", "The key is no point of the curve P-256.") from None
+        made = OwnerSession(token_hex(8), browser, begun_ns, begun_ns, expires_ns, public)
+        self._live[made.id] = made
         for old in list(self._live)[:-MOST_SESSIONS]:
             self.end(old)
-        return made, f"gvs_{number}_{half}", cookie
+        return made
 
-    def check(self, secret: str, cookies: Iterable[str] | None, now_ns: int) -> OwnerSession | None:
-        """The session of a secret, None for one that is wrong, stale or ended, without saying
-        which.
+    def read(self, text: str, method: str, target: str, now_ns: int) -> SignedCall:
+        """A call of the owner's page, which is used up by this.
 
         Parameters
         ----------
-        secret : str
-            As it came in the header or the hello.
-        cookies : iterable of str, optional
-            Values of the owner's cookies that came beside it; one of them must be the session's.
-            None asks for the secret alone.
+        text : str
+            As it came in the header or the hello: session, number, milliseconds since 1970, SHA-256
+            of the body and signature, with dots between.
+        method, target : str
+            What is called, the query included.
         now_ns : int
-            The time.
+            The time that sessions end by.
+
+        Raises
+        ------
+        Refused
+            Where it is not signed by a live session, came late, or was used already.
         """
-        parts = _SECRET.fullmatch(secret)
-        number, half = parts.groups() if parts else ("", "")
-        session = self._live.get(number)
-        right = hmac.compare_digest(_hash(half), session.secret_hash if session else _NO_HASH)
-        if session is None or not right or now_ns >= session.expires_ns:
-            return None
-        if cookies is not None and not any(
-            hmac.compare_digest(_hash(cookie), session.cookie_hash) for cookie in cookies
-        ):
-            return None
-        return session
+        parts = _CALL.fullmatch(text)
+        session = self._live.get(parts[1]) if parts else None
+        if parts is None or session is None or now_ns >= session.expires_ns:
+            raise Refused(*NOBODY)
+        signed = f"{method} {target}\n{text[: parts.start(5) - 1]}".encode()
+        both = _bytes(parts[5])
+        halves = (int.from_bytes(half, "big") for half in (both[:32], both[32:]))
+        try:
+            session.key.verify(encode_dss_signature(*halves), signed, ec.ECDSA(hashes.SHA256()))
+        except InvalidSignature:
+            raise Refused(*NOBODY) from None
+        if abs(self._clock_ns() - int(parts[3]) * 10**6) > LATE_S * 10**9:
+            reason = f"The call came late, or the browser's clock is more than {LATE_S} s off."
+            raise Refused(401, "late", reason)
+        self._use(session, int(parts[2]))
+        return SignedCall(session, parts[4])
+
+    @staticmethod
+    def _use(session: OwnerSession, number: int) -> None:
+        """Use the number of a call up; calls that were made together may come in any order."""
+        back = session.newest - number
+        if back < 0:
+            session.used <<= min(-back, _TOGETHER)
+            session.newest, back = number, 0
+        if back >= _TOGETHER or session.used >> back & 1:
+            raise Refused(401, "used", "The call was used already. Load the page again.")
+        session.used = (session.used | 1 << back) & ((1 << _TOGETHER) - 1)
+
+    def is_live(self, number: str) -> bool:
+        """Whether a session was not ended."""
+        return number in self._live
 
     def listed(self, now_ns: int) -> tuple[OwnerSession, ...]:
         """Live sessions, the newest first."""
@@ -364,7 +425,5 @@ class Caller:
     expires_ns: int | None = None
     #: Public part of the token, or the owner's session.
     credential: str = ""
-    #: Whether both halves of the owner's session came; always for tokens.
-    whole: bool = True
     #: Whether it has asked and is not granted anything under this token or user yet.
     newcomer: bool = False

@@ -15,16 +15,12 @@ Which requests are counted together is decided before anything else is done with
 token and each session of the owner has a quota of its own, so that no flood of others' requests
 delays the owner's switch or shuts out an app, even one that comes for the first time. Everybody
 else shares a quota by address: one for calls, one for the rest. What a request claims to be is
-checked against hashes in memory, which costs microseconds. The files of pages have no quota
-(:mod:`gazeveil.gatekeeper.service.guard`), and the owner's cookie opens none: servers on other
-ports of the host see it. A WebSocket shows its token in its first message, so it is counted then.
+checked in memory, which costs microseconds. A WebSocket shows its token in its first message, so it
+is counted then.
 
-The files of the owner's page, the demo and the client, kept in memory.
-
-A browser that opens a page shows its cookie at most, and every server on another port of the host
-sees that too. So no quota could tell the owner's browser from a flood, and these files have none
-(:mod:`gazeveil.gatekeeper.service.guard`). They hold no secret, and are answered
-without a disk, a thread or a database: that costs about what a refusal would.
+The files of the owner's page, the demo and the client have no quota, because nothing tells the
+owner's browser from a flood when it opens a page. They hold no secret, and are answered without a
+disk, a thread or a database: that costs about what a refusal would.
 """
 
 from __future__ import annotations
@@ -47,8 +43,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.policy.identity import LocalPeer
-from gazeveil.gatekeeper.service.credentials import Sessions, Tokens
+from gazeveil.gatekeeper.service.credentials import NOBODY, Sessions, SignedCall, Tokens
 from gazeveil.gatekeeper.service.peers import Peers, address_of, local_of, peer_of_scope
 from gazeveil.gatekeeper.service.settings import Settings
 from gazeveil.pages import HEADERS, LOCAL_NAMES, host_name
@@ -127,7 +124,7 @@ class Pages(StaticFiles):
 #: Keys that a set of buckets remembers.
 KEYS = 10_000
 
-#: The header with the page's half of a session.
+#: The header with the signature of a call of the owner's page.
 SESSION_HEADER = "X-Gazeveil-Session"
 
 #: A string, or a bracket outside of strings. After a quote the pattern cannot fail (a string that
@@ -195,26 +192,44 @@ class RateLimiter:
         """Whether a request may still come."""
         if page_of(scope) is not None:
             return True
-        credential = headers.get(SESSION_HEADER) or bearer(headers)
+        credential, signed = bearer(headers), headers.get(SESSION_HEADER, "")
         if not credential and scope["path"] == "/owner":
             query = scope.get("query_string", b"")[:512].decode("latin-1")
             credential = parse_qs(query).get("key", [""])[0]
         kind = "calls" if scope["path"].startswith("/v1") else "pages"
         unknown = None if scope["type"] == "websocket" else f"{kind} from {address_of(scope)}"
-        return self._take(scope, credential, unknown)
+        return self._take(scope, credential, unknown, signed)
 
-    def hello(self, scope: Scope, credential: str) -> bool:
-        """Count a WebSocket by the token or session in its first message; False where there were
-        too many.
+    def hello(self, scope: Scope, credential: str, signed: str = "") -> bool:
+        """Count a WebSocket by the token or the signature in its first message; False where there
+        were too many.
         """
-        return self._take(scope, credential, f"calls from {address_of(scope)}")
+        return self._take(scope, credential, f"calls from {address_of(scope)}", signed)
 
-    def _take(self, scope: Scope, credential: str, unknown: str | None) -> bool:
-        quota = self._quota(credential) if credential else self._local(scope)
+    def _take(self, scope: Scope, credential: str, unknown: str | None, signed: str) -> bool:
+        if signed:
+            quota = self._signed(scope, signed)
+        else:
+            quota = self._quota(credential) if credential else self._local(scope)
         if quota is not None:
             self._peers.known(scope, quota)
         quota = quota or unknown
         return quota is None or self._buckets.take(quota)
+
+    def _signed(self, scope: Scope, signed: str) -> str | None:
+        """The quota of a signed call. It is used up here, and lies in its scope: the call, or why
+        it is none.
+        """
+        query = scope["query_string"]
+        target = scope["raw_path"] + (b"?" + query if query else b"")
+        method, now_ns = scope.get("method", "GET"), self._tokens.now_ns()
+        try:
+            call = self._sessions.read(signed, method, target.decode("latin-1"), now_ns)
+        except Refused as refused:
+            scope["owner_call"] = refused
+            return None
+        scope["owner_call"] = call
+        return f"session {call.session.id}"
 
     def _local(self, scope: Scope) -> str | None:
         peer = local_of(scope)
@@ -222,9 +237,6 @@ class RateLimiter:
         return None if app is None else f"app {app}"
 
     def _quota(self, credential: str) -> str | None:
-        session = self._sessions.check(credential, None, self._tokens.now_ns())
-        if session is not None:
-            return f"session {session.id}"
         holder = self._tokens.holder(credential)
         if holder is None:
             return None
@@ -257,12 +269,6 @@ def depth(text: bytes) -> int:
     return deepest
 
 
-#: Most cookies of the owner that are read, against floods.
-_MOST_COOKIES = 8
-
-#: The owner's cookie.
-COOKIE = re.compile(rb"((?:__Host-)?gazeveil_owner_[0-9]{1,5})=([A-Za-z0-9_-]{43})", re.ASCII)
-
 #: Calls whose answers pages of every origin may read: to ask, and to hear the answer, which may be
 #: that the page is not known any more.
 OF_ANY_PAGE = ("/v1/ask", "/v1/me")
@@ -273,19 +279,6 @@ def problem(
 ) -> JSONResponse:
     """The one shape of every error."""
     return JSONResponse({"error": {"code": code, "reason": reason}}, status, headers)
-
-
-def keep_ours(scope: Scope) -> None:
-    """Throw all cookies of a request away that cannot be the owner's: those of other servers of the
-    host are none of our business, and the usual reader of cookies takes time that grows with the
-    square of a quoted value.
-    """
-    cookies = [value for name, value in scope["headers"] if name == b"cookie"]
-    if cookies:
-        pairs = (pair.strip() for value in cookies for pair in value.split(b";"))
-        ours = [pair for pair in pairs if COOKIE.fullmatch(pair)][:_MOST_COOKIES]
-        kept = [(name, value) for name, value in scope["headers"] if name != b"cookie"]
-        scope["headers"] = [*kept, (b"cookie", b"; ".join(ours))] if ours else kept
 
 
 def same_origin(headers: Headers, scheme: str, public: Collection[str] = ()) -> bool:
@@ -323,7 +316,9 @@ class RequestMiddleware:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        keep_ours(scope)
+        # Those of other servers of the host are none of our business, and the usual reader of
+        # cookies takes time that grows with the square of a quoted value.
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"cookie"]
         peer = peer_of_scope(scope)
         if peer is not None:
             peer.unread, peer.idle_since_s = 0, None
@@ -355,7 +350,8 @@ class RequestMiddleware:
         if refusal is None and scope["method"] == "OPTIONS" and cross is not None:
             refusal = self._preflight(scope, cross)
         if refusal is None:
-            refusal, receive = await self._body(scope, headers, receive)
+            call = scope.get("owner_call")
+            refusal, receive = await self._body(call, headers, receive)
         await (refusal or self.app)(scope, receive, send_with_headers)
 
     def _add_headers(self, out: MutableHeaders, path: str, cross: str | None) -> None:
@@ -407,7 +403,7 @@ class RequestMiddleware:
         )
 
     async def _body(
-        self, scope: Scope, headers: Headers, receive: Receive
+        self, call: object, headers: Headers, receive: Receive
     ) -> tuple[Response | None, Receive]:
         """Why a body is refused, and what gives the body once more to who is behind."""
         try:
@@ -418,6 +414,8 @@ class RequestMiddleware:
             return problem(408, "slow", reason, {"connection": "close"}), receive
         if not isinstance(body, bytes):
             return body, receive
+        if isinstance(call, SignedCall) and sha256(body).hexdigest() != call.body:
+            return problem(*NOBODY), receive
         most = self.settings.limits.json_depth
         if depth(body) > most:
             return problem(400, "depth", f"A body may nest {most} deep. Send it flat."), receive

@@ -3,7 +3,7 @@ alone.
 
 This is the one place where raw gaze leaves the core, and which target the eye rests on before it is
 chosen (`hover`, for a platform that highlights it). It goes only to a connection of the device's
-own page that shows both halves of an owner's session, or an owner's token. It is sent at most
+own page that signs its hello, or shows an owner's token. It is sent at most
 :data:`FRAMES_HZ` times a second, and only while such a page is connected.
 """
 
@@ -33,7 +33,7 @@ from gazeveil.gatekeeper.service.accepting import (
 )
 from gazeveil.gatekeeper.service.connections import Connection
 from gazeveil.gatekeeper.service.credentials import Caller
-from gazeveil.gatekeeper.service.owner_api import need_both_halves, owner_of
+from gazeveil.gatekeeper.service.owner_api import owner_of
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.wire import Channel, Outgoing
 
@@ -92,7 +92,7 @@ async def live(websocket: WebSocket) -> None:
         service.owner_connections[connection] = caller.credential
         try:
             # A sign-out before the connection was registered did not close it.
-            if _signed_in(service, hello):
+            if _signed_in(service, hello, caller):
                 await _show(service, websocket, connection)
             else:
                 await say_and_close(websocket, UNKNOWN, "signed-out", "The session has ended.")
@@ -111,12 +111,8 @@ async def _owner(service: Service, websocket: WebSocket) -> tuple[wire.Hello, Ca
     hello = await hello_of(service, websocket)
     if not from_own_page(service, websocket):
         raise Refused(403, "origin", "Only the device's own page may look.")
-    admit(service, websocket, hello.token or hello.session)
-    if hello.token:
-        caller = service.caller(hello.token)
-    else:
-        caller = owner_of(service, hello.session, websocket.headers)
-        need_both_halves(caller)
+    admit(service, websocket, hello.token, hello.session)
+    caller = service.caller(hello.token) if hello.token else owner_of(service, websocket.scope)
     if caller.role != "owner":
         raise Refused(403, "role", "This is for the owner of the device.")
     if len(service.broadcaster.viewers) >= VIEWERS or service.stopping:
@@ -124,10 +120,10 @@ async def _owner(service: Service, websocket: WebSocket) -> tuple[wire.Hello, Ca
     return hello, caller
 
 
-def _signed_in(service: Service, hello: wire.Hello) -> bool:
+def _signed_in(service: Service, hello: wire.Hello, caller: Caller) -> bool:
     if hello.token:
         return service.tokens.holder(hello.token) is not None
-    return service.sessions.check(hello.session, None, service.ledger.now_ns()) is not None
+    return service.sessions.is_live(caller.credential)
 
 
 async def _show(service: Service, websocket: WebSocket, connection: Connection) -> None:

@@ -1,11 +1,10 @@
 """What the owner of the device does: sign in, decide about apps, see what is in force, and take the
 audit log elsewhere.
 
-The owner comes by a link that works once. Its page sends the link's key back and gets the two
-halves of a session (:mod:`gazeveil.gatekeeper.service.credentials`): a secret that it keeps in its
-own storage and sends as the header `X-Gazeveil-Session` with every call, and a cookie. No page of
-another origin can send that header, so no call can be made in the owner's name from elsewhere.
-Programs use an owner's token instead.
+The owner comes by a link that works once. Its page sends the link's key back with the public half
+of a key of its own, and signs every call with it, in the header `X-Gazeveil-Session`
+(:mod:`gazeveil.gatekeeper.service.credentials`). No page of another origin has the key or can send
+that header. Programs use an owner's token instead, which works for all who read it.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.policy.grant import PRESETS
 from gazeveil.gatekeeper.policy.policy import NAME_PATTERN, Policy
 from gazeveil.gatekeeper.service.answers import certificate_text
 from gazeveil.gatekeeper.service.app_api import PROBLEMS, Body, Credentials, service_of
-from gazeveil.gatekeeper.service.credentials import Caller, browser_words
+from gazeveil.gatekeeper.service.credentials import NOBODY, Caller, SignedCall, browser_words
 from gazeveil.gatekeeper.service.decisions import unknown_preset
-from gazeveil.gatekeeper.service.guard import COOKIE, SESSION_HEADER, bearer, same_origin
+from gazeveil.gatekeeper.service.guard import SESSION_HEADER, bearer, same_origin
 from gazeveil.gatekeeper.service.service import HOUR_NS, Service
 
 _STALE = "This link has been used or has expired. Start the service again for a new one."
@@ -44,18 +43,24 @@ _SCRIPT = '<script type="module" src="/dash/enter.js"></script>'
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["owner"])
 login = APIRouter(tags=["owner"])
 
-Secret = Annotated[
+Signed = Annotated[
     str | None,
     Header(
         alias=SESSION_HEADER,
         max_length=256,
-        description="The page's half of the owner's session; its cookie must come beside it.",
+        description="Session, number, milliseconds since 1970, SHA-256 of the body and signature.",
     ),
 ]
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=64)]
 AppName = Annotated[str, Path(min_length=1, max_length=64, pattern=NAME_PATTERN)]
 Origin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.\-\[\]:]{1,253}$")]
 Id = Annotated[str, Path(min_length=16, max_length=16, pattern="^[0-9a-f]{16}$")]
+
+
+class SignInBody(Body):
+    """The public half of the page's key: an uncompressed point of P-256 in base64url."""
+
+    key: Annotated[str, Field(max_length=128)] = ""
 
 
 class AppBody(Body):
@@ -102,34 +107,19 @@ class OwnerTokenBody(Body):
 # --------------------------------------------------------------------------------------------------
 
 
-def owner_of(service: Service, secret: str, headers: Headers) -> Caller:
-    """The owner of a session, whether or not the cookie came beside the secret.
+def owner_of(service: Service, scope: Scope) -> Caller:
+    """The owner who signed a request.
 
     Raises
     ------
     Refused
-        Where the secret is wrong, stale or ended.
+        Where it is not signed, or came late or twice.
     """
-    now_ns = service.ledger.now_ns()
-    session = service.sessions.check(secret, None, now_ns)
-    if session is None:
-        raise Refused(401, "session", "Nobody is signed in here. Open the owner's link.")
-    session.used_ns = now_ns
-    pairs = headers.get("cookie", "").encode("latin-1", "replace").split(b";")
-    cookies = [match[2].decode() for pair in pairs if (match := COOKIE.fullmatch(pair.strip()))]
-    whole = service.sessions.check(secret, cookies, now_ns) is not None
-    return Caller("owner", "owner", session.expires_ns, session.id, whole)
-
-
-def need_both_halves(caller: Caller) -> None:
-    """Refuse a session whose cookie did not come."""
-    if not caller.whole:
-        raise Refused(
-            401,
-            "cookie",
-            "The session's cookie is missing: cookies are blocked, or another server on this"
-            " machine has replaced it. Open a new owner's link.",
-        )
+    call = scope.get("owner_call")
+    if not isinstance(call, SignedCall):
+        raise call if isinstance(call, Refused) else Refused(*NOBODY)
+    call.session.used_ns = service.ledger.now_ns()
+    return Caller("owner", "owner", call.session.expires_ns, call.session.id)
 
 
 def _own_page(request: Request, reason: str) -> None:
@@ -138,26 +128,18 @@ def _own_page(request: Request, reason: str) -> None:
         raise Refused(403, "origin", reason)
 
 
-async def taking_caller(
-    request: Request, credentials: Credentials, session: Secret = None
-) -> Caller:
-    """The owner, by token or by session, for calls that only take away: the session's secret is
-    enough. On the event loop, because all threads may wait for a database that hangs.
+async def owner_caller(request: Request, credentials: Credentials, signed: Signed = None) -> Caller:
+    """The owner, by token or by a signed call. On the event loop, because all threads may wait for
+    a database that hangs.
     """
     service = service_of(request)
     _own_page(request, "Only the device's own pages may act for the owner.")
     if credentials is not None:
         caller = service.caller(credentials.credentials)
     else:
-        caller = owner_of(service, session or "", request.headers)
+        caller = owner_of(service, request.scope)
     if caller.role != "owner":
         raise Refused(403, "role", "This is for the owner of the device.")
-    return caller
-
-
-async def owner_caller(caller: Annotated[Caller, Depends(taking_caller)]) -> Caller:
-    """The owner, by token or by both halves of a session."""
-    need_both_halves(caller)
     return caller
 
 
@@ -170,7 +152,6 @@ async def taken_before(request: Request) -> int:
 
 TakenBefore = Annotated[int, Depends(taken_before)]
 Owner = Annotated[Caller, Depends(owner_caller)]
-Taker = Annotated[Caller, Depends(taking_caller)]
 
 
 # --- sessions
@@ -185,40 +166,29 @@ def enter(request: Request, key: Annotated[str, Query(max_length=256)] = "") -> 
     """The page of the one-time link. Reading it uses nothing up, so a program that previews links
     does no harm; its script signs in.
     """
-    holder = service_of(request).tokens.holder(key)
-    if holder is None or holder.role != "link":
+    if not service_of(request).tokens.is_link(key):
         return HTMLResponse(_PAGE.format(script="", words=_STALE), 403)
     return HTMLResponse(_PAGE.format(script=_SCRIPT, words="Signing in."))
 
 
-def _cookie(request: Request) -> dict[str, Any]:
-    """The cookie's name and kind: with the port, so that services on two ports do not overwrite one
-    another's; secure where the browser speaks TLS with us or with our proxy.
-    """
-    tls = request.headers.get("origin", "").startswith("https://")
-    port = (request.scope.get("server") or ("", 0))[1] or 0
-    name = f"{'__Host-' if tls else ''}gazeveil_owner_{port}"
-    return {"key": name, "path": "/", "secure": tls, "httponly": True, "samesite": "strict"}
-
-
 @router.post("/sign-in", status_code=201)
-def sign_in(request: Request, response: Response, credentials: Credentials) -> dict[str, Any]:
-    """Use the key of the one-time link, sent as a Bearer token, and begin a session of this
-    browser. The secret is told this once.
+def sign_in(request: Request, credentials: Credentials, body: SignInBody) -> dict[str, Any]:
+    """Use the key of the one-time link, sent as a Bearer token, and begin a session of this browser
+    with the public half of the page's key.
     """
-    service = service_of(request)
+    service, link = service_of(request), bearer(request.headers)
     _own_page(request, "Only the device's own page signs in.")
-    if not service.tokens.take_link(bearer(request.headers)):
+    if not service.tokens.is_link(link):
         raise Refused(403, "link", _STALE)
-    now_ns, hours = service.ledger.now_ns(), service.settings.owner_hours
-    browser = browser_words(request.headers.get("user-agent", ""))
-    session, secret, cookie = service.sessions.begin(
-        browser, now_ns, now_ns + round(hours * HOUR_NS)
-    )
+    now_ns, browser = service.ledger.now_ns(), browser_words(request.headers.get("user-agent", ""))
+    expires_ns = now_ns + round(service.settings.owner_hours * HOUR_NS)
+    session = service.sessions.begin(browser, body.key, now_ns, expires_ns)
+    if not service.tokens.take_link(link):
+        service.sessions.end(session.id)
+        raise Refused(403, "link", _STALE)
     if service.settings.new_link_ends_sessions:
         _end_others(service, session.id, "Somebody signed in with a new owner's link.")
-    response.set_cookie(value=cookie, max_age=round(hours * 3600), **_cookie(request))
-    return {"session": secret, "id": session.id, "expires_ns": session.expires_ns}
+    return {"id": session.id, "expires_ns": session.expires_ns}
 
 
 def _end_others(service: Service, mine: str, reason: str) -> int:
@@ -227,8 +197,8 @@ def _end_others(service: Service, mine: str, reason: str) -> int:
 
 
 @router.post("/sign-out", status_code=204)
-def sign_out(request: Request, response: Response, owner: Taker) -> None:
-    """End the session that calls; its cookie is taken back."""
+def sign_out(request: Request, owner: Owner) -> None:
+    """End the session that calls."""
     if not service_of(request).end_session(owner.credential, "You have signed out."):
         raise Refused(
             403,
@@ -236,7 +206,6 @@ def sign_out(request: Request, response: Response, owner: Taker) -> None:
             "Only a browser's session signs out. End a program's token with DELETE"
             " /v1/owner/tokens/{id}.",
         )
-    response.delete_cookie(**_cookie(request))
 
 
 @router.get("/sessions")
@@ -253,14 +222,14 @@ def sessions(request: Request, owner: Owner) -> dict[str, Any]:
 
 
 @router.delete("/sessions")
-def end_others(request: Request, owner: Taker) -> dict[str, int]:
+def end_others(request: Request, owner: Owner) -> dict[str, int]:
     """End all sessions but the one that calls."""
     reason = "The owner has ended this session."
     return {"ended": _end_others(service_of(request), owner.credential, reason)}
 
 
 @router.delete("/sessions/{number}", status_code=204)
-def end_one(request: Request, owner: Taker, number: Id) -> None:
+def end_one(request: Request, owner: Owner, number: Id) -> None:
     """End a session."""
     if not service_of(request).end_session(number, "The owner has ended this session."):
         raise Refused(404, "unknown", "There is no such session.")
@@ -291,7 +260,7 @@ def make_owner_token(request: Request, owner: Owner, body: OwnerTokenBody) -> di
 
 
 @router.delete("/owner/tokens/{number}", status_code=204)
-def end_owner_token(request: Request, owner: Taker, number: Id) -> None:
+def end_owner_token(request: Request, owner: Owner, number: Id) -> None:
     """End a program's token."""
     if not service_of(request).end_owner_token(number):
         raise Refused(404, "unknown", "There is no such token.")
@@ -399,7 +368,7 @@ def grant(
 
 
 @router.post("/apps/{app}/revoke")
-async def revoke(request: Request, owner: Taker, app: AppName) -> dict[str, Any]:
+async def revoke(request: Request, owner: Owner, app: AppName) -> dict[str, Any]:
     """Take the grant back; open subscriptions end within one sample, also while nothing can be
     written. Where `written` is false it is in force, and is written when the database takes it.
     """
@@ -419,7 +388,7 @@ def unblock(request: Request, owner: Owner, app: AppName) -> dict[str, Any]:
 
 
 @router.delete("/apps/{app}")
-async def drop_app(request: Request, owner: Taker, app: AppName) -> dict[str, Any]:
+async def drop_app(request: Request, owner: Owner, app: AppName) -> dict[str, Any]:
     """Remove an app with its token, grant, areas, asks and block; its connections are closed. What
     it has spent stays spent.
 
@@ -459,7 +428,7 @@ def dismiss(request: Request, owner: Owner, number: Annotated[int, Path(ge=0, le
 
 @router.post("/consent")
 async def consent(
-    request: Request, taken: TakenBefore, owner: Taker, body: ConsentBody
+    request: Request, taken: TakenBefore, owner: Owner, body: ConsentBody
 ) -> dict[str, bool]:
     """Whether anything may leave the device; off ends everything at once, also while nothing can be
     written.
@@ -467,7 +436,6 @@ async def consent(
     service = service_of(request)
     if not body.on:
         return {"on": False, "written": await service.at_once(service.consent, False)}
-    need_both_halves(owner)
     return {"on": True, "written": await run_in_threadpool(service.consent, True, taken)}
 
 

@@ -269,20 +269,3 @@ def load_settings(**chosen: object) -> Settings:
     except ValueError as error:
         # pydantic-settings raises its own error for a list that is not JSON.
         raise ParameterError(f"A setting in the environment cannot be read: {error}.") from None
-
-
-def table() -> str:
-    """All settings as the manual's table, in Markdown."""
-    lines = ["| setting | default | what it does |", "|---|---|---|"]
-    for name, field in Settings.model_fields.items():
-        default = "none" if field.default in (None, ()) else f"`{str(field.default).lower()}`"
-        default = "see below" if name == "limits" else default
-        if name == "home":
-            default = "`$GAZEVEIL_HOME` or `~/.gazeveil`"
-        meaning = " ".join((field.description or "").split())
-        lines.append(f"| `{name}` | {default} | {meaning} |")
-    lines += ["", "| in `limits` | default | what it does |", "|---|---|---|"]
-    for name, field in CallerLimits.model_fields.items():
-        meaning = " ".join((field.description or "").split())
-        lines.append(f"| `{name}` | `{field.default}` | {meaning} |")
-    return "\n".join(lines) + "\n"

@@ -47,7 +47,7 @@ class BadMessageError(DataError):
 
 
 class Hello(msgspec.Struct, tag="hello", forbid_unknown_fields=True):
-    """The first message: an app's token, or the owner's token or session."""
+    """The first message: an app's token, or the owner's token or signature of the GET."""
 
     token: Annotated[str, msgspec.Meta(max_length=256)] = ""
     session: Annotated[str, msgspec.Meta(max_length=256)] = ""

@@ -11,7 +11,7 @@ import { Live } from "./dash/live.js";
 import { confirmGesture, deleteApp, dismiss, grant, newToken, owner, revoke, unblock } from "./dash/owner.js";
 import { ask as askFirst } from "./dash/question.js";
 import { AuditTable, Certificate } from "./dash/records.js";
-import { SessionList, stopWhenLocked } from "./dash/sessions.js";
+import { SessionList } from "./dash/sessions.js";
 import { Switch } from "./dash/switch.js";
 import { openAdd, showToken } from "./dash/tokens.js";
 import { UseBar } from "./dash/use.js";
@@ -39,7 +39,6 @@ let queued = null;
 let certified = "";
 /** @type {any} */
 let soon = 0;
-const showStop = stopWhenLocked();
 
 const sharing = new Switch(() => refresh());
 const useBar = new UseBar((app) => stop(app));
@@ -211,7 +210,7 @@ function refresh() {
 
 /** The service did not answer, or not to us. */
 function lost(error) {
-  if (error.status === 401) lock(error.code === "cookie" ? error.reason : "");
+  if (error.status === 401 && (error.code !== "late" || !device)) lock(error.code === "session" ? "" : error.reason);
   else if (error.status === 403) lock(error.reason);
   else if (!device) lock(sentence(error));
   else {
@@ -226,7 +225,6 @@ function lost(error) {
 function lock(why) {
   byId("locked").hidden = false;
   byId("locked-why").textContent = why;
-  showStop();
   for (const id of ["board", "nav", "device", "wearer", "in-use", "tracker-trouble"]) byId(id).hidden = true;
 }
 

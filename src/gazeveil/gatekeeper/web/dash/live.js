@@ -4,7 +4,7 @@
  */
 import { Plane, inks, windowNear, windowOf } from "./canvas.js";
 import { byId, el } from "./dom.js";
-import { secret } from "./session.js";
+import { signed } from "./session.js";
 import { appName } from "./words.js";
 
 const KEEP_MS = 4000;
@@ -113,7 +113,7 @@ export class Live {
     const address = new URL("/v1/live", location.href);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
     const socket = new WebSocket(address);
-    socket.onopen = () => { socket.send(JSON.stringify({ type: "hello", session: secret() })); };
+    socket.onopen = async () => { socket.send(JSON.stringify({ type: "hello", session: await signed("GET", "/v1/live") })); };
     socket.onmessage = (event) => {
       const message = JSON.parse(event.data);
       this.connected = true;

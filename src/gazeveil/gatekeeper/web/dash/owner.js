@@ -1,10 +1,9 @@
 /**
- * The owner's calls. Both halves of the session go with each: the secret of this page's storage as a header, which no page of another origin can send, and the
- * cookie beside it.
+ * The owner's calls, each signed by this page's key in a header that no page of another origin can send.
  * @module
  */
 import { GazeError, errorFrom } from "../lib/errors.js";
-import { HEADER, secret } from "./session.js";
+import { HEADER, signed } from "./session.js";
 
 /**
  * @param {string} method
@@ -13,19 +12,20 @@ import { HEADER, secret } from "./session.js";
  * @returns {Promise<any>}
  */
 export async function owner(method, path, body) {
+  const text = body === undefined ? undefined : JSON.stringify(body);
   /** @type {Record<string, string>} */
-  const headers = { [HEADER]: secret() };
+  const headers = { [HEADER]: await signed(method, path, text) };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer;
   try {
-    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin", cache: "no-store" });
+    answer = await fetch(path, { method, headers, body: text, credentials: "omit", cache: "no-store" });
   } catch {
     throw new GazeError("network", "The service does not answer. Check that it still runs.");
   }
-  const text = await answer.text();
+  const said = await answer.text();
   let value = null;
   try {
-    value = text ? JSON.parse(text) : null;
+    value = said ? JSON.parse(said) : null;
   } catch {
     value = null;
   }

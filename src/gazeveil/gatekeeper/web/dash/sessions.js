@@ -5,7 +5,7 @@
 import { clock } from "./amounts.js";
 import { byId, copy, el, renew, say } from "./dom.js";
 import { owner } from "./owner.js";
-import { forget, secret } from "./session.js";
+import { forget } from "./session.js";
 
 /** With the year: tokens last long. @param {number} t_ns nanoseconds since 1970 */
 const day = (t_ns) => new Date(t_ns / 1e6).toLocaleDateString("en-GB", { day: "2-digit", month: "short", year: "numeric" });
@@ -52,7 +52,7 @@ export class SessionList {
 
   async signOut() {
     await owner("POST", "/v1/sign-out");
-    forget();
+    await forget();
     this.onSignedOut("You have signed out.");
   }
 
@@ -80,15 +80,4 @@ export class SessionList {
   #try(work) {
     work().catch((error) => say(error.message));
   }
-}
-
-/**
- * The button on the locked page. The page's half of the session is enough to take away, so this works where another server on this machine has replaced the cookie.
- */
-export function stopWhenLocked() {
-  const button = byId("locked-stop");
-  button.addEventListener("click", () => {
-    owner("POST", "/v1/consent", { on: false }).then(() => say("Sharing is off. Nothing leaves this device."), (error) => say(error.message));
-  });
-  return () => { button.hidden = secret() === ""; };
 }
