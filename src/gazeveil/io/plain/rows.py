@@ -448,7 +448,7 @@ class Spooled:
         global _held
         if _held is None or _held[:2] != (self.name, piece.begin):
             content = self.file.read(piece.begin, piece.length)
-            _held = self.name, piece.begin, pl.read_ipc(io.BytesIO(content))
+            _held = self.name, piece.begin, pl.read_ipc_stream(content)
         return _held[2]
 
 
@@ -482,7 +482,7 @@ def _spool(
             left_out[part] = left_out.get(part, 0) + left.get(part, 0)
             if first - done >= _TOGETHER or first == frame.height:
                 content = io.BytesIO()
-                frame.slice(done, first - done).write_ipc(content)
+                frame.slice(done, first - done).write_ipc_stream(content)
                 begin, length = file.put(content.getbuffer()), content.getbuffer().nbytes
                 for of_part, *where in waiting:
                     pieces.setdefault(of_part, []).append(_Piece(begin, length, *where))

@@ -94,13 +94,17 @@ class FileSurvey:
             return
         numbers = [self._parts.setdefault(part, len(self._parts)) for part, _ in groups]
         part = np.repeat(numbers, [len(rows) for _, rows in groups])
-        in_file = part[np.argsort(order)]
+        # Recordings that stand one behind another are in order already.
+        straight = len(order) == frame.height and bool((np.diff(order) == 1).all())
+        in_file = part if straight else part[np.argsort(order)]
         self.runs += int(np.count_nonzero(np.diff(in_file))) + int(in_file[0] != self._at)
         self._at = int(in_file[-1])
         flags = [n for r, n in self.layout.columns if r in FLAG_ROLES]
         names = [n for n in dict.fromkeys((*self.layout.unused, *flags)) if n in frame.columns]
-        texts = pl.DataFrame({n: frame[n].cast(pl.String)[order] for n in names})
-        times = t_ns[order]
+        texts = frame.select(pl.col(names).cast(pl.String))
+        times = t_ns
+        if not straight:
+            texts, times = texts.select(pl.all().gather(order)), t_ns[order]
         if self._last is not None and self._last[0] == part[0]:
             times = np.concatenate(([self._last[1]], times))
             part, texts = np.append(part[0], part), pl.concat([self._last[2], texts])

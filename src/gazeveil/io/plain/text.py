@@ -169,7 +169,8 @@ def sheets(
         if line == 1:
             text = text.split(b"\n", header_lines)[-1]
             rows_from += header_lines
-        if asking and (text.startswith(b"#") or b"\n#" in text):
+        # One byte is found several times as fast as two.
+        if asking and b"#" in text and (text.startswith(b"#") or b"\n#" in text):
             _ask_of_rows(path, text, header.count(separator), separator)
         # Several times as fast as to count them in bytes.
         line += int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE))
