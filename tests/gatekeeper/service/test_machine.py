@@ -30,7 +30,7 @@ from websockets.sync.client import connect, unix_connect
 from gazeveil.cli.main import app as cli
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gatekeeper.ledger.ledger import Ledger
-from gazeveil.gatekeeper.policy.identity import LocalPeer, peer_of
+from gazeveil.gatekeeper.policy.identity import peer_uid
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.service.application import build
 from gazeveil.gatekeeper.service.server import Server, address_of, configure, listen, listen_local
@@ -308,11 +308,11 @@ consent = true
 
 [apps.game]
 scopes = ["areas", "events"]
-identity = {{ uid = {GAME_UID} }}
+uid = {GAME_UID}
 
 [apps.here]
 scopes = ["areas", "events"]
-identity = {{ uid = {os.geteuid()} }}
+uid = {os.geteuid()}
 """
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
@@ -431,7 +431,7 @@ def test_a_program_of_this_user_is_its_app_over_the_socket_alone(
         assert client.get("/v1/apps").status_code == 401, "an app is not the owner"
         given = {"preset": "count", "lasts": "until-stopped"}
         assert local.owner.post("/v1/apps/here/grant", json=given).status_code == 200
-        assert client.get("/v1/me").json()["app"] == "here", "a grant keeps the identity"
+        assert client.get("/v1/me").json()["app"] == "here", "a grant keeps the user"
     assert httpx.get(local.address + "/v1/me").status_code == 401
 
 
@@ -484,29 +484,25 @@ def test_another_user_is_the_app_of_that_user_and_no_other_and_no_tracker(
 def test_the_kernel_says_who_connected() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX)
     with ours, theirs:
-        assert peer_of(ours.fileno()) == LocalPeer(os.getpid(), os.geteuid(), os.getegid())
-    assert peer_of(-1) is None
+        assert peer_uid(ours.fileno()) == os.geteuid()
+    assert peer_uid(-1) is None
 
 
 @pytest.mark.parametrize(
-    ("table", "words"),
+    ("uid", "words"),
     [
         ("{}", "the number of a user"),
-        ("{ uid = -1 }", "the number of a user"),
-        ("{ uid = true }", "the number of a user"),
-        ("{ uid = 65534 }", "in a container"),
-        ('{ executable = "game" }', "no key 'executable'"),
-        ("{ pid = 3 }", "no key 'pid'"),
-        ("7", "must be a table"),
-        ("{ uid = 7 }\n[apps.b]\nidentity = { uid = 7 }", "another than that of the app"),
-        ("{ uid = 7 }\n[wearers.x.apps.b]\nidentity = { uid = 7 }", "another than that of"),
+        ("-1", "the number of a user"),
+        ("true", "the number of a user"),
+        ("65534", "in a container"),
+        ("7\n[apps.b]\nuid = 7", "another than that of the app"),
+        ("7\n[wearers.x.apps.b]\nuid = 7", "another than that of"),
     ],
 )
-def test_a_wrong_identity_says_what_is_allowed(table: str, words: str) -> None:
+def test_a_wrong_user_says_what_is_allowed(uid: str, words: str) -> None:
     with pytest.raises(ParameterError, match=words):
-        Policy.parse(f"[apps.game]\nidentity = {table}\n")
-    text = "[apps.a]\nidentity = { uid = 7 }\n[wearers.anna.apps.a]\nidentity = { uid = 7 }\n"
-    both = Policy.parse(text)
+        Policy.parse(f"[apps.game]\nuid = {uid}\n")
+    both = Policy.parse("[apps.a]\nuid = 7\n[wearers.anna.apps.a]\nuid = 7\n")
     assert Policy.parse(both.text()) == both, "one app of two wearers"
 
 

@@ -177,7 +177,7 @@ PATIENCE_S = 5.0
 BEAT_S = 0.5
 
 #: The number of these tables; a database with another one is refused.
-SCHEMA = 2
+SCHEMA = 3
 
 #: States of PostgreSQL that pass: serialization failure, deadlock, lock not available, shutdown,
 #: starting up, too many connections, connection lost.

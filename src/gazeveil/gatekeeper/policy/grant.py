@@ -24,7 +24,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from gazeveil import checks
-from gazeveil.gatekeeper.policy.identity import LocalIdentity
+from gazeveil.gatekeeper.policy.identity import checked_uid
 from gazeveil.privacy import registry
 from gazeveil.privacy.rational import exact
 from gazeveil.privacy.stream.gaussian import Gaussian
@@ -134,8 +134,8 @@ class Grant:
     lasts : str
         How long the wearer gave it for, one of :data:`LASTS`; what a visit is, is kept by
         :mod:`gazeveil.gatekeeper.policy.decision`, because a policy knows no use.
-    identity : LocalIdentity, optional
-        By what the app is known over the service's Unix socket, without a token.
+    uid : int, optional
+        The number of the user whose programs are the app over the Unix socket, without a token.
     preset : str
         The one of :data:`PRESET_NAMES` that it was made from.
     """
@@ -150,7 +150,7 @@ class Grant:
     origins: tuple[str, ...] = ()
     revoked: bool = False
     lasts: str = "until-stopped"
-    identity: LocalIdentity | None = None
+    uid: int | None = None
     preset: str = ""
 
     def __post_init__(self) -> None:
@@ -184,8 +184,8 @@ class Grant:
         set_field(self, "origins", tuple(dict.fromkeys(self.origins)))
         if not isinstance(self.revoked, bool):
             checks.refuse("Grant", "revoked", "true or false", self.revoked)
-        if self.identity is not None and not isinstance(self.identity, LocalIdentity):
-            checks.refuse("Grant", "identity", "a LocalIdentity", self.identity)
+        if self.uid is not None:
+            checked_uid("Grant", self.uid)
         checks.one_of("Grant", "lasts", self.lasts, LASTS)
         checks.one_of("Grant", "preset", self.preset, ("", *PRESET_NAMES))
 

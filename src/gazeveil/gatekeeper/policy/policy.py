@@ -37,7 +37,6 @@ from typing import Any
 from gazeveil import checks
 from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gatekeeper.policy.grant import PRESETS, DeviceLimits, Grant, values_of
-from gazeveil.gatekeeper.policy.identity import LocalIdentity
 
 #: The wearer that the top of a policy belongs to.
 OWNER = "owner"
@@ -151,13 +150,13 @@ class Policy:
             allowed = "one that the policy names, where there is consent or a grant"
             checks.refuse("policy", "wearer", allowed, None, hint)
         object.__setattr__(self, "others", MappingProxyType(dict(self.others)))
-        # Two apps that are known by the same thing would be one.
-        owners: dict[LocalIdentity, str] = {}
+        # Two apps of one user would be one.
+        owners: dict[int, str] = {}
         for wearer in (mine, *self.others.values()):
             for app, grant in wearer.apps.items():
-                if grant.identity is not None and owners.setdefault(grant.identity, app) != app:
-                    allowed = f"another than that of the app '{owners[grant.identity]}'"
-                    checks.refuse("policy", f"apps.{app}.identity", allowed, grant.identity)
+                if grant.uid is not None and owners.setdefault(grant.uid, app) != app:
+                    allowed = f"another than that of the app '{owners[grant.uid]}'"
+                    checks.refuse("policy", f"apps.{app}.uid", allowed, grant.uid)
 
     @property
     def wearers(self) -> Mapping[str, Wearer]:
@@ -291,9 +290,6 @@ def grant_of(tree: object, where: str = "grant") -> Grant:
     table = _table(f"policy key {where}", tree, keys)
     if "expires" in table:
         table["expires_ns"] = _moment(where, table.pop("expires"))
-    if "identity" in table:
-        identity = _table(f"policy key {where}.identity", table["identity"], ("uid",))
-        table["identity"] = LocalIdentity(identity.get("uid", -1))
     if "budgets" in table:
         table["budgets"] = _table(f"policy key {where}.budgets", table["budgets"])
     try:
@@ -315,8 +311,6 @@ def grant_table(grant: Grant) -> dict[str, Any]:
 
 def plain(value: object) -> Any:
     """A value as TOML and JSON have it; exact numbers that are not whole are texts."""
-    if isinstance(value, LocalIdentity):
-        return {name: part for name, part in asdict(value).items() if part is not None}
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, frozenset):

@@ -18,7 +18,7 @@ from gazeveil.gatekeeper.core.area_metrics import AreaMetrics
 from gazeveil.gatekeeper.core.areas import RegisteredArea
 from gazeveil.gatekeeper.core.events import PublicEvent
 from gazeveil.gatekeeper.errors import Refused
-from gazeveil.gatekeeper.policy.identity import LocalIdentity, user_app
+from gazeveil.gatekeeper.policy.identity import user_app
 from gazeveil.gatekeeper.service.credentials import Caller
 from gazeveil.gatekeeper.service.guard import same_origin
 from gazeveil.gatekeeper.service.peers import local_of
@@ -113,15 +113,13 @@ def app_caller(request: Request, credentials: Credentials) -> Caller:
     return service_of(request).app_caller(token, origin_of(request), local_of(request.scope))
 
 
-def asking(
-    request: Request, credentials: Credentials
-) -> tuple[str, str | None, LocalIdentity | None]:
+def asking(request: Request, credentials: Credentials) -> tuple[str, str | None, int | None]:
     """The app that asks, and the origin or the user of one that brings no token."""
     service, origin, local = service_of(request), origin_of(request), local_of(request.scope)
     if credentials is None and origin is not None:
         return service.origin_app(origin), origin, None
     if credentials is None and local is not None and service.local_app(local) is None:
-        return user_app(local.uid), None, LocalIdentity(uid=local.uid)
+        return user_app(local), None, local
     return app_caller(request, credentials).app, None, None
 
 
@@ -141,7 +139,7 @@ def window_of(
 
 Window = Annotated[dict[str, Any], Depends(window_of)]
 Me = Annotated[Caller, Depends(app_caller)]
-Asker = Annotated[tuple[str, str | None, LocalIdentity | None], Depends(asking)]
+Asker = Annotated[tuple[str, str | None, int | None], Depends(asking)]
 CallingApp = Annotated[App, Depends(app_view)]
 
 
@@ -187,8 +185,8 @@ def ask(request: Request, asker: Asker, wish: AskBody) -> dict[str, str]:
     A page of another origin, or a program over the Unix socket, needs no token for its first
     question. The token that the page is given works once the wearer has said yes.
     """
-    app, origin, identity = asker
-    return service_of(request).ask(app, wish.want, origin, identity)
+    app, origin, uid = asker
+    return service_of(request).ask(app, wish.want, origin, uid)
 
 
 @router.get("/areas")

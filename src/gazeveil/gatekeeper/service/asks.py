@@ -19,7 +19,6 @@ import time
 from dataclasses import dataclass
 
 from gazeveil.gatekeeper.ledger.database import Database, Sql
-from gazeveil.gatekeeper.policy.identity import LocalIdentity, LocalPeer
 from gazeveil.gatekeeper.service.credentials import Tokens
 
 #: After so many refusals an app may not ask again.
@@ -71,8 +70,8 @@ class AccessRequest:
         Of a page that brought no token.
     token : str
         What such a page was given.
-    identity : LocalIdentity, optional
-        Of a program of this machine that brought no token.
+    uid : int, optional
+        User of a program of this machine that brought no token.
     """
 
     id: int
@@ -81,12 +80,12 @@ class AccessRequest:
     t_ns: int
     origin: str | None = None
     token: str = ""
-    identity: LocalIdentity | None = None
+    uid: int | None = None
 
     @property
     def new(self) -> bool:
         """Whether it comes from an app that is not known yet."""
-        return self.origin is not None or self.identity is not None
+        return self.origin is not None or self.uid is not None
 
 
 class AccessRequests:
@@ -110,10 +109,9 @@ class AccessRequests:
         """The question of an app that waits."""
         return self._waiting.get(app)
 
-    def of_program(self, peer: LocalPeer) -> AccessRequest | None:
-        """The question of a program of this machine that waits."""
-        mine = (r for r in self.waiting() if r.identity is not None and r.identity.uid == peer.uid)
-        return next(mine, None)
+    def of_user(self, uid: int) -> AccessRequest | None:
+        """The question of a user's programs that waits."""
+        return next((asked for asked in self.waiting() if asked.uid == uid), None)
 
     def blocked_apps(self) -> frozenset[str]:
         """Apps that were refused too often."""
@@ -129,12 +127,12 @@ class AccessRequests:
         return "waiting" if app in self._waiting else self._answers.get(app, (None, 0))[0]
 
     def add(
-        self, app: str, want: str, origin: str | None = None, identity: LocalIdentity | None = None
+        self, app: str, want: str, origin: str | None = None, uid: int | None = None
     ) -> AccessRequest | None:
         """Keep a question; None where one of the app waits, or too many of newcomers do."""
         now_ns, number = time.time_ns(), secrets.randbelow(2**53)
         with self._lock:
-            asked = AccessRequest(number, app, want, now_ns, origin, "", identity)
+            asked = AccessRequest(number, app, want, now_ns, origin, "", uid)
             newcomers = sum(waiting.new for waiting in self._waiting.values())
             if app in self._waiting or (asked.new and newcomers >= MOST_NEWCOMERS):
                 return None

@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from gazeveil.gatekeeper.policy.identity import LocalPeer
 from gazeveil.gatekeeper.service import wire
 from gazeveil.gatekeeper.service.wire import Channel, Outgoing, SampleEncoder, resume
 
@@ -55,7 +54,7 @@ class Connection:
         self.closing: tuple[int, str] | None = None
         self.expires_ns: int | None = None
         #: The program at the other end, where it is the app by that and not by a token.
-        self.local: LocalPeer | None = None
+        self.local: int | None = None
         self._send = send
         self._sending = False
         self._task: asyncio.Task[None] | None = None

@@ -16,7 +16,6 @@ from functools import partial
 
 from gazeveil.gatekeeper.errors import LedgerError, Refused
 from gazeveil.gatekeeper.policy.grant import PRESETS, Grant
-from gazeveil.gatekeeper.policy.identity import LocalIdentity, LocalPeer
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.service.answers import ServiceQueries
 from gazeveil.gatekeeper.service.asks import AccessRequest, name_of_origin
@@ -67,11 +66,11 @@ class Decisions(ServiceQueries):
         """
         with self._giving("apps", "asks"):
             before = self.policy.apps.get(app, Grant())
-            grant = replace(grant, origins=before.origins, identity=before.identity)
+            grant = replace(grant, origins=before.origins, uid=before.uid)
             if asked is not None and asked.origin is not None:
                 grant = replace(grant, origins=(asked.origin,))
-            if asked is not None and asked.identity is not None:
-                grant = replace(grant, identity=asked.identity)
+            if asked is not None and asked.uid is not None:
+                grant = replace(grant, uid=asked.uid)
             self.keeper.grant(app, grant, taken)
             if asked is not None and asked.token:
                 self.tokens.admit(app, self.token_end_ns())
@@ -152,14 +151,14 @@ class Decisions(ServiceQueries):
     # ----------------------------------------------------------------------------------------------
 
     def ask(
-        self, app: str, want: str, origin: str | None = None, identity: LocalIdentity | None = None
+        self, app: str, want: str, origin: str | None = None, uid: int | None = None
     ) -> dict[str, str]:
-        """Put an app's question to the wearer, unless it has what it wants; `origin` or `identity`
+        """Put an app's question to the wearer, unless it has what it wants; `origin` or `uid`
         are of one that brought no token.
         """
         if want not in PRESETS:
             raise unknown_preset()
-        new = origin is not None or identity is not None
+        new = origin is not None or uid is not None
         given = self.policy.apps.get(app, Grant()).preset
         if not new and given == want and self.state(app) == "granted":
             return {"state": "granted"}
@@ -173,7 +172,7 @@ class Decisions(ServiceQueries):
         waits = self.access_requests.of(app)
         if waits is not None and waits.want == want and not new:
             return {"state": "waiting"}
-        asked = self.access_requests.add(app, want, origin, identity)
+        asked = self.access_requests.add(app, want, origin, uid)
         if asked is None:
             reason = "An ask of this app waits for the owner already. Wait until it is answered."
             raise Refused(409, "waiting", reason)
@@ -203,10 +202,10 @@ class Decisions(ServiceQueries):
     # --- programs of this machine
     # ----------------------------------------------------------------------------------------------
 
-    def local_app(self, peer: LocalPeer) -> str | None:
-        """The app that a program of this machine is, as the policy of any wearer says."""
-        named = {(app, grant.identity) for (_, app), grant in self.policy.grants.items()}
-        return next((app for app, who in named if who is not None and who.uid == peer.uid), None)
+    def local_app(self, uid: int) -> str | None:
+        """The app that a user's programs are, as the policy of any wearer says."""
+        grants = self.policy.grants.items()
+        return next((app for (_, app), grant in grants if grant.uid == uid), None)
 
     def hang_up_other_programs(self) -> None:
         """Close connections that came without a token, where the policy does not name their program

@@ -44,7 +44,6 @@ from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gazeveil.gatekeeper.errors import Refused
-from gazeveil.gatekeeper.policy.identity import LocalPeer
 from gazeveil.gatekeeper.service.credentials import NOBODY, Sessions, SignedCall, Tokens
 from gazeveil.gatekeeper.service.peers import Peers, address_of, local_of, peer_of_scope
 from gazeveil.gatekeeper.service.settings import Settings
@@ -182,7 +181,7 @@ class RateLimiter:
         tokens: Tokens,
         sessions: Sessions,
         peers: Peers,
-        local_app: Callable[[LocalPeer], str | None],
+        local_app: Callable[[int], str | None],
     ) -> None:
         self._local_app = local_app
         self._tokens, self._sessions, self._peers = tokens, sessions, peers

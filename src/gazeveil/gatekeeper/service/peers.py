@@ -32,7 +32,7 @@ from starlette.types import Scope
 from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gazeveil.gatekeeper.policy.identity import LocalPeer, peer_of
+from gazeveil.gatekeeper.policy.identity import peer_uid
 from gazeveil.gatekeeper.service.settings import Settings
 
 #: Seconds that a connection may take to close; one whose other side does not read is cut then.
@@ -62,13 +62,13 @@ class Peer:
         self.closing_since_s: float | None = None
         #: Bytes that came since the last request or message.
         self.unread = 0
-        #: Who it is, where it came over the Unix socket: asked before the first byte is read.
-        self.local: LocalPeer | None = None
+        #: Its user, where it came over the Unix socket: asked before the first byte is read.
+        self.local: int | None = None
         sock, name = transport.get_extra_info("socket"), transport.get_extra_info("peername")
         self.address = str(name[0]) if isinstance(name, tuple) and name else "local"
         if sock is not None and sock.family == getattr(socket, "AF_UNIX", None):
-            self.local = peer_of(sock.fileno())
-            self.address = "local" if self.local is None else f"uid {self.local.uid}"
+            self.local = peer_uid(sock.fileno())
+            self.address = "local" if self.local is None else f"uid {self.local}"
 
 
 def peer_of_scope(scope: Scope) -> Peer | None:
@@ -83,17 +83,17 @@ def address_of(scope: Scope) -> str:
     return peer.address if peer is not None else str(client[0]) if client else "local"
 
 
-def local_of(scope: Scope) -> LocalPeer | None:
+def local_of(scope: Scope) -> int | None:
     """Who sent a request over the Unix socket; None for all that came over the network."""
     peer = peer_of_scope(scope)
     return None if peer is None else peer.local
 
 
-def is_own(peer: LocalPeer | None) -> bool:
+def is_own(uid: int | None) -> bool:
     """Whether a program runs as the service's own user, or as root: what the service believes as
     its tracker.
     """
-    return peer is not None and peer.uid in (os.geteuid(), 0)
+    return uid is not None and uid in (os.geteuid(), 0)
 
 
 class Peers:

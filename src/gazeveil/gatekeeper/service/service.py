@@ -25,7 +25,6 @@ from gazeveil.gatekeeper.ledger.audit import AuditLog
 from gazeveil.gatekeeper.ledger.database import Sql
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.policy.decision import ended_by_restart
-from gazeveil.gatekeeper.policy.identity import LocalPeer
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.service.asks import AccessRequests, name_of_origin
 from gazeveil.gatekeeper.service.connections import Broadcaster, Connection
@@ -240,14 +239,12 @@ class Service(Decisions):
             holder.app, holder.role, holder.expires_ns, holder.id, newcomer=holder.newcomer
         )
 
-    def app_caller(
-        self, token: str, origin: str | None = None, local: LocalPeer | None = None
-    ) -> Caller:
+    def app_caller(self, token: str, origin: str | None = None, local: int | None = None) -> Caller:
         """The app of a token, used from an origin it may be used from; or without a token the app
         that a program of this machine is, where it came over the Unix socket (`local`).
         """
         app = self.local_app(local) if local is not None and not token else None
-        asked = self.access_requests.of_program(local) if local is not None and not token else None
+        asked = self.access_requests.of_user(local) if local is not None and not token else None
         if app is not None:
             caller = Caller(app, "app")
         elif asked is not None:

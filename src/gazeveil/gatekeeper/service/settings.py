@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     """Port to listen on; 0 takes a free one."""
     unix_socket: Path | None = None
     """Unix socket to listen on besides the port; without one, `gaze.sock` under the home folder.
-    Trackers of the service's own user, and apps that the policy names by `identity`, need no token
+    Trackers of the service's own user, and apps that the policy names by `uid`, need no token
     there. Its folder says who may come.
     """
     hosts: tuple[str, ...] = ()
