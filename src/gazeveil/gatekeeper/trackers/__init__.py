@@ -28,7 +28,7 @@ __all__ = ["Block", "Tracker", "forms", "open_tracker"]
 _SOURCES: dict[str, tuple[str, str, str, str]] = {
     "simulated": ("gatekeeper.trackers.simulated", "SimulatedTracker", "", "simulated"),
     "mouse": ("gatekeeper.trackers.simulated", "MouseTracker", "", "mouse"),
-    "replay": ("gatekeeper.trackers.simulated", "ReplayTracker", "", "replay:PATH"),
+    "replay": ("relay.trackers.replay", "ReplayTracker", "", "replay:PATH"),
     "pupil": ("relay.trackers.pupil", "PupilTracker", "zmq msgpack", "pupil://host:port"),
     "neon": ("relay.trackers.neon", "NeonTracker", "", "neon://host:port"),
     "invisible": ("relay.trackers.neon", "InvisibleTracker", "", "invisible://host:port"),

@@ -1,1 +1,3 @@
-"""Trackers of laboratories: Pupil Core, Neon and Invisible, and the Lab Streaming Layer."""
+"""Trackers of laboratories: Pupil Core, Neon and Invisible, the Lab Streaming Layer, and replayed
+recordings.
+"""
