@@ -39,8 +39,8 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import distance_deg
 from gazeveil.privacy.registry import mechanism
-from gazeveil.utility.density import Density
 from gazeveil.utility.events import EventFidelity, main_sequence
+from gazeveil.utility.saliency import Density
 from lines import Lines, markdown, put_into
 
 RECORDINGS = ("gazecom", "eyenavgs_nthu")

@@ -22,12 +22,11 @@ import polars as pl
 
 import gazeveil
 from front_pictures import dominated, fronts
-from gazeveil.evaluation.columns import NONE, mechanism_text
 from gazeveil.evaluation.report.charts import drawing
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import run
-from gazeveil.evaluation.study import Study
+from gazeveil.evaluation.study import NONE, Study, mechanism_text
 from gazeveil.papers.study_file import read
 from lines import markdown, put_into
 

@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 
 from gazeveil.attacks.result import paired_interval
-from gazeveil.evaluation.columns import CELL, RATE
 from gazeveil.evaluation.report.charts import (
     Picture,
     Point,
@@ -28,6 +27,7 @@ from gazeveil.evaluation.report.charts import (
 )
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import metric_label
+from gazeveil.evaluation.study import CELL, RATE
 from gazeveil.plot.canvas import light
 from gazeveil.plot.tradeoff import front, label_points
 

@@ -35,7 +35,7 @@ import psutil  # type: ignore[import-untyped]
 
 import gazeveil
 from gazeveil.attacks.identify import radial_network
-from gazeveil.attacks.identify.rbfn import RBFN
+from gazeveil.attacks.identify.radial_network import RBFN
 from gazeveil.evaluation.run import run
 from gazeveil.evaluation.sources import Simulated
 from gazeveil.evaluation.study import Study

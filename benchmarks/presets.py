@@ -21,11 +21,10 @@ from pathlib import Path
 import polars as pl
 
 import gazeveil
-from gazeveil.evaluation.columns import NONE, mechanism_text
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import run
-from gazeveil.evaluation.study import Study
+from gazeveil.evaluation.study import NONE, Study, mechanism_text
 from gazeveil.papers.study_file import read
 from gazeveil.privacy.registry import mechanism
 from gazeveil.release.advice import advice_rows

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gazeveil
-from gazeveil.evaluation.columns import FRAME
+from gazeveil.evaluation.study import FRAME
 from gazeveil.io import registry as formats
 from gazeveil.privacy import registry
 from tests.support.places import ROOT

@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from gazeveil.gaze.simulate import simulate
     from gazeveil.io.reading import read
     from gazeveil.plugins import check_mechanism, register
-    from gazeveil.privacy.api import protect
     from gazeveil.privacy.audit.run import audit
     from gazeveil.privacy.guarantee import Guarantee
     from gazeveil.privacy.mechanism import Mechanism
     from gazeveil.privacy.promise.change import Change
     from gazeveil.privacy.promise.loss import Loss
-    from gazeveil.privacy.registry import mechanism, mechanisms
+    from gazeveil.privacy.registry import mechanism, mechanisms, protect
     from gazeveil.privacy.release import Release
 
 __version__ = "0.1.0"
@@ -58,7 +57,7 @@ _HOME = {
     "event_features": "gazeveil.features",
     "mechanism": "gazeveil.privacy.registry",
     "mechanisms": "gazeveil.privacy.registry",
-    "protect": "gazeveil.privacy.api",
+    "protect": "gazeveil.privacy.registry",
     "read": "gazeveil.io.reading",
     "register": "gazeveil.plugins",
     "simulate": "gazeveil.gaze.simulate",

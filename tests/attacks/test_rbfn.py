@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from gazeveil.attacks.identify import radial_network
 from gazeveil.attacks.identify.event_attack import parse_weights, subsample
-from gazeveil.attacks.identify.radial_network import RadialNetwork, find_prototypes, radial
-from gazeveil.attacks.identify.rbfn import RBFN
+from gazeveil.attacks.identify.radial_network import RBFN, RadialNetwork, find_prototypes, radial
 from gazeveil.attacks.registry import attack
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet

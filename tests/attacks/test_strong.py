@@ -11,10 +11,10 @@ import gazeveil
 from gazeveil.attacks import evidence, kernel_ridge
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.evidence import held_out_scores
-from gazeveil.attacks.identify.steps import match_steps
+from gazeveil.attacks.identify.fusion import match_steps
 from gazeveil.attacks.matching import matching_credit
 from gazeveil.attacks.registry import attack
-from gazeveil.attacks.vectors import movement, places, timing
+from gazeveil.attacks.vectors import movement, places
 from gazeveil.attacks.vectors.convolutions import convolution_vectors
 from gazeveil.attacks.vectors.paths import Path, crowds, paths, slot_sums, steps_of_sums
 from gazeveil.attacks.vectors.steps import vectors as step_vectors
@@ -159,8 +159,8 @@ def test_missing_statistics_count_runs_and_stretches():
     valid[10:20] = valid[50] = False
     got = dict(
         zip(
-            timing.MISSING_NAMES,
-            timing.missing_statistics(recording(n=100, valid=valid)),
+            places.MISSING_NAMES,
+            places.missing_statistics(recording(n=100, valid=valid)),
             strict=True,
         )
     )
@@ -168,7 +168,7 @@ def test_missing_statistics_count_runs_and_stretches():
     assert got["lost_runs"] == 2
     assert got["lost_run_q100"] == pytest.approx(np.log(100.0))
     assert (got["blinks"], got["looks_away"]) == (1, 0)
-    assert np.isnan(timing.missing_statistics(recording(n=1))).all()
+    assert np.isnan(places.missing_statistics(recording(n=1))).all()
 
 
 def test_coarse_slots_are_means_of_fine_ones_and_weights_count():

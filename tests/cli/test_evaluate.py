@@ -10,9 +10,8 @@ import pytest
 import gazeveil
 from gazeveil.attacks import registry
 from gazeveil.errors import DataError
-from gazeveil.evaluation.columns import FRAME
 from gazeveil.evaluation.results import Results
-from gazeveil.evaluation.study import Study
+from gazeveil.evaluation.study import FRAME, Study
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.parquet import write
 from tests.support.command_line import run

@@ -20,9 +20,8 @@ import typer
 from rich.table import Table
 
 import gazeveil
-from gazeveil.cli.arguments import TableConsole, in_options
+from gazeveil.cli.arguments import TableConsole, TimeLeftColumn, in_options
 from gazeveil.cli.main import PANELS, VERBS, build
-from gazeveil.cli.progress import TimeLeftColumn
 from tests.support.command_line import heard as run
 from tests.support.places import ROOT
 

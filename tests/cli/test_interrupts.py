@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from gazeveil.cli.progress import bar, interrupts_kept, raise_lost_interrupt, track
+from gazeveil.cli.arguments import bar, interrupts_kept, raise_lost_interrupt, track
 
 
 def drop_an_interrupt() -> None:

@@ -8,7 +8,7 @@ import time
 import pytest
 from rich.console import Console
 
-from gazeveil.cli import progress
+from gazeveil.cli import arguments as progress
 
 
 @pytest.fixture

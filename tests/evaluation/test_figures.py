@@ -10,11 +10,11 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.result import DealtNames, best_above, people_interval
-from gazeveil.evaluation.columns import BETWEEN, RATE
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.report.sections import inferences
 from gazeveil.evaluation.report.summary import baseline_sentence, verdict
 from gazeveil.evaluation.results import Results, frame_of
+from gazeveil.evaluation.study import BETWEEN, RATE
 from gazeveil.privacy.publication.page import analysis_in_words, attack_in_words
 from gazeveil.release.publishing import measure
 from tests.support.recordings import real_cohort

@@ -15,8 +15,8 @@ import pytest
 
 from gazeveil.attacks.result import paired_interval, rate_result
 from gazeveil.errors import DataError, FormatError, ParameterError
-from gazeveil.evaluation.columns import RATE
 from gazeveil.evaluation.results import Results, canonical, frame_of, outcomes_of
+from gazeveil.evaluation.study import RATE
 
 CELL = {
     "mechanism": "gaussian",
@@ -328,7 +328,7 @@ def test_equal_values_have_equal_text_and_nan_has_none() -> None:
 )
 def test_the_function_and_the_package_of_one_name_do_not_hide_one_another(first: str) -> None:
     after = (
-        "from gazeveil import evaluate; from gazeveil.evaluation.columns import RATE;"
+        "from gazeveil import evaluate; from gazeveil.evaluation.study import RATE;"
         " print(callable(gazeveil.evaluate), evaluate is gazeveil.evaluate)"
     )
     code = f"import gazeveil; {first}; {after}"

@@ -13,8 +13,8 @@ import gazeveil
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError
 from gazeveil.evaluation.api import evaluate
-from gazeveil.evaluation.columns import FRAME, OUTCOMES
 from gazeveil.evaluation.releases import protect
+from gazeveil.evaluation.study import FRAME, OUTCOMES
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.registry import mechanism

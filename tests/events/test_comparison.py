@@ -9,8 +9,7 @@ import pytest
 
 from gazeveil import Cohort, Recording, detect, simulate
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.events.agreement import pool
-from gazeveil.events.comparison import Comparison, ComparisonRow, label_columns
+from gazeveil.events.agreement import Comparison, ComparisonRow, label_columns, pool
 from tests.support.event_signals import SCREEN, on_screen, step_path
 
 WORDS = ("fixation", "saccade", "pursuit", "pso")

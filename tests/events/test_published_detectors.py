@@ -7,8 +7,7 @@ import pytest
 
 from gazeveil import Events, detect
 from gazeveil.errors import DataError
-from gazeveil.events.is5t import mark_okn
-from gazeveil.events.ivt import squared_steps
+from gazeveil.events.ivt import mark_okn, squared_steps
 from gazeveil.events.trace import BridgedGaze
 from tests.support.event_kinds import kinds
 from tests.support.event_signals import SCREEN, jitter, on_screen, on_sphere, ramp, step_path

@@ -14,8 +14,7 @@ pytest.importorskip(
 from playwright.sync_api import Browser, Page, expect
 
 from gazeveil.explore.board import Board
-from gazeveil.explore.saved import save
-from gazeveil.explore.server import ExploreServer
+from gazeveil.explore.server import ExploreServer, save
 from tests.support.exploring import HOSTILE, board  # noqa: F401
 from tests.support.gatekeeper_browser import launched
 from tests.support.gatekeeper_layout import measured

@@ -12,7 +12,7 @@ import pytest
 import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.explore.board import Board, Limits, sliders, take
-from gazeveil.explore.saved import save, stand_ins
+from gazeveil.explore.server import save, stand_ins
 from tests.support.exploring import HOSTILE, board  # noqa: F401
 
 

@@ -16,8 +16,8 @@ import pytest
 import gazeveil
 from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.facts import FILE, GUESSED, SAID
 from gazeveil.gaze.geometry import Screen
+from gazeveil.gaze.recording import FILE, GUESSED, SAID
 from gazeveil.io.reading import ReadingWarning
 from tests.support import command_line
 

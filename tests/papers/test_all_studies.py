@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gazeveil.errors import ParameterError
-from gazeveil.papers import series, study_file
+from gazeveil.papers import study_file
 from gazeveil.papers.page import write
 from gazeveil.papers.parts import MultiPartStudy
 
@@ -41,15 +41,15 @@ def test_a_part_over_its_limit_is_cut_named_and_finished_the_next_time(
     plan: MultiPartStudy, tmp_path: Path
 ) -> None:
     # One cell is always computed here, so that a cut part has something to show.
-    cut = series.run(plan, tmp_path, executor=1, limit_s=1e-6)
+    cut = study_file.run(plan, tmp_path, executor=1, limit_s=1e-6)
     sentences = {f["sentence"] for f in cut.failures}
     assert sentences == {"Cut: the time limit of 1e-06 s was over."}
     assert cut.frame.height > 0
     page = write({"a/b": cut}, tmp_path).read_text(encoding="utf-8")
     assert "the time limit of 1e-06 s was over" in page
-    whole = series.run(plan, tmp_path, executor=1)
+    whole = study_file.run(plan, tmp_path, executor=1)
     assert not whole.failures
-    assert whole.frame.equals(series.run(plan, executor=1).frame)
+    assert whole.frame.equals(study_file.run(plan, executor=1).frame)
 
 
 def test_processes_are_stopped_when_the_time_is_over(
@@ -61,7 +61,7 @@ def test_processes_are_stopped_when_the_time_is_over(
     path = tmp_path / "study.toml"
     path.write_text(STUDY.replace("repetitions = 3", "repetitions = 1000"))
     try:
-        cut = series.run(study_file.read(path), executor=2, limit_s=1e-6)
+        cut = study_file.run(study_file.read(path), executor=2, limit_s=1e-6)
         sentences = {failure["sentence"] for failure in cut.failures}
     except ParameterError as error:
         sentences = {str(error)}

@@ -18,7 +18,7 @@ from gazeveil.errors import FormatError, GazeveilError, ParameterError
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.papers import page, protocols, series, study_file
+from gazeveil.papers import page, protocols, study_file
 from gazeveil.papers.figures import CITATIONS, FOLDER, CellQuery, Order, study_names, study_path
 from gazeveil.papers.grading import figures_of, paper_module
 from gazeveil.papers.lookup import Lookup, pairs, same, same_text
@@ -211,7 +211,7 @@ simulate = { people = 3, stimuli = 3, seconds = 4, rate_hz = 60, seed = 1 }
     plan = study_file.read(written(tmp_path, text))
     named = [[str(a) for a in part.study().attacks] for part in plan.parts]
     assert named == [["rbfn", "linkage"], ["rbfn", "linkage", "rbfn:prototypes=4"], []]
-    results = series.run(series.shorter(plan, repetitions=1), executor=1)
+    results = study_file.run(study_file.shorter(plan, repetitions=1), executor=1)
     batteries = [p["battery"] for p in results.study["parts"]]  # type: ignore[attr-defined]
     assert batteries[:2] == ["quick battery", "quick battery and 1 more"]
 
@@ -381,7 +381,7 @@ def test_recordings_can_be_reduced_to_their_windows_without_some_columns(tmp_pat
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Path]:
     folder = tmp_path_factory.mktemp("small")
     plan = study_file.read(written(folder, STUDY))
-    return series.run(plan, folder / "out", executor=1), folder / "out"
+    return study_file.run(plan, folder / "out", executor=1), folder / "out"
 
 
 def test_a_run_of_parts_is_one_result_under_the_parts_labels(small: tuple[Results, Path]) -> None:
@@ -420,7 +420,7 @@ def test_a_run_of_parts_holds_the_published_figures_beside_ours(
 
 def test_running_again_computes_nothing_new(small: tuple[Results, Path]) -> None:
     results, out = small
-    again = series.run(study_file.read(out.parent / "study.toml"), out, executor=1)
+    again = study_file.run(study_file.read(out.parent / "study.toml"), out, executor=1)
     assert again.frame.equals(results.frame)
     times: Any = again.study["times"]
     assert all(t["computed"] == 0 for t in times.values())
@@ -437,8 +437,8 @@ def test_the_page_shows_the_papers_pictures_and_works_offline(small: tuple[Resul
     assert "http://" not in text
     assert "https://" not in text
     for label in ("ET-DK2", "ET-DK2, 8 stimuli"):
-        assert (out / "parts" / series.folder_name(label) / "report.html").is_file()
-        assert f'href="parts/{series.folder_name(label)}/report.html"' in text
+        assert (out / "parts" / study_file.folder_name(label) / "report.html").is_file()
+        assert f'href="parts/{study_file.folder_name(label)}/report.html"' in text
 
 
 def test_a_part_that_cannot_be_computed_stops_no_other(tmp_path: Path) -> None:
@@ -446,7 +446,7 @@ def test_a_part_that_cannot_be_computed_stops_no_other(tmp_path: Path) -> None:
         "train = 0.5\nmechanisms = []\nsimulate = { people = 4, stimuli = 4,",
         "mechanisms = []\nsimulate = { people = 1, stimuli = 4,",
     )
-    results = series.run(study_file.read(written(tmp_path, text), quick=True), executor=1)
+    results = study_file.run(study_file.read(written(tmp_path, text), quick=True), executor=1)
     assert set(results.frame["cohort"].unique()) == {"ET-DK2"}
     (failure,) = (f for f in results.failures if f["cell"] == "ET-DK2, 8 stimuli")
     assert "two people" in failure["sentence"]
@@ -455,7 +455,7 @@ def test_a_part_that_cannot_be_computed_stops_no_other(tmp_path: Path) -> None:
 def test_where_no_part_can_be_computed_there_is_one_sentence(tmp_path: Path) -> None:
     text = STUDY.replace("people = 4,", "people = 1,")
     with pytest.raises(GazeveilError, match="No part of the study could be computed"):
-        series.run(study_file.read(written(tmp_path, text), quick=True), executor=1)
+        study_file.run(study_file.read(written(tmp_path, text), quick=True), executor=1)
 
 
 # --- protocols of single papers
@@ -543,7 +543,7 @@ def test_the_demographic_attack_names_nobody_of_another_group() -> None:
 @pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.relative_to(FOLDER).as_posix())
 def test_every_study_runs_in_its_short_form(path: Path, tmp_path: Path) -> None:
     held = study_file.read(path, quick=True)
-    results = series.run(held, tmp_path, executor=1)
+    results = study_file.run(held, tmp_path, executor=1)
     assert not results.failures
     assert set(results.frame["cohort"].unique()) == {p.label for p in held.parts}
     assert page.write({path.stem: results}, tmp_path).is_file()

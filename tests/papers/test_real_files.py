@@ -17,7 +17,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.io.known import known_table
 from gazeveil.models import classifiers
 from gazeveil.models.headset import dgaze, ehtask
-from gazeveil.papers import series, study_file
+from gazeveil.papers import study_file
 from gazeveil.papers.figures import study_path
 from gazeveil.papers.grading import FEWEST_PEOPLE, compare
 from gazeveil.papers.parts import MultiPartStudy, StudyPart
@@ -119,7 +119,7 @@ STUDIES = (
 def test_a_study_runs_to_its_end_on_files_and_uses_every_one(
     name: str, written: tuple[Path, dict[str, int]]
 ) -> None:
-    results = series.run(shortened(study_file.read(study_path(name))), executor=1)
+    results = study_file.run(shortened(study_file.read(study_path(name))), executor=1)
     assert results.failures == ()
     parts: list[dict[str, object]] = results.study["parts"]  # type: ignore[assignment]
     assert all(p["real"] for p in parts), [p["cohort"] for p in parts if not p["real"]]
@@ -143,7 +143,7 @@ def test_the_demographic_study_takes_31_people_of_two_datasets(
     paper_files.em360(tmp_path, people=13, videos=videos, seconds=3)
     monkeypatch.setenv("GAZEVEIL_DATA", str(tmp_path))
     plan = shortened(study_file.read(study_path("davidjohn2023/demographic")))
-    results = series.run(replace(plan, parts=plan.parts[:1]), executor=1)
+    results = study_file.run(replace(plan, parts=plan.parts[:1]), executor=1)
     assert results.failures == ()
     (part,) = results.study["parts"]  # type: ignore[misc]
     assert (part["real"], part["people"], part["recordings"]) == (
@@ -215,7 +215,7 @@ def test_runs_without_a_viewer_are_measured_and_nobody_is_asked_for(
     people = part_of("davidjohn2021/fig3", "VR-Saliency").resolved()
     assert not people.real
     plan = shortened(study_file.read(study_path("davidjohn2021/tables")))
-    results = series.run(
+    results = study_file.run(
         replace(plan, parts=tuple(p for p in plan.parts if p.label == "VR-Saliency")), executor=1
     )
     assert results.failures == ()
@@ -229,7 +229,7 @@ def test_the_short_form_takes_what_is_there_and_grades_nothing() -> None:
     # At most 6 people and 6 stimuli, and the files have 3 and 4.
     plan = study_file.read(study_path("davidjohn2021/fig4"), quick=True)
     some = tuple(p for p in plan.parts if p.label in ("ET-DK2", "360_em"))
-    results = series.run(shortened(replace(plan, parts=some)), executor=1)
+    results = study_file.run(shortened(replace(plan, parts=some)), executor=1)
     assert results.failures == ()
     parts: list[dict[str, object]] = results.study["parts"]  # type: ignore[assignment]
     assert [p["recordings"] for p in parts] == [12, 12]

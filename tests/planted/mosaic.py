@@ -52,7 +52,7 @@ PLANTS = (
     Plant(
         "mosaic: crowd of recordings",
         "A crowd is counted by recordings, so that two people who came six times are twelve.",
-        lambda p: everywhere(p, f"{MOSAIC}.crowds", "_refuse_small", _recordings_counted),
+        lambda p: everywhere(p, f"{MOSAIC}.readings", "_refuse_small", _recordings_counted),
         (f"{TESTS}::test_what_cannot_be_hidden_is_refused",),
     ),
     Plant(

@@ -221,7 +221,7 @@ PLANTS = (
     Plant(
         "keys: labels run together",
         "Labels of a key are written without their lengths.",
-        lambda p: everywhere(p, "privacy.randomness.keys", "derived_key", _labels_run_together),
+        lambda p: everywhere(p, "privacy.randomness.supply", "derived_key", _labels_run_together),
         (
             "tests/privacy/randomness/test_identity.py"
             "::test_names_that_run_together_are_still_two_names",
@@ -376,7 +376,7 @@ PLANTS = (
     Plant(
         "commit without a check",
         "A filter takes every decision that it is given.",
-        lambda p: method(p, "privacy.accounting", "Filter", "commit", _commit),
+        lambda p: method(p, "privacy.composition", "Filter", "commit", _commit),
         (f"{GUARANTEE}::test_an_account_takes_no_decision_but_its_own",),
     ),
     Plant(

@@ -122,7 +122,7 @@ def _first_again(old: Any) -> Any:
 
 def _shared_key(old: Any) -> Any:
     def draw(self: Any) -> Any:
-        from gazeveil.privacy.randomness.keys import MasterKey
+        from gazeveil.privacy.randomness.supply import MasterKey
 
         return (
             partial(MasterKey(1).source, "graded", self.graded.law, self.bits)
@@ -154,7 +154,7 @@ PLANTS = (
         " said to be covered and are not.",
         lambda p: method(
             p,
-            f"{STREAM}.kaleido.regions",
+            f"{STREAM}.kaleido.mechanism",
             "StimulusRegions",
             "r_deg",
             lambda _: lambda self, rule: min(self.widths_deg),
@@ -223,13 +223,13 @@ PLANTS = (
     Plant(
         "key not bound to values",
         "A recording that changed between two loads gets the noise of its old values.",
-        lambda p: method(p, f"{RANDOM}.keys", "MasterKey", "tag", _unbound),
+        lambda p: method(p, f"{RANDOM}.supply", "MasterKey", "tag", _unbound),
         (f"{IDENTITY}::test_a_file_that_changed_between_two_loads_gets_other_noise",),
     ),
     Plant(
         "keys per process",
         "The key of a file's noise is another one in every process that loads it.",
-        lambda p: method(p, f"{RANDOM}.keys", "MasterKey", "tag", _per_process),
+        lambda p: method(p, f"{RANDOM}.supply", "MasterKey", "tag", _per_process),
         (f"{IDENTITY}::test_forty_forked_loaders_have_one_noise_and_averaging_gains_nothing",),
         "gaussian:sigma_deg=3",
         100,
@@ -237,7 +237,7 @@ PLANTS = (
     Plant(
         "keys per load",
         "A file of a release gets new noise each time that it is loaded.",
-        lambda p: method(p, f"{RANDOM}.keys", "MasterKey", "tag", _per_load),
+        lambda p: method(p, f"{RANDOM}.supply", "MasterKey", "tag", _per_load),
         (f"{SESSIONS}::test_looking_twice_at_a_lazy_release_draws_no_new_noise",),
         "gaussian:sigma_deg=3",
         100,
@@ -245,7 +245,7 @@ PLANTS = (
     Plant(
         "one key for all releases",
         "Every release has the same master key.",
-        lambda p: method(p, f"{RANDOM}.keys", "MasterKey", "__init__", _constant_key),
+        lambda p: method(p, f"{RANDOM}.supply", "MasterKey", "__init__", _constant_key),
         (f"{IDENTITY}::test_recordings_and_releases_have_unrelated_noise",),
         "gaussian:sigma_deg=3",
         100,

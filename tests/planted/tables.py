@@ -335,7 +335,7 @@ PLANTS = (
     Plant(
         "everybody keeps their rate",
         "Members of a group share a law and keep the rate of their own recording.",
-        lambda p: everywhere(p, "privacy.synthesis.ksame.groups", "shared", _members_own_screen),
+        lambda p: everywhere(p, "privacy.synthesis.ksame.mechanism", "shared", _members_own_screen),
         (f"{KSAME_SYNTH}::test_rates_and_screens_that_differ_are_averaged",),
         "k-same-synth:k=3",
     ),

@@ -14,10 +14,9 @@ import gazeveil
 from gazeveil import Cohort, Recording, Screen, Sphere
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.privacy.accounting import Filter
-from gazeveil.privacy.audit.bounds import epsilon_lower
+from gazeveil.privacy.audit.run import epsilon_lower
 from gazeveil.privacy.audit.streams import CohortGame, RecordingKind, changed_samples
-from gazeveil.privacy.composition import BudgetError, compose
+from gazeveil.privacy.composition import BudgetError, Filter, compose
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import PromiseError, epsilon_of_rho
 from tests.support.recordings import real_cohort

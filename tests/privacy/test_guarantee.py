@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import gazeveil
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.privacy.accounting import Filter
-from gazeveil.privacy.composition import BudgetError, compose
+from gazeveil.privacy.composition import BudgetError, Filter, compose
 from gazeveil.privacy.conformance import sample_data
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.promise.change import Change

@@ -29,7 +29,7 @@ from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.ledger import Charging, ReleaseLedger
 from gazeveil.privacy.publication.names import PublicNames, read_key
 from gazeveil.privacy.publication.protecting import protected
-from gazeveil.privacy.randomness.keys import MasterKey, drawn_anew
+from gazeveil.privacy.randomness.supply import MasterKey, drawn_anew
 from gazeveil.privacy.registry import mechanism
 from gazeveil.release.publishing import Watcher, publish
 from gazeveil.release.recipe import Recipe

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gazeveil.attacks.result import rate_result
-from gazeveil.evaluation.columns import mechanism_text
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
+from gazeveil.evaluation.study import mechanism_text
 
 REPETITIONS = 5
 

@@ -14,8 +14,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.guarantee import no_promise
-from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.pieces import PieceMechanism, PieceRelease
+from gazeveil.privacy.mechanism import Claim, PieceMechanism, PieceRelease
 from gazeveil.privacy.release import Release
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)

@@ -13,8 +13,8 @@ from gazeveil import Cohort, Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.utility.density import Density, jensen_shannon
 from gazeveil.utility.registry import utility
+from gazeveil.utility.saliency import Density, jensen_shannon
 
 SCREEN = Screen(1600, 900, 480.0, 270.0, 600.0)
 

@@ -21,9 +21,9 @@ from gazeveil.registry import Registry, build_by_text, is_class_of
 
 #: Name -> (module, class). Modules are imported on first use.
 BUILT_IN: dict[str, tuple[str, str]] = {
-    "rbfn": ("identify.rbfn", "RBFN"),
+    "rbfn": ("identify.radial_network", "RBFN"),
     "linkage": ("identify.linkage", "Linkage"),
-    "steps": ("identify.steps", "StepsAttack"),
+    "steps": ("identify.fusion", "StepsAttack"),
     "rocket": ("identify.fusion", "Rocket"),
     "fusion": ("identify.fusion", "Fusion"),
     "forest": ("identify.classic", "Forest"),

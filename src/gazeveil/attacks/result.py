@@ -22,7 +22,7 @@ from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Scores
 from gazeveil.errors import DataError
 from gazeveil.features.recordings import column_means
-from gazeveil.privacy.audit.bounds import clopper_pearson
+from gazeveil.privacy.audit.run import clopper_pearson
 
 #: Probability that an interval of this module misses what it is about.
 ERROR = 0.05

@@ -20,6 +20,7 @@ from gazeveil.cli.arguments import (
     SetOption,
     WorkersOption,
     attackers,
+    bar,
     console,
     print_table,
     read_cohort,
@@ -28,7 +29,6 @@ from gazeveil.cli.arguments import (
 )
 from gazeveil.cli.evaluate import figures, print_rates
 from gazeveil.cli.inspect import ONE_FILE, certificate_of
-from gazeveil.cli.progress import bar
 from gazeveil.errors import DataError, ParameterError
 
 if TYPE_CHECKING:

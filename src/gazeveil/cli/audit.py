@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gazeveil.cli.arguments import JsonOption, console, write_json
-from gazeveil.cli.progress import track
+from gazeveil.cli.arguments import JsonOption, console, track, write_json
 
 if TYPE_CHECKING:
     from gazeveil.privacy.audit.run import Audit

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gazeveil.cli.arguments import JsonOption, counted, say, write_json
-from gazeveil.cli.progress import track
+from gazeveil.cli.arguments import JsonOption, counted, say, track, write_json
 from gazeveil.cli.randomize import ParametersOption, read_parameters
 from gazeveil.errors import DataError
 

@@ -17,12 +17,12 @@ from gazeveil.cli.arguments import (
     SetOption,
     WorkersOption,
     attackers,
+    bar,
     print_table,
     reading_options,
     say,
     write_json,
 )
-from gazeveil.cli.progress import bar
 from gazeveil.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -182,8 +182,7 @@ def run_parts(
 ) -> tuple[Results, Path]:
     """Run a study of parts, print what it found, and write its page."""
     from gazeveil.papers.page import write
-    from gazeveil.papers.series import run_part, shorter, together
-    from gazeveil.papers.study_file import read
+    from gazeveil.papers.study_file import read, run_part, shorter, together
 
     plan = shorter(read(path, quick).only(part, have_data), **counts)
     runs = []
@@ -206,7 +205,7 @@ def say_found(results: Results) -> None:
     """
     from gazeveil.papers.grading import is_absent, summary
     from gazeveil.papers.page import published_rows, sections
-    from gazeveil.papers.series import reason_lines
+    from gazeveil.papers.study_file import reason_lines
 
     rows = published_rows(results)
     if rows:

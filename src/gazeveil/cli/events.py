@@ -23,14 +23,14 @@ from gazeveil.cli.arguments import (
     print_table,
     read_cohort,
     say,
+    track,
     write_json,
 )
-from gazeveil.cli.progress import track
 from gazeveil.errors import ParameterError
 
 if TYPE_CHECKING:
     from gazeveil.arrays import Floats
-    from gazeveil.events.comparison import Comparison, ComparisonRow
+    from gazeveil.events.agreement import Comparison, ComparisonRow
     from gazeveil.events.quality import Quality
     from gazeveil.gaze.cohort import Cohort
     from gazeveil.gaze.events import Events
@@ -143,7 +143,7 @@ def _comparison(
     cohort: Cohort, against: str | None, method: str, parameters: dict[str, object]
 ) -> Comparison | None:
     """What `--against labels` asks for."""
-    from gazeveil.events.comparison import Comparison, label_columns
+    from gazeveil.events.agreement import Comparison, label_columns
 
     if against is None:
         return None
@@ -172,7 +172,7 @@ def _statistics(durations_s: Floats) -> dict[str, float | int | None]:
 
 def _print_comparison(rows: list[ComparisonRow], left_out: tuple[str, ...]) -> None:
     """Rows by group: F1 of samples by class, kappa, and of events of at least half in common."""
-    from gazeveil.events.comparison import EVENT_WORDS, WORDS
+    from gazeveil.events.agreement import EVENT_WORDS, WORDS
 
     heads = ["", *(f"{word}\nF1" for word in WORDS), "\nkappa"]
     heads += [f"{word}\nevent F1" for word in EVENT_WORDS]

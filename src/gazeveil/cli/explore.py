@@ -14,11 +14,11 @@ from gazeveil.cli.arguments import (
     PathArgument,
     ScreenOption,
     SetOption,
+    bar,
     counted,
     read_cohort,
     say,
 )
-from gazeveil.cli.progress import bar
 
 if TYPE_CHECKING:
     from gazeveil.explore.board import Board
@@ -71,7 +71,7 @@ def command(
 ) -> None:
     """Explore recordings."""
     from gazeveil.explore.board import Board, Limits, sliders, take
-    from gazeveil.explore.saved import save as save_page
+    from gazeveil.explore.server import save as save_page
 
     taken = take(read_cohort(path, format_name, pairs, screen), Limits(people, stimuli, seconds))
     board = Board(taken, sliders(taken[0].rate_hz, tuple(mechanisms or ())))

@@ -20,9 +20,9 @@ from gazeveil.cli.arguments import (
     print_table,
     read_cohort,
     say,
+    track,
     write_json,
 )
-from gazeveil.cli.progress import track
 from gazeveil.errors import DataError
 
 if TYPE_CHECKING:

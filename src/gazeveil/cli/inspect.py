@@ -22,9 +22,9 @@ from gazeveil.cli.arguments import (
     read_cohort,
     reading_options,
     say,
+    track,
     write_json,
 )
-from gazeveil.cli.progress import track
 
 if TYPE_CHECKING:
     from gazeveil.gaze.cohort import Cohort, ReadAs
@@ -129,7 +129,7 @@ def certificate_of(path: Path) -> dict[str, Any] | None:
 
 def show(cohort: Cohort, rows: int = 10, pieces: bool = False) -> CohortSummary:
     """Print the summary of a cohort and return it; names of pieces identify no participant."""
-    from gazeveil.gaze.facts import FILE
+    from gazeveil.gaze.recording import FILE
     from gazeveil.gaze.summary import summarise
 
     summary = summarise(cohort, progress=lambda items: track(items, len(cohort), "Inspecting"))

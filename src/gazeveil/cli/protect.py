@@ -21,14 +21,15 @@ from gazeveil.cli.arguments import (
     SetOption,
     TestSeedOption,
     WorkersOption,
+    bar,
     console,
     counted,
     print_table,
     read_cohort,
     say,
+    track,
     write_json,
 )
-from gazeveil.cli.progress import bar, track
 from gazeveil.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -213,12 +214,11 @@ def command(
 ) -> None:
     """Protect data."""
     from gazeveil.gaze.cohort import Cohort
-    from gazeveil.privacy.api import protect
     from gazeveil.privacy.publication.choices import PublicationChoices
     from gazeveil.privacy.publication.ledger import Charging, charged
     from gazeveil.privacy.publication.names import check_key_file
     from gazeveil.privacy.publication.protecting import channels_of, protected, write_file
-    from gazeveil.privacy.registry import mechanism
+    from gazeveil.privacy.registry import mechanism, protect
     from gazeveil.release.run import Running, begun_names, interrupted_names
 
     chosen = mechanism(mechanism_text)
@@ -360,7 +360,7 @@ def _counts(kind: str, data: Any, out: Path) -> Numbers:
 def _print_notes(data: Any, release: Release[Any], seed: int | None) -> None:
     """Print notes for the holder of the raw data, and the warning about a seed."""
     from gazeveil.gaze.cohort import Cohort
-    from gazeveil.privacy.pieces import PieceMechanism
+    from gazeveil.privacy.mechanism import PieceMechanism
     from gazeveil.privacy.registry import get
 
     notes = dict(release.curator_notes)

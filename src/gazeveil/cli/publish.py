@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gazeveil.cli.arguments import JsonOption, print_table, read_cohort, say, write_json
-from gazeveil.cli.progress import bar, track
+from gazeveil.cli.arguments import JsonOption, bar, print_table, read_cohort, say, track, write_json
 from gazeveil.cli.protect import (
     ConfirmOption,
     InsteadOfOption,

@@ -31,9 +31,9 @@ from gazeveil.cli.arguments import (
     TestSeedOption,
     read_cohort,
     say,
+    track,
     write_json,
 )
-from gazeveil.cli.progress import track
 from gazeveil.errors import DataError, FormatError
 
 if TYPE_CHECKING:

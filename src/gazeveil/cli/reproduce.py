@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gazeveil.cli.arguments import JsonOption, WorkersOption, print_table, say, write_json
+from gazeveil.cli.arguments import JsonOption, WorkersOption, bar, print_table, say, write_json
 from gazeveil.cli.evaluate import (
     ClusterOption,
     OutOption,
@@ -20,7 +20,6 @@ from gazeveil.cli.evaluate import (
     run_parts,
     say_found,
 )
-from gazeveil.cli.progress import bar
 from gazeveil.errors import GazeveilError, ParameterError
 
 if TYPE_CHECKING:
@@ -125,8 +124,7 @@ def _run_all(
     """Every study of a paper, each in a folder of its own; one that fails stops no other."""
     from gazeveil.papers.figures import study_names, study_path
     from gazeveil.papers.page import published_rows, write_all
-    from gazeveil.papers.series import run, shorter
-    from gazeveil.papers.study_file import read
+    from gazeveil.papers.study_file import read, run, shorter
 
     plans = {n: shorter(read(study_path(n), quick), **counts) for n in study_names()}
     runs: dict[str, Results] = {}

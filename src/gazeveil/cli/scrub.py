@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gazeveil.cli.arguments import JsonOption, PathArgument, counted, say, write_json
-from gazeveil.cli.progress import track
+from gazeveil.cli.arguments import JsonOption, PathArgument, counted, say, track, write_json
 
 HELP = """\
 Example: `gazeveil scrub recordings/ scrubbed/`

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gazeveil.cli.arguments import ScreenOption, parse_screen, say
-from gazeveil.cli.progress import track
+from gazeveil.cli.arguments import ScreenOption, parse_screen, say, track
 
 HELP = """\
 Example: `gazeveil simulate people/ --people 20 --stimuli 8 --seconds 30 --rate 120 --task video`"""

@@ -18,12 +18,13 @@ from gazeveil.cli.arguments import (
     JsonOption,
     ScreenOption,
     SetOption,
+    bar,
     counted,
     read_cohort,
     say,
+    track,
     write_json,
 )
-from gazeveil.cli.progress import bar, track
 from gazeveil.errors import DataError, ParameterError
 
 if TYPE_CHECKING:

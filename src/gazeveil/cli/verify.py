@@ -16,9 +16,9 @@ from gazeveil.cli.arguments import (
     SetOption,
     read_cohort,
     say,
+    track,
     write_json,
 )
-from gazeveil.cli.progress import track
 from gazeveil.errors import DataError, ParameterError
 
 if TYPE_CHECKING:

@@ -20,11 +20,10 @@ from gazeveil.attacks import registry
 from gazeveil.attacks.base import Attack
 from gazeveil.attacks.matching import find_renaming
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.evaluation.columns import RATE
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import Progress, run
 from gazeveil.evaluation.sources import Files, look_at_samples
-from gazeveil.evaluation.study import DEFAULT_SCENARIOS, Inference, Study
+from gazeveil.evaluation.study import DEFAULT_SCENARIOS, RATE, Inference, Study
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Cohort

@@ -20,10 +20,9 @@ from gazeveil.attacks.result import (
     mean_interval,
     share_result,
 )
-from gazeveil.evaluation.columns import BETWEEN, BOUND, DEALT, NONE, RATE
 from gazeveil.evaluation.plan import Cell, Content, StudyPlan
 from gazeveil.evaluation.results import Examples, Results, frame_of, outcomes_of
-from gazeveil.evaluation.study import Study
+from gazeveil.evaluation.study import BETWEEN, BOUND, DEALT, NONE, RATE, Study
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.utility.base import Utility
 

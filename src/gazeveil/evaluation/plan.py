@@ -24,13 +24,11 @@ import numpy as np
 
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError
-from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.sources import look_at_samples
-from gazeveil.evaluation.study import Inference, Study
+from gazeveil.evaluation.study import NONE, Inference, Study
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.pieces import PieceMechanism
+from gazeveil.privacy.mechanism import Mechanism, PieceMechanism
 from gazeveil.utility.base import Utility
 
 #: Kinds of cells; `about` holds a mechanism's promise and example.

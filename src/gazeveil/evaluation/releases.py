@@ -22,8 +22,7 @@ from gazeveil.evaluation.study import Study
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import natural
 from gazeveil.gaze.scratch import set_aside
-from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.pieces import PieceMechanism
+from gazeveil.privacy.mechanism import Mechanism, PieceMechanism
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: (person, stimulus, session, task).

@@ -22,7 +22,7 @@ import polars as pl
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import DataError, FormatError
-from gazeveil.evaluation.columns import (
+from gazeveil.evaluation.study import (
     AGAINST,
     BETWEEN,
     CELL,
@@ -87,7 +87,7 @@ class Results:
         return f"Results({name}: {self.frame.height} figures, {len(self.failures)} failures)"
 
     def _repr_html_(self) -> str:
-        from gazeveil.evaluation.report.cards import results_html
+        from gazeveil.evaluation.report.page import results_html
 
         return results_html(self)
 
@@ -335,9 +335,9 @@ class Results:
         Parameters
         ----------
         frame : polars, pandas or Arrow data frame
-            Columns :data:`~gazeveil.evaluation.columns.FRAME`.
+            Columns :data:`~gazeveil.evaluation.study.FRAME`.
         outcomes : data frame, optional
-            Columns :data:`~gazeveil.evaluation.columns.OUTCOMES`; without them nothing can be
+            Columns :data:`~gazeveil.evaluation.study.OUTCOMES`; without them nothing can be
             paired by person.
 
         Raises

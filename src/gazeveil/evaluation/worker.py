@@ -22,10 +22,9 @@ from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import identify
 from gazeveil.attacks.evidence import forget_pairs
 from gazeveil.attacks.matching import matching_credit
-from gazeveil.attacks.pieces.decisions import decide_pieces, piece_controls
+from gazeveil.attacks.pieces.sides import decide_pieces, piece_controls
 from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro
 from gazeveil.errors import DataError, GazeveilError, NothingLeftError
-from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.example import example
 from gazeveil.evaluation.plan import (
     Cell,
@@ -39,7 +38,7 @@ from gazeveil.evaluation.plan import (
 )
 from gazeveil.evaluation.releases import ReleaseCache, told_names
 from gazeveil.evaluation.sources import opened, with_events
-from gazeveil.evaluation.study import InferredResult, Study
+from gazeveil.evaluation.study import NONE, InferredResult, Study
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.utility.base import Utility, UtilityResult

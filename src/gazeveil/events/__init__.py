@@ -35,7 +35,7 @@ METHODS = {
     "ivt": ("ivt", "detect_ivt"),
     "idt": ("idt", "detect_idt"),
     "dorr": ("dorr", "detect_dorr"),
-    "is5t": ("is5t", "detect_is5t"),
+    "is5t": ("ivt", "detect_is5t"),
     "online": ("online.detector", "detect_online"),
 }
 

@@ -1,4 +1,38 @@
-"""I-VT: a sample belongs to a saccade when gaze is as fast as a threshold (Salvucci and Goldberg
+"""I-S5T: five speed thresholds on gaze, head and eye, with two tiers of labels (Agtzidis, Startsev,
+Dorr 2019).
+
+Saccades, blinks and noise come from :mod:`gazeveil.events.dorr` with the thresholds for gaze in the
+world (150, 35, 35 deg/s). Each interval between them is cut into equal windows of about 100 ms. The
+speed of a window is the distance from its first to its last sample over the time between them: g of
+gaze in the world, h of the head, e of the eye in the head. With low = 10 deg/s and high = 65 deg/s,
+both times (1 + h / 60 deg/s), because gaze is noisier while the head moves:
+
+========== ====== ====== ========= ============
+g          h      e      primary   secondary
+========== ====== ====== ========= ============
+below low  < 7    any    fixation
+below low  >= 7   >= 7   fixation  vor
+below low  >= 7   < 7    fixation
+low..high  < 7    any    pursuit
+low..high  >= 7   < 7    pursuit   head_pursuit
+low..high  >= 7   >= 7   pursuit   vor
+above high any    any    noise
+========== ====== ====== ========= ============
+
+Optokinetic nystagmus (below) is added to the second tier: `okn`, or `okn+vor`
+where both hold. Without head data h is 0 and the eye is gaze itself, so the second tier can only
+say `okn`. The window length, the upper threshold and the table are inferred from the published
+label definitions; the paper's own code is not public in full.
+
+Optokinetic nystagmus: slow phases that follow a moving field, and fast phases that jump back
+(Agtzidis, Startsev, Dorr 2019).
+
+For two consecutive saccades with directions s1, s2 and the slow phase d between them: angle(s1, s2)
+< 70 deg, angle(s1, d) > 90 deg, angle(s2, d) > 90 deg, and the slow phase is faster than 10 deg/s.
+Only runs of at least two such intervals count. The slow phases and the saccades that enclose them
+are OKN; samples with confidence below 1 are left out.
+
+I-VT: a sample belongs to a saccade when gaze is as fast as a threshold (Salvucci and Goldberg
 2000).
 
 Two published settings:
@@ -22,14 +56,183 @@ rate limit.
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Codes, Floats, Ints
-from gazeveil.events.trace import FIXATION, SACCADE, UNDEFINED, BridgedGaze, runs, to_events
-from gazeveil.gaze.events import Events
+from gazeveil.events.dorr import PUBLISHED, mark_dorr, signal_of
+from gazeveil.events.trace import (
+    FIXATION,
+    NOISE,
+    PURSUIT,
+    SACCADE,
+    UNDEFINED,
+    BridgedGaze,
+    runs,
+    to_events,
+)
+from gazeveil.gaze.events import WORD, Events
+from gazeveil.gaze.geometry import Sphere, from_tangents
 from gazeveil.gaze.recording import Recording
+
+_SAME_DEG, _OPPOSITE_DEG, _SLOW_DEG_S = 70.0, 90.0, 10.0
+
+
+def mark_okn(points: Floats, saccades: Ints, rate_hz: float, doubtful: Bools) -> Bools:
+    """Samples of optokinetic nystagmus.
+
+    Parameters
+    ----------
+    points : array of float64, shape (axes, n)
+        The eye in the head, in degrees (gaze, where the head does not move or is not known).
+    saccades : array of int64, shape (k, 2)
+        First and last sample of each saccade, in order; consecutive ones in one stretch without a
+        long gap, see `doubtful`.
+    rate_hz : float
+        Nominal rate.
+    doubtful : array of bool, shape (n,)
+        Samples with confidence below 1 or lost: never OKN, and an interval that is nothing but
+        these breaks a run.
+
+    Returns
+    -------
+    array of bool, shape (n,)
+    """
+    result = np.zeros(points.shape[1], dtype=np.bool_)
+    (begin, end), (after, last) = saccades[:-1].T, saccades[1:].T
+    known = np.append(0, np.cumsum(~doubtful))
+    before, slow, following = (
+        points[:, b] - points[:, a] for a, b in ((begin, end), (end, after), (after, last))
+    )
+    # A gap inside makes the way NaN, which fits nothing.
+    fits = (
+        (known[after] > known[end + 1])
+        & (np.linalg.norm(slow, axis=0) * rate_hz > _SLOW_DEG_S * (after - end))
+        & (_angle_deg(before, following) < _SAME_DEG)
+        & (_angle_deg(before, slow) > _OPPOSITE_DEG)
+        & (_angle_deg(following, slow) > _OPPOSITE_DEG)
+    )
+    for first, stop in runs(fits):
+        if stop - first >= 2:
+            result[saccades[first, 0] : saccades[stop, 1] + 1] = True
+    return result & ~doubtful
+
+
+def _angle_deg(u: Floats, v: Floats) -> Floats:
+    """Angles between vectors, one per column; NaN where one has no length."""
+    size = np.sqrt((u * u).sum(axis=0) * (v * v).sum(axis=0))
+    cosine = (u * v).sum(axis=0) / np.where(size > 0, size, np.nan)
+    return np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
+
+
+_NONE, _VOR, _HEAD_PURSUIT, _OKN, _OKN_VOR = range(5)
+_SECONDARY = np.array(["", "vor", "head_pursuit", "okn", "okn+vor"], dtype=WORD)
+
+
+def detect_is5t(
+    recording: Recording,
+    low_deg_s: float = 10.0,
+    high_deg_s: float = 65.0,
+    head_deg_s: float = 7.0,
+    head_scale_deg_s: float = 60.0,
+    window_ms: float = 100.0,
+) -> Events:
+    """Events with primary and secondary labels.
+
+    Parameters
+    ----------
+    recording : Recording
+        With `head_deg` and `eye_in_head_deg` where they are known; it works without.
+    low_deg_s, high_deg_s : float
+        Gaze speed that separates fixation from pursuit, and pursuit from noise, while the head is
+        still.
+    head_deg_s : float
+        Speed from which head and eye count as moving.
+    head_scale_deg_s : float
+        Head speed that doubles the thresholds for gaze.
+    window_ms : float
+        Length of the windows.
+
+    Returns
+    -------
+    Events
+        A partition; `secondary` holds the second tier.
+    """
+    low = checks.positive("detect is5t", "low_deg_s", low_deg_s)
+    high = checks.positive("detect is5t", "high_deg_s", high_deg_s)
+    if high <= low:
+        checks.refuse("detect is5t", "high_deg_s", f"above low_deg_s ({low:g})", high_deg_s)
+    turning = checks.positive("detect is5t", "head_deg_s", head_deg_s)
+    scale = checks.positive("detect is5t", "head_scale_deg_s", head_scale_deg_s)
+    window = checks.positive("detect is5t", "window_ms", window_ms)
+    trace, gaze = signal_of(recording, "E+H")
+    codes = trace.codes
+    second = np.zeros(len(recording), dtype=np.int8)
+    if len(trace.segments):
+        mark_dorr(recording, trace, gaze, PUBLISHED["E+H"])
+        head, eye = _head_and_eye(recording)
+        eye_points = gaze if eye is None else np.stack([trace.bridge(row) for row in eye])
+        paths = gaze, np.zeros_like(gaze) if head is None else head, eye_points
+        _windows(paths, trace, window / 1000, (low, high, turning, scale), second)
+        doubtful = ~recording.valid
+        if recording.confidence is not None:
+            doubtful = doubtful | (recording.confidence < 1)
+        saccades = np.array(runs(codes == SACCADE), dtype=np.int64).reshape(-1, 2) - (0, 1)
+        nystagmus = mark_okn(eye_points, saccades, trace.rate_hz, doubtful)
+        second[nystagmus] = np.where(second[nystagmus] == _VOR, _OKN_VOR, _OKN)
+    return to_events(codes, recording.t_ns, trace.cuts, "is5t", _SECONDARY[second])
+
+
+def _head_and_eye(recording: Recording) -> tuple[Floats | None, Floats | None]:
+    """Head and eye-in-head directions in degrees, each of shape (3, n), or None."""
+    head = eye = None
+    if recording.head_deg is not None:
+        head = np.ascontiguousarray(
+            np.degrees(Sphere().vectors(recording.head_deg[:, 0], recording.head_deg[:, 1])).T
+        )
+    if recording.eye_in_head_deg is not None:
+        eye = np.ascontiguousarray(
+            np.degrees(
+                from_tangents(recording.eye_in_head_deg[:, 0], recording.eye_in_head_deg[:, 1])
+            ).T
+        )
+    return head, eye
+
+
+def _windows(
+    paths: tuple[Floats, Floats, Floats],
+    trace: BridgedGaze,
+    window_s: float,
+    limits: tuple[float, float, float, float],
+    second: Codes,
+) -> None:
+    """Write the codes of both tiers, by the speeds of gaze, head and eye in each window."""
+    low, high, turning, scale = limits
+    codes, rate = trace.codes, trace.rate_hz
+    windows: list[tuple[int, int]] = []
+    for begin, end in trace.segments.tolist():
+        for first, stop in runs(codes[begin:end] == UNDEFINED):
+            n = stop - first
+            if n < 2:
+                continue  # one sample has no speed
+            parts = max(1, min(n // 2, round(n / (window_s * rate))))
+            windows += pairwise(begin + first + p * n // parts for p in range(parts + 1))
+    if not windows:
+        return
+    a, b = np.array(windows).T
+    g, h, e = (
+        np.linalg.norm(path[:, b - 1] - path[:, a], axis=0) * rate / (b - 1 - a) for path in paths
+    )
+    h = np.nan_to_num(h)  # where the head was lost: as if there were none
+    grown = 1.0 + h / scale
+    code = np.select([g < low * grown, g <= high * grown], [FIXATION, PURSUIT], NOISE)
+    moving = np.where(e >= turning, _VOR, np.where(code == PURSUIT, _HEAD_PURSUIT, _NONE))
+    tier = np.where((h >= turning) & (code != NOISE), moving, _NONE)
+    for (first, stop), own, its in zip(windows, code.tolist(), tier.tolist(), strict=True):
+        codes[first:stop], second[first:stop] = own, its
+
 
 #: (threshold in deg/s, shortest fixation in ms) of each published setting.
 SETTINGS = {"george": (50.0, 100.0), "ren2024": (30.0, 200.0)}

@@ -25,8 +25,7 @@ from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.pieces import PieceMechanism
+from gazeveil.privacy.mechanism import Mechanism, PieceMechanism
 from gazeveil.privacy.registry import mechanism
 
 #: Seconds of the windows of mechanisms that count them in samples.

@@ -18,9 +18,8 @@ from gazeveil.errors import DataError
 from gazeveil.gaze import exchange
 from gazeveil.gaze.cards import cohort_html
 from gazeveil.gaze.exchange import Tabular
-from gazeveil.gaze.facts import Doubt, Fact, merged
 from gazeveil.gaze.geometry import Space
-from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.gaze.recording import Doubt, Fact, Recording, RecordingKey, merged
 
 Attributes: TypeAlias = Mapping[str, object]
 

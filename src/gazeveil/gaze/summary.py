@@ -14,9 +14,8 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
-from gazeveil.gaze.facts import Doubt, Fact, merged
 from gazeveil.gaze.geometry import Screen, Space
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Doubt, Fact, Recording, merged
 
 _PIECE = 1 << 20
 _MAP_COLUMNS, _MAP_ROWS = 180, 90

@@ -28,11 +28,9 @@ from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
 from gazeveil.gaze.events import Events
-from gazeveil.gaze.facts import FILE, Fact
 from gazeveil.gaze.geometry import Screen, Space, Sphere
-from gazeveil.gaze.recording import KEY_NAMES, Message, Recording
-from gazeveil.io.registry import Format
-from gazeveil.io.scrubbing import Scrub
+from gazeveil.gaze.recording import FILE, KEY_NAMES, Fact, Message, Recording
+from gazeveil.io.registry import Format, Scrub
 from gazeveil.io.source import Head, plain_os_errors, staged
 
 INDEX = "cohort.json"

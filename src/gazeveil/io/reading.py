@@ -15,9 +15,17 @@ from typing import Any
 from gazeveil import checks
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle, ReadAs, Skipped
-from gazeveil.gaze.facts import FILE, GUESSED, PATH, Doubt, Fact
 from gazeveil.gaze.frames import FRAMES, cohort_in_frame
-from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
+from gazeveil.gaze.recording import (
+    FILE,
+    GUESSED,
+    KEY_NAMES,
+    PATH,
+    Doubt,
+    Fact,
+    Recording,
+    RecordingKey,
+)
 from gazeveil.io.dataset_file import FILE_NAME, HEADING, beside, dataset_toml, read_dataset_file
 from gazeveil.io.folder import EXPECTED, Found, scan_file, scan_folder, scan_index
 from gazeveil.io.parsing.naming import COPY, spelling_doubts

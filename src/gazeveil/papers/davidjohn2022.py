@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gazeveil.evaluation.columns import RATE
+from gazeveil.evaluation.study import RATE
 from gazeveil.papers.figures import (
     Asked,
     CellQuery,

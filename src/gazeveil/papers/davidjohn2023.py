@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from gazeveil.evaluation.columns import RATE
+from gazeveil.evaluation.study import RATE
 from gazeveil.papers.figures import (
     BESIDE,
     Asked,

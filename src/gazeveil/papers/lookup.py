@@ -9,8 +9,8 @@ from fractions import Fraction
 from functools import cache
 
 from gazeveil.errors import GazeveilError
-from gazeveil.evaluation.columns import RATE
 from gazeveil.evaluation.results import Results
+from gazeveil.evaluation.study import RATE
 from gazeveil.papers.figures import CellQuery, Formula, NotComparable, PublishedFigure
 from gazeveil.papers.protocols import attack, utility
 

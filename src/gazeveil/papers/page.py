@@ -18,7 +18,7 @@ from gazeveil.pages import render
 from gazeveil.papers.drawing import Line, Rows, draw, panels_of, titled
 from gazeveil.papers.figures import CITATIONS, PublishedFigure, Row
 from gazeveil.papers.grading import SIMULATED, figures_of, is_absent, summary
-from gazeveil.papers.series import PARTS, folder_name, reason_lines
+from gazeveil.papers.study_file import PARTS, folder_name, reason_lines
 
 #: Most models that stand side by side; more become rows.
 MOST_COLUMNS = 6

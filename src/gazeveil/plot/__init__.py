@@ -15,10 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gazeveil.plot.looks import scanpath
-    from gazeveil.plot.maps import heat_map
-    from gazeveil.plot.paths import before_after, events_ribbon, trace
-    from gazeveil.plot.saccades import main_sequence
+    from gazeveil.plot.maps import heat_map, scanpath
+    from gazeveil.plot.paths import before_after, events_ribbon, main_sequence, trace
     from gazeveil.plot.tradeoff import FrontPoint, front
 
 _HOME = {
@@ -27,8 +25,8 @@ _HOME = {
     "events_ribbon": "gazeveil.plot.paths",
     "front": "gazeveil.plot.tradeoff",
     "heat_map": "gazeveil.plot.maps",
-    "main_sequence": "gazeveil.plot.saccades",
-    "scanpath": "gazeveil.plot.looks",
+    "main_sequence": "gazeveil.plot.paths",
+    "scanpath": "gazeveil.plot.maps",
     "trace": "gazeveil.plot.paths",
 }
 

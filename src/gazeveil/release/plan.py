@@ -37,8 +37,7 @@ from gazeveil.gaze.recording import KEY_NAMES
 from gazeveil.io.folder import EXPECTED
 from gazeveil.io.parsing.table import printable
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.pieces import PieceMechanism
+from gazeveil.privacy.mechanism import Mechanism, PieceMechanism
 from gazeveil.privacy.promise.sentence import UNIT_PHRASES, person_in_words, promise_in_words
 from gazeveil.privacy.publication.alignment import Alignment, Look, aligned, public_alignment
 from gazeveil.privacy.publication.certificate import per_person

@@ -32,9 +32,7 @@ from gazeveil.evaluation.run import run as run_study
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.reading import ReadingWarning, read
 from gazeveil.io.source import staged
-from gazeveil.privacy.api import protect
-from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.pieces import PieceMechanism
+from gazeveil.privacy.mechanism import Mechanism, PieceMechanism
 from gazeveil.privacy.publication.alignment import aligned, look_at
 from gazeveil.privacy.publication.certificate import Description, SigningKey, write_certificate
 from gazeveil.privacy.publication.ledger import Charging, charged
@@ -50,6 +48,7 @@ from gazeveil.privacy.publication.protecting import (
 from gazeveil.privacy.publication.publication import Publication, check_keep
 from gazeveil.privacy.rational import format_exact
 from gazeveil.privacy.registry import mechanism as mechanism_named
+from gazeveil.privacy.registry import protect
 from gazeveil.release.inventory import inventory
 from gazeveil.release.plan import ReleasePlan, feature_table, plan_of, planned_promise
 from gazeveil.release.recipe import Recipe, preset, with_choices

@@ -36,7 +36,7 @@ from gazeveil.privacy.publication.ledger import Charging
 from gazeveil.privacy.publication.names import PublicNames, check_key_file, read_key
 from gazeveil.privacy.publication.outputs import Part, PartSummary
 from gazeveil.privacy.publication.publication import Publication
-from gazeveil.privacy.randomness.keys import drawn_anew
+from gazeveil.privacy.randomness.supply import drawn_anew
 from gazeveil.privacy.registry import get
 from gazeveil.privacy.stream.mechanism import shapes_of
 from gazeveil.release.work_folder import (

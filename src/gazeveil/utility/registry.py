@@ -17,7 +17,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "activity": ("activity", "Activity"),
     "task": ("classify", "Task"),
     "signal": ("signal", "Signal"),
-    "density": ("density", "Density"),
+    "density": ("saliency", "Density"),
     "events": ("events", "EventFidelity"),
     "scanpath": ("scanpath", "ScanpathSimilarity"),
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gazeveil.attacks.identify.rbfn import RBFN
+from gazeveil.attacks.identify.radial_network import RBFN
 from gazeveil.attacks.registry import attack
 from gazeveil.errors import ParameterError
 from gazeveil.features.recording_set import RecordingSet

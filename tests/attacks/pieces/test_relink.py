@@ -9,10 +9,9 @@ import pytest
 
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.infer.kinds import KINDS
-from gazeveil.attacks.pieces.decisions import piece_controls
 from gazeveil.attacks.pieces.known_looks import KnownLooks
 from gazeveil.attacks.pieces.relink import PieceRelinking
-from gazeveil.attacks.pieces.sides import named_pieces
+from gazeveil.attacks.pieces.sides import named_pieces, piece_controls
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.result import AttackResult
 from gazeveil.errors import DataError, ParameterError

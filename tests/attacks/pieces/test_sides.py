@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.pieces.decisions import decide_pieces
-from gazeveil.attacks.pieces.sides import cut_like, find_windows, named_pieces
+from gazeveil.attacks.pieces.sides import cut_like, decide_pieces, find_windows, named_pieces
 from gazeveil.errors import DataError
 from gazeveil.evaluation.releases import protect
 from gazeveil.features.recording_set import PieceWindow, RecordingSet

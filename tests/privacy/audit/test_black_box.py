@@ -12,8 +12,7 @@ import pytest
 import gazeveil
 from gazeveil import Change, Screen, Sphere
 from gazeveil.privacy.audit import streams as black_box_streams
-from gazeveil.privacy.audit.bounds import epsilon_lower
-from gazeveil.privacy.audit.run import black_box_games, judge
+from gazeveil.privacy.audit.run import black_box_games, epsilon_lower, judge
 from gazeveil.privacy.audit.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.composition import RecordingsMap
 from gazeveil.privacy.stream.mechanism import StreamMechanism

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 import gazeveil
 from gazeveil.gaze.geometry import Space
-from gazeveil.privacy.audit.bounds import epsilon_lower
 from gazeveil.privacy.audit.games import GAME_SCREEN, Game
-from gazeveil.privacy.audit.run import Audit, judge
+from gazeveil.privacy.audit.run import Audit, epsilon_lower, judge
 from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream import audit as streams

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gazeveil.errors import ParameterError
-from gazeveil.privacy.noise import exact, reals
+from gazeveil.privacy import rational
+from gazeveil.privacy.noise import exact
 from gazeveil.privacy.noise.blocks import alias_table, half_gaussian
 from gazeveil.privacy.noise.exact import (
     MOST_S,
@@ -175,7 +176,7 @@ def plain_geometric(words: Iterator[int]) -> tuple[int, int]:
 
 
 THRESHOLDS = [
-    (1 << 1087) - (reals.exp_minus(Fraction(j, 4), 1200) >> 113) - 1 for j in range(1, 65)
+    (1 << 1087) - (rational.exp_minus(Fraction(j, 4), 1200) >> 113) - 1 for j in range(1, 65)
 ]
 
 

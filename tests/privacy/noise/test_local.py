@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.privacy.noise import reals
+from gazeveil.privacy import rational
 from gazeveil.privacy.noise.local import GRR, ORACLES, OUE, Subset, Tally, best_oracle, odds_below
 from gazeveil.privacy.randomness.rng import TestStream, Words
 
@@ -26,7 +26,7 @@ N = 200_000
 def test_the_odds_are_just_below_exp_epsilon(epsilon: Fraction) -> None:
     odds = odds_below(epsilon)
     # exp(epsilon) lies between these two
-    low, high = (Fraction(1 << 600, reals.exp_minus(epsilon, 600) + d) for d in (4, -4))
+    low, high = (Fraction(1 << 600, rational.exp_minus(epsilon, 600) + d) for d in (4, -4))
     assert odds <= low
     assert odds == 2**40 or odds > high * (1 - Fraction(1, 2**39))
     assert odds.numerator < 2**42

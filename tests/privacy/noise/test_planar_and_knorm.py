@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from gazeveil.compiled import compiled
 from gazeveil.errors import ParameterError
+from gazeveil.privacy import rational
 from gazeveil.privacy.noise import knorm as knorm_module
-from gazeveil.privacy.noise import planar, reals
+from gazeveil.privacy.noise import planar
 from gazeveil.privacy.noise.knorm import knorm
 from gazeveil.privacy.noise.planar import planar_laplace
 from gazeveil.privacy.randomness.rng import TestStream, Words
@@ -29,7 +30,7 @@ def test_log_is_right_to_its_last_bits(value: int, bits: int) -> None:
     with localcontext() as context:
         context.prec = 220
         truth = (Decimal(value) / Decimal(2) ** bits).ln() * Decimal(2) ** bits
-        assert abs(Decimal(reals.log(value, bits)) - truth) < 4
+        assert abs(Decimal(rational.log(value, bits)) - truth) < 4
 
 
 @given(x=st.fractions(min_value=0, max_value=500), bits=st.integers(64, 300))
@@ -38,11 +39,11 @@ def test_exp_is_right_to_its_last_bits(x: Fraction, bits: int) -> None:
     with localcontext() as context:
         context.prec = 220
         truth = (-(Decimal(x.numerator) / Decimal(x.denominator))).exp() * Decimal(2) ** bits
-        assert abs(Decimal(reals.exp_minus(x, bits)) - truth) < 4
+        assert abs(Decimal(rational.exp_minus(x, bits)) - truth) < 4
 
 
 def test_pi_is_right() -> None:
-    digits = str(reals.pi(400) * 10**100 >> 400)
+    digits = str(rational.pi(400) * 10**100 >> 400)
     assert (
         digits == "314159265358979323846264338327950288419716939937510"
         "58209749445923078164062862089986280348253421170679"
@@ -52,12 +53,12 @@ def test_pi_is_right() -> None:
 @given(turn=st.integers(0, 2**200 - 1))
 @settings(max_examples=50)
 def test_cos_and_sin_lie_on_the_circle_at_the_right_angle(turn: int) -> None:
-    cos, sin = reals.cos_sin_of_turn(turn, 200)
+    cos, sin = rational.cos_sin_of_turn(turn, 200)
     assert abs(cos * cos + sin * sin - (1 << 400)) < 1 << 204
     angle = 2 * math.pi * (turn / 2**200)
     assert math.isclose(cos / 2**200, math.cos(angle), abs_tol=1e-14)
     assert math.isclose(sin / 2**200, math.sin(angle), abs_tol=1e-14)
-    half_cos, half_sin = reals.cos_sin_of_turn(turn // 2, 200)
+    half_cos, half_sin = rational.cos_sin_of_turn(turn // 2, 200)
     assert (
         abs((half_cos**2 - half_sin**2 >> 200) - cos) < 64
     )  # cos 2a = cos**2 a - sin**2 a ties the digits together
@@ -79,9 +80,9 @@ def test_the_platform_keeps_what_the_knorm_proof_assumes() -> None:
         )
     ).tolist():
         exact = int(Fraction(x) * (1 << bits))
-        angle = Fraction(2.0 * math.pi * x) / (2 * Fraction(reals.pi(bits), 1 << bits))
-        cos, sin = reals.cos_sin_of_turn(int(angle % 1 * (1 << bits)), bits)
-        truths = (reals.log(exact, bits), math.isqrt(exact << bits), cos, sin)
+        angle = Fraction(2.0 * math.pi * x) / (2 * Fraction(rational.pi(bits), 1 << bits))
+        cos, sin = rational.cos_sin_of_turn(int(angle % 1 * (1 << bits)), bits)
+        truths = (rational.log(exact, bits), math.isqrt(exact << bits), cos, sin)
         for got, truth in zip(_platform(x), truths, strict=True):
             assert abs(Fraction(got) - Fraction(truth, 1 << bits)) <= 2 * Fraction(
                 math.ulp(got)

@@ -25,8 +25,8 @@ import gazeveil
 from gazeveil import Cohort, Recording
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.privacy.randomness.keys import KeyedSource, MasterKey, derived_key
 from gazeveil.privacy.randomness.rng import ASSUMPTION, ProcessIdentity, TestStream, Words
+from gazeveil.privacy.randomness.supply import KeyedSource, MasterKey, derived_key
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.graded import Graded, GradedSession
 from gazeveil.privacy.stream.mechanism import KeyedBits, StreamMechanism

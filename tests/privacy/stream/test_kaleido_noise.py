@@ -14,7 +14,7 @@ import pytest
 import gazeveil
 from gazeveil import Screen, Sphere
 from gazeveil.gaze.geometry import haversine_deg
-from gazeveil.privacy.audit.bounds import epsilon_lower
+from gazeveil.privacy.audit.run import epsilon_lower
 from gazeveil.privacy.noise import arithmetic as functions
 from gazeveil.privacy.noise import bigint as sure
 from gazeveil.privacy.noise import lattice, spherical
@@ -219,23 +219,23 @@ def test_scales_never_fall_below_the_exact_ones() -> None:
 
 
 def test_the_compiled_functions_keep_their_bounds() -> None:
-    from gazeveil.privacy.noise import reals
+    from gazeveil.privacy import rational
 
     rng = np.random.default_rng(5)
     bits = 128
     edges = [1.0, 0.5, math.nextafter(1.0, 0.0), math.nextafter(0.5, 1.0), 2.0**-100, 0.75]
     for x in [*edges, *np.exp(-rng.uniform(0, 60, 400)), *rng.uniform(0.5, 1.0, 400)]:
         truth = (
-            reals.log(int(Fraction(float(x)) * 2**bits), bits) / 2**bits
+            rational.log(int(Fraction(float(x)) * 2**bits), bits) / 2**bits
             if x * 2.0**bits >= 2**60
             else math.log(x)
         )
         assert abs(functions.log(float(x)) - truth) <= (1 + abs(truth)) * 2.0**-49
     for x in [0.0, -1e-300, -64.0, *-rng.uniform(0, 4, 600), *-rng.uniform(0, 64, 200)]:
-        truth = Fraction(reals.exp_minus(Fraction(-float(x)), 256), 2**256)
+        truth = Fraction(rational.exp_minus(Fraction(-float(x)), 256), 2**256)
         assert abs(Fraction(functions.exp(float(x))) - truth) <= truth / 2**49
     for turns in [0.0, 0.5, 1 / 512, 255 / 256, *rng.uniform(0, 1, 600)]:
-        cos, sin = reals.cos_sin_of_turn(int(Fraction(float(turns)) * 2**bits), bits)
+        cos, sin = rational.cos_sin_of_turn(int(Fraction(float(turns)) * 2**bits), bits)
         found = functions.cos_sin(float(turns))
         assert abs(found[0] - cos / 2**bits) <= 2.0**-50
         assert abs(found[1] - sin / 2**bits) <= 2.0**-50

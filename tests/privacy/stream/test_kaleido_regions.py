@@ -22,7 +22,7 @@ from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.rational import format_exact
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.chain import Chain
-from gazeveil.privacy.stream.kaleido.regions import regions_on
+from gazeveil.privacy.stream.kaleido.mechanism import regions_on
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 SCREEN = Screen(1920, 1080, 600.0, 340.0, 600.0)

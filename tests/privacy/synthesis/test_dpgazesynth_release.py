@@ -25,7 +25,7 @@ from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
 from gazeveil.privacy.synthesis.dpgazesynth.model import Transitions, walks
 from gazeveil.privacy.synthesis.dpgazesynth.prior import blur, even
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import Streams, degrees, noisy_starts
-from gazeveil.utility.density import jensen_shannon
+from gazeveil.utility.saliency import jensen_shannon
 from tests.support.strategies import SCREEN
 
 TEXTS = [

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.table import FeatureTable
-from gazeveil.privacy.accounting import Filter
 from gazeveil.privacy.audit.run import audit
-from gazeveil.privacy.composition import compose
+from gazeveil.privacy.composition import Filter, compose
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.dp_ksame import DPKSame, Sizes
 from tests.privacy.tables.test_ksame import made, objects, people

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from gazeveil import Screen, mechanism, simulate
-from gazeveil.privacy.pieces import PieceMechanism
+from gazeveil.privacy.mechanism import PieceMechanism
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 

@@ -13,6 +13,17 @@ time. Each is judged by a ridge regression of its own on features weighed by how
 in them, and the two are added with weights from held-out stimuli of the gallery
 (:mod:`gazeveil.attacks.evidence`). Fine convolutions know people by the shape of their
 saccades, where there is little noise; coarse ones by where they go.
+
+`steps`: how people move, at many scales, learnt by ridge regression.
+
+The vectors are those of :mod:`gazeveil.attacks.vectors.steps`, without what their stimulus has in
+common (:mod:`gazeveil.attacks.vectors.kinds`). Four regressions judge them: a plain one, one
+that multiplies each feature by the root of its share of variance between people, one on a Gaussian
+kernel of those, and one on the sum of such kernels, one for each kind of numbers; their
+standardised scores are added. Where a release holds places, how long it does is judged by a kernel
+of its own that weighs as much as all others: among hundreds of noisy numbers it would drown.
+Penalties are chosen on the gallery alone (:mod:`gazeveil.attacks.kernel_ridge`). The
+scores of a person's recordings are averaged.
 """
 
 from __future__ import annotations
@@ -22,23 +33,137 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazeveil.arrays import Floats
-from gazeveil.attacks.base import Attack, Scores
+from gazeveil.attacks.base import Attack, Scores, standardised_scores
 from gazeveil.attacks.evidence import Evidence, weighed_sum
 from gazeveil.attacks.identify.linkage import link_evidence
-from gazeveil.attacks.identify.steps import step_evidence
-from gazeveil.attacks.kernel_ridge import TrainingLabels, fold_of, ridge_scores
+from gazeveil.attacks.kernel_ridge import TrainingLabels, fold_of, kernel_scores, ridge_scores
 from gazeveil.attacks.vectors.convolutions import KINDS, convolution_vectors
-from gazeveil.attacks.vectors.deviations import (
+from gazeveil.attacks.vectors.kinds import (
     between_share_of_rows,
     person_means,
     places_of,
+    recording_vectors,
     standardised_deviations,
 )
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+
+
+@dataclass(frozen=True)
+class StepsAttack(Attack):
+    """Recognise people by how they move, what is missing and where they look.
+
+    Four regressions are added up: plain ridge regression, the same on features weighed by how far
+    people differ in them, one on a Gaussian kernel of those, and one on the sum of a kernel for
+    each kind of numbers.
+    """
+
+    name: ClassVar[str] = "steps"
+    needs: ClassVar[tuple[str, ...]] = ("samples",)
+
+    def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
+        """Sums of standardised scores; nothing is random."""
+        return step_evidence(gallery, probe).scores()
+
+
+def step_evidence(gallery: RecordingSet, probe: RecordingSet) -> Evidence:
+    """Evidence by steps."""
+
+    def vectors() -> tuple[RecordingVectors, RecordingVectors]:
+        return recording_vectors(gallery, "steps"), recording_vectors(probe, "steps")
+
+    return Evidence("steps", gallery, probe, vectors, match_steps)
+
+
+def match_steps(gallery: RecordingVectors, probe: RecordingVectors) -> Scores:
+    """Scores of the people of the probe against those of the gallery.
+
+    Raises
+    ------
+    DataError
+        If a side is empty, or no feature is known on both.
+    """
+    gallery, probe = _known_on_both(gallery, probe)
+    known = tuple(sorted(set(gallery.persons.tolist())))
+    probes = tuple(sorted(set(probe.persons.tolist())))
+    sides = (standardised_deviations(gallery, gallery), standardised_deviations(probe, gallery))
+    rows = _learn(*sides, gallery, known)
+    # People whose material is the same must tie, whatever the last digit of a product says.
+    return Scores(known, probes, person_means(rows, probe.persons, probes).round(9))
+
+
+def _known_on_both(
+    gallery: RecordingVectors, probe: RecordingVectors
+) -> tuple[RecordingVectors, RecordingVectors]:
+    """Both sides with the columns that both know."""
+    if not len(gallery) or not len(probe):
+        raise DataError("Steps need recordings on both sides.")
+    both = np.isfinite(gallery.values).any(axis=0) & np.isfinite(probe.values).any(axis=0)
+    if not both.any():
+        raise DataError(
+            "Steps need at least one feature that both sides know: recordings of a second or more"
+            " with some gaze in them."
+        )
+    columns = [gallery.columns[i] for i in np.flatnonzero(both).tolist()]
+    return gallery.select(columns), probe.select(columns)
+
+
+def _learn(g: Floats, p: Floats, gallery: RecordingVectors, known: tuple[str, ...]) -> Floats:
+    """Scores of probe rows against the known people."""
+    of = places_of(gallery.persons, known)[0]
+    stimuli = np.unique(gallery.stimuli, return_inverse=True)[1]
+    labels = TrainingLabels(of, len(known), fold_of(stimuli))
+    people = person_means(g, gallery.persons, known)
+    share = np.sqrt(between_share_of_rows(g, people, of))
+    kinds = np.array(gallery.blocks, dtype=np.str_)
+    held = kinds == "held"
+    if not held.any() or held.all():
+        return np.sum(_judged(g, p, share, labels, kinds), axis=0)
+    rest = _judged(g[:, ~held], p[:, ~held], share[~held], labels, kinds[~held])
+    timing = kernel_scores((g * share)[:, held], (p * share)[:, held], labels)
+    return np.sum(rest, axis=0) + len(rest) * standardised_scores(timing)
+
+
+def _judged(
+    g: Floats, p: Floats, share: Floats, labels: TrainingLabels, kinds: NDArray[np.str_]
+) -> list[Floats]:
+    """Standardised scores of probe rows, of each of the four regressions.
+
+    Parameters
+    ----------
+    g, p : array of float64, shape (rows, features)
+        Gallery and probe, standardised.
+    share : array of float64, shape (features,)
+        Root of the share of variance between people.
+    labels : TrainingLabels
+        Of the gallery.
+    kinds : array of str, shape (features,)
+        The kind of each feature.
+    """
+    even = _even_blocks(tuple(kinds.tolist()))
+    weight = even * share
+    # One kernel for each kind of numbers: a recording that is odd in one of them, by its noise say,
+    # stays like others in the rest.
+    own = [kinds == name for name in dict.fromkeys(kinds.tolist())]
+    parts = (
+        ridge_scores(g * even, p * even, labels),
+        ridge_scores(g * weight, p * weight, labels),
+        kernel_scores(g * weight, p * weight, labels),
+        kernel_scores(g * share, p * share, labels, own),
+    )
+    return [standardised_scores(part) for part in parts]
+
+
+def _even_blocks(blocks: tuple[str, ...]) -> Floats:
+    """Weights of columns by the size of their kind, so that the many steps do not drown the few
+    lost samples: between equal features and equal kinds.
+    """
+    names, inverse, counts = np.unique(blocks, return_inverse=True, return_counts=True)
+    return np.asarray(counts, dtype=np.float64)[inverse] ** -0.25 if len(names) else np.ones(0)
 
 
 @dataclass(frozen=True)

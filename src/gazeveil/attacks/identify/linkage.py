@@ -28,14 +28,15 @@ from gazeveil.attacks.base import Attack, Scores, standardised_scores
 from gazeveil.attacks.denoiser import Denoised, before
 from gazeveil.attacks.evidence import Evidence
 from gazeveil.attacks.kernel_ridge import whitened
-from gazeveil.attacks.vectors.deviations import (
+from gazeveil.attacks.vectors.kinds import (
+    FEATURES,
     between_share,
     person_means,
     places_of,
+    recording_vectors,
     standardised_deviations,
     unit_rows,
 )
-from gazeveil.attacks.vectors.kinds import FEATURES, recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors

@@ -17,8 +17,11 @@ from __future__ import annotations
 
 from gazeveil.attacks.base import InferenceAttack
 from gazeveil.attacks.infer.attributes import AttributeInference
-from gazeveil.attacks.infer.membership import MembershipInference
-from gazeveil.attacks.infer.record_linkage import DemographicLinkage, RecordLinkage
+from gazeveil.attacks.infer.record_linkage import (
+    DemographicLinkage,
+    MembershipInference,
+    RecordLinkage,
+)
 from gazeveil.attacks.infer.stimulus_risk import StimulusComparison
 from gazeveil.attacks.pieces.known_looks import KnownLooks
 from gazeveil.attacks.pieces.relink import PieceRelinking

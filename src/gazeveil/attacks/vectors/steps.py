@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gazeveil.arrays import Floats, frozen
-from gazeveil.attacks.vectors import movement, places, timing
+from gazeveil.attacks.vectors import movement, places
 from gazeveil.attacks.vectors.paths import (
     Path,
     crowds,
@@ -71,8 +71,8 @@ def _columns() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of all numbers, and the kind of each."""
     kinds: tuple[tuple[str, Iterable[str]], ...] = (
         ("steps", (f"{name}_{slot_s}" for slot_s in SLOTS_S for name in movement.NAMES)),
-        ("missing", timing.MISSING_NAMES),
-        ("held", timing.HELD_NAMES),
+        ("missing", places.MISSING_NAMES),
+        ("held", places.HELD_NAMES),
         ("spectrum", places.SPECTRUM_NAMES),
         ("map", places.MAP_NAMES),
         ("crowd", (f"{name}_{s}" for s in _CROWD_S for name in places.CROWD_NAMES)),
@@ -113,7 +113,7 @@ def _alone(recording: Recording, weights: Floats | None) -> _Alone:
     """What a recording shows without the others, and the paths that are compared with theirs."""
     steps = np.full((len(SLOTS_S), len(movement.NAMES)), np.nan)
     power = np.full(len(places.SPECTRUM_NAMES), np.nan)
-    of_time = [timing.missing_statistics(recording), timing.held_statistics(recording)]
+    of_time = [places.missing_statistics(recording), places.held_statistics(recording)]
     if len(recording) == 0 or not recording.valid.any():
         return [steps.ravel(), *of_time, power], None
     sums = slot_sums(recording, SLOTS_S[0], weights)

@@ -12,10 +12,10 @@ from textwrap import shorten, wrap
 import numpy as np
 
 from gazeveil.arrays import Floats
-from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.report.charts import WIDTH_IN, Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import mechanism_label, percent
+from gazeveil.evaluation.study import NONE
 from gazeveil.plot.canvas import SERIES, DrawnPath, light
 from gazeveil.plot.maps import heat_map
 from gazeveil.plot.paths import before_after

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gazeveil.evaluation.columns import CELL, ONE_RELEASE, RATE
 from gazeveil.evaluation.report.findings import (
     Findings,
     Measure,
@@ -32,6 +31,7 @@ from gazeveil.evaluation.report.labels import (
 )
 from gazeveil.evaluation.report.pictures import confused
 from gazeveil.evaluation.report.summary import FOOTNOTE, difference_verdict
+from gazeveil.evaluation.study import CELL, ONE_RELEASE, RATE
 
 #: At most so many releases side by side in the table of people.
 _MOST_COLUMNS = 10

@@ -57,8 +57,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.loaded import header, read_npy
 from gazeveil.io.parsing.naming import Names
-from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.scrubbing import NUMPY
+from gazeveil.io.registry import NUMPY, Dataset, Format
 from gazeveil.io.source import Head, stem
 
 #: Numbers in a row of DGaze: steps of several, and a saliency map.

@@ -37,8 +37,7 @@ from gazeveil.io.parsing.layout import TICK_S, columns, guess_unit
 from gazeveil.io.parsing.loaded import kept
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import Table, open_sheet, read_table
-from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.scrubbing import PUBLISHED
+from gazeveil.io.registry import PUBLISHED, Dataset, Format
 from gazeveil.io.source import Head, stem
 
 _TRUE = frozenset({"true", "1", "1.0", "yes", "t"})

@@ -34,8 +34,7 @@ from gazeveil.io.parsing.headset import head_degrees
 from gazeveil.io.parsing.layout import columns, person_in_folder
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import read_table
-from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.scrubbing import PUBLISHED
+from gazeveil.io.registry import PUBLISHED, Dataset, Format
 from gazeveil.io.source import Head
 
 _HEAD = ("QuaternionX", "QuaternionY", "QuaternionZ", "QuaternionW")

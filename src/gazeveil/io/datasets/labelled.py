@@ -46,8 +46,7 @@ from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.layout import folder_name
 from gazeveil.io.parsing.loaded import has_variable, header, read_json, read_npy, read_variable
 from gazeveil.io.parsing.naming import Names
-from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.scrubbing import MATLAB, NUMPY
+from gazeveil.io.registry import MATLAB, NUMPY, Dataset, Format
 from gazeveil.io.source import Head, stem
 
 #: Our words of the published codes; of Lund 2013 6 is undefined too.

@@ -48,8 +48,7 @@ from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.layout import guess_unit, numbers
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import parse_table
-from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.scrubbing import PUBLISHED
+from gazeveil.io.registry import PUBLISHED, Dataset, Format
 from gazeveil.io.source import Head, read_text, stem
 
 #: Stimulus of each recording of MPIIDPEye.

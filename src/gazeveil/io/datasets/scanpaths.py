@@ -72,8 +72,7 @@ from gazeveil.io.parsing.assemble import cumulated_ns, scanpath
 from gazeveil.io.parsing.layout import numbers
 from gazeveil.io.parsing.loaded import has_variable, kept, read_json, read_variable
 from gazeveil.io.parsing.naming import Names
-from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.scrubbing import MATLAB, PUBLISHED
+from gazeveil.io.registry import MATLAB, PUBLISHED, Dataset, Format
 from gazeveil.io.source import Head, read_text, stem
 
 SCREEN = Screen(800, 600, 395.0, 296.0, 570.0)

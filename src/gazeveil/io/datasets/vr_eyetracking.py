@@ -39,8 +39,7 @@ from gazeveil.io.parsing.layout import folder_name
 from gazeveil.io.parsing.loaded import read_json
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import parse_table
-from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.scrubbing import PUBLISHED
+from gazeveil.io.registry import PUBLISHED, Dataset, Format
 from gazeveil.io.source import Head, read_text, stem
 
 _LINE = re.compile(r"^\s*frame\s*,\s*\d+\s*,\s*forward\s*,[^,]+,[^,]+,\s*eye\s*,[^,]+,[^,]+$")

@@ -25,8 +25,7 @@ from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.loaded import read_json
-from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.scrubbing import PUBLISHED
+from gazeveil.io.registry import PUBLISHED, Dataset, Format
 from gazeveil.io.source import Head, stem
 
 _PX_MM = 25.4 / 96

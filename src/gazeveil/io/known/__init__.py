@@ -19,15 +19,14 @@ from typing import Any
 
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.facts import Doubt
 from gazeveil.gaze.geometry import Screen
+from gazeveil.gaze.recording import Doubt
 from gazeveil.io.dataset_file import described
 from gazeveil.io.parsing.naming import fits
 from gazeveil.io.plain import reader
 from gazeveil.io.plain.layout import chosen_columns
 from gazeveil.io.plain.roles import spellings, squeezed
-from gazeveil.io.registry import Dataset, Format, Guess
-from gazeveil.io.scrubbing import PUBLISHED, Scrub
+from gazeveil.io.registry import PUBLISHED, Dataset, Format, Guess, Scrub
 from gazeveil.io.source import Head
 
 _OWN = ("title", "match", "magic", "table", "usual_pattern", "fixations", "dataset")

@@ -27,9 +27,8 @@ from numpy.typing import ArrayLike
 from gazeveil.arrays import Bools, Floats, Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.events import Events
-from gazeveil.gaze.facts import FILE, GUESSED, Fact
 from gazeveil.gaze.geometry import Screen, Space, Sphere, combine_eyes, wrap_x
-from gazeveil.gaze.recording import Message, Recording
+from gazeveil.gaze.recording import FILE, GUESSED, Fact, Message, Recording
 from gazeveil.gaze.validity import are_plain, increasing
 from gazeveil.io.parsing.table import MOST_NS
 

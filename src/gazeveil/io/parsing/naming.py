@@ -30,8 +30,7 @@ from pathlib import Path, PurePosixPath
 from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.facts import FILE, GUESSED, PATH, SAID, Doubt, Fact
-from gazeveil.gaze.recording import KEY_NAMES, Recording
+from gazeveil.gaze.recording import FILE, GUESSED, KEY_NAMES, PATH, SAID, Doubt, Fact, Recording
 from gazeveil.io.source import stem
 
 #: Options every vendor reader takes.

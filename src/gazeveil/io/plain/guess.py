@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from gazeveil.arrays import Bools, Floats
-from gazeveil.gaze.facts import Doubt
 from gazeveil.gaze.geometry import Screen
+from gazeveil.gaze.recording import Doubt
 from gazeveil.io.parsing.assemble import screen_in_words
 from gazeveil.io.parsing.table import UNIT_NS, YES, printable
 from gazeveil.io.plain.layout import Layout, chosen_columns, is_validation

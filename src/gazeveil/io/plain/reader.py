@@ -71,8 +71,7 @@ import polars as pl
 
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.facts import Doubt
-from gazeveil.gaze.recording import KEY_NAMES, Recording
+from gazeveil.gaze.recording import KEY_NAMES, Doubt, Recording
 from gazeveil.io.parsing.naming import OPTIONS, Names, NamingOptions, naming_options
 from gazeveil.io.parsing.table import listed
 from gazeveil.io.plain.guess import first_doubts, guess_columns, guess_layout
@@ -80,8 +79,7 @@ from gazeveil.io.plain.layout import LAYOUT_OPTIONS, Layout, chosen_columns, pla
 from gazeveil.io.plain.roles import KEY_ROLES, has_gaze, recognise, spellings, squeezed
 from gazeveil.io.plain.rows import Part, Spooled, recording_of, spool, survey_of, whole
 from gazeveil.io.plain.text import FirstRows
-from gazeveil.io.registry import Format, Guess
-from gazeveil.io.scrubbing import Scrub
+from gazeveil.io.registry import Format, Guess, Scrub
 from gazeveil.io.source import Head, read_bytes
 
 #: Size from which the rows of a single recording are set aside, as it is and zipped: bytes; and

@@ -27,9 +27,8 @@ import polars as pl
 
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import FormatError
-from gazeveil.gaze.facts import GUESSED, Doubt, Fact
 from gazeveil.gaze.geometry import TYPICAL_SCREEN, Space, Sphere
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import GUESSED, Doubt, Fact, Recording
 from gazeveil.gaze.scratch import ScratchFile, ScratchReader
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import WORDS, assemble, pupil_of

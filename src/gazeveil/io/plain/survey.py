@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from gazeveil.arrays import Bools, Floats, Ints
-from gazeveil.gaze.facts import Doubt
+from gazeveil.gaze.recording import Doubt
 from gazeveil.io.plain.guess import LOST_CODES, is_code, listed, toml_list, unused_validity
 from gazeveil.io.plain.layout import Layout
 from gazeveil.io.plain.roles import (

@@ -51,8 +51,7 @@ from gazeveil.io.parsing.assemble import WORDS, assemble
 from gazeveil.io.parsing.layout import folder_name, person_in_folder
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import Table, parse_table
-from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.scrubbing import PUBLISHED, LineRules, Scrub, TableRules
+from gazeveil.io.registry import PUBLISHED, Dataset, Format, LineRules, Scrub, TableRules
 from gazeveil.io.source import Head, read_text, stem
 from gazeveil.io.tables_file import read_people
 

@@ -36,8 +36,7 @@ from gazeveil.io.parsing.loaded import read_json
 from gazeveil.io.parsing.naming import OPTIONS, Names, by_folders, naming_options
 from gazeveil.io.parsing.table import Table, find_file, open_sheet, stamp
 from gazeveil.io.plain.text import FirstRows
-from gazeveil.io.registry import Format
-from gazeveil.io.scrubbing import DocumentRules, Scrub, TableRules
+from gazeveil.io.registry import DocumentRules, Format, Scrub, TableRules
 from gazeveil.io.source import Head
 
 

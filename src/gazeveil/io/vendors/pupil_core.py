@@ -35,8 +35,7 @@ from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble, mark, nearest, pupil_of
 from gazeveil.io.parsing.naming import OPTIONS, Names, by_folders, naming_options
 from gazeveil.io.parsing.table import UNIT_NS, Table, find_file, open_sheet
-from gazeveil.io.registry import Format
-from gazeveil.io.scrubbing import DocumentRules, LineRules, Scrub, TableRules
+from gazeveil.io.registry import DocumentRules, Format, LineRules, Scrub, TableRules
 from gazeveil.io.source import Head
 
 # Nominal scene camera of Pupil Core at 1280 x 720.

@@ -43,8 +43,7 @@ from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing.assemble import assemble, pupil_of, refuse_other_pixels
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import Table, stamp
-from gazeveil.io.registry import Format
-from gazeveil.io.scrubbing import LineRules, Scrub, TableRules
+from gazeveil.io.registry import Format, LineRules, Scrub, TableRules
 from gazeveil.io.source import Head, find_separator, key, read_text, stem
 
 _HEADER = re.compile(r"^##\s*([^:\[]+?(?:\s*\[mm\])?)\s*:\s*(.*)$")

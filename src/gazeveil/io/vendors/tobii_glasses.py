@@ -51,8 +51,7 @@ from gazeveil.io.parsing.assemble import assemble, mean_of_eyes
 from gazeveil.io.parsing.loaded import read_json, timed_lines
 from gazeveil.io.parsing.naming import OPTIONS, Names, by_folders, naming_options
 from gazeveil.io.parsing.table import MOST_NS, find_file
-from gazeveil.io.registry import Format
-from gazeveil.io.scrubbing import DocumentRules, Scrub
+from gazeveil.io.registry import DocumentRules, Format, Scrub
 from gazeveil.io.source import Head, stem
 
 _SIDES = ("left", "right")

@@ -37,8 +37,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble, mean_of_eyes
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import Table, open_sheet, printable
-from gazeveil.io.registry import Format
-from gazeveil.io.scrubbing import Scrub, TableRules
+from gazeveil.io.registry import Format, Scrub, TableRules
 from gazeveil.io.source import Head
 
 _FEWEST = 30

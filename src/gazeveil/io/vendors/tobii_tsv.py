@@ -49,8 +49,7 @@ from gazeveil.io.parsing.assemble import assemble, pupil_of, refuse_other_pixels
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import UNIT_NS, Table, stamp
 from gazeveil.io.plain.text import FirstRows, sheets
-from gazeveil.io.registry import Format
-from gazeveil.io.scrubbing import Scrub, TableRules, bare
+from gazeveil.io.registry import Format, Scrub, TableRules, bare
 from gazeveil.io.source import Head
 
 #: Stimulus of rows that belong to none.

@@ -36,8 +36,7 @@ from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import Table, open_sheet
-from gazeveil.io.registry import Format
-from gazeveil.io.scrubbing import PUBLISHED
+from gazeveil.io.registry import PUBLISHED, Format
 from gazeveil.io.source import Head, find_separator, key, read_text
 
 #: Where a number and a word of validity stand in one cell.

@@ -3,7 +3,7 @@ series, with bounds on their errors.
 
 The platform's functions cost more than everything else a sampler does, and how exact they are is
 not documented. These are a table lookup and a few products each; the tables are rounded
-from :mod:`gazeveil.privacy.noise.reals`. Doubles are assumed to follow IEEE 754 (sums, products,
+from :mod:`gazeveil.privacy.rational`. Doubles are assumed to follow IEEE 754 (sums, products,
 quotients and square roots correctly rounded); fused products and sums, with one rounding instead of
 two, are only more exact. Bounds, shown in proofs/kaleido.md and measured by the tests:
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.compiled import fused
-from gazeveil.privacy.noise import reals
+from gazeveil.privacy import rational
 
 #: Assumption of every guarantee that rests on these functions.
 ASSUMPTION = "the platform's doubles follow IEEE 754"
@@ -42,7 +42,9 @@ def _log_tables() -> tuple[Floats, Floats]:
     inverse = np.array([float(Fraction(2048, 2049 + 2 * i)) for i in range(1 << _LOG_BITS)])
     logs = np.array(
         [
-            -_rounded(reals.log((Fraction(v).numerator << _BITS) // Fraction(v).denominator, _BITS))
+            -_rounded(
+                rational.log((Fraction(v).numerator << _BITS) // Fraction(v).denominator, _BITS)
+            )
             for v in inverse
         ]
     )
@@ -51,7 +53,7 @@ def _log_tables() -> tuple[Floats, Floats]:
 
 def _circle() -> tuple[Floats, Floats]:
     pairs = [
-        reals.cos_sin_of_turn(((2 * i + 1) << _BITS) // (2 * _SECTORS), _BITS)
+        rational.cos_sin_of_turn(((2 * i + 1) << _BITS) // (2 * _SECTORS), _BITS)
         for i in range(_SECTORS)
     ]
     return np.array([_rounded(c) for c, _ in pairs]), np.array([_rounded(s) for _, s in pairs])
@@ -59,11 +61,11 @@ def _circle() -> tuple[Floats, Floats]:
 
 _INVERSE, _LOGS = _log_tables()
 _COS, _SIN = _circle()
-_LN2 = _rounded(-reals.log(1 << (_BITS - 1), _BITS))
-_EXACT_LN2 = Fraction(-reals.log(1 << (_BITS - 1), _BITS), 1 << _BITS)
+_LN2 = _rounded(-rational.log(1 << (_BITS - 1), _BITS))
+_EXACT_LN2 = Fraction(-rational.log(1 << (_BITS - 1), _BITS), 1 << _BITS)
 _POWERS = np.array(
     [
-        2.0 * _rounded(reals.exp_minus(_EXACT_LN2 * Fraction(256 - i, 256), _BITS))
+        2.0 * _rounded(rational.exp_minus(_EXACT_LN2 * Fraction(256 - i, 256), _BITS))
         for i in range(256)
     ]
 )
@@ -71,7 +73,7 @@ _POWERS = np.array(
 _PART_HIGH = math.ldexp(math.floor(math.ldexp(_LN2 / 256.0, 44)), -44)
 _PART_LOW = float(_EXACT_LN2 / 256 - Fraction(_PART_HIGH))
 _PARTS_PER_UNIT = 256.0 / _LN2
-_PER_SECTOR = float(Fraction(2 * reals.pi(_BITS), _SECTORS << _BITS))
+_PER_SECTOR = float(Fraction(2 * rational.pi(_BITS), _SECTORS << _BITS))
 # the arc sine in turns, over its argument t, as a polynomial in t * t: the best one for |t| up to
 # sin(pi / 16), within 2**-57 turns
 _A = (
@@ -83,8 +85,8 @@ _A = (
     0.0035406606787788315,
     0.0031032322441929133,
 )
-_COS_16TH, _SIN_16TH = (_rounded(v) for v in reals.cos_sin_of_turn(1 << (_BITS - 4), _BITS))
-_ROOT_HALF = _rounded(reals.cos_sin_of_turn(1 << (_BITS - 3), _BITS)[0])
+_COS_16TH, _SIN_16TH = (_rounded(v) for v in rational.cos_sin_of_turn(1 << (_BITS - 4), _BITS))
+_ROOT_HALF = _rounded(rational.cos_sin_of_turn(1 << (_BITS - 3), _BITS)[0])
 _TAN_32ND, _TAN_3_32NDS = (
     math.tan(math.pi / 16.0),
     math.tan(3.0 * math.pi / 16.0),

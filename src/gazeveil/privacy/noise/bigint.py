@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from gazeveil.privacy.noise import reals
+from gazeveil.privacy import rational
 from gazeveil.privacy.noise.spherical import WIDE_RAD
 from gazeveil.privacy.randomness.rng import WordArray
 
@@ -47,7 +47,7 @@ def _root(square: int) -> int:
 
 def _cos_sin(turns: int) -> tuple[int, int]:
     """Cosine and sine of a number of turns in fixed point."""
-    return reals.cos_sin_of_turn(turns % _ONE, _BITS)
+    return rational.cos_sin_of_turn(turns % _ONE, _BITS)
 
 
 def _vector(ix: int, iy: int, step: float) -> tuple[list[int], int, int, int]:
@@ -71,8 +71,8 @@ def distance_rad(ax: int, ay: int, bx: int, by: int, step: float) -> int:
     length = math.isqrt(sum(c * c for c in cross)) >> _BITS
     dot = sum(p * q for p, q in zip(a, b, strict=True)) >> _BITS
     if length == 0:
-        return 0 if dot > 0 else reals.pi(_BITS)
-    return (reals.turn_of(length, dot, _BITS) * 2 * reals.pi(_BITS)) >> _BITS
+        return 0 if dot > 0 else rational.pi(_BITS)
+    return (rational.turn_of(length, dot, _BITS) * 2 * rational.pi(_BITS)) >> _BITS
 
 
 def test_passes(distance: int, threshold: float, scale: float, words: WordArray) -> bool:
@@ -83,14 +83,14 @@ def test_passes(distance: int, threshold: float, scale: float, words: WordArray)
     first = int(words[0]) >> 1
     value = int.from_bytes(words[1:].astype(">u8").tobytes(), "big")
     uniform = (2 * ((first << (64 * MORE)) + value) + 1) << (_BITS - _PARTS)
-    eta = (-reals.log(uniform, _BITS) * _fixed(scale)) >> _BITS
+    eta = (-rational.log(uniform, _BITS) * _fixed(scale)) >> _BITS
     return distance <= _fixed(threshold) + (eta if positive else -eta)
 
 
 def screen_noise(scale: float, words: WordArray) -> tuple[int, int]:
     """Planar Laplace noise, rounded."""
     u1, u2, turn = _uniforms(words, 3)
-    rho = (-(reals.log(u1, _BITS) + reals.log(u2, _BITS)) * _fixed(scale)) >> _BITS
+    rho = (-(rational.log(u1, _BITS) + rational.log(u2, _BITS)) * _fixed(scale)) >> _BITS
     cos, sin = _cos_sin(turn)
     return _rounded(rho * cos, 2 * _BITS), _rounded(rho * sin, 2 * _BITS)
 
@@ -104,11 +104,11 @@ def _wide_arc(scale_rad: float, uniform: int, keep: int) -> tuple[int, int] | No
     or None where neither is kept.
     """
     cosine, sine = _ONE - 2 * uniform, 2 * math.isqrt(uniform * (_ONE - uniform))
-    pi, scale = Fraction(reals.pi(_BITS), _ONE), Fraction(scale_rad)
-    rho = Fraction(reals.turn_of(sine, cosine, _BITS), _ONE) * 2 * pi
-    level = (keep * (_ONE + reals.exp_minus(pi / scale, _BITS))) >> _BITS
-    here = reals.exp_minus(rho / scale, _BITS)
-    opposite = reals.exp_minus(max(pi - rho, Fraction(0)) / scale, _BITS)
+    pi, scale = Fraction(rational.pi(_BITS), _ONE), Fraction(scale_rad)
+    rho = Fraction(rational.turn_of(sine, cosine, _BITS), _ONE) * 2 * pi
+    level = (keep * (_ONE + rational.exp_minus(pi / scale, _BITS))) >> _BITS
+    here = rational.exp_minus(rho / scale, _BITS)
+    opposite = rational.exp_minus(max(pi - rho, Fraction(0)) / scale, _BITS)
     if level < here:
         return cosine, sine
     return (-cosine, -sine) if level < here + opposite else None
@@ -118,10 +118,10 @@ def _narrow_arc(
     scale_rad: float, first: int, second: int, keep: int, shrink: float, lead: float
 ) -> tuple[int, int] | None:
     """Cosine and sine of the arc of a planar Laplace chord, or None where it is not kept."""
-    radius = -(reals.log(first, _BITS) + reals.log(second, _BITS))
+    radius = -(rational.log(first, _BITS) + rational.log(second, _BITS))
     half = (((radius * _fixed(shrink)) >> _BITS) * _fixed(scale_rad)) >> (_BITS + 1)
-    longest = (((radius - reals.log(keep, _BITS)) * _fixed(scale_rad)) >> _BITS) - _fixed(lead)
-    pi = reals.pi(_BITS)
+    longest = (((radius - rational.log(keep, _BITS)) * _fixed(scale_rad)) >> _BITS) - _fixed(lead)
+    pi = rational.pi(_BITS)
     if longest <= 0 or half >= (
         _cos_sin((longest << (_BITS - 2)) // pi)[1] if longest < pi else _ONE
     ):
@@ -150,8 +150,8 @@ def sphere_noise(
     x = (cos_rho * vx + east * cos_lon - ((north * up) >> _BITS) * sin_lon) >> _BITS
     y = (cos_rho * vy + north * flat) >> _BITS
     z = (cos_rho * vz - east * sin_lon - ((north * up) >> _BITS) * cos_lon) >> _BITS
-    lon = (reals.turn_of(x, z, _BITS) + (_ONE >> 1)) % _ONE
-    down = reals.turn_of(_root((x * x + z * z) >> _BITS), y, _BITS)
+    lon = (rational.turn_of(x, z, _BITS) + (_ONE >> 1)) % _ONE
+    down = rational.turn_of(_root((x * x + z * z) >> _BITS), y, _BITS)
     per_turn = round(360 / step)
     return _rounded(lon * per_turn, _BITS), _rounded(down * per_turn, _BITS)
 

@@ -35,7 +35,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Ints
 from gazeveil.compiled import compiled
-from gazeveil.privacy.noise import reals
+from gazeveil.privacy import rational
 from gazeveil.privacy.noise.exact import MOST_SIGMA, draw_bernoulli_exp_after
 from gazeveil.privacy.randomness.rng import WordArray, Words
 from gazeveil.privacy.randomness.uniform import draw_below
@@ -192,8 +192,8 @@ def half_gaussian(sigma: Fraction) -> Law:
     """exp(-x**2 / (2 sigma**2)) for x = 0, 1, ..."""
 
     def law(bits: int) -> list[int]:
-        factor = reals.exp_minus(1 / (2 * sigma**2), bits)
-        step = reals.exp_minus(1 / sigma**2, bits)
+        factor = rational.exp_minus(1 / (2 * sigma**2), bits)
+        step = rational.exp_minus(1 / sigma**2, bits)
         weights = [1 << bits]
         while weights[-1] >> 64:
             weights.append((weights[-1] * factor) >> bits)

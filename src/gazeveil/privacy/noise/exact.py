@@ -37,7 +37,7 @@ from gazeveil import checks
 from gazeveil.arrays import Ints
 from gazeveil.checks import refuse
 from gazeveil.compiled import compiled
-from gazeveil.privacy.noise import reals
+from gazeveil.privacy import rational
 from gazeveil.privacy.randomness.rng import WordArray, Words
 from gazeveil.privacy.randomness.uniform import draw_below, high_word
 
@@ -73,7 +73,7 @@ def thresholds() -> tuple[WordArray, Ints]:
     work = bits + 64
     limbs = np.empty((_STEPS, _LIMBS), dtype=np.uint64)
     guide = np.zeros(256, dtype=np.int64)
-    quarter = reals.exp_minus(Fraction(1, 4), work)
+    quarter = rational.exp_minus(Fraction(1, 4), work)
     power = 1 << work
     for j in range(_STEPS):
         power = (power * quarter) >> work

@@ -13,7 +13,7 @@ the E_i and of floor(D / 2) further exponentials is Gamma(D) and independent of 
 knows their first 64 bits. Double precision gives the vector and a bound on its error. If no
 coordinate is that close to a half-integer, the rounded vector is settled, whatever the further bits
 are. Otherwise the uniforms are drawn on to 256, 2,048 and 8,192 bits, until integers
-(:mod:`gazeveil.privacy.noise.reals`) settle it. Proof: proofs/noise-knorm.md. It assumes that the
+(:mod:`gazeveil.privacy.rational`) settle it. Proof: proofs/noise-knorm.md. It assumes that the
 platform's log, sqrt, sin and cos are within 2 units in the last place, which the tests measure.
 """
 
@@ -27,7 +27,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
-from gazeveil.privacy.noise import reals
+from gazeveil.privacy import rational
 from gazeveil.privacy.randomness.rng import WordArray, Words
 from gazeveil.privacy.rational import Number, exact
 
@@ -144,10 +144,10 @@ def _surely(
             before = tier
     bits = 64 * width
     work = bits + 1  # the middle of the interval that is left: 2 u + 1 of 2**(bits + 1)
-    e = [max(0, -reals.log(2 * u + 1, work)) for u in numbers[: pairs + more]]
+    e = [max(0, -rational.log(2 * u + 1, work)) for u in numbers[: pairs + more]]
     y: list[int] = []
     for i in range(pairs):
-        cos, sin = reals.cos_sin_of_turn(2 * numbers[pairs + more + i] + 1, work)
+        cos, sin = rational.cos_sin_of_turn(2 * numbers[pairs + more + i] + 1, work)
         h = math.isqrt(e[i] << work)
         y += [(h * cos) >> work, (h * sin) >> work]
     y = y[:dimension]

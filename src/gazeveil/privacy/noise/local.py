@@ -43,7 +43,7 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
-from gazeveil.privacy.noise import reals
+from gazeveil.privacy import rational
 from gazeveil.privacy.randomness.rng import WordArray, Words
 from gazeveil.privacy.randomness.uniform import draw_below, uniform_below
 from gazeveil.privacy.rational import Number, exact
@@ -66,7 +66,7 @@ def odds_below(epsilon: Fraction) -> Fraction:
     """
     bits = 256
     # exp_minus is off by less than 4 units, so this is at most exp(epsilon)
-    surely = Fraction(1 << bits, reals.exp_minus(epsilon, bits) + 4)
+    surely = Fraction(1 << bits, rational.exp_minus(epsilon, bits) + 4)
     if surely >= 1 << (_MOST_ODDS_BITS - 1):
         return Fraction(1 << (_MOST_ODDS_BITS - 1))
     whole = 1 << (_MOST_ODDS_BITS - int(surely).bit_length())

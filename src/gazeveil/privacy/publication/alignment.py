@@ -36,9 +36,8 @@ from gazeveil import checks
 from gazeveil.arrays import Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
-from gazeveil.gaze.facts import Doubt, Fact
 from gazeveil.gaze.geometry import Screen, Space, Sphere
-from gazeveil.gaze.recording import Message, Recording, RecordingKey
+from gazeveil.gaze.recording import Doubt, Fact, Message, Recording, RecordingKey
 from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.stream.losses.public_clock import MOST_STEPS, steps_of
 

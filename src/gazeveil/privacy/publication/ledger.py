@@ -85,7 +85,7 @@ class ReleaseCharge:
         Whether a table of people's attributes is part of the release.
     pieces : bool
         Whether it holds pieces under names that do not last
-        (:class:`~gazeveil.privacy.pieces.PieceMechanism`).
+        (:class:`~gazeveil.privacy.mechanism.PieceMechanism`).
     """
 
     mechanism: str

@@ -30,10 +30,8 @@ from gazeveil.gaze.cohort import Cohort, ReadAs
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
 from gazeveil.io.source import free, staged
 from gazeveil.io.tables_file import write_maps, write_people
-from gazeveil.privacy.api import protect
 from gazeveil.privacy.heatmaps import HeatMap
-from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.pieces import PieceMechanism
+from gazeveil.privacy.mechanism import Mechanism, PieceMechanism
 from gazeveil.privacy.publication.alignment import (
     Alignment,
     Look,
@@ -72,6 +70,7 @@ from gazeveil.privacy.publication.publication import (
     prepare,
     promise_of_file,
 )
+from gazeveil.privacy.registry import protect
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 

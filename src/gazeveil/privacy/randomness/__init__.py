@@ -4,8 +4,8 @@ Three layers, each built on the one before:
 
 1. A :class:`~gazeveil.privacy.randomness.rng.Source` gives 64-bit words:
    :class:`~gazeveil.privacy.randomness.rng.SystemSource` from an unshared key of the operating
-   system, :class:`~gazeveil.privacy.randomness.keys.KeyedSource` the same words each time under a
-   key that follows from the :class:`~gazeveil.privacy.randomness.keys.MasterKey` of a release,
+   system, :class:`~gazeveil.privacy.randomness.supply.KeyedSource` the same words each time under a
+   key that follows from the :class:`~gazeveil.privacy.randomness.supply.MasterKey` of a release,
    :class:`~gazeveil.privacy.randomness.rng.TestStream` repeatable words without protection.
    :class:`~gazeveil.privacy.randomness.supply.Bits` says which of them serves the streams of a
    session.

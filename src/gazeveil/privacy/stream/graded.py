@@ -47,9 +47,8 @@ from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import discrete_gaussian, draw_laplace
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
-from gazeveil.privacy.randomness.keys import MasterKey
 from gazeveil.privacy.randomness.rng import ASSUMPTION, ProcessIdentity, Source, WordArray, Words
-from gazeveil.privacy.randomness.supply import Bits
+from gazeveil.privacy.randomness.supply import Bits, MasterKey
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.gaussian import GaussianLattice, GaussianMap, noisy_place
 from gazeveil.privacy.stream.losses.public_clock import NEVER_COVERED

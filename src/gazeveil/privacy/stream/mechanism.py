@@ -6,7 +6,7 @@ Protecting every recording of a cohort, one file at a time.
 A release is one thing: looking at it twice must not draw new noise, because two noisy copies say
 more than one. Recordings in memory are protected at once. Recordings that are still files are
 protected each time they are loaded, with noise that follows from the release's one master key, the
-recording's names and its gaze (:mod:`gazeveil.privacy.randomness.keys`). So threads, forked
+recording's names and its gaze (:mod:`gazeveil.privacy.randomness.supply`). So threads, forked
 processes and repeated loads get the same bits, and a file that changed in between gets other noise.
 The key never leaves the process and its children: pickling such a release is refused.
 """
@@ -33,9 +33,8 @@ from gazeveil.privacy.composition import RecordingsMap
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.privacy_map import StreamMap
-from gazeveil.privacy.randomness.keys import MasterKey
 from gazeveil.privacy.randomness.rng import Source
-from gazeveil.privacy.randomness.supply import Bits, derived_seed
+from gazeveil.privacy.randomness.supply import Bits, MasterKey, derived_seed
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.losses.expected_gaze import FillRecorded

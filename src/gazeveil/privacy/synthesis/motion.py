@@ -32,8 +32,8 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.events import Events, read_only
 from gazeveil.gaze.geometry import LAST_Y_DEG, Space, Sphere
 from gazeveil.gaze.recording import Recording, RecordingKey
-from gazeveil.privacy.randomness.keys import MasterKey
 from gazeveil.privacy.randomness.rng import Source, Words
+from gazeveil.privacy.randomness.supply import MasterKey
 from gazeveil.privacy.synthesis.profiles import fit_profiles, speed_profiles
 
 #: Smallest standard deviation of a fixation in degrees, so that its normal is one: the half-width

@@ -1,4 +1,4 @@
-"""The lines of a copy: what rules of a format (:mod:`gazeveil.io.scrubbing`) leave of a file.
+"""The lines of a copy: what rules of a format (:mod:`gazeveil.io.registry`) leave of a file.
 
 What one run of `scrub` knows: the labels it has given, what the user keeps, and what it did.
 """
@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from gazeveil import checks
 from gazeveil.errors import FormatError
-from gazeveil.io.scrubbing import DocumentRules, LineRules, Rule, TableRules, bare
+from gazeveil.io.registry import DocumentRules, LineRules, Rule, TableRules, bare
 from gazeveil.io.source import find_separator
 from gazeveil.release.inventory.finding import NUMBER, PLAIN, is_clock, name_pattern, spots
 

@@ -17,8 +17,7 @@ from typing import Any
 from gazeveil.errors import FormatError
 from gazeveil.io.dataset_file import FILE_NAME
 from gazeveil.io.parsing.naming import NamingOptions, fits
-from gazeveil.io.registry import Format, get, names, sniff
-from gazeveil.io.scrubbing import DocumentRules, Rule, Scrub, TableRules
+from gazeveil.io.registry import DocumentRules, Format, Rule, Scrub, TableRules, get, names, sniff
 from gazeveil.io.source import Head, stem
 from gazeveil.release.inventory.looks import lines_of
 from gazeveil.release.scrub.copies import Clock, ScrubJob, copied, first_times

@@ -21,7 +21,7 @@ from gazeveil.io.parsing.naming import naming_options
 from gazeveil.io.plain.layout import Layout, is_validation, plan_layout
 from gazeveil.io.plain.roles import KEY_ROLES, ask_which, flag_role, recognise, split_unit
 from gazeveil.io.plain.text import FirstRows
-from gazeveil.io.scrubbing import TableRules, bare
+from gazeveil.io.registry import TableRules, bare
 from gazeveil.io.source import find_separator, key, stem
 from gazeveil.release.scrub.copies import Lines, ScrubJob, copied, joined
 

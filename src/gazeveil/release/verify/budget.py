@@ -28,7 +28,7 @@ from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.publication.certificate import per_person
 from gazeveil.privacy.rational import exact, format_exact
 from gazeveil.privacy.stream.chain import Chain, stage_texts
-from gazeveil.privacy.stream.kaleido.regions import by_radius, radius_in
+from gazeveil.privacy.stream.kaleido.mechanism import by_radius, radius_in
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.registry import parse
 from gazeveil.release.verify.files import ReleasedFile, VerifyCheck

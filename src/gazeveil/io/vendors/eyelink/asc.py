@@ -50,7 +50,7 @@ import polars as pl
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.io.parsing.table import MOST_NS, printable
-from gazeveil.io.scrubbing import LineRules, Scrub
+from gazeveil.io.registry import LineRules, Scrub
 from gazeveil.io.source import Head, read_text
 from gazeveil.io.vendors.eyelink.parsed import (
     Parsed,

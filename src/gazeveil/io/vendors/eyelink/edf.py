@@ -30,7 +30,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import FormatError, MissingExtraError
-from gazeveil.io.scrubbing import Scrub
+from gazeveil.io.registry import Scrub
 from gazeveil.io.source import Head
 from gazeveil.io.vendors.eyelink.parsed import (
     EventLine,

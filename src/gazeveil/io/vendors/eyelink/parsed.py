@@ -32,8 +32,7 @@ from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing.assemble import assemble, has_pixels, pupil_of, refuse_other_pixels
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import MOST_NS, printable, stamp
-from gazeveil.io.registry import Format
-from gazeveil.io.scrubbing import Scrub
+from gazeveil.io.registry import Format, Scrub
 from gazeveil.io.source import Head, stem
 
 #: HREF units from the eye to its reference plane (EyeLink manual).

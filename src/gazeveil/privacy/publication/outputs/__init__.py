@@ -23,7 +23,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import ReadAs
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
 from gazeveil.privacy import registry
-from gazeveil.privacy.pieces import PieceMechanism
+from gazeveil.privacy.mechanism import PieceMechanism
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.choices import PublicationChoices
 
@@ -153,11 +153,11 @@ def output(name: str, source: ReadAs | str = "") -> Output:
 
         return BidsOutput()
     if written in ("arff", "gazecom"):
-        from gazeveil.privacy.publication.outputs.arff import ArffOutput
+        from gazeveil.privacy.publication.outputs.text import ArffOutput
 
         return ArffOutput(gazecom=written == "gazecom")
     if written == "csv":
-        from gazeveil.privacy.publication.outputs.csv import CsvOutput
+        from gazeveil.privacy.publication.outputs.text import CsvOutput
 
         try:
             return CsvOutput(read_as.options if name == "same" else None)

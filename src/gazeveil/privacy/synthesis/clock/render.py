@@ -85,7 +85,7 @@ from gazeveil.privacy.stream.session import Session, Stage
 from gazeveil.privacy.synthesis.clock import eye as clock_eye
 from gazeveil.privacy.synthesis.clock import places as clock_places
 from gazeveil.privacy.synthesis.clock.stage import Clock, ClockStage, NoisySlots, WholeStage, show
-from gazeveil.privacy.synthesis.ksame.groups import (
+from gazeveil.privacy.synthesis.ksame.mechanism import (
     common_frame,
     enough_people,
     groups_of,

@@ -70,7 +70,7 @@ from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     moments,
 )
 from gazeveil.privacy.synthesis.events_pd.seeds import Rule, cell_width
-from gazeveil.privacy.synthesis.ksame.groups import (
+from gazeveil.privacy.synthesis.ksame.mechanism import (
     Cell,
     Frame,
     common_frame,

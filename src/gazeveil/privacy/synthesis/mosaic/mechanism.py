@@ -40,8 +40,7 @@ from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.composition import RecordingsMap
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import Claim, PlotRecipe
-from gazeveil.privacy.pieces import PieceMechanism, PieceRelease
+from gazeveil.privacy.mechanism import Claim, PieceMechanism, PieceRelease, PlotRecipe
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.privacy_map import StreamMap
 from gazeveil.privacy.randomness.rng import Words, source
@@ -49,9 +48,14 @@ from gazeveil.privacy.randomness.supply import Bits, derived_seed
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.losses.public_clock import CLOCK_ASSUMPTION
 from gazeveil.privacy.synthesis.clock.render import ClockRender, clock_render
-from gazeveil.privacy.synthesis.mosaic.crowds import Crowd, crowds_of
 from gazeveil.privacy.synthesis.mosaic.paths import PATHS, PathLaw, dealt_names, paths_in
-from gazeveil.privacy.synthesis.mosaic.readings import CrowdReadings, PieceRendering, noisy_places
+from gazeveil.privacy.synthesis.mosaic.readings import (
+    Crowd,
+    CrowdReadings,
+    PieceRendering,
+    crowds_of,
+    noisy_places,
+)
 
 _MOST_S = 3600
 
