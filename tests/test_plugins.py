@@ -26,11 +26,11 @@ from gazeveil.conformance import CheckResult
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers import Tracker
-from gazeveil.gatekeeper.trackers.conformance import check_tracker
 from gazeveil.io.conformance import check_format
 from gazeveil.io.registry import Format
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.registry import Registry, is_class_of
+from gazeveil.relay.conformance import check_tracker
 from gazeveil.utility.base import Utility, UtilityResult
 from gazeveil.utility.conformance import check_utility
 from tests.support.command_line import Said

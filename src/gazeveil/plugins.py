@@ -19,7 +19,6 @@ from gazeveil.attacks.registry import REGISTRY as ATTACKS
 from gazeveil.conformance import CheckResult, run_kit
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper import trackers
-from gazeveil.gatekeeper.trackers.conformance import check_tracker
 from gazeveil.io.conformance import check_format
 from gazeveil.io.registry import REGISTRY as FORMATS
 from gazeveil.io.registry import Format
@@ -28,6 +27,7 @@ from gazeveil.privacy.conformance import CHECKS
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import REGISTRY as MECHANISMS
 from gazeveil.registry import Registry, build, parse
+from gazeveil.relay.conformance import check_tracker
 from gazeveil.utility.conformance import check_utility
 from gazeveil.utility.registry import REGISTRY as UTILITIES
 

@@ -15,9 +15,9 @@ import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.trackers import forms, open_tracker
-from gazeveil.gatekeeper.trackers.conformance import check_tracker
 from gazeveil.gatekeeper.trackers.simulated import SimulatedTracker
 from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.relay.conformance import check_tracker
 from gazeveil.relay.picture import pinhole
 from tests.support.taken_blocks import joined, run, take
 
