@@ -50,7 +50,23 @@ _ROW = {"id": int, "at_ns": int, "kind": str, "app": str, "detail": str, "chain"
 
 @dataclass(frozen=True)
 class Row:
-    """One row as it was written; `detail` is the JSON text that the hash is over."""
+    """One row as it was written.
+
+    Parameters
+    ----------
+    id : int
+        Its number, from 1.
+    at_ns : int
+        Time since the Unix epoch.
+    kind : str
+        What happened.
+    app : str
+        The hashed id of the app.
+    detail : str
+        Words and whole numbers, as the JSON text that the hash is over.
+    chain : str
+        The hash over this row and all before it.
+    """
 
     id: int
     at_ns: int
@@ -207,34 +223,6 @@ _PAGE = 1000
 _COLUMNS = "SELECT id, at_ns, kind, app, detail, chain FROM audit_rows"
 
 
-@dataclass(frozen=True)
-class AuditRow:
-    """One row of the log.
-
-    Parameters
-    ----------
-    id : int
-        Its number, from 1.
-    at_ns : int
-        Time since the Unix epoch.
-    kind : str
-        What happened.
-    app : str
-        The hashed id of the app.
-    detail : mapping
-        Words and whole numbers.
-    chain : str
-        The hash over this row and all before it.
-    """
-
-    id: int
-    at_ns: int
-    kind: str
-    app: str
-    detail: Mapping[str, object]
-    chain: str
-
-
 class AuditLog:
     """The log in the ledger's database; the key that hashes the ids is made there.
 
@@ -362,17 +350,17 @@ class AuditLog:
             yield from (Row(*values) for values in page)
             number = page[-1][0]
 
-    def entries(self, after: int = 0, limit: int = 1000) -> tuple[AuditRow, ...]:
+    def entries(self, after: int = 0, limit: int = 1000) -> tuple[Row, ...]:
         """Rows after a number, oldest first."""
         most = checks.count("AuditLog.entries", "limit", limit)
         question = f"{_COLUMNS} WHERE id > ? ORDER BY id LIMIT ?"
-        return tuple(map(_row, self._database.rows(question, after, most)))
+        return tuple(Row(*values) for values in self._database.rows(question, after, most))
 
-    def last(self, limit: int = 100) -> tuple[AuditRow, ...]:
+    def last(self, limit: int = 100) -> tuple[Row, ...]:
         """The newest rows, oldest of them first."""
         most = checks.count("AuditLog.last", "limit", limit)
         rows = self._database.rows(f"{_COLUMNS} ORDER BY id DESC LIMIT ?", most)
-        return tuple(map(_row, reversed(rows)))
+        return tuple(Row(*values) for values in reversed(rows))
 
     def head(self) -> tuple[int, str]:
         """Number of the last row, and the hash over all of them; kept elsewhere, it shows a log
@@ -411,11 +399,6 @@ def _detail(detail: Mapping[str, object]) -> str:
                 type(value).__name__,
             )
     return json.dumps(dict(detail), sort_keys=True, separators=(",", ":"))
-
-
-def _row(values: tuple[Any, ...]) -> AuditRow:
-    number, at_ns, kind, app, detail, chain = values
-    return AuditRow(number, at_ns, kind, app, json.loads(detail), chain)
 
 
 def secret(database: Database, name: str) -> bytes:

@@ -9,6 +9,7 @@ rounded down.
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
@@ -249,7 +250,7 @@ class ServiceQueries:
                     "kind": row.kind,
                     "app": row.app,
                     "name": names.get(row.app),
-                    "detail": dict(row.detail),
+                    "detail": json.loads(row.detail),
                 }
                 for row in rows
             ],

@@ -66,7 +66,6 @@ class Connection:
         """Queue a message of a channel; where too many wait, the oldest is dropped."""
         channel = outgoing.channel
         assert channel is not None
-        lost = 0
         with self._lock:
             if channel.ended or self.closing is not None:
                 return
@@ -75,25 +74,19 @@ class Connection:
                 channel.early.append(outgoing)
                 del channel.early[: -self.most]
                 return
-            lost = self._put(outgoing)
-        if lost:
-            self.broadcaster.dropped(channel, lost)
+            self._put(outgoing)
         self.broadcaster.touch(self)
 
-    def _put(self, outgoing: Outgoing) -> int:
-        lost = 0
+    def _put(self, outgoing: Outgoing) -> None:
         if self._data >= self.most:
             for at, old in enumerate(self._waiting):
                 if old.channel is not None:
                     del self._waiting[at]
                     self._data -= 1
-                    count = old.samples.count if old.samples is not None else 1
-                    old.channel.dropped += count
-                    lost += count
+                    old.channel.dropped += old.samples.count if old.samples is not None else 1
                     break
         self._waiting.append(outgoing)
         self._data += 1
-        return lost
 
     def answer(self, message: dict[str, object]) -> None:
         """Queue the answer to a command."""
@@ -272,13 +265,9 @@ class Connection:
             if not self.done.done():
                 self.done.set_result(None)
             return
-        self.broadcaster.messages += 1
         channel = outgoing.channel
         if channel is not None:
-            count = outgoing.samples.count if outgoing.samples is not None else 1
-            channel.sent += count
-            if outgoing.samples is not None:
-                self.broadcaster.samples_sent += count
+            channel.sent += outgoing.samples.count if outgoing.samples is not None else 1
         elif self.answers < WAITING_ANSWERS:
             self.accepts_commands.set()
         else:
@@ -322,10 +311,6 @@ class Broadcaster:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.connections: set[Connection] = set()
         self.viewers: set[Connection] = set()
-        self.messages = 0
-        self.samples_dropped = 0
-        self.events_dropped = 0
-        self.samples_sent = 0
         self._dirty: set[Connection] = set()
         self._woken = False
         self._pushing = 0
@@ -363,13 +348,6 @@ class Broadcaster:
             dirty, self._dirty, self._woken = self._dirty, set(), False
         for connection in dirty:
             connection.drain()
-
-    def dropped(self, channel: Channel, count: int) -> None:
-        """Count what a slow reader lost."""
-        if channel.what == "samples":
-            self.samples_dropped += count
-        else:
-            self.events_dropped += count
 
     def show(self, app: str, fields: dict[str, object]) -> None:
         """Show the owner what an app was sent."""
