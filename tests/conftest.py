@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Generator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -66,6 +67,22 @@ def _studies_run_here() -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gazeveil.workers.cores", lambda: 1)
         yield
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports whose pictures are made and neither drawn nor read by a test: files without bytes."""
+    from markupsafe import Markup
+
+    from gazeveil.evaluation.report import charts, pictures
+
+    def finish(drawn: object, folder: Path, name: str, alt: str, caption: str) -> charts.Picture:
+        (folder / f"{name}.png").touch()
+        svg = Markup('<svg role="img" aria-label="{}"></svg>').format(alt)
+        return charts.Picture(name, svg, caption)
+
+    for module in (charts, pictures):
+        monkeypatch.setattr(module, "finish", finish)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -53,6 +53,7 @@ def test_the_demo_shows_one_mechanism_of_each_kind(folder: Path) -> None:
     assert {a for a in results.frame["attack"].to_list() if a} == {"rbfn", "linkage"}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_demo_runs_again_computes_nothing_twice_and_says_what_it_does(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,7 +52,7 @@ path = "{path}"
 
 
 def test_a_study_file_is_run_reported_and_resumed(
-    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
     (tmp_path / "tiny.toml").write_text(STUDY.format(path=raw))
     out = tmp_path / "out"
@@ -82,6 +82,7 @@ def test_a_study_file_is_run_reported_and_resumed(
     results = Results.read(out)
     assert results.frame.columns[: len(FRAME)] == list(FRAME)
     written = (out / "results.parquet").read_bytes()
+    request.getfixturevalue("undrawn")  # a report was drawn above
     assert run("evaluate", tmp_path / "tiny.toml", "--out", out, "--workers", 1) == 0
     assert (out / "results.parquet").read_bytes() == written
     assert Results.read(out).study["times"]["computed"] == 0  # type: ignore[index]
@@ -108,6 +109,7 @@ simulate = { people = 3, stimuli = 3, seconds = 4, rate_hz = 60, seed = 2 }
 """
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_study_of_parts_counts_what_the_network_calls_safe_over_all_of_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,6 +127,7 @@ def members(name: str) -> set[str]:
     return set(registry.battery(name))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_utilities_do_not_drop_the_attackers_and_a_battery_is_joined_by_those_named(
     raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""The report of a made-up study, written once, and reports without their pictures."""
+"""The report of a made-up study, written once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from markupsafe import Markup
 
-from gazeveil.evaluation.report import charts, pictures
-from gazeveil.evaluation.report.charts import Picture
 from gazeveil.evaluation.results import Results
 from tests.evaluation.report_page import Page
 from tests.support import made_results
@@ -61,16 +58,3 @@ def written(study: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def page(written: Path) -> Page:
     return Page(written.read_text(encoding="utf-8"))
-
-
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports whose pictures are made and neither drawn nor read by a test: files without bytes."""
-
-    def finish(drawn: object, folder: Path, name: str, alt: str, caption: str) -> Picture:
-        (folder / f"{name}.png").touch()
-        svg = Markup('<svg role="img" aria-label="{}"></svg>').format(alt)
-        return Picture(name, svg, caption)
-
-    for module in (charts, pictures):
-        monkeypatch.setattr(module, "finish", finish)
