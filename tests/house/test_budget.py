@@ -17,6 +17,7 @@ from typer.main import get_command
 from gazeveil.cli.main import VERBS, build
 from gazeveil.gatekeeper.service.settings import Settings
 from gazeveil.privacy.registry import BUILT_IN
+from tests.support.house_rules import parsed
 from tests.support.places import ROOT
 
 LINES = tomllib.loads(Path(__file__).with_name("budget.toml").read_text("utf-8"))
@@ -33,7 +34,7 @@ def statements(code: str) -> int:
             and isinstance(node.value, ast.Constant)
             and isinstance(node.value.value, str)
         )
-        for node in ast.walk(ast.parse(code))
+        for node in ast.walk(parsed(code))
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.house_rules import parsed
 from tests.support.places import ROOT
 
 LINES = tomllib.loads(Path(__file__).with_name("budget.toml").read_text("utf-8"))["words"]
@@ -64,7 +65,7 @@ def test_words_only_fall(name: str) -> None:
     places = [
         f"{path.relative_to(ROOT)}: {place}"
         for path in paths
-        for place in MEASURES[name](ast.parse(path.read_text("utf-8")))
+        for place in MEASURES[name](parsed(path.read_text("utf-8")))
     ]
     assert len(places) <= LINES[name], "\n".join([f"{len(places)}, at most {LINES[name]}", *places])
 

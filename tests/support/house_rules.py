@@ -9,7 +9,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -17,6 +17,12 @@ LINE_LENGTH = 100
 FUNCTION_LINES = 60
 #: What a comment at a longer function must say, e.g. `# Long: one loop over samples, ...`.
 LONG_BECAUSE = re.compile(r"#\s*Long: \w+")
+
+
+@cache
+def parsed(text: str) -> ast.Module:
+    """The tree of a module; several rules look at the same ones."""
+    return ast.parse(text)
 
 
 class Tree:
@@ -33,7 +39,7 @@ class Tree:
         self.package = folder.name
         self.paths = {self._module_name(path): path for path in sorted(folder.rglob("*.py"))}
         self.text = {name: path.read_text("utf-8") for name, path in self.paths.items()}
-        self.code = {name: ast.parse(text) for name, text in self.text.items()}
+        self.code = {name: parsed(text) for name, text in self.text.items()}
 
     @cached_property
     def nodes(self) -> dict[str, list[ast.AST]]:
