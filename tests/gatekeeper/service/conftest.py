@@ -16,7 +16,6 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         requests_per_minute=1_000_000,
         commands_per_minute=1_000_000,
         queue_messages=16,
-        new_link_ends_sessions=False,
     ) as found:
         yield found
 

@@ -44,9 +44,6 @@ ROLES = ("app", "tracker", "owner", "link")
 #: Roles whose tokens outlive the process.
 _KEPT = ("app", "owner")
 
-#: Sessions that may be open at once; then the oldest ends.
-MOST_SESSIONS = 32
-
 #: Seconds that a signed call may take to come.
 LATE_S = 30
 
@@ -256,43 +253,6 @@ class Tokens:
         return self.is_link(key) and self.end(id=self.id_of(key)) is not None
 
 
-#: Words of a User-Agent that tell a browser or a system, the telling ones first: most browsers also
-#: name those they descend from.
-_BROWSERS = (
-    ("Edg/", "Edge"),
-    ("OPR/", "Opera"),
-    ("SamsungBrowser", "Samsung Internet"),
-    ("Firefox", "Firefox"),
-    ("Chrome", "Chrome"),
-    ("Safari", "Safari"),
-)
-_SYSTEMS = (
-    ("Android", "Android"),
-    ("iPhone", "iPhone"),
-    ("iPad", "iPad"),
-    ("Windows", "Windows"),
-    ("Mac OS", "macOS"),
-    ("CrOS", "ChromeOS"),
-    ("Linux", "Linux"),
-)
-
-
-def browser_words(user_agent: str) -> str:
-    """A browser in a few words of our own; nothing of what it sent is kept.
-
-    Examples
-    --------
-    >>> browser_words("Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0.0.0 Safari/537.36")
-    'Chrome on Linux'
-    >>> browser_words("curl/8.5")
-    'another program'
-    """
-    text = user_agent[:512]
-    browser = next((word for mark, word in _BROWSERS if mark in text), "")
-    system = next((word for mark, word in _SYSTEMS if mark in text), "")
-    return f"{browser} on {system}" if browser and system else browser or "another program"
-
-
 @dataclass
 class OwnerSession:
     """One browser that the owner signed in with.
@@ -300,11 +260,9 @@ class OwnerSession:
     Parameters
     ----------
     id : str
-        Public; names the session in the list and in its calls.
-    browser : str
-        A few words of our own.
-    begun_ns, used_ns, expires_ns : int
-        When it was signed in, when it was used last, and from when it is void.
+        Public; names the session in its calls.
+    expires_ns : int
+        From when it is void.
     key : EllipticCurvePublicKey
         What its calls are checked with.
     newest, used : int
@@ -312,13 +270,24 @@ class OwnerSession:
     """
 
     id: str
-    browser: str
-    begun_ns: int
-    used_ns: int
     expires_ns: int
     key: ec.EllipticCurvePublicKey
     newest: int = 0
     used: int = 1
+
+
+def page_key(text: str) -> ec.EllipticCurvePublicKey:
+    """The public half of a page's key.
+
+    Raises
+    ------
+    Refused
+        Where the text is no point of P-256 in base64url.
+    """
+    try:
+        return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), _bytes(text))
+    except ValueError:
+        raise Refused(422, "value", "The key is no point of the curve P-256.") from None
 
 
 @dataclass(frozen=True)
@@ -330,31 +299,19 @@ class SignedCall:
 
 
 class Sessions:
-    """The owner's sessions; calls are read on the event loop alone. `clock_ns` is the machine's
-    clock: browsers go by it too, also where it is set back.
+    """The owner's session, one at a time: there is one link for each start. Calls are read on the
+    event loop alone. `clock_ns` is the machine's clock: browsers go by it too, also where it is set
+    back.
     """
 
     def __init__(self, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self._clock_ns = clock_ns
-        self._live: dict[str, OwnerSession] = {}
+        self._live: OwnerSession | None = None
 
-    def begin(self, browser: str, key: str, begun_ns: int, expires_ns: int) -> OwnerSession:
-        """A new session of the browser that has the private half of a key.
-
-        Raises
-        ------
-        Refused
-            Where the text is no point of P-256 in base64url.
-        """
-        try:
-            public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), _bytes(key))
-        except ValueError:
-            raise Refused(422, "value", "The key is no point of the curve P-256.") from None
-        made = OwnerSession(token_hex(8), browser, begun_ns, begun_ns, expires_ns, public)
-        self._live[made.id] = made
-        for old in list(self._live)[:-MOST_SESSIONS]:
-            self.end(old)
-        return made
+    def begin(self, key: ec.EllipticCurvePublicKey, expires_ns: int) -> OwnerSession:
+        """A new session, in the place of the last one."""
+        self._live = OwnerSession(token_hex(8), expires_ns, key)
+        return self._live
 
     def read(self, text: str, method: str, target: str, now_ns: int) -> SignedCall:
         """A call of the owner's page, which is used up by this.
@@ -375,8 +332,8 @@ class Sessions:
             Where it is not signed by a live session, came late, or was used already.
         """
         parts = _CALL.fullmatch(text)
-        session = self._live.get(parts[1]) if parts else None
-        if parts is None or session is None or now_ns >= session.expires_ns:
+        session = self._live
+        if parts is None or session is None or not self.is_live(parts[1], now_ns):
             raise Refused(*NOBODY)
         signed = f"{method} {target}\n{text[: parts.start(5) - 1]}".encode()
         both = _bytes(parts[5])
@@ -402,18 +359,15 @@ class Sessions:
             raise Refused(401, "used", "The call was used already. Load the page again.")
         session.used = (session.used | 1 << back) & ((1 << _TOGETHER) - 1)
 
-    def is_live(self, number: str) -> bool:
-        """Whether a session was not ended."""
-        return number in self._live
+    def is_live(self, number: str, now_ns: int) -> bool:
+        """Whether a session has not ended."""
+        session = self._live
+        return session is not None and session.id == number and now_ns < session.expires_ns
 
-    def listed(self, now_ns: int) -> tuple[OwnerSession, ...]:
-        """Live sessions, the newest first."""
-        live = [session for session in tuple(self._live.values()) if now_ns < session.expires_ns]
-        return tuple(sorted(live, key=lambda session: -session.begun_ns))
-
-    def end(self, number: str) -> bool:
-        """End a session; False where there is none of that id."""
-        return self._live.pop(number, None) is not None
+    def end(self) -> str:
+        """End the session, if there is one; its id."""
+        session, self._live = self._live, None
+        return session.id if session else ""
 
 
 @dataclass(frozen=True)

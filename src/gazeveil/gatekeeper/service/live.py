@@ -123,7 +123,7 @@ async def _owner(service: Service, websocket: WebSocket) -> tuple[wire.Hello, Ca
 def _signed_in(service: Service, hello: wire.Hello, caller: Caller) -> bool:
     if hello.token:
         return service.tokens.holder(hello.token) is not None
-    return service.sessions.is_live(caller.credential)
+    return service.sessions.is_live(caller.credential, service.ledger.now_ns())
 
 
 async def _show(service: Service, websocket: WebSocket, connection: Connection) -> None:

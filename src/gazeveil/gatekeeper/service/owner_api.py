@@ -22,7 +22,7 @@ from gazeveil.gatekeeper.policy.grant import PRESETS
 from gazeveil.gatekeeper.policy.policy import NAME_PATTERN, Policy
 from gazeveil.gatekeeper.service.answers import certificate_text
 from gazeveil.gatekeeper.service.app_api import PROBLEMS, Body, Credentials, service_of
-from gazeveil.gatekeeper.service.credentials import NOBODY, Caller, SignedCall, browser_words
+from gazeveil.gatekeeper.service.credentials import NOBODY, Caller, SignedCall, page_key
 from gazeveil.gatekeeper.service.decisions import unknown_preset
 from gazeveil.gatekeeper.service.guard import SESSION_HEADER, bearer, same_origin
 from gazeveil.gatekeeper.service.service import HOUR_NS, Service
@@ -118,7 +118,6 @@ def owner_of(service: Service, scope: Scope) -> Caller:
     call = scope.get("owner_call")
     if not isinstance(call, SignedCall):
         raise call if isinstance(call, Refused) else Refused(*NOBODY)
-    call.session.used_ns = service.ledger.now_ns()
     return Caller("owner", "owner", call.session.expires_ns, call.session.id)
 
 
@@ -172,78 +171,47 @@ def enter(request: Request, key: Annotated[str, Query(max_length=256)] = "") -> 
 
 
 @router.post("/sign-in", status_code=201)
-def sign_in(request: Request, credentials: Credentials, body: SignInBody) -> dict[str, Any]:
+async def sign_in(request: Request, credentials: Credentials, body: SignInBody) -> dict[str, Any]:
     """Use the key of the one-time link, sent as a Bearer token, and begin a session of this browser
-    with the public half of the page's key.
+    with the public half of the page's key; the last session ends.
     """
     service, link = service_of(request), bearer(request.headers)
     _own_page(request, "Only the device's own page signs in.")
     if not service.tokens.is_link(link):
         raise Refused(403, "link", _STALE)
-    now_ns, browser = service.ledger.now_ns(), browser_words(request.headers.get("user-agent", ""))
-    expires_ns = now_ns + round(service.settings.owner_hours * HOUR_NS)
-    session = service.sessions.begin(browser, body.key, now_ns, expires_ns)
-    if not service.tokens.take_link(link):
-        service.sessions.end(session.id)
-        raise Refused(403, "link", _STALE)
-    if service.settings.new_link_ends_sessions:
-        _end_others(service, session.id, "Somebody signed in with a new owner's link.")
-    return {"id": session.id, "expires_ns": session.expires_ns}
-
-
-def _end_others(service: Service, mine: str, reason: str) -> int:
-    others = [s.id for s in service.sessions.listed(service.ledger.now_ns()) if s.id != mine]
-    return sum(service.end_session(number, reason) for number in others)
+    key = page_key(body.key)
+    service.tokens.take_link(link)
+    service.end_session("Somebody signed in with a new owner's link.")
+    expires_ns = service.ledger.now_ns() + round(service.settings.owner_hours * HOUR_NS)
+    return {"id": service.sessions.begin(key, expires_ns).id, "expires_ns": expires_ns}
 
 
 @router.post("/sign-out", status_code=204)
 def sign_out(request: Request, owner: Owner) -> None:
     """End the session that calls."""
-    if not service_of(request).end_session(owner.credential, "You have signed out."):
+    service = service_of(request)
+    if not service.sessions.is_live(owner.credential, service.ledger.now_ns()):
         raise Refused(
             403,
             "role",
             "Only a browser's session signs out. End a program's token with DELETE"
             " /v1/owner/tokens/{id}.",
         )
-
-
-@router.get("/sessions")
-def sessions(request: Request, owner: Owner) -> dict[str, Any]:
-    """Browsers that are signed in, the newest first."""
-    service = service_of(request)
-    shown = ("id", "browser", "begun_ns", "used_ns", "expires_ns")
-    return {
-        "sessions": [
-            {**{n: getattr(session, n) for n in shown}, "this": session.id == owner.credential}
-            for session in service.sessions.listed(service.ledger.now_ns())
-        ]
-    }
-
-
-@router.delete("/sessions")
-def end_others(request: Request, owner: Owner) -> dict[str, int]:
-    """End all sessions but the one that calls."""
-    reason = "The owner has ended this session."
-    return {"ended": _end_others(service_of(request), owner.credential, reason)}
-
-
-@router.delete("/sessions/{number}", status_code=204)
-def end_one(request: Request, owner: Owner, number: Id) -> None:
-    """End a session."""
-    if not service_of(request).end_session(number, "The owner has ended this session."):
-        raise Refused(404, "unknown", "There is no such session.")
+    service.end_session("You have signed out.")
 
 
 @router.get("/owner/tokens")
 def owner_tokens(request: Request, owner: Owner) -> dict[str, Any]:
-    """Programs that may act for the owner, the newest first; their secrets are not known here."""
+    """Programs that may act for the owner, the newest first, whose secrets are not known here; and
+    when the caller's own session or token ends.
+    """
     tokens = service_of(request).tokens.of("owner")
     return {
         "tokens": [
             {"id": t.id, "name": t.app, "issued_ns": t.issued_ns, "expires_ns": t.expires_ns}
             for t in tokens
-        ]
+        ],
+        "yours_ends_ns": owner.expires_ns,
     }
 
 

@@ -265,13 +265,11 @@ class Service(Decisions):
                 )
         return caller
 
-    def end_session(self, number: str, reason: str) -> bool:
-        """End a session of the owner and what it looks at; in force at once, also while the
+    def end_session(self, reason: str) -> None:
+        """End the session of the owner and what it looks at; in force at once, also while the
         database does not answer.
         """
-        there = self.sessions.end(number)
-        self.hang_up_owner(number, reason)
-        return there
+        self.hang_up_owner(self.sessions.end(), reason)
 
     def end_owner_token(self, number: str) -> bool:
         """End a program's token; as :meth:`end_session`."""

@@ -151,8 +151,6 @@ class Settings(BaseSettings):
     """
     owner_hours: float = Field(12.0, gt=0, le=24 * 365)
     """Hours that an owner's session in the browser lasts."""
-    new_link_ends_sessions: bool = True
-    """Whether signing in with a new owner link signs the owner's other browsers out."""
     token_days: float = Field(365.0, gt=0, le=3650)
     """Days that the token of an app or a tracker lasts."""
     audit_days: float | None = Field(None, gt=0, le=36_500)

@@ -1,5 +1,5 @@
 /**
- * Who is signed in: this browser, other browsers, and programs that act for the owner; with a button to end each, and to sign out.
+ * Who is signed in: this browser, and programs that act for the owner; with a button to end each, and to sign out.
  * @module
  */
 import { clock } from "./amounts.js";
@@ -9,12 +9,6 @@ import { forget } from "./session.js";
 
 /** With the year: tokens last long. @param {number} t_ns nanoseconds since 1970 */
 const day = (t_ns) => new Date(t_ns / 1e6).toLocaleDateString("en-GB", { day: "2-digit", month: "short", year: "numeric" });
-
-/** @param {any} one a session */
-function sessionWords(one) {
-  const used = one.this ? "in use now" : one.used_ns === null ? "not used since the service started" : `used last ${clock(one.used_ns)}`;
-  return `Signed in ${clock(one.begun_ns)}, ${used}. Ends ${clock(one.expires_ns)}.`;
-}
 
 /** @param {string} title @param {string} words @param {(() => void)|null} onEnd */
 function row(title, words, onEnd) {
@@ -28,11 +22,6 @@ export class SessionList {
   constructor(onSignedOut) {
     this.onSignedOut = onSignedOut;
     byId("sign-out").addEventListener("click", () => this.#try(() => this.signOut()));
-    byId("sessions-others").addEventListener("click", () => this.#try(async () => {
-      const { ended } = await owner("DELETE", "/v1/sessions");
-      say(ended === 1 ? "One other session has ended." : `${ended} other sessions have ended.`);
-      await this.fetch();
-    }));
     byId("owner-token").addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
       event.preventDefault();
       this.#try(() => this.#makeToken(/** @type {HTMLFormElement} */ (event.target)));
@@ -40,12 +29,8 @@ export class SessionList {
   }
 
   async fetch() {
-    const [{ sessions }, { tokens }] = await Promise.all([owner("GET", "/v1/sessions"), owner("GET", "/v1/owner/tokens")]);
-    byId("sessions-others").hidden = sessions.filter((/** @type {any} */ one) => !one.this).length === 0;
-    // The time of the last use changes with every call, and a list that is made anew takes the focus away.
-    renew(byId("sessions-list"), sessions.map((/** @type {any} */ one) => (one.this ? { ...one, used_ns: 0 } : one)), (one) => one.id, (one) => (one.this
-      ? row(`${one.browser} (this browser)`, sessionWords(one), null)
-      : row(one.browser, sessionWords(one), () => this.#try(() => this.#end(`/v1/sessions/${one.id}`, "The session has ended.")))));
+    const { tokens, yours_ends_ns: ends_ns } = await owner("GET", "/v1/owner/tokens");
+    byId("session-ends").textContent = `This browser, until ${clock(ends_ns)}. A new owner's link signs it out.`;
     renew(byId("owner-tokens-list"), tokens, (one) => one.id, (one) => row(one.name, `Token given out ${day(one.issued_ns)}. ${one.expires_ns === null ? "It does not end by itself." : `Ends ${day(one.expires_ns)}.`}`,
       () => this.#try(() => this.#end(`/v1/owner/tokens/${one.id}`, `${one.name} may not act for you any more.`))));
   }
