@@ -28,7 +28,7 @@ from gazeveil.evaluation.report.charts import (
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import metric_label
 from gazeveil.evaluation.study import CELL, RATE
-from gazeveil.plot.canvas import light
+from gazeveil.plot.paths import light
 from gazeveil.plot.tradeoff import front, label_points
 
 

@@ -24,8 +24,7 @@ from gazeveil.attacks.result import identification
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording
-from gazeveil.gaze.validity import increasing
+from gazeveil.gaze.recording import Recording, increasing
 from lines import Lines
 
 MECHANISMS = (

@@ -19,7 +19,7 @@ from typing import Any
 from tests.support.pieces import RawPieces
 
 import gazeveil
-from gazeveil.attacks.pieces.known_looks import KnownLooks
+from gazeveil.attacks.pieces.joining import KnownLooks
 from gazeveil.attacks.pieces.relink import PieceRelinking
 from gazeveil.attacks.result import AttackResult
 from gazeveil.evaluation.api import evaluate

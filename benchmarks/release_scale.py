@@ -28,7 +28,7 @@ import polars as pl
 import gazeveil
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parquet import index_row, write_index, write_recording
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.registry import mechanism
 from gazeveil.release.run import run

@@ -25,7 +25,7 @@ from gazeveil.attacks.identify.verification import (
     enrolled_and_asked,
     verification_scores,
 )
-from gazeveil.models.ekyt.training import train_ekyt
+from gazeveil.models.ekyt.weights import train_ekyt
 from gazeveil.models.ekyt.windows import WindowSet
 from gazeveil.models.training import StepPlan, best_device
 from lines import Lines

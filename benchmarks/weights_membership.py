@@ -54,7 +54,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import angle_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.models.ekyt.network import ALPHA, BASE, BETA
-from gazeveil.models.ekyt.training import BatchPlan, train_ekyt
+from gazeveil.models.ekyt.weights import BatchPlan, train_ekyt
 from gazeveil.models.ekyt.windows import VelocityInput, WindowSet, common_rate_hz
 from gazeveil.models.headset.dgaze import dgaze_plan
 from gazeveil.models.headset.ehtask import ActivityNetwork, ehtask_plan, train_ehtask

@@ -1,9 +1,10 @@
-"""Write the floors and the walk of `architecture.md`, and the picture of the floors: `python
-docs/explain/architecture_page.py`.
+"""Write the floors, the walk and the largest parts of `architecture.md`, and the picture of the
+floors: `python docs/explain/architecture_page.py`.
 
 Floors are those of the import contracts; what one holds is the first sentence of its docstring. The
-walk is profiled: one recording is read, protected and written, and every file whose functions were
-called stands on the page. A test compares page and picture with this.
+walk is profiled: `gazeveil protect` reads, protects and writes one recording, and every file whose
+functions were called stands on the page. A number of statements is renewed where it is wrong by
+more than a twentieth. A test compares page and picture with this.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from html import escape
 from pathlib import Path
 from textwrap import wrap
@@ -21,7 +23,32 @@ from textwrap import wrap
 ROOT = Path(__file__).parents[2]
 PAGE = Path(__file__).with_name("architecture.md")
 PICTURE = ROOT / "docs" / "figures" / "architecture.svg"
-BEGIN, END = "<!-- walk: begin -->\n", "<!-- walk: end -->"
+#: Marks around what is written here.
+MARKS = {part: (f"<!-- {part}: begin -->\n", f"<!-- {part}: end -->") for part in ("walk", "parts")}
+
+#: The twenty largest parts, and why each is kept.
+LARGEST = {
+    "privacy/synthesis": "seven mechanisms that draw gaze, three of papers in two readings",
+    "gatekeeper/service": "the service: guards against hostile requests, both interfaces, settings",
+    "privacy/stream": "eight mechanisms for live gaze, their losses and graded noise for apps",
+    "utility": "thirteen tasks of analysts; a front needs most of them",
+    "cli": "22 verbs, with what each says when something is wrong",
+    "io/vendors": "the trackers that labs own, each as its program writes files",
+    "privacy/publication": "what is published: ledger, names, clock, certificate and page",
+    "privacy/tables": "nine mechanisms on features, seven of papers in two readings",
+    "evaluation": "studies that go on after a kill and use every release once",
+    "gatekeeper/core": "one event log for all apps: quantised gaze, areas, what each may ask",
+    "io": "reading a folder or file, other data frames, Parquet and areas of interest",
+    "io/plain": "any CSV, with a question where its columns can be read in two ways",
+    "papers": "the five papers' experiments and published figures, for `reproduce`",
+    "privacy/noise": "exact samplers on integers: the promise rests on them",
+    "attacks/vectors": "what the strong battery knows people by; its figures rest on each",
+    "privacy": "the promise's interface, registry, composition, heat maps and conformance kit",
+    "features": "event and window features of the papers, with public bounds",
+    "release": "`publish`: plan, recipe, journal and advice",
+    "gaze": "recordings, cohorts, spaces and events, which every other part takes",
+    "gaze/simulate": "participants for tests, the demo and pages without real gaze",
+}
 
 #: One line of the picture, in pixels, and its width.
 LINE, WIDTH = 17, 880
@@ -32,6 +59,7 @@ WALK = """
 import importlib, json, os, sys, warnings
 from pathlib import Path
 import gazeveil
+from gazeveil.cli.main import main
 warnings.simplefilter("ignore")
 root, folder, modules = Path(gazeveil.__file__).parent, Path(sys.argv[1]), json.loads(sys.argv[2])
 for name in modules:
@@ -43,11 +71,14 @@ def called(frame, event, _):
         files[Path(name).relative_to(root).as_posix()] = None
 if modules:
     sys.setprofile(called)
-screen = gazeveil.Screen(1920, 1080, 532, 299, 650)
-recordings = gazeveil.read(folder / "anna.csv", screen=screen)
-release = gazeveil.protect(recordings, "gaussian:sigma_deg=3")
 os.environ["GAZEVEIL_HOME"] = str(folder / f"home{len(modules)}")
-release.write(folder / f"out{len(modules)}")
+out, screen = folder / f"out{len(modules)}", "1920x1080px,532x299mm,650mm"
+sys.argv = ["gazeveil", "protect", str(folder / "anna.csv"), str(out)]
+sys.argv += ["--mechanism", "gaussian:sigma_deg=3", "--screen", screen]
+try:
+    main()
+except SystemExit as done:
+    assert not done.code, done.code
 sys.setprofile(None)
 known = [name for name in sys.modules if name.startswith("gazeveil.")]
 print(json.dumps([f for f in files if not f.startswith("compile")] if modules else known))
@@ -110,7 +141,7 @@ def walk(folder: Path) -> str:
     for _ in range(2):
         command = [sys.executable, "-c", WALK, str(folder), json.dumps(listed)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        listed = json.loads(done.stdout)
+        listed = json.loads(done.stdout.splitlines()[-1])
     folders: dict[str, list[str]] = {}
     for file in listed:
         place, _, name = file.rpartition("/")
@@ -120,11 +151,43 @@ def walk(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+def statements() -> Counter[str]:
+    """Statements without docstrings of each part: the first two folders below the package."""
+    found: Counter[str] = Counter()
+    root = ROOT / "src" / "gazeveil"
+    for path in root.rglob("*.py"):
+        part = "/".join(path.relative_to(root).parts[:-1][:2])
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            words = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            found[part] += isinstance(node, ast.stmt) and not words
+    return found
+
+
+def parts(text: str) -> str:
+    """The largest parts with their statements; a number of `text` stays where it is near enough."""
+    now = statements()
+    now.pop("", None)
+    rows = ["| part | statements | why it stays |", "|---|---|---|"]
+    for part, why in LARGEST.items():
+        said = re.search(rf"\| `{part}` \| ([\d,]+) \|", text)
+        number = int(said[1].replace(",", "")) if said else 0
+        if abs(number - now[part]) > now[part] / 20:
+            number = round(now[part], -1)
+        rows.append(f"| `{part}` | {number:,} | {why} |")
+    least = min(now[part] for part in LARGEST)
+    larger = [part for part in now if part not in LARGEST and now[part] > 1.05 * least]
+    assert not larger, f"the largest parts lack {larger}"
+    return "\n".join(rows) + "\n"
+
+
 def page(folder: Path) -> str:
-    """The whole page, with its walk as it is now; `folder` is for files of the walk."""
+    """The whole page, with its walk and parts as they are now; `folder` is for the walk's files."""
     text = PAGE.read_text("utf-8")
-    before, rest = text.split(BEGIN)
-    return before + BEGIN + "\n" + walk(folder) + "\n" + END + rest.split(END)[1]
+    for part, made in (("walk", walk(folder)), ("parts", parts(text))):
+        begin, end = MARKS[part]
+        before, rest = text.split(begin)
+        text = before + begin + "\n" + made + "\n" + end + rest.split(end)[1]
+    return text
 
 
 if __name__ == "__main__":

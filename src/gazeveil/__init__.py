@@ -29,15 +29,14 @@ if TYPE_CHECKING:
     from gazeveil.privacy.audit.run import audit
     from gazeveil.privacy.guarantee import Guarantee
     from gazeveil.privacy.mechanism import Mechanism
-    from gazeveil.privacy.promise.change import Change
-    from gazeveil.privacy.promise.loss import Loss
+    from gazeveil.privacy.promise.loss import Change, Loss
     from gazeveil.privacy.registry import mechanism, mechanisms, protect
     from gazeveil.privacy.release import Release
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Change": "gazeveil.privacy.promise.change",
+    "Change": "gazeveil.privacy.promise.loss",
     "Cohort": "gazeveil.gaze.cohort",
     "Events": "gazeveil.gaze.events",
     "FeatureTable": "gazeveil.features",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.infer.record_linkage import demographic_attack, groups_of
+from gazeveil.attacks.infer.attributes import demographic_attack, groups_of
 from gazeveil.errors import DataError
 from gazeveil.privacy.demographics import Demographics
 from gazeveil.privacy.tables.ksame import KSameSelect

@@ -10,8 +10,8 @@ import pytest
 from gazeveil import evaluate
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.conformance import check_attack
-from gazeveil.attacks.identify.ekyt import Ekyt
 from gazeveil.attacks.identify.verification import (
+    Ekyt,
     by_age,
     by_duration,
     by_gallery,
@@ -23,8 +23,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.simulate import simulate
-from gazeveil.models.ekyt.training import BatchPlan, train_ekyt
-from gazeveil.models.ekyt.weights import EkytModel, RecordingMarks
+from gazeveil.models.ekyt.weights import BatchPlan, EkytModel, RecordingMarks, train_ekyt
 from gazeveil.models.ekyt.windows import VelocityInput, WindowSet
 from gazeveil.models.training import StepPlan
 from tests.support.torch_threads import one_thread  # noqa: F401 a fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.attacks.identify.linkage import Linkage, match
+from gazeveil.attacks.identify.fusion import Linkage, match
 from gazeveil.attacks.kernel_ridge import shrunk_covariance, whitened
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.vectors.kinds import recording_vectors

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gazeveil.attacks.curves import auc, roc_area, roc_area_interval, tpr_at_fpr
-from gazeveil.attacks.infer.record_linkage import MembershipInference, judged, nearness
+from gazeveil.attacks.infer.attributes import MembershipInference, judged, nearness
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys

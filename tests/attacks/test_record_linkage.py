@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from gazeveil.attacks.infer import record_linkage
-from gazeveil.attacks.infer.record_linkage import RecordLinkage
+from gazeveil.attacks.infer import attributes
+from gazeveil.attacks.infer.attributes import RecordLinkage
 from gazeveil.features.table import FeatureTable, Keys
 from tests.support.trait_people import Nearest, trait_material, trait_table
 
 
 @pytest.fixture(autouse=True)
 def _nearest(monkeypatch):
-    monkeypatch.setattr(record_linkage, "attack_by_name", lambda _: Nearest())
+    monkeypatch.setattr(attributes, "attack_by_name", lambda _: Nearest())
 
 
 def split(table, stimuli):

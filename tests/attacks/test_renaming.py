@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gazeveil.attacks.matching import LEVEL, find_renaming
+from gazeveil.attacks.evidence import LEVEL, find_renaming
 
 #: How often the test of chance below fails though all is well: a share of at most LEVEL of 1,000
 #: draws lies above 0.04 less often than this (binomial).

@@ -10,9 +10,8 @@ import pytest
 import gazeveil
 from gazeveil.attacks import evidence, kernel_ridge
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.evidence import held_out_scores
+from gazeveil.attacks.evidence import held_out_scores, matching_credit
 from gazeveil.attacks.identify.fusion import match_steps
-from gazeveil.attacks.matching import matching_credit
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.vectors import movement, places
 from gazeveil.attacks.vectors.convolutions import convolution_vectors

@@ -19,7 +19,7 @@ import pytest
 from gazeveil.errors import GazeveilError
 from gazeveil.evaluation.report import write_report
 from gazeveil.evaluation.results import Results
-from gazeveil.plot.canvas import INKS
+from gazeveil.plot.paths import INKS
 from tests.evaluation.report_page import Page
 from tests.support.chromium import chromium
 

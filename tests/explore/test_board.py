@@ -9,8 +9,18 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import DataError
-from gazeveil.explore.board import BATTERY, REPETITIONS, SCENARIOS, Board, Limits, sliders, take
-from gazeveil.explore.view import POINTS, map_shades, trace_line
+from gazeveil.explore.board import (
+    BATTERY,
+    POINTS,
+    REPETITIONS,
+    SCENARIOS,
+    Board,
+    Limits,
+    map_shades,
+    sliders,
+    take,
+    trace_line,
+)
 from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort
 from tests.support.exploring import board, people  # noqa: F401

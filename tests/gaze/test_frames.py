@@ -10,7 +10,7 @@ import pytest
 import gazeveil
 from gazeveil import Cohort, Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.gaze.frames import cohort_in_frame, in_frame
+from gazeveil.gaze.cohort import cohort_in_frame, in_frame
 from gazeveil.gaze.geometry import gaze_in_world
 from tests.support.recordings import real
 

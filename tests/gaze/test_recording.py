@@ -9,7 +9,7 @@ from gazeveil import Cohort, Events, Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Handle, natural
 from gazeveil.gaze.geometry import combine_eyes
-from gazeveil.gaze.validity import estimate_rate_hz, increasing
+from gazeveil.gaze.recording import estimate_rate_hz, increasing
 from tests.support.strategies import SCREEN, recordings
 
 

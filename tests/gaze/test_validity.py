@@ -10,7 +10,7 @@ import pytest
 from gazeveil.events.online.detector import OnlineDetector
 from gazeveil.gatekeeper.blocks import block
 from gazeveil.gaze.geometry import Screen, Sphere
-from gazeveil.gaze.validity import SET_BACK_S, are_plain, set_back_samples
+from gazeveil.gaze.recording import SET_BACK_S, are_plain, set_back_samples
 from gazeveil.gaze.validity_kernels import bounds_deg, is_plain
 from gazeveil.relay.protector import Protector
 

@@ -15,7 +15,7 @@ from gazeveil.errors import DataError, FormatError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.summary import summarise
-from gazeveil.io.dataset_file import dataset_toml, read_dataset_file
+from gazeveil.io.known import dataset_toml, read_dataset_file
 from gazeveil.io.reading import ReadingWarning, write_dataset_file
 from tests.support import command_line
 

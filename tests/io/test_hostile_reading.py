@@ -16,8 +16,7 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.conformance import content, sample_data
 from gazeveil.privacy.noise.exact import TAIL_DELTA, draw_laplace_size, tail_delta
-from gazeveil.privacy.randomness.rng import ASSUMPTION
-from gazeveil.privacy.randomness.uniform import draw_below
+from gazeveil.privacy.randomness.rng import ASSUMPTION, draw_below
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.recordings import STEPS, lattice, sequences
 from gazeveil.privacy.tables.spectrum import bits_for, coefficients, grid_l1, grid_l2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gazeveil.errors import FormatError
-from gazeveil.io.parsing.loaded import read_json
+from gazeveil.io.parsing.assemble import read_json
 
 
 def test_a_file_is_read_once_until_it_changes(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.gaze.simulate import simulate
 from gazeveil.models.ekyt.network import DILATIONS, dense_network, multi_similarity
-from gazeveil.models.ekyt.training import BatchPlan, train_ekyt
-from gazeveil.models.ekyt.weights import load_ekyt
+from gazeveil.models.ekyt.weights import BatchPlan, load_ekyt, train_ekyt
 from gazeveil.models.ekyt.windows import (
     VelocityInput,
     VelocityScale,

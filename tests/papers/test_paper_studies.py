@@ -19,9 +19,19 @@ from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.papers import page, protocols, study_file
-from gazeveil.papers.figures import CITATIONS, FOLDER, CellQuery, Order, study_names, study_path
+from gazeveil.papers.figures import (
+    CITATIONS,
+    FOLDER,
+    CellQuery,
+    Lookup,
+    Order,
+    pairs,
+    same,
+    same_text,
+    study_names,
+    study_path,
+)
 from gazeveil.papers.grading import figures_of, paper_module
-from gazeveil.papers.lookup import Lookup, pairs, same, same_text
 from gazeveil.papers.parts import StudyPart, most_seen
 from gazeveil.privacy.registry import mechanism
 from tests.support.recordings import real

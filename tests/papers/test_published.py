@@ -11,10 +11,12 @@ from gazeveil.papers.figures import (
     CITATIONS,
     CellQuery,
     Formula,
+    Lookup,
     NotComparable,
     Order,
     PublishedFigure,
     published_figures,
+    same_text,
 )
 from gazeveil.papers.grading import (
     NOT_REPRODUCED,
@@ -29,7 +31,6 @@ from gazeveil.papers.grading import (
     paper_module,
     summary,
 )
-from gazeveil.papers.lookup import Lookup, same_text
 from gazeveil.papers.page import sections
 
 

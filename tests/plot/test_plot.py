@@ -19,8 +19,7 @@ from gazeveil import plot
 from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.evaluation.results import frame_of
 from gazeveil.gaze.recording import Recording
-from gazeveil.plot.canvas import INKS, KIND_COLOURS
-from gazeveil.plot.paths import saccade_sizes
+from gazeveil.plot.paths import INKS, KIND_COLOURS, saccade_sizes
 from gazeveil.plot.tradeoff import FrontPoint, FrontSeries
 
 SCREEN = gazeveil.Screen(1280, 720, 400.0, 225.0, 450.0)

@@ -17,8 +17,7 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.privacy.audit.run import epsilon_lower
 from gazeveil.privacy.audit.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.composition import BudgetError, Filter, compose
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import PromiseError, epsilon_of_rho
+from gazeveil.privacy.promise.loss import Change, PromiseError, epsilon_of_rho
 from tests.support.recordings import real_cohort
 
 # Every statistical assertion here fails by chance less often than once in a million runs.

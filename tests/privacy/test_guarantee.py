@@ -16,8 +16,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.composition import BudgetError, Filter, compose
 from gazeveil.privacy.conformance import sample_data
 from gazeveil.privacy.guarantee import Guarantee, no_promise
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import Loss, PromiseError, epsilon_of_rho
+from gazeveil.privacy.promise.loss import Change, Loss, PromiseError, epsilon_of_rho
 from gazeveil.privacy.promise.privacy_map import UnitMap
 from gazeveil.privacy.rational import exact, format_exact, round_up
 from tests.support.gaussian_epsilon import epsilon_of_gaussian

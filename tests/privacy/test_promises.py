@@ -17,8 +17,7 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.composition import ApartMap, RecordingsMap, TogetherMap
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import MEASURES, Loss, PromiseError, worst
+from gazeveil.privacy.promise.loss import MEASURES, Change, Loss, PromiseError, worst
 from gazeveil.privacy.promise.privacy_map import StreamMap, UnitMap, WindowBudget
 from gazeveil.privacy.stream.chain import Chain
 from gazeveil.privacy.stream.gaussian import Gaussian, GaussianLattice, GaussianMap

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import gazeveil
 from gazeveil.errors import GazeveilError
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.registry import mechanism
 from gazeveil.release.run import RunResult, begun_names, run

@@ -22,7 +22,7 @@ from gazeveil import workers
 from gazeveil.errors import DataError, MissingExtraError
 from gazeveil.evaluation.api import evaluate
 from gazeveil.privacy.publication.certificate import read_certificate
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.release.publishing import Watcher, publish
 from gazeveil.release.recipe import Recipe
 from gazeveil.release.run import Running

@@ -11,7 +11,7 @@ import pytest
 import gazeveil
 from gazeveil import Cohort, FeatureTable
 from gazeveil.errors import DataError
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.release.plan import MOST_EVENTS_HZ
 from gazeveil.release.publishing import Watcher, planned, publish
 from gazeveil.release.recipe import Recipe

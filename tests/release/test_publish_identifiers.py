@@ -10,7 +10,7 @@ import pytest
 
 import gazeveil
 from gazeveil import Cohort, Recording
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.release.publishing import publish
 from gazeveil.release.recipe import Recipe
 from tests.support.identifiers import FORMATS, plant, traces_in

@@ -11,7 +11,7 @@ import pytest
 
 import gazeveil
 from gazeveil.privacy.composition import BudgetError
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.release.publishing import Watcher, planned, publish
 from gazeveil.release.recipe import Recipe
 from tests.support.command_line import run

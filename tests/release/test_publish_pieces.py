@@ -14,8 +14,8 @@ from gazeveil.cli.main import app
 from gazeveil.privacy.composition import BudgetError
 from gazeveil.privacy.publication.alignment import look_at
 from gazeveil.privacy.publication.certificate import read_certificate
-from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.ledger import Charging, ReleaseLedger
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.registry import mechanism
 from gazeveil.release.plan import plan_of

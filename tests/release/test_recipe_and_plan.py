@@ -12,7 +12,7 @@ import gazeveil
 from gazeveil.compiled import compiled, is_kept
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.privacy.publication.alignment import look_at
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.release.plan import (
     BATTERY_COSTS,
     Span,

@@ -25,9 +25,8 @@ import pytest
 import gazeveil
 from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.io.reading import ReadingWarning
-from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.ledger import Charging, ReleaseLedger
-from gazeveil.privacy.publication.names import PublicNames, read_key
+from gazeveil.privacy.publication.names import PublicationChoices, PublicNames, read_key
 from gazeveil.privacy.publication.protecting import protected
 from gazeveil.privacy.randomness.supply import MasterKey, drawn_anew
 from gazeveil.privacy.registry import mechanism

@@ -18,7 +18,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.registry import get, names
 from gazeveil.release.scrub import scrub
 from gazeveil.release.scrub.copies import ScrubJob, copied
-from gazeveil.release.scrub.tables import table_lines
+from gazeveil.release.scrub.places import table_lines
 from tests.support.identifiers import SCRUBBED, plant, traces_in, write
 from tests.support.planted_tables import PLANTED
 

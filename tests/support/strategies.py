@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gazeveil import Recording, Screen, Sphere
 from gazeveil.gaze.geometry import Space
-from gazeveil.gaze.validity import increasing
+from gazeveil.gaze.recording import increasing
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 

@@ -19,14 +19,14 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.events import Events
 from gazeveil.io.areas import Area, AreaLookup, place
 from gazeveil.utility.aoi import AOI, METRICS, compare, looks
-from gazeveil.utility.base import UtilityResult
-from gazeveil.utility.registry import utility
-from gazeveil.utility.stretches import (
+from gazeveil.utility.base import (
     Scanpath,
+    UtilityResult,
     scanpath_as_recorded,
     scanpath_as_released,
     side_by_side,
 )
+from gazeveil.utility.registry import utility
 from tests.support.recordings import real
 from tests.support.strategies import recordings
 

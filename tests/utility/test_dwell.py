@@ -17,8 +17,8 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.areas import grid
 from gazeveil.utility.base import UtilityResult
 from gazeveil.utility.conformance import check_utility
-from gazeveil.utility.dwell import dwell_shares, even_shares
 from gazeveil.utility.registry import utility
+from gazeveil.utility.scanpath import dwell_shares, even_shares
 from tests.support.pieces import RawPieces
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)

@@ -11,8 +11,8 @@ from gazeveil.errors import DataError
 from gazeveil.evaluation.releases import protect
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
+from gazeveil.utility.base import as_recorded, pieces, seconds_of, stretches
 from gazeveil.utility.registry import utility
-from gazeveil.utility.stretches import as_recorded, pieces, seconds_of, stretches
 from tests.support.pieces import RawPieces, jumper, jumpers
 
 

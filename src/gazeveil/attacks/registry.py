@@ -22,7 +22,7 @@ from gazeveil.registry import Registry, build_by_text, is_class_of
 #: Name -> (module, class). Modules are imported on first use.
 BUILT_IN: dict[str, tuple[str, str]] = {
     "rbfn": ("identify.radial_network", "RBFN"),
-    "linkage": ("identify.linkage", "Linkage"),
+    "linkage": ("identify.fusion", "Linkage"),
     "steps": ("identify.fusion", "StepsAttack"),
     "rocket": ("identify.fusion", "Rocket"),
     "fusion": ("identify.fusion", "Fusion"),
@@ -33,7 +33,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "lda": ("identify.classic", "LDA"),
     "boosting": ("identify.classic", "Boosting"),
     "relink": ("pieces.relink", "Relink"),
-    "ekyt": ("identify.ekyt", "Ekyt"),
+    "ekyt": ("identify.verification", "Ekyt"),
 }
 
 REGISTRY: Registry[type[Attack]] = Registry(

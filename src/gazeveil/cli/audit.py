@@ -38,8 +38,7 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Audit mechanisms."""
-    from gazeveil.privacy.audit.planted import PLANTED
-    from gazeveil.privacy.audit.run import audit, judge
+    from gazeveil.privacy.audit.run import PLANTED, audit, judge
 
     verdicts = []
     for name in track(mechanisms, len(mechanisms), "Auditing"):

@@ -95,7 +95,7 @@ def answered(questions: Sequence[OpenQuestion], source: Path, confirm: bool) -> 
     """Show what reading guessed and go on with a yes alone: on the terminal, or by --confirm. A yes
     is written into the dataset.toml of the recordings.
     """
-    from gazeveil.io.dataset_file import FILE_NAME, HEADING
+    from gazeveil.io.known import FILE_NAME, HEADING
     from gazeveil.release.stop_sign import confirming_lines
 
     if not questions:
@@ -214,9 +214,8 @@ def command(
 ) -> None:
     """Protect data."""
     from gazeveil.gaze.cohort import Cohort
-    from gazeveil.privacy.publication.choices import PublicationChoices
     from gazeveil.privacy.publication.ledger import Charging, charged
-    from gazeveil.privacy.publication.names import check_key_file
+    from gazeveil.privacy.publication.names import PublicationChoices, check_key_file
     from gazeveil.privacy.publication.protecting import channels_of, protected, write_file
     from gazeveil.privacy.registry import mechanism, protect
     from gazeveil.release.run import Running, begun_names, interrupted_names

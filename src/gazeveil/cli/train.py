@@ -73,8 +73,7 @@ def command(
 ) -> None:
     """Train a network."""
     from gazeveil.gaze.cohort import Cohort
-    from gazeveil.models.ekyt.training import BatchPlan, train_ekyt
-    from gazeveil.models.ekyt.weights import RecordingMarks
+    from gazeveil.models.ekyt.weights import BatchPlan, RecordingMarks, train_ekyt
     from gazeveil.models.ekyt.windows import VelocityInput, WindowSet, common_rate_hz
     from gazeveil.models.training import StepPlan, best_device
 

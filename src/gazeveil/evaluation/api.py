@@ -18,7 +18,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.attacks import registry
 from gazeveil.attacks.base import Attack
-from gazeveil.attacks.matching import find_renaming
+from gazeveil.attacks.evidence import find_renaming
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import Progress, run

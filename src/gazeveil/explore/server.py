@@ -23,8 +23,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from gazeveil import __version__
 from gazeveil.errors import DataError, GazeveilError, ParameterError
-from gazeveil.explore.board import Board, Limits, take
-from gazeveil.explore.view import page, policy
+from gazeveil.explore.board import Board, Limits, page, policy, take
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.simulate import simulate

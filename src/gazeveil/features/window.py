@@ -47,8 +47,7 @@ from gazeveil.features.table import EmptyTableWarning, FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording, RecordingKey
-from gazeveil.gaze.validity import increasing
+from gazeveil.gaze.recording import Recording, RecordingKey, increasing
 
 
 def saccade_codes(jumps: Floats, large_deg: float) -> Ints:

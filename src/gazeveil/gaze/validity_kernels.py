@@ -1,9 +1,9 @@
-"""The test for plain gaze inside compiled loops (:mod:`gazeveil.gaze.validity`)."""
+"""The test for plain gaze inside compiled loops (:mod:`gazeveil.gaze.recording`)."""
 
 from __future__ import annotations
 
 from gazeveil.compiled import compiled
-from gazeveil.gaze.validity import SCREEN_DEG, SPHERE_DEG, Bounds
+from gazeveil.gaze.recording import SCREEN_DEG, SPHERE_DEG, Bounds
 
 _SPHERE_DEG, _SCREEN_DEG = SPHERE_DEG, SCREEN_DEG
 

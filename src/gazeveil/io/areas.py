@@ -34,7 +34,7 @@ from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import DataError, FormatError
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parsing.loaded import kept
+from gazeveil.io.parsing.assemble import kept
 from gazeveil.io.source import read_text
 
 #: What the numbers of a box may mean.

@@ -13,7 +13,7 @@ from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle, Skipped, natural
 from gazeveil.gaze.recording import Doubt
-from gazeveil.io.dataset_file import FILE_NAME, read_index
+from gazeveil.io.known import FILE_NAME, read_index
 from gazeveil.io.parsing.naming import BY_PATH, IN_FILE, PatternError, copies, question_of
 from gazeveil.io.registry import Format, get, names, sniff
 from gazeveil.io.source import Head

@@ -14,8 +14,15 @@ from typing import Any
 
 from gazeveil import checks
 from gazeveil.errors import DataError, FormatError, ParameterError
-from gazeveil.gaze.cohort import Attributes, Cohort, Handle, ReadAs, Skipped
-from gazeveil.gaze.frames import FRAMES, cohort_in_frame
+from gazeveil.gaze.cohort import (
+    FRAMES,
+    Attributes,
+    Cohort,
+    Handle,
+    ReadAs,
+    Skipped,
+    cohort_in_frame,
+)
 from gazeveil.gaze.recording import (
     FILE,
     GUESSED,
@@ -26,8 +33,8 @@ from gazeveil.gaze.recording import (
     Recording,
     RecordingKey,
 )
-from gazeveil.io.dataset_file import FILE_NAME, HEADING, beside, dataset_toml, read_dataset_file
 from gazeveil.io.folder import EXPECTED, Found, scan_file, scan_folder, scan_index
+from gazeveil.io.known import FILE_NAME, HEADING, beside, dataset_toml, read_dataset_file
 from gazeveil.io.parsing.naming import COPY, spelling_doubts
 from gazeveil.io.parsing.table import printable
 from gazeveil.io.plain.roles import GAZE_ROLES
@@ -68,10 +75,10 @@ def read(
         A name from `gazeveil.io.registry.names()`; found by looking at the files if not given.
     **options
         Options of the format; and `people`, a mapping or a CSV/TSV file of attributes, `index`, a
-        table that says whose each file is (:mod:`gazeveil.io.dataset_file`), and
+        table that says whose each file is (:mod:`gazeveil.io.known`), and
         `clash="error" | "session"`: what to do with two recordings of one person, stimulus, session
         and task ("session" numbers them), `frame="world" | "head"`: what gaze on a sphere is
-        relative to (:mod:`gazeveil.gaze.frames`), `stimuli`, names of stimuli and tasks that may be
+        relative to (:mod:`gazeveil.gaze.cohort`), `stimuli`, names of stimuli and tasks that may be
         published, `confirmed`, topics of `cohort.facts` whose guess you call right when you publish
         (`person`, `session`, `loss`, ...), and `dataset`, the path of a `dataset.toml`; one
         that lies in the folder, or beside the file, is read anyway (False: not). What is said here

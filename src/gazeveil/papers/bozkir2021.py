@@ -22,12 +22,12 @@ from gazeveil.papers.figures import (
     CellQuery,
     Formula,
     Identity,
+    Lookup,
     NotComparable,
     Order,
     PublishedFigure,
     unprinted,
 )
-from gazeveil.papers.lookup import Lookup
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
     "mpiidpeye": (

@@ -21,13 +21,14 @@ from gazeveil.papers.figures import (
     CellQuery,
     Formula,
     Identity,
+    Lookup,
     NotComparable,
     Order,
     PublishedFigure,
     people_in,
+    shape,
     unprinted,
 )
-from gazeveil.papers.lookup import Lookup, shape
 from gazeveil.papers.protocols import OUR_NETWORK, PAPERS_NETWORK, PAPERS_PREDICTOR
 from gazeveil.privacy.stream.filters import Spatial
 

@@ -16,13 +16,14 @@ from gazeveil.papers.figures import (
     Asked,
     CellQuery,
     Formula,
+    Lookup,
     NotComparable,
     Order,
     PublishedFigure,
     people_in,
     published_figures,
+    shape,
 )
-from gazeveil.papers.lookup import Lookup, shape
 from gazeveil.papers.protocols import PAPERS_NETWORK
 
 LOCATIONS: Mapping[str, Sequence[str]] = {

@@ -21,12 +21,12 @@ from gazeveil.papers.figures import (
     Asked,
     CellQuery,
     Formula,
+    Lookup,
     NotComparable,
     Order,
     PublishedFigure,
     published_figures,
 )
-from gazeveil.papers.lookup import Lookup
 from gazeveil.papers.protocols import (
     OUR_NETWORK,
     PAPERS_NETWORK,

@@ -15,9 +15,18 @@ from typing import Any
 from gazeveil.evaluation.report.page import STYLE
 from gazeveil.evaluation.results import Results
 from gazeveil.pages import render
-from gazeveil.papers.drawing import Line, Rows, draw, panels_of, titled
 from gazeveil.papers.figures import CITATIONS, PublishedFigure, Row
-from gazeveil.papers.grading import SIMULATED, figures_of, is_absent, summary
+from gazeveil.papers.grading import (
+    SIMULATED,
+    Line,
+    Rows,
+    draw,
+    figures_of,
+    is_absent,
+    panels_of,
+    summary,
+    titled,
+)
 from gazeveil.papers.study_file import PARTS, folder_name, reason_lines
 
 #: Most models that stand side by side; more become rows.

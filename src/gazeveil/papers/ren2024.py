@@ -18,13 +18,13 @@ from gazeveil.papers.figures import (
     BESIDE,
     Asked,
     CellQuery,
+    Lookup,
     NotComparable,
     Order,
     PublishedFigure,
     published_figures,
     unprinted,
 )
-from gazeveil.papers.lookup import Lookup
 from gazeveil.papers.protocols import PAPERS_NETWORK
 
 LOCATIONS: Mapping[str, Sequence[str]] = {

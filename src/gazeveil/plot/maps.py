@@ -19,7 +19,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space, smooth_map
 from gazeveil.gaze.recording import Recording
-from gazeveil.plot.canvas import axes_or_new, image_array, light, titled
+from gazeveil.plot.paths import axes_or_new, image_array, light, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

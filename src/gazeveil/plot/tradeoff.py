@@ -14,7 +14,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
-from gazeveil.plot.canvas import GUESS_DASHES, axes_or_new, light, titled
+from gazeveil.plot.paths import GUESS_DASHES, axes_or_new, light, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -40,8 +40,7 @@ from operator import add
 from gazeveil import checks
 from gazeveil.errors import GazeveilError
 from gazeveil.privacy.guarantee import OF_PEOPLE, UNITS, Guarantee
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import Loss, PromiseError, worst
+from gazeveil.privacy.promise.loss import Change, Loss, PromiseError, worst
 from gazeveil.privacy.promise.privacy_map import PrivacyMap, StreamMap
 from gazeveil.privacy.rational import Number, exact, format_exact
 

@@ -16,8 +16,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from gazeveil import checks
-from gazeveil.privacy.promise.change import UNITS, Change
-from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.promise.loss import UNITS, Change, Loss, PromiseError
 from gazeveil.privacy.promise.privacy_map import PrivacyMap
 from gazeveil.privacy.promise.sentence import (
     ALIKE_CLAUSES,

@@ -45,8 +45,7 @@ from gazeveil.privacy.noise.exact import (
     refuse_budget,
     tail_delta,
 )
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import Loss, epsilon_of_rho
+from gazeveil.privacy.promise.loss import Change, Loss, epsilon_of_rho
 from gazeveil.privacy.promise.privacy_map import WholeMap
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.rational import exact

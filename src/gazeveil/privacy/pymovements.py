@@ -33,8 +33,7 @@ from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.events import METHODS, detect
 from gazeveil.gaze.geometry import TYPICAL_SCREEN, Screen
-from gazeveil.gaze.recording import Recording
-from gazeveil.gaze.validity import are_plain
+from gazeveil.gaze.recording import Recording, are_plain
 from gazeveil.io.adapters.pymovements import from_pymovements, load_pymovements, to_pymovements
 from gazeveil.privacy import registry
 from gazeveil.privacy.mechanism import Mechanism

@@ -141,7 +141,7 @@ class Release(Generic[Data]):
         path : path
             A folder that does not exist yet or is empty; for tables and maps a file.
         **choices
-            Those of :class:`gazeveil.privacy.publication.choices.PublicationChoices`: `keep=`
+            Those of :class:`gazeveil.privacy.publication.names.PublicationChoices`: `keep=`
             names fields that go out as they are, `to=` the format, `key_file=` where to put the
             key of pseudonyms. And `ledger=`, the file of earlier releases that this one is charged
             to (your own by default, False for none), with `raw=`, the recordings it was made of,

@@ -27,7 +27,7 @@ from gazeveil.arrays import Ints
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.streams.shared import MOST_NS, most_step_ns
 from gazeveil.gaze.geometry import Space
-from gazeveil.gaze.validity import SET_BACK_S
+from gazeveil.gaze.recording import SET_BACK_S
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.registry import mechanism as mechanism_of
 from gazeveil.privacy.stream.mechanism import StreamMechanism

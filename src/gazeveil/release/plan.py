@@ -41,8 +41,7 @@ from gazeveil.privacy.mechanism import Mechanism, PieceMechanism
 from gazeveil.privacy.promise.sentence import UNIT_PHRASES, person_in_words, promise_in_words
 from gazeveil.privacy.publication.alignment import Alignment, Look, aligned, public_alignment
 from gazeveil.privacy.publication.certificate import per_person
-from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.names import people_table
+from gazeveil.privacy.publication.names import PublicationChoices, people_table
 from gazeveil.privacy.publication.outputs import check_piece_choices
 from gazeveil.privacy.publication.protecting import channels_of
 from gazeveil.privacy.stream.mechanism import StreamMechanism

@@ -42,7 +42,7 @@ from typing import Any
 from gazeveil import checks
 from gazeveil.attacks.registry import BATTERIES, DEFAULT
 from gazeveil.errors import FormatError, ParameterError
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.privacy.registry import mechanism
 
 _FORMAT, _VERSION = "gazeveil-publish", 1

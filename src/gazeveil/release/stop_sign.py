@@ -15,7 +15,7 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import GUESSED, Doubt, Fact
-from gazeveil.io.dataset_file import FILE_NAME, option_lines
+from gazeveil.io.known import FILE_NAME, option_lines
 from gazeveil.io.parsing.naming import COPY, NamingOptions, PatternError, question_of
 from gazeveil.io.parsing.table import printable
 from gazeveil.privacy.publication.alignment import Look

@@ -28,10 +28,15 @@ from gazeveil.features.window import whole_windows
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.models.classifiers import CLASSIFIERS
-from gazeveil.models.headset import HEADS, READINGS
 from gazeveil.models.headset.ehtask import BRANCHES, ehtask_plan, train_ehtask
-from gazeveil.models.training import best_device
-from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.models.training import HEADS, READINGS, best_device
+from gazeveil.utility.base import (
+    Utility,
+    UtilityResult,
+    need_lasting_names,
+    need_samples,
+    side_by_side,
+)
 from gazeveil.utility.moments import arrivals, eye_tangents, head_course, to_plane
 from gazeveil.utility.splits import (
     LABELS,
@@ -43,7 +48,6 @@ from gazeveil.utility.splits import (
     people_share,
     rows_of,
 )
-from gazeveil.utility.stretches import need_lasting_names, need_samples, side_by_side
 
 #: The network among the classifiers.
 NETWORK = "ehtask"

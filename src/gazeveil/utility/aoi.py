@@ -2,7 +2,7 @@
 first fixation and first saccade.
 
 Per recording and area (boxes of :mod:`gazeveil.io.areas`, scanpaths of
-:mod:`gazeveil.utility.stretches`):
+:mod:`gazeveil.utility.base`):
 
 * dwell time: the sum of the durations of fixations whose place lies in the box (David-John et al.
   2021);
@@ -42,9 +42,10 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import column_means
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.areas import UNITS, AreaLookup, Boxes
-from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.stretches import (
+from gazeveil.utility.base import (
     Scanpath,
+    Utility,
+    UtilityResult,
     holds_pieces,
     need_samples,
     scanpath_as_recorded,

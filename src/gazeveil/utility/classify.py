@@ -31,7 +31,7 @@ from gazeveil.features.recordings import recording_table
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Attributes
 from gazeveil.gaze.recording import RecordingKey
-from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.utility.base import Utility, UtilityResult, need_lasting_names
 from gazeveil.utility.splits import (
     LABELS,
     Classifier,
@@ -44,7 +44,6 @@ from gazeveil.utility.splits import (
     people_share,
     rows_of,
 )
-from gazeveil.utility.stretches import need_lasting_names
 
 #: How document type is split: halves of every reading (David-John et al. 2022), or one person left
 #: out at a time (Bozkir et al. 2021).

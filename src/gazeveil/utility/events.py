@@ -35,8 +35,13 @@ from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.recording import RecordingKey
-from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.stretches import as_recorded, holds_pieces, need_lasting_names
+from gazeveil.utility.base import (
+    Utility,
+    UtilityResult,
+    as_recorded,
+    holds_pieces,
+    need_lasting_names,
+)
 
 #: Name of the one part where people cannot be compared one by one.
 EVERYBODY = "everybody"

@@ -40,8 +40,7 @@ import numpy as np
 from gazeveil.arrays import Floats, Ints, Singles
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Screen, Sphere, from_tangents, head_axes
-from gazeveil.gaze.recording import Recording
-from gazeveil.gaze.validity import increasing
+from gazeveil.gaze.recording import Recording, increasing
 
 #: Shortest time between two poses that a speed is taken of.
 _SHORTEST_S = 1e-3

@@ -57,10 +57,9 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import column_means
 from gazeveil.gaze.geometry import angle_deg, from_tangents
 from gazeveil.gaze.recording import Recording
-from gazeveil.models.headset import HEADS, READINGS
 from gazeveil.models.headset.dgaze import GazePredictor, dgaze_plan, train_dgaze
-from gazeveil.models.training import StepPlan, best_device
-from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.models.training import HEADS, READINGS, StepPlan, best_device
+from gazeveil.utility.base import Utility, UtilityResult, need_samples, viewer_by_viewer
 from gazeveil.utility.moments import (
     LAGS,
     Histories,
@@ -71,7 +70,6 @@ from gazeveil.utility.moments import (
     moments_of,
     seen_as_tangents,
 )
-from gazeveil.utility.stretches import need_samples, viewer_by_viewer
 
 #: How much of the past the straight line is fitted to.
 LINE_S = 0.1

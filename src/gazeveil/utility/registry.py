@@ -8,7 +8,7 @@ from gazeveil.utility.base import Utility
 #: Name -> (module, class). Modules are imported on first use.
 BUILT_IN: dict[str, tuple[str, str]] = {
     "aoi": ("aoi", "AOI"),
-    "dwell": ("dwell", "Dwell"),
+    "dwell": ("scanpath", "Dwell"),
     "saliency": ("saliency", "Saliency"),
     "prediction": ("prediction", "Prediction"),
     "document": ("classify", "Document"),

@@ -53,9 +53,11 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere, smooth_map
 from gazeveil.gaze.recording import Recording
 from gazeveil.registry import number_or_text
-from gazeveil.utility.base import NO_FIXATION, Utility, UtilityResult
-from gazeveil.utility.stretches import (
+from gazeveil.utility.base import (
+    NO_FIXATION,
     Scanpath,
+    Utility,
+    UtilityResult,
     need_samples,
     scanpath_as_recorded,
     scanpath_as_released,

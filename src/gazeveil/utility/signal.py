@@ -49,8 +49,14 @@ from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere, distance_deg
 from gazeveil.gaze.recording import Recording
-from gazeveil.utility.base import Utility, UtilityResult, over_people
-from gazeveil.utility.stretches import holds_pieces, pieces, side_by_side
+from gazeveil.utility.base import (
+    Utility,
+    UtilityResult,
+    holds_pieces,
+    over_people,
+    pieces,
+    side_by_side,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import pytest
 
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.infer.kinds import KINDS
-from gazeveil.attacks.pieces.known_looks import KnownLooks
+from gazeveil.attacks.pieces.joining import KnownLooks
 from gazeveil.attacks.pieces.relink import PieceRelinking
 from gazeveil.attacks.pieces.sides import named_pieces, piece_controls
 from gazeveil.attacks.registry import attack

@@ -11,8 +11,7 @@ import pytest
 import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.audit.people import how_many
-from gazeveil.privacy.audit.planted import PLANTED
-from gazeveil.privacy.audit.run import clopper_pearson, epsilon_lower, judge
+from gazeveil.privacy.audit.run import PLANTED, clopper_pearson, epsilon_lower, judge
 from gazeveil.privacy.tables.dct_knorm import DCTKNorm
 
 QUICK = 20_000

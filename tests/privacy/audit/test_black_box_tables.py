@@ -12,7 +12,7 @@ import pytest
 import gazeveil
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.audit.run import black_box_games, judge
-from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Change
 
 TABLES = [
     "lpa:epsilon=1",

@@ -27,8 +27,7 @@ from gazeveil.privacy.noise.exact import (
     discrete_laplace,
     laplace_scale,
 )
-from gazeveil.privacy.randomness.rng import TestStream, Words, source
-from gazeveil.privacy.randomness.uniform import high_word
+from gazeveil.privacy.randomness.rng import TestStream, Words, high_word, source
 from tests.support.laws import (
     ALPHA,
     assert_distribution,

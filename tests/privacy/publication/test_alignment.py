@@ -19,7 +19,7 @@ from gazeveil.privacy.publication.alignment import (
     sources_of_steps,
     usual_rate_hz,
 )
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 
 UNIX_NS = 1_629_390_345_000_000_000
 

@@ -13,9 +13,9 @@ import pytest
 import gazeveil
 from gazeveil import Cohort, Recording
 from gazeveil.privacy.composition import BudgetError
-from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.gaze_prints import PeopleSeen
 from gazeveil.privacy.publication.ledger import ReleaseLedger
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.release.publishing import publish
 from gazeveil.release.recipe import Recipe
 from tests.support.recordings import real

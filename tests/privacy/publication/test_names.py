@@ -11,8 +11,8 @@ import pytest
 
 from gazeveil import Cohort, read, simulate
 from gazeveil.errors import DataError, FormatError, ParameterError
-from gazeveil.privacy.publication.choices import PublicationChoices
 from gazeveil.privacy.publication.names import (
+    PublicationChoices,
     PublicNames,
     chance,
     check_key_file,

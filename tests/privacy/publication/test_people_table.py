@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.names import people_table
+from gazeveil.privacy.publication.names import PublicationChoices, people_table
 
 
 def people(count: int) -> dict[str, dict[str, object]]:

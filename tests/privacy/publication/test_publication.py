@@ -15,9 +15,8 @@ import pytest
 import gazeveil
 from gazeveil import Cohort, Recording
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.gaze.frames import cohort_in_frame
-from gazeveil.privacy.publication.choices import PublicationChoices
-from gazeveil.privacy.publication.names import read_key
+from gazeveil.gaze.cohort import cohort_in_frame
+from gazeveil.privacy.publication.names import PublicationChoices, read_key
 from gazeveil.privacy.publication.outputs import Part, PartSummary
 from gazeveil.privacy.publication.protecting import protected, write_publication
 from gazeveil.privacy.publication.publication import Publication, prepare

@@ -16,7 +16,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.privacy.promise.sentence import person_in_words
 from gazeveil.privacy.publication.alignment import Alignment
 from gazeveil.privacy.publication.certificate import read_certificate
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.privacy.publication.outputs import makes_pieces, piece_alignment, viewers_of
 from gazeveil.privacy.publication.page import found_in_words
 from gazeveil.privacy.publication.protecting import protected, write_publication

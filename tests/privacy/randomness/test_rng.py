@@ -20,8 +20,7 @@ from gazeveil.privacy.noise.knorm import knorm
 from gazeveil.privacy.noise.local import ORACLES
 from gazeveil.privacy.noise.planar import planar_laplace
 from gazeveil.privacy.randomness import rng
-from gazeveil.privacy.randomness.rng import SystemSource, TestStream, Words, source
-from gazeveil.privacy.randomness.uniform import uniform_below
+from gazeveil.privacy.randomness.rng import SystemSource, TestStream, Words, source, uniform_below
 
 
 def pass_through(out: np.ndarray, done: int, words: np.ndarray, position: int) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.run import judge as judge_game
-from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Change
 from gazeveil.privacy.rational import format_exact
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.chain import Chain

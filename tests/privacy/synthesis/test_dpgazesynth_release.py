@@ -14,7 +14,7 @@ import gazeveil
 from gazeveil import Cohort, Recording, Screen, Sphere
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Change
 from gazeveil.privacy.rational import format_exact
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
     DPGazeSynth,

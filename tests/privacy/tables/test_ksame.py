@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.randomness.rng import Words, source
-from gazeveil.privacy.randomness.uniform import shuffled, uniform_below
+from gazeveil.privacy.randomness.rng import Words, shuffled, source, uniform_below
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.ksame import KSameSelect, blocks, random_groups
 from tests.support.recordings import ROOT

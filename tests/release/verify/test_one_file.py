@@ -14,7 +14,7 @@ import pytest
 
 import gazeveil
 from gazeveil.privacy.publication.certificate import hashes
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.privacy.publication.page import page
 from gazeveil.release.publishing import publish
 from gazeveil.release.recipe import Recipe

@@ -23,7 +23,7 @@ from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message
 from gazeveil.io.parquet import load, write_recording
 from gazeveil.privacy.publication.certificate import hashes, new_key, read_certificate, sign
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.privacy.publication.page import page
 from gazeveil.release.publishing import publish
 from gazeveil.release.recipe import Recipe

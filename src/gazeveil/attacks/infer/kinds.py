@@ -16,14 +16,14 @@ kind                   what the attacker wants
 from __future__ import annotations
 
 from gazeveil.attacks.base import InferenceAttack
-from gazeveil.attacks.infer.attributes import AttributeInference
-from gazeveil.attacks.infer.record_linkage import (
+from gazeveil.attacks.infer.attributes import (
+    AttributeInference,
     DemographicLinkage,
     MembershipInference,
     RecordLinkage,
 )
 from gazeveil.attacks.infer.stimulus_risk import StimulusComparison
-from gazeveil.attacks.pieces.known_looks import KnownLooks
+from gazeveil.attacks.pieces.joining import KnownLooks
 from gazeveil.attacks.pieces.relink import PieceRelinking
 
 #: Kind -> class, as in `gazeveil attack --kind`.

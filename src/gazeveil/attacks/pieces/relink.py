@@ -29,8 +29,7 @@ from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Attack, InferenceAttack, Scores, standardised_scores
 from gazeveil.attacks.evidence import Matcher, fusion_weights, remembered
-from gazeveil.attacks.identify.fusion import match_kind, match_steps
-from gazeveil.attacks.identify.linkage import match
+from gazeveil.attacks.identify.fusion import match, match_kind, match_steps
 from gazeveil.attacks.pieces.joining import (
     JOINED_BY,
     REACH,

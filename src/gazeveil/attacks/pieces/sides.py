@@ -24,7 +24,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.matching import matching_credit
+from gazeveil.attacks.evidence import matching_credit
 from gazeveil.attacks.result import beaten_by
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import PieceWindow, RecordingSet

@@ -36,7 +36,7 @@ from gazeveil.evaluation.report.labels import (
     percent,
     points,
 )
-from gazeveil.plot.canvas import GUESS_DASHES, INKS, light
+from gazeveil.plot.paths import GUESS_DASHES, INKS, light
 from gazeveil.plot.tradeoff import MOST_BARS, FrontPoint, FrontSeries, front
 
 if TYPE_CHECKING:

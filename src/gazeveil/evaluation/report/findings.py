@@ -23,7 +23,7 @@ import polars as pl
 from gazeveil.attacks.result import ERROR
 from gazeveil.evaluation.report.labels import attack_parts, mechanism_label, share
 from gazeveil.evaluation.study import CELL, NONE, ONE_RELEASE, RATE, mechanism_text
-from gazeveil.plot.canvas import SERIES
+from gazeveil.plot.paths import SERIES
 from gazeveil.utility.base import NO_FIXATION
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.report.labels import mechanism_label, percent
 from gazeveil.gaze.cards import bar_picture, card
 from gazeveil.pages import render
-from gazeveil.plot.canvas import INKS
+from gazeveil.plot.paths import INKS
 
 if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results

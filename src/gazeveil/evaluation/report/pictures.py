@@ -16,9 +16,8 @@ from gazeveil.evaluation.report.charts import WIDTH_IN, Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import mechanism_label, percent
 from gazeveil.evaluation.study import NONE
-from gazeveil.plot.canvas import SERIES, DrawnPath, light
 from gazeveil.plot.maps import heat_map
-from gazeveil.plot.paths import before_after
+from gazeveil.plot.paths import SERIES, DrawnPath, before_after, light
 
 #: At most so many mechanisms in one picture.
 MOST_PANELS = 8

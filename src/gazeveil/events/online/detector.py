@@ -38,8 +38,7 @@ from gazeveil.events.quality import SLOWEST_HZ, QualityWarning
 from gazeveil.events.trace import BLINK_S, BRIDGE_S
 from gazeveil.gaze.events import KINDS, WORD, Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere
-from gazeveil.gaze.recording import Recording
-from gazeveil.gaze.validity import set_back_samples
+from gazeveil.gaze.recording import Recording, set_back_samples
 
 _REPORT_AFTER_S = 0.04
 

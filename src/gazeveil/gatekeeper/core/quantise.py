@@ -26,7 +26,7 @@ from gazeveil.events.trace import FIXATION, PURSUIT, SACCADE
 from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation, OngoingFixations, cell_of
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.grid import Grid
-from gazeveil.gaze.validity import set_back_samples
+from gazeveil.gaze.recording import set_back_samples
 from gazeveil.gaze.validity_kernels import bounds_deg, is_plain
 
 #: Shorter rests of the eye are not told.

@@ -51,7 +51,7 @@ from gazeveil.gatekeeper.streams.billing import (
 )
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
-from gazeveil.gaze.validity import set_back_samples
+from gazeveil.gaze.recording import set_back_samples
 from gazeveil.privacy.guarantee import Change, Guarantee
 from gazeveil.privacy.stream.gaussian import GRID_BITS, Gaussian
 from gazeveil.privacy.stream.graded import Graded

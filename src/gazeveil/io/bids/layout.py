@@ -26,7 +26,7 @@ from gazeveil.arrays import Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.events import KINDS, WORD, Events
 from gazeveil.gaze.recording import Message
-from gazeveil.io.parsing.loaded import read_json
+from gazeveil.io.parsing.assemble import read_json
 from gazeveil.io.parsing.table import Table, parse_table
 from gazeveil.io.source import Head, read_text
 

@@ -51,8 +51,7 @@ from gazeveil.io.bids.layout import (
     unit_of,
 )
 from gazeveil.io.bids.write import EXTRA, write
-from gazeveil.io.parsing.assemble import assemble, refuse_other_pixels
-from gazeveil.io.parsing.loaded import read_json
+from gazeveil.io.parsing.assemble import assemble, read_json, refuse_other_pixels
 from gazeveil.io.parsing.table import Table, parse_table, read_table
 from gazeveil.io.registry import DocumentRules, Format, Scrub, TableRules
 from gazeveil.io.source import read_text

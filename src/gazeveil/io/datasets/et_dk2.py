@@ -32,9 +32,7 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, angle_deg, eye_in_head, wrap_x
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.layout import TICK_S, columns, guess_unit
-from gazeveil.io.parsing.loaded import kept
+from gazeveil.io.parsing.assemble import TICK_S, assemble, columns, guess_unit, kept
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import Table, open_sheet, read_table
 from gazeveil.io.registry import PUBLISHED, Dataset, Format

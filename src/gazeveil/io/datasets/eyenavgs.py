@@ -29,9 +29,8 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, combine_eyes, eye_in_head, rotate
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.assemble import assemble, columns, person_in_folder
 from gazeveil.io.parsing.headset import head_degrees
-from gazeveil.io.parsing.layout import columns, person_in_folder
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import read_table
 from gazeveil.io.registry import PUBLISHED, Dataset, Format

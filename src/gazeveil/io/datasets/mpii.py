@@ -44,8 +44,7 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle, natural
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.layout import guess_unit, numbers
+from gazeveil.io.parsing.assemble import assemble, guess_unit, numbers
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import parse_table
 from gazeveil.io.registry import PUBLISHED, Dataset, Format

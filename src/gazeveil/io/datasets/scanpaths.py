@@ -68,9 +68,15 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Screen, Sphere, wrap_x
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parsing.assemble import cumulated_ns, scanpath
-from gazeveil.io.parsing.layout import numbers
-from gazeveil.io.parsing.loaded import has_variable, kept, read_json, read_variable
+from gazeveil.io.parsing.assemble import (
+    cumulated_ns,
+    has_variable,
+    kept,
+    numbers,
+    read_json,
+    read_variable,
+    scanpath,
+)
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.registry import MATLAB, PUBLISHED, Dataset, Format
 from gazeveil.io.source import Head, read_text, stem

@@ -34,9 +34,7 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, eye_in_head, wrap_x
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.layout import folder_name
-from gazeveil.io.parsing.loaded import read_json
+from gazeveil.io.parsing.assemble import assemble, folder_name, read_json
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import parse_table
 from gazeveil.io.registry import PUBLISHED, Dataset, Format

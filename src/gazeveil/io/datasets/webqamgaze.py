@@ -23,8 +23,7 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.loaded import read_json
+from gazeveil.io.parsing.assemble import assemble, read_json
 from gazeveil.io.registry import PUBLISHED, Dataset, Format
 from gazeveil.io.source import Head, stem
 

@@ -15,8 +15,7 @@ from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import FILE, GUESSED, SAID, Fact
-from gazeveil.io.parsing.assemble import screen_in_words
-from gazeveil.io.parsing.loaded import read_json
+from gazeveil.io.parsing.assemble import read_json, screen_in_words
 from gazeveil.io.parsing.table import NO, UNIT_NS, YES, listed
 from gazeveil.io.plain.roles import (
     DEPTH_ROLES,

@@ -47,8 +47,7 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.geometry import SCREEN_SIZES, Screen, Sphere, eye_in_head
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parsing.assemble import WORDS, assemble
-from gazeveil.io.parsing.layout import folder_name, person_in_folder
+from gazeveil.io.parsing.assemble import WORDS, assemble, folder_name, person_in_folder
 from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import Table, parse_table
 from gazeveil.io.registry import PUBLISHED, Dataset, Format, LineRules, Scrub, TableRules

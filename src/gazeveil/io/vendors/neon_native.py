@@ -27,8 +27,7 @@ from gazeveil.gaze.events import WORD
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
-from gazeveil.io.parsing.assemble import assemble, mark, mean_of_eyes, nearest
-from gazeveil.io.parsing.loaded import read_json
+from gazeveil.io.parsing.assemble import assemble, mark, mean_of_eyes, nearest, read_json
 from gazeveil.io.parsing.naming import OPTIONS, Names, by_folders, naming_options
 from gazeveil.io.registry import Format, Scrub
 from gazeveil.io.vendors.pupil_cloud import NEON

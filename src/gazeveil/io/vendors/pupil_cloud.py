@@ -31,8 +31,7 @@ from gazeveil.gaze.events import WORD
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
-from gazeveil.io.parsing.assemble import assemble, mark, nearest, pupil_of
-from gazeveil.io.parsing.loaded import read_json
+from gazeveil.io.parsing.assemble import assemble, mark, nearest, pupil_of, read_json
 from gazeveil.io.parsing.naming import OPTIONS, Names, by_folders, naming_options
 from gazeveil.io.parsing.table import Table, find_file, open_sheet, stamp
 from gazeveil.io.plain.text import FirstRows

@@ -24,8 +24,15 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.arrays import Floats, Singles
 from gazeveil.errors import DataError
-from gazeveil.models.headset import begin_as_published, check_reading, dense, dropped
-from gazeveil.models.training import StepPlan, torch_or_refuse, train_steps
+from gazeveil.models.training import (
+    StepPlan,
+    begin_as_published,
+    check_reading,
+    dense,
+    dropped,
+    torch_or_refuse,
+    train_steps,
+)
 
 if TYPE_CHECKING:
     import torch

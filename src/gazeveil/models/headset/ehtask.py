@@ -28,8 +28,14 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.arrays import Ints, Singles
 from gazeveil.errors import DataError
-from gazeveil.models.headset import check_reading, dense, dropped
-from gazeveil.models.training import StepPlan, torch_or_refuse, train_steps
+from gazeveil.models.training import (
+    StepPlan,
+    check_reading,
+    dense,
+    dropped,
+    torch_or_refuse,
+    train_steps,
+)
 
 if TYPE_CHECKING:
     import torch

@@ -17,8 +17,7 @@ from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import PromiseError
+from gazeveil.privacy.promise.loss import Change, PromiseError
 
 #: The screen that games are played on.
 GAME_SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)

@@ -26,7 +26,7 @@ from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.audit.games import Game, asked_unit, claim_of
 from gazeveil.privacy.heatmaps import HeatmapGaussian, HeatmapLaplace
 from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Change
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import Synthesis
 
 _SCREEN = Screen(1920, 1080, 520.0, 290.0, 600.0)

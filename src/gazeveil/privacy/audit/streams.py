@@ -26,7 +26,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import GAME_SCREEN, Game, claim_of
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Change
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: Losses above this cannot be refuted with a few thousand releases.

@@ -32,7 +32,7 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.audit.games import Game, claim_of
 from gazeveil.privacy.guarantee import OF_PEOPLE
 from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Change
 from gazeveil.privacy.tables.exponential import ExponentialDP
 from gazeveil.privacy.tables.noisy import NoisyTable
 

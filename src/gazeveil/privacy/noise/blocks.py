@@ -37,8 +37,7 @@ from gazeveil.arrays import Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy import rational
 from gazeveil.privacy.noise.exact import MOST_SIGMA, draw_bernoulli_exp_after
-from gazeveil.privacy.randomness.rng import WordArray, Words
-from gazeveil.privacy.randomness.uniform import draw_below
+from gazeveil.privacy.randomness.rng import WordArray, Words, draw_below
 
 #: Bits of a word that pick a slot where the word's lowest bit is a sign and nothing else is needed.
 WHOLE_WORD = 63

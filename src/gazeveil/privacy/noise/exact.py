@@ -38,8 +38,7 @@ from gazeveil.arrays import Ints
 from gazeveil.checks import refuse
 from gazeveil.compiled import compiled
 from gazeveil.privacy import rational
-from gazeveil.privacy.randomness.rng import WordArray, Words
-from gazeveil.privacy.randomness.uniform import draw_below, high_word
+from gazeveil.privacy.randomness.rng import WordArray, Words, draw_below, high_word
 
 MOST_T = 1 << 40
 MOST_S = 1 << 20

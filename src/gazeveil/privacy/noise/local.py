@@ -44,8 +44,7 @@ from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.privacy import rational
-from gazeveil.privacy.randomness.rng import WordArray, Words
-from gazeveil.privacy.randomness.uniform import draw_below, uniform_below
+from gazeveil.privacy.randomness.rng import WordArray, Words, draw_below, uniform_below
 from gazeveil.privacy.rational import Number, exact
 
 MOST_CATEGORIES = 1 << 20

@@ -33,8 +33,7 @@ from gazeveil import checks
 from gazeveil.arrays import Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise.exact import MOST_S, draw_laplace_size, laplace_scale
-from gazeveil.privacy.randomness.rng import WordArray, Words
-from gazeveil.privacy.randomness.uniform import draw_below, high_word
+from gazeveil.privacy.randomness.rng import WordArray, Words, draw_below, high_word
 from gazeveil.privacy.rational import Number, exact
 
 LEAST_SCALE = Fraction(1, 16)

@@ -22,8 +22,7 @@ from typing import ClassVar
 
 from gazeveil import checks
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.promise.change import UNITS, Change
-from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.promise.loss import UNITS, Change, Loss, PromiseError
 
 #: The next larger unit that a change of a unit is part of: what is proved for a recording holds for
 #: every part of it.

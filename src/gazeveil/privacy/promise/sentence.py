@@ -19,8 +19,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gazeveil.gaze.cards import ACCENT, bar_picture, card, svg
-from gazeveil.privacy.promise.change import UNITS, Change, degrees
-from gazeveil.privacy.promise.loss import Loss, PromiseError, epsilon_of_rho, raised
+from gazeveil.privacy.promise.loss import (
+    UNITS,
+    Change,
+    Loss,
+    PromiseError,
+    degrees,
+    epsilon_of_rho,
+    raised,
+)
 from gazeveil.privacy.rational import exact, format_exact, round_up
 
 if TYPE_CHECKING:

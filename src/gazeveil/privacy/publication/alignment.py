@@ -38,7 +38,7 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Doubt, Fact, Message, Recording, RecordingKey
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.privacy.stream.losses.public_clock import MOST_STEPS, steps_of
 
 #: Width and height in pixels.

@@ -31,8 +31,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.privacy import registry
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import PromiseError
+from gazeveil.privacy.promise.loss import Change, PromiseError
 from gazeveil.privacy.publication.page import page
 from gazeveil.privacy.rational import short_bound
 from gazeveil.privacy.release import Provenance

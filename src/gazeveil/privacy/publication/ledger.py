@@ -41,8 +41,7 @@ from uuid import uuid4
 from gazeveil.errors import DataError, FormatError
 from gazeveil.privacy.composition import BudgetError
 from gazeveil.privacy.guarantee import OF_PEOPLE, Guarantee
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.promise.loss import Change, Loss, PromiseError
 from gazeveil.privacy.promise.sentence import amounts
 from gazeveil.privacy.publication.certificate import (
     JSON_NAME,

@@ -41,9 +41,10 @@ from gazeveil.privacy.publication.alignment import (
     public_alignment,
 )
 from gazeveil.privacy.publication.certificate import Description, SigningKey, write_certificate
-from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
 from gazeveil.privacy.publication.ledger import Charging, ReleaseLedger, charged
 from gazeveil.privacy.publication.names import (
+    FIELDS,
+    PublicationChoices,
     PublicNames,
     allowed_names,
     chance,

@@ -27,9 +27,10 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.publication.alignment import Alignment, look_at, needs_every, public_alignment
 from gazeveil.privacy.publication.certificate import Description, SigningKey, write_certificate
-from gazeveil.privacy.publication.choices import FIELDS, PublicationChoices
 from gazeveil.privacy.publication.names import (
+    FIELDS,
     PeopleTable,
+    PublicationChoices,
     PublicNames,
     allowed_names,
     attribute_names,

@@ -14,7 +14,7 @@ Three layers, each built on the one before:
    records for draws that may have to be known more exactly.
 3. :class:`~gazeveil.privacy.randomness.supply.Supply` draws noise ahead for streams that go in
    step, of exact integers or, for published readings, of floating-point normals.
-   :mod:`~gazeveil.privacy.randomness.uniform` has uniform whole numbers and shuffles.
+   :mod:`~gazeveil.privacy.randomness.rng` has uniform whole numbers and shuffles.
 
 No word protects twice. A :class:`~gazeveil.privacy.randomness.rng.ProcessIdentity` tells each
 of these objects whether it is the original or a forked, unpickled or copied one; such a copy takes

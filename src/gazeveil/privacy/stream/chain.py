@@ -29,8 +29,7 @@ from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim, PlotRecipe
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.promise.loss import Change, Loss, PromiseError
 from gazeveil.privacy.promise.privacy_map import StreamMap
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.randomness.supply import Bits

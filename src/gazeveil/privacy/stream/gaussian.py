@@ -39,8 +39,7 @@ from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim, PlotRecipe
 from gazeveil.privacy.noise.blocks import gaussian_by_blocks
 from gazeveil.privacy.noise.exact import MOST_SIGMA, TAIL_DELTA
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.loss import Change, Loss
 from gazeveil.privacy.promise.privacy_map import StreamMap, farthest_coordinates_deg
 from gazeveil.privacy.randomness.rng import ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits, Integers, Normals, Supply

@@ -45,8 +45,7 @@ from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import discrete_gaussian, draw_laplace
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.loss import Change, Loss
 from gazeveil.privacy.randomness.rng import ASSUMPTION, ProcessIdentity, Source, WordArray, Words
 from gazeveil.privacy.randomness.supply import Bits, MasterKey
 from gazeveil.privacy.rational import Number, exact

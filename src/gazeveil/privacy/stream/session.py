@@ -34,7 +34,7 @@ from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Screen, Space, Sphere
-from gazeveil.gaze.validity import Bounds
+from gazeveil.gaze.recording import Bounds
 from gazeveil.gaze.validity_kernels import bounds_deg, is_plain
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.randomness.supply import Bits

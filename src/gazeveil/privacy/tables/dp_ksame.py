@@ -40,8 +40,7 @@ from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
 from gazeveil.privacy.noise.knorm import MOST_DIMENSION
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.loss import Change, Loss
 from gazeveil.privacy.promise.privacy_map import UnitMap
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.randomness.rng import Words, source

@@ -45,8 +45,7 @@ from gazeveil.privacy.noise.exact import (
     refuse_budget,
     tail_delta,
 )
-from gazeveil.privacy.randomness.rng import Words, source
-from gazeveil.privacy.randomness.uniform import generator
+from gazeveil.privacy.randomness.rng import Words, generator, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.tables.published import plain_generator

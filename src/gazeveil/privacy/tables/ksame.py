@@ -41,8 +41,7 @@ from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.audit.people import crowd_game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
-from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
-from gazeveil.privacy.randomness.uniform import shuffled
+from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, shuffled, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.tables.exponential import complete_values
 from gazeveil.privacy.tables.recordings import (

@@ -42,11 +42,9 @@ from gazeveil.privacy.noise.exact import (
     refuse_budget,
     tail_delta,
 )
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.loss import Change, Loss
 from gazeveil.privacy.promise.privacy_map import UnitMap
-from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
-from gazeveil.privacy.randomness.uniform import generator
+from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, generator, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.tables.exponential import complete_values

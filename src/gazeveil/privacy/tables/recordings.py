@@ -27,8 +27,7 @@ from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.guarantee import Guarantee, PublicNumber
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.loss import Change, Loss
 from gazeveil.privacy.promise.privacy_map import UnitMap
 from gazeveil.privacy.randomness.rng import ASSUMPTION
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gazeveil.errors import DataError, FormatError
-from gazeveil.io.dataset_file import FILE_NAME, beside
+from gazeveil.io.known import FILE_NAME, beside
 from gazeveil.io.source import free, staged
 from gazeveil.release.inventory import Inventory, inventory
 from gazeveil.release.inventory.collect import files_below

@@ -16,8 +16,8 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Cohort, Handle, ReadAs
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message, Recording
-from gazeveil.io.dataset_file import read_index
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.io.known import read_index
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.privacy.publication.outputs import output
 from gazeveil.privacy.publication.outputs.bids import BidsOutput, bids_label
 from gazeveil.privacy.publication.protecting import protected, write_publication

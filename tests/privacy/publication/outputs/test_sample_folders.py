@@ -13,7 +13,7 @@ import pytest
 import gazeveil
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.privacy.publication.protecting import protected, write_publication
 from tests.support.bids_validator import errors
 from tests.support.recordings import real

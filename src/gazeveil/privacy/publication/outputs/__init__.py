@@ -25,7 +25,7 @@ from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
 from gazeveil.privacy import registry
 from gazeveil.privacy.mechanism import PieceMechanism
 from gazeveil.privacy.publication.alignment import Alignment
-from gazeveil.privacy.publication.choices import PublicationChoices
+from gazeveil.privacy.publication.names import PublicationChoices
 
 if TYPE_CHECKING:
     from gazeveil.privacy.publication.certificate import Description

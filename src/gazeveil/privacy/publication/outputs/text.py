@@ -32,7 +32,7 @@ import numpy as np
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import SCREEN_SIZES, Screen
 from gazeveil.gaze.recording import KEY_NAMES, Recording
-from gazeveil.io.dataset_file import FILE_NAME, dataset_toml
+from gazeveil.io.known import FILE_NAME, dataset_toml
 from gazeveil.io.tables_file import GazeTable, write_people
 from gazeveil.pages import render
 

@@ -71,7 +71,7 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
 from gazeveil.privacy.noise.arithmetic import ASSUMPTION
 from gazeveil.privacy.noise.lattice import LatticeLaw
-from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Change
 from gazeveil.privacy.promise.privacy_map import WindowBudget
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.randomness.rng import Words, source

@@ -70,8 +70,14 @@ from gazeveil.privacy.noise.exact import discrete_laplace
 from gazeveil.privacy.noise.lattice import LatticeLaw
 from gazeveil.privacy.noise.local import GRR, OUE, FrequencyOracle, Tally, best_oracle
 from gazeveil.privacy.noise.planar import planar_laplace
-from gazeveil.privacy.randomness.rng import Source, SystemSource, TestStream, Words
-from gazeveil.privacy.randomness.uniform import generator, uniform_below
+from gazeveil.privacy.randomness.rng import (
+    Source,
+    SystemSource,
+    TestStream,
+    Words,
+    generator,
+    uniform_below,
+)
 from gazeveil.privacy.synthesis.dpgazesynth.grid import (
     RELATIONS,
     BudgetSplit,

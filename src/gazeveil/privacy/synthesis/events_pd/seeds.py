@@ -32,8 +32,7 @@ import numpy as np
 from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled, fused
 from gazeveil.privacy.noise.exact import draw_laplace
-from gazeveil.privacy.randomness.rng import WordArray
-from gazeveil.privacy.randomness.uniform import draw_below
+from gazeveil.privacy.randomness.rng import WordArray, draw_below
 from gazeveil.privacy.rational import Number, exact
 
 #: Width of a cell in the natural logarithm where gamma is 1.

@@ -19,8 +19,7 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
-from gazeveil.privacy.randomness.rng import Source, Words
-from gazeveil.privacy.randomness.uniform import generator, shuffled
+from gazeveil.privacy.randomness.rng import Source, Words, generator, shuffled
 from gazeveil.privacy.synthesis.mosaic.readings import CrowdReadings, others_of
 
 #: Marks a slot without a viewer to follow.
