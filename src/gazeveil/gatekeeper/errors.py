@@ -16,27 +16,10 @@ from __future__ import annotations
 
 from gazeveil.errors import GazeveilError
 
-#: Every word a refusal may carry.
-CODES = (
-    *("no-consent", "no-grant", "expired", "revoked", "origin", "scope"),
-    *(
-        "mechanism",
-        "parameter",
-        "rate",
-        "budget",
-        "area",
-        "unknown",
-        "ledger",
-        "closed",
-        "wearer",
-        "changed",
-    ),
-)
-
 
 class Denied(GazeveilError):  # noqa: N818  (a denial is an answer, not a failure)
-    """An app may not have what it asked for: a code of :data:`CODES`, and one sentence that says
-    why, and the next step where there is one.
+    """An app may not have what it asked for: a word, and one sentence that says why, and the
+    next step where there is one.
 
     Examples
     --------

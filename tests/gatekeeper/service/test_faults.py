@@ -257,6 +257,7 @@ def soak(home: Path, seconds: float, **environment: str) -> None:
         here.owner = process.owner()
         tokens = [here.app(f"app-{n}", grant="study") for n in range(4)]
         stranger = httpx.Client(base_url=process.address)
+        until(lambda: stranger.get("/health/ready").status_code == 200, 300)
 
         def round_of(number: int) -> None:
             token = tokens[number % 4]
@@ -277,6 +278,7 @@ def soak(home: Path, seconds: float, **environment: str) -> None:
                 app.get(f"/v1/areas/{area['id']}/metrics")
                 app.delete(f"/v1/areas/{area['id']}")
             stranger.get("/v1/me")
+            time.sleep(0.1)  # an app may ask 600 times a minute
 
         pid = process.process.pid
         for number in range(12):  # what is made once is made now

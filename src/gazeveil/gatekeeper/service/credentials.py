@@ -33,13 +33,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from gazeveil import checks
 from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.ledger.database import Database, Sql
 from gazeveil.gatekeeper.policy.policy import checked_name
-
-#: Who a token can stand for; `link` is the owner's one-time link.
-ROLES = ("app", "tracker", "owner", "link")
 
 #: Roles whose tokens outlive the process.
 _KEPT = ("app", "owner")
@@ -85,7 +81,7 @@ class Token:
     app : str
         Whom it stands for: an app, a tracker, or a program of the owner.
     role : str
-        One of :data:`ROLES`.
+        `app`, `tracker`, `owner`, or `link` for the owner's one-time link.
     hash : str
         Of its secret.
     issued_ns : int
@@ -159,7 +155,6 @@ class Tokens:
         self, app: str, role: str, expires_ns: int | None, in_place_of_others: bool = False
     ) -> str:
         """A new token, shown this once, perhaps in the place of all the app had in that role."""
-        checks.one_of("Tokens.issue", "role", role, ROLES)
         text = f"gv_{role}_{token_hex(8)}_{token_urlsafe(32)}"
         self._take_in(self._made(app, text, expires_ns), in_place_of_others)
         return text
@@ -247,10 +242,6 @@ class Tokens:
         """Whether it is the key of an owner's link that was not used."""
         token = self.holder(key)
         return token is not None and token.role == "link"
-
-    def take_link(self, key: str) -> bool:
-        """Use the key of the owner's link: true once, false ever after and for any other key."""
-        return self.is_link(key) and self.end(id=self.id_of(key)) is not None
 
 
 @dataclass

@@ -92,7 +92,8 @@ async def live(websocket: WebSocket) -> None:
         service.owner_connections[connection] = caller.credential
         try:
             # A sign-out before the connection was registered did not close it.
-            if _signed_in(service, hello, caller):
+            held, now_ns = service.tokens.holder(hello.token), service.ledger.now_ns()
+            if held is not None or service.sessions.is_live(caller.credential, now_ns):
                 await _show(service, websocket, connection)
             else:
                 await say_and_close(websocket, UNKNOWN, "signed-out", "The session has ended.")
@@ -118,12 +119,6 @@ async def _owner(service: Service, websocket: WebSocket) -> tuple[wire.Hello, Ca
     if len(service.broadcaster.viewers) >= VIEWERS or service.stopping:
         raise Refused(503, "busy", "Too many pages look already.")
     return hello, caller
-
-
-def _signed_in(service: Service, hello: wire.Hello, caller: Caller) -> bool:
-    if hello.token:
-        return service.tokens.holder(hello.token) is not None
-    return service.sessions.is_live(caller.credential, service.ledger.now_ns())
 
 
 async def _show(service: Service, websocket: WebSocket, connection: Connection) -> None:

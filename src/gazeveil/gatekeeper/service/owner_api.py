@@ -180,7 +180,7 @@ async def sign_in(request: Request, credentials: Credentials, body: SignInBody) 
     if not service.tokens.is_link(link):
         raise Refused(403, "link", _STALE)
     key = page_key(body.key)
-    service.tokens.take_link(link)
+    service.tokens.end(role="link")
     service.end_session("Somebody signed in with a new owner's link.")
     expires_ns = service.ledger.now_ns() + round(service.settings.owner_hours * HOUR_NS)
     return {"id": service.sessions.begin(key, expires_ns).id, "expires_ns": expires_ns}

@@ -107,7 +107,7 @@ class Peers:
         self.most_known = 2 * limits.connections_per_app
         #: The connections of each app, session or address, oldest first; and all strangers.
         self._quotas: dict[str, OrderedDict[Peer, None]] = {}
-        self._strangers: OrderedDict[Peer, None] = OrderedDict()
+        self.strangers: OrderedDict[Peer, None] = OrderedDict()
         self._open: set[Peer] = set()
 
     def enter(self, transport: asyncio.Transport) -> Peer:
@@ -116,10 +116,10 @@ class Peers:
         """
         peer = Peer(transport)
         self._open.add(peer)
-        self._strangers[peer] = None
+        self.strangers[peer] = None
         self._add(f"from {peer.address}", peer, self.most_here)
-        if len(self._strangers) > self.most:
-            self._cut(next(iter(self._strangers)))
+        if len(self.strangers) > self.most:
+            self._cut(next(iter(self.strangers)))
         return peer
 
     def known(self, scope: Scope, quota: str) -> None:
@@ -155,16 +155,8 @@ class Peers:
 
     def cut_strangers(self) -> None:
         """Close all that are not known."""
-        for peer in tuple(self._strangers):
+        for peer in tuple(self.strangers):
             self._cut(peer)
-
-    @property
-    def strangers(self) -> int:
-        """How many connections are not known."""
-        return len(self._strangers)
-
-    def __len__(self) -> int:
-        return len(self._open)
 
     def _add(self, quota: str, peer: Peer, most: int) -> None:
         mine = self._quotas.setdefault(quota, OrderedDict())
@@ -173,7 +165,7 @@ class Peers:
             self._cut(next(iter(mine)))
 
     def _drop(self, peer: Peer) -> None:
-        self._strangers.pop(peer, None)
+        self.strangers.pop(peer, None)
         quota = peer.quota if peer.quota is not None else f"from {peer.address}"
         mine = self._quotas.get(quota)
         if mine is not None:

@@ -186,10 +186,6 @@ class TrackerInput:
         await self.settled()
         await self._on_thread(self._keeper.confirm)
 
-    def there(self) -> None:
-        """The tracker is there."""
-        self.connected = True
-
     async def switch(self, work: Callable[[], None], stale: bool) -> None:
         """Have the wearer switched by `work` between the last one's samples and the next one's.
         With `stale`, samples that wait are the last wearer's and came late: they are thrown away,
@@ -223,7 +219,7 @@ class TrackerInput:
                 if block is None:
                     await self.lost()
                     continue
-                self.there()
+                self.connected = True
                 await self.push(block)
             LOG.info("the tracker has ended", extra={"tracker": tracker.name})
         except DataError as error:

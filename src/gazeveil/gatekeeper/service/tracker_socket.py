@@ -90,7 +90,7 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
     """Push what comes until the tracker leaves."""
     source, bad = service.tracker_input, 0
     source.taken = True
-    source.there()
+    source.connected = True
     LOG.info("a tracker has come")
     try:
         await _say(websocket, type="welcome", **service.public())
@@ -114,7 +114,7 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
                 await _say(websocket, type="error", code="message", reason=str(error))
                 continue
             if isinstance(received, Block) and len(received):
-                source.there()
+                source.connected = True
                 await source.push(received)
             elif received == "lost":
                 await source.lost()
