@@ -54,7 +54,8 @@ def launched() -> Iterator[Browser]:
             "--host-resolver-rules=MAP gaze.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
         )
         made = playwright.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage", rules]
+            executable_path=chromium(),
+            args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", rules],
         )
         yield made
         made.close()
