@@ -52,7 +52,7 @@ export class Caller {
     if (body !== undefined) headers["Content-Type"] = "application/json";
     let answer;
     try {
-      // No cookies: an app is known by its pass alone, even where the owner's browser also holds the owner's cookie.
+      // No cookies: an app is known by its pass alone.
       answer = await fetch(new URL(path, this.base), {
         method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: this.signal, credentials: "omit", cache: "no-store",
       });
