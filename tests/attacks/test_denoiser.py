@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.attacks.base import Attack, Scores, standardised_scores
-from gazeveil.attacks.denoiser import Denoised, apply_denoiser, filtered, identify, noise_level
+from gazeveil.attacks.base import (
+    Attack,
+    Denoised,
+    Scores,
+    apply_denoiser,
+    filtered,
+    identify,
+    noise_level,
+    standardised_scores,
+)
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys

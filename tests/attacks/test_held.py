@@ -8,7 +8,7 @@ import pytest
 import gazeveil
 from gazeveil.attacks.identify.fusion import match_steps
 from gazeveil.attacks.vectors.kinds import recording_vectors
-from gazeveil.attacks.vectors.places import HELD_NAMES, held_statistics
+from gazeveil.attacks.vectors.steps import HELD_NAMES, held_statistics
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gazeveil.attacks.base import Attack
-from gazeveil.attacks.denoiser import apply_denoiser
+from gazeveil.attacks.base import Attack, apply_denoiser
 from gazeveil.attacks.pieces.sides import cut_like, find_windows, named_pieces
 from gazeveil.errors import DataError
 from gazeveil.evaluation.plan import same_stimulus, seed_of, table_names, tables_of

@@ -21,8 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.denoiser import identify
+from gazeveil.attacks.base import Attack, Scores, identify
 from gazeveil.attacks.evidence import forget_pairs, matching_credit
 from gazeveil.attacks.pieces.sides import decide_pieces, piece_controls
 from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 METHODS = {
     "auto": ("auto.detector", "detect_auto"),
     "ivt": ("ivt", "detect_ivt"),
-    "idt": ("idt", "detect_idt"),
+    "idt": ("ivt", "detect_idt"),
     "dorr": ("dorr", "detect_dorr"),
     "is5t": ("ivt", "detect_is5t"),
     "online": ("online.detector", "detect_online"),

@@ -30,7 +30,7 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats
 from gazeveil.events.auto.speed import noise_deg
-from gazeveil.events.idt import detect_idt
+from gazeveil.events.ivt import detect_idt
 from gazeveil.events.trace import BridgedGaze, positions
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Sphere

@@ -53,8 +53,7 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
-from gazeveil.attacks.base import Attack, Scores, standardised_scores
-from gazeveil.attacks.denoiser import Denoised, before
+from gazeveil.attacks.base import Attack, Denoised, Scores, before, standardised_scores
 from gazeveil.attacks.evidence import Evidence, weighed_sum
 from gazeveil.attacks.kernel_ridge import (
     TrainingLabels,
@@ -117,7 +116,7 @@ class Linkage(Attack):
     needs: ClassVar[tuple[str, ...]] = NEEDS["summary"]
 
     #: It weighs the filtered and the released signal itself
-    #: (:func:`gazeveil.attacks.denoiser.identify`).
+    #: (:func:`gazeveil.attacks.base.identify`).
     two_signals: ClassVar[bool] = True
 
     features: str = "summary"

@@ -110,7 +110,6 @@ class Chain(StreamMechanism):
             ":stages=gaussian(sigma_deg=3)+smoothing(first=5;second=10)",
         ),
     )
-    kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "Composition of stream mechanisms"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim("none", "user", "empirical", "what its stages promise together")

@@ -89,7 +89,6 @@ class Temporal(StreamMechanism):
     label: ClassVar[str] = "temporal downsampling"
     summary: ClassVar[str] = "Lowers the sampling rate."
     plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":K=12", ":K=12,hold=True"))
-    kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
     fills: ClassVar[str] = "recorded"
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
@@ -204,7 +203,6 @@ class Spatial(StreamMechanism):
     label: ClassVar[str] = "spatial downsampling"
     summary: ClassVar[str] = "Rounds positions to a grid."
     plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":L=64", ":L=64,reading=published"))
-    kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
     fills: ClassVar[str] = "recorded"
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
@@ -309,7 +307,6 @@ class Smoothing(StreamMechanism):
     label: ClassVar[str] = "weighted smoothing"
     summary: ClassVar[str] = "Replaces each sample by a weighted mean of the last ones."
     plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":", ":reading=published"))
-    kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = (
         'Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive virtual'
         ' reality: robustness and user experience", IEEE TVCG 2024'
@@ -531,7 +528,6 @@ class Kalman(StreamMechanism):
     label: ClassVar[str] = "Kalman filter"
     summary: ClassVar[str] = "Smooths gaze with a Kalman filter."
     plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":", ":noise_deg=5"))
-    kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = (
         'Raju and Komogortsev, "Real-time lightweight gaze privacy-preservation techniques'
         ' validated via offline simulation", 2025'

@@ -141,7 +141,6 @@ class Gaussian(StreamMechanism):
     label: ClassVar[str] = "Gaussian noise"
     summary: ClassVar[str] = "Adds Gaussian noise to every gaze sample."
     plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":sigma_deg=1", ":sigma_deg=5"))
-    kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
     fills: ClassVar[str] = "released"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(

@@ -221,7 +221,6 @@ class RawGaze(StreamMechanism):
     """No protection: what is not plain gaze is lost, times lie on the grid."""
 
     name: ClassVar[str] = "graded"
-    kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = ""
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {"corrected": Claim("none", "sample", "empirical")}

@@ -101,6 +101,7 @@ class StreamMechanism(Mechanism[Any]):
         covered. With `fill` alone.
     """
 
+    kind: ClassVar[str] = "stream"
     fills: ClassVar[str] = ""
     noise_unit: ClassVar[str] = "recording"
 

@@ -210,7 +210,6 @@ class DCTKNorm(NoisyTable):
         ("fpa:epsilon=20,shrink=wiener", ":epsilon=20", ":epsilon=100"),
         ("fpa:shrink=wiener", ":profile=exponential", ":"),
     )
-    kind: ClassVar[str] = "table"
     paper: ClassVar[str] = "an improvement on fpa; Hardt and Talwar 2010, Geng et al. 2015"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim(

@@ -108,7 +108,6 @@ class FPA(NoisyTable):
         (":epsilon=200", ":epsilon=200,shrink=wiener", ":epsilon=200,reading=published"),
         (":", ":shrink=wiener", ":k=5"),
     )
-    kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim(
@@ -272,7 +271,6 @@ def bin_weights(energy: Reals, n: int, scale: float) -> Reals:
 class _Chunked(NoisyTable):
     """What `cfpa` and `dcfpa` share."""
 
-    kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021
     units: ClassVar[tuple[str, ...]] = PER
     claims: ClassVar[Mapping[str, Claim]] = {

@@ -105,6 +105,7 @@ class NoisyTable(Mechanism[FeatureTable]):
     It is no dataclass: each mechanism has these parameters at their own places among its own.
     """
 
+    kind: ClassVar[str] = "table"
     units: ClassVar[tuple[str, ...]] = WHOLE
 
     epsilon: Number
@@ -254,7 +255,6 @@ class LPA(NoisyTable):
         (":epsilon=100", ":epsilon=100,shrink=wiener", ":epsilon=100,reading=published"),
         (":", ":shrink=wiener"),
     )
-    kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim(

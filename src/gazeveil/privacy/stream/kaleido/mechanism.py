@@ -242,7 +242,6 @@ class Kaleido(StreamMechanism):
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "streams", (":epsilon=50,w=60,r_deg=1", ":epsilon=5,w=60,r_deg=1")
     )
-    kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2023
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {

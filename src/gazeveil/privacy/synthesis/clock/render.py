@@ -137,7 +137,6 @@ class ClockRender(StreamMechanism):
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "streams", (":epsilon=10,r_deg=2,form=offline", ":epsilon=10,r_deg=2")
     )
-    kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "ours"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim(
