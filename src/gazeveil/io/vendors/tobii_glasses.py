@@ -1,4 +1,4 @@
-"""Tobii Pro Glasses 2 and 3: lines of JSON.
+"""Tobii Pro Glasses 2 and 3 (lines of JSON), and gaze of Tobii's SDKs (CSV, TSV).
 
 tobii-glasses2
 --------------
@@ -31,6 +31,8 @@ Lines of `eventdata` become messages. `imudata` is not read; `metadata["not_read
 person is the name in `meta/participant` and the stimulus the name in `recording.g3` where these lie
 there, else the folder above and the folder itself.
 
+tobii-sdk
+---------
 Gaze of Tobii's SDKs as programs write it: one row per gaze sample.
 
 Two families of names:
