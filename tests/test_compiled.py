@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,26 @@ def test_machine_code_of_another_source_is_left_alone(installed: Path) -> None:
     twice = importlib.import_module("brought_kernels").twice
     assert twice(1.5) == 3.5
     assert counts(twice) == (0, 1)
+
+
+def test_machine_code_that_names_a_module_which_has_moved_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "before.py").write_text(
+        "from typing import NamedTuple\nclass Pair(NamedTuple):\n    x: float\n    y: float\n"
+    )
+    (tmp_path / "pairs.py").write_text("from before import Pair\n")
+    (tmp_path / "kernel.py").write_text(
+        "from gazeveil.compiled import compiled\n@compiled\ndef total(pair):\n"
+        "    return pair.x + pair.y\n"
+    )
+    code = "from kernel import total; from pairs import Pair; assert total(Pair(1.0, 2.0)) == 3.0"
+    settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    run = partial(subprocess.run, [sys.executable, "-c", code], cwd=tmp_path, env=settings)
+    run(check=True)
+    (tmp_path / "before.py").rename(tmp_path / "after.py")
+    (tmp_path / "pairs.py").write_text("from after import Pair\n")
+    run(check=True)
 
 
 @pytest.mark.parametrize(("lacking", "best"), [((), "x86-64-v3"), (("fma",), "x86-64")])

@@ -67,7 +67,6 @@ class CompileNotice:
         if turn is not None and turn.acquire(False):
             # Not through rich: a bar on the screen lets the stream pass and is drawn below it.
             sys.stderr.write(f"{self.clear_line}{SENTENCE}\n")
-            sys.stderr.flush()
 
 
 _NOTICE = CompileNotice()

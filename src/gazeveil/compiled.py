@@ -65,16 +65,19 @@ class KernelCache(FunctionCache):
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         if self._brought is not None:
-            codegen = target_context.codegen()
-            hashes = cast("Any", self)._index_key(sig, codegen)[2]
-            found = self._brought.load((sig, (codegen.magic_tuple()[0], processor(), ""), hashes))
+            _, machine, hashes = cast("Any", self)._index_key(sig, target_context.codegen())
+            found = self._brought.load((sig, (machine[0], processor(), ""), hashes))
             if found is not None:
                 return self._impl.rebuild(target_context, found)
-        return cast("Any", super())._load_overload(sig, target_context)
+        try:
+            return cast("Any", super())._load_overload(sig, target_context)
+        except (ImportError, AttributeError):
+            # An earlier version kept code that names a module which has moved since.
+            return cast("Any", self)._cache_file.flush()
 
     def is_kept(self) -> bool:
         """Whether there is machine code of the function, for some types of arguments."""
-        files: tuple[Any, ...] = (self._cache_file, self._brought)
+        files = (cast("Any", self)._cache_file, self._brought)
         return any(Path(file._index_path).is_file() for file in files if file is not None)
 
 
