@@ -60,12 +60,14 @@ def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _studies_run_here() -> Generator[None]:
+def _studies_run_here(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
     """Studies and releases run in the process of the test unless it names a number of workers: to
-    start one for each core took longer than most of their work.
+    start one for each core took longer than most of their work. What fixtures of modules release is
+    written into no ledger of the user's.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gazeveil.workers.cores", lambda: 1)
+        patch.setenv("GAZEVEIL_HOME", str(tmp_path_factory.getbasetemp() / "home"))
         yield
 
 
