@@ -1,19 +1,46 @@
 """Attributes guessed from gaze: found where they show, at chance where they do not, never from
 recordings of the same person.
+
+Membership inference: certain for a raw release, weaker with larger groups, at chance under
+differential privacy and for strangers.
+
+The inference attacks behind one call: raw recordings and a release in, one result out.
+
+Demographics with gaze (David-John et al. 2023): k-anonymous ranges stop nobody who also looks at
+the gaze, and k-same stops it only inside the ranges.
 """
 
+from __future__ import annotations
+
+import json
 import math
 
 import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.attacks.infer.attributes import AttributeInference
+from gazeveil.attacks.base import InferenceAttack, Scores
+from gazeveil.attacks.curves import auc, roc_area, roc_area_interval, tpr_at_fpr
+from gazeveil.attacks.infer.attributes import (
+    AttributeInference,
+    MembershipInference,
+    demographic_attack,
+    groups_of,
+    judged,
+    nearness,
+)
+from gazeveil.attacks.infer.kinds import KINDS
 from gazeveil.attacks.vectors.kinds import centred, person_vectors
-from gazeveil.errors import DataError
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.evaluation.releases import protect
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from tests.support.trait_people import trait_material, trait_table
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.privacy.demographics import Demographics
+from gazeveil.privacy.registry import mechanism
+from gazeveil.privacy.tables.ksame import KSameSelect
+from tests.support.pieces import RawPieces
+from tests.support.trait_people import Blind, Nearest, trait_material, trait_table
 
 
 def infer(raw, release, attribute, seed=1, people=None, draws=99):
@@ -178,3 +205,294 @@ def test_a_stimulus_one_person_saw_alone_loses_the_mean_over_everything():
     keys = Keys(["a", "b", "c"], ["s", "s", "alone"], ["1"] * 3, [""] * 3, [0] * 3)
     found = centred(trait_material(FeatureTable([[1.0], [3.0], [8.0]], ("f",), keys)))
     assert found.values[:, 0].tolist() == [-1.0, 1.0, 4.0]
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return trait_material(people=40, stimuli=6, rows=8, seed=3)
+
+
+def by(name, **parameters):
+    """Publishes tables by a mechanism."""
+    chosen = mechanism(name, **parameters)
+    return lambda recording_set, seed: RecordingSet(
+        tables={"fixation": chosen.release(recording_set.fixations, seed=seed).data}
+    )
+
+
+def membership(release, targets, members):
+    """The area under the curve, of raw recordings against a release."""
+    return judged(nearness(release, targets), members, "").result("auc")
+
+
+def play(crowd, publish, rounds):
+    """A random half of the people is published, and the attacker holds other stimuli of all."""
+    rng = np.random.default_rng(1)
+    areas = []
+    for seed in range(rounds):
+        members = rng.permutation(crowd.persons)[: len(crowd.persons) // 2].tolist()
+        mixed = rng.permutation(crowd.stimuli).tolist()
+        shown, held = mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :]
+        release = publish(crowd.select(people=members, stimuli=shown), seed)
+        areas.append(membership(release, crowd.select(stimuli=held), members).value)
+    return float(np.mean(areas))
+
+
+def test_a_raw_release_tells_who_took_part_from_other_recordings(crowd):
+    people, half = list(crowd.persons), crowd.stimuli[:3]
+    release = crowd.select(people=people[:20], stimuli=half)
+    found = MembershipInference().run(crowd.select(stimuli=crowd.stimuli[3:]), release)
+    assert found.result("auc").value > 0.97
+    strict = found.result("tpr_at_fpr_0.001")
+    assert strict.value > 0.8
+    assert strict.chance < 0.05
+
+
+def test_larger_groups_tell_less_and_redrawn_ones_more(crowd):
+    two, four, eight = (play(crowd, by("k-same-select", k=k), rounds=12) for k in (2, 4, 8))
+    redrawn = play(crowd, by("k-same-select", k=4, reading="published"), rounds=12)
+    assert two > four > eight
+    assert two > 0.75
+    assert eight > 0.5  # k-anonymity does not promise that taking part stays secret
+    assert redrawn > four + 0.1
+
+
+def test_differential_privacy_and_marginals_leave_chance(crowd):
+    for publish in (by("dp-k-same", k=4, epsilon=1), by("marginals", k=4)):
+        assert abs(play(crowd, publish, rounds=12) - 0.5) < 0.12
+
+
+def test_a_release_of_strangers_says_nothing_of_anybody():
+    strangers = trait_material(people=20, stimuli=3, rows=8, seed=99)
+    values = []
+    for seed in range(12):
+        targets = trait_material(people=40, stimuli=3, rows=8, seed=seed)
+        members = np.random.default_rng(seed).permutation(targets.persons)[:20].tolist()
+        values.append(membership(strangers, targets, members).value)
+    assert abs(np.mean(values) - 0.5) < 0.08
+
+
+def test_the_names_of_the_release_are_not_looked_at(crowd):
+    people = list(crowd.persons)
+    inside = crowd.select(people=people[:20], stimuli=crowd.stimuli[:3])
+    table = inside.fixations
+    other = Keys(
+        np.char.add("x", table.keys.person),
+        table.keys.stimulus,
+        table.keys.session,
+        table.keys.task,
+        table.keys.index,
+    )
+    renamed = RecordingSet(
+        tables={"fixation": FeatureTable(table.values, table.columns, other, table.bounds)}
+    )
+    targets = crowd.select(stimuli=crowd.stimuli[3:])
+    assert nearness(renamed, targets) == nearness(inside, targets)
+
+
+def test_a_release_of_windows_is_compared_with_windows():
+    whole = trait_table(people=20, stimuli=4, rows=6)
+    targets = RecordingSet(tables={"window": whole, "fixation": whole})
+    members = targets.persons[:10]
+    release = RecordingSet(tables={"window": whole.select(people=members)})
+    assert membership(release, targets, members).value > 0.9
+
+
+def test_targets_of_one_kind_are_refused(crowd):
+    with pytest.raises(DataError, match="took part and targets who did not"):
+        membership(crowd, crowd, crowd.persons)
+
+
+# --- telling two groups apart
+# --------------------------------------------------------------------------------------------------
+
+
+def test_the_area_counts_pairs_and_ties():
+    assert roc_area([3, 2], [1, 0]) == 1.0
+    assert roc_area([1], [1]) == 0.5
+    assert roc_area([2, 1], [1, 1.5]) == pytest.approx((1 + 1 + 0.5 + 0) / 4)
+    assert roc_area([np.nan], [0.0]) == 0.0
+
+
+def test_the_interval_of_an_area_has_a_width_even_where_nothing_overlaps():
+    low, high = roc_area_interval(1.0, 12, 12)
+    assert high == 1.0
+    assert 0.7 < low < 0.95
+
+
+def test_the_interval_of_an_area_covers_nineteen_times_in_twenty():
+    rng = np.random.default_rng(1)
+    truth = 0.76024993890652  # P(N(1, 1) > N(0, 1)) = Phi(1 / sqrt(2))
+    inside = 0
+    for _ in range(200):
+        found = auc(rng.normal(1, 1, 20), rng.normal(0, 1, 20))
+        inside += found.low <= truth <= found.high
+    assert 0.9 < inside / 200 < 0.995
+
+
+def test_hits_at_few_false_alarms_of_a_useless_score_are_as_many_as_chance_says():
+    rng = np.random.default_rng(2)
+    found = [tpr_at_fpr(rng.normal(size=50), rng.normal(size=99), 0.1) for _ in range(200)]
+    assert found[0].chance == pytest.approx(0.1)
+    assert np.mean([f.value for f in found]) == pytest.approx(0.1, abs=0.02)
+    assert tpr_at_fpr([5.0, 1.0], [2.0, 3.0], 0.001).value == 0.5
+    with pytest.raises(ParameterError, match="from 0 to below 1"):
+        tpr_at_fpr([1.0], [1.0], 1.0)
+    with pytest.raises(DataError, match="at least one person in each"):
+        auc([], [1.0])
+
+
+@pytest.fixture(scope="module")
+def raw() -> RecordingSet:
+    cohort = gazeveil.simulate(8, 3, seconds=8, rate_hz=100, seed=3)
+    people = {
+        p: {"gender": "fm"[i % 2], "age": 20 + 5 * i} for i, p in enumerate(sorted(cohort.people))
+    }
+    return RecordingSet(Cohort(cohort.items, people), people=people)
+
+
+def test_every_kind_has_a_name_and_a_purpose_in_one_line() -> None:
+    assert set(KINDS) == {
+        "attributes",
+        "membership",
+        "record-linkage",
+        "demographics",
+        "relinking",
+        "known-looks",
+        "stimulus-risk",
+    }
+    for kind, attack in KINDS.items():
+        assert issubclass(attack, InferenceAttack)
+        assert attack.name == attack().kind == kind
+        assert attack.summary
+        assert "\n" not in attack.summary
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_kind_takes_raw_recordings_and_a_release(raw: RecordingSet, kind: str) -> None:
+    people = raw.persons[:5] if kind == "membership" else raw.persons
+    release = raw.select(people=people)
+    if KINDS[kind].pieces == "yes":
+        release = protect(raw, RawPieces(piece_s=2.0), 1)
+    quick = {"attacks": "linkage", "draws": 99} if kind == "stimulus-risk" else {}
+    result = KINDS[kind](**quick).run(raw, release, seed=1)
+    assert result.kind == kind
+    assert result.results
+    told = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert [r["metric"] for r in told["results"]] == [r.metric for r in result.results]
+
+
+def test_an_unprotected_release_gives_its_people_away(raw: RecordingSet) -> None:
+    for kind in ("record-linkage", "demographics"):
+        assert KINDS[kind]().run(raw, raw, seed=1).results[0].value == 1.0
+
+
+#: Ages and genders of the 31 people of the supplement.
+AGES = (
+    43,
+    27,
+    29,
+    32,
+    28,
+    26,
+    23,
+    30,
+    28,
+    26,
+    52,
+    26,
+    35,
+    50,
+    33,
+    31,
+    32,
+    36,
+    38,
+    29,
+    23,
+    31,
+    27,
+    31,
+    23,
+    24,
+    23,
+    27,
+    23,
+    23,
+    32,
+)
+WOMEN = frozenset((1, 4, 6, 8, 20, 21, 24))
+PEOPLE = {f"p{i:02}": {"age": a, "gender": "F" if i in WOMEN else "M"} for i, a in enumerate(AGES)}
+
+
+def sides(seed=1):
+    """A table to publish and other recordings of the same 31 people that the attacker holds."""
+    whole = trait_table(people=31, stimuli=12, seed=seed)
+    first = np.isin(whole.keys.stimulus, [f"s{i:02}" for i in range(6)])
+    return whole.where(first), trait_material(whole.where(~first))
+
+
+def rate(table, probe, released, attack=None):
+    return demographic_attack(attack or Nearest(), trait_material(table), probe, released, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("k", "sizes"), [(4, (4, 5, 6, 7, 9)), (6, (6, 7, 9, 9)), (8, (8, 10, 13)), (15, (15, 16))]
+)
+def test_the_supplements_groups_have_its_sizes(k, sizes):
+    groups = groups_of(Demographics(k, reading="published").release(PEOPLE).data)
+    assert tuple(sorted(list(groups.values()).count(g) for g in set(groups.values()))) == sizes
+
+
+@pytest.mark.parametrize("k", [4, 6, 8, 15])
+def test_demographics_alone_leave_a_guess_and_the_gaze_names_the_person(k):
+    released = Demographics(k, reading="published").release(PEOPLE).data
+    table, probe = sides()
+    result, _ = rate(table, probe, released)
+    assert result.chance <= 1 / k
+    assert result.value > 0.8
+    assert result.p_value < 1e-6
+    blind, _ = rate(table, probe, released, Blind())
+    assert blind.low <= blind.chance <= blind.high
+
+
+def test_k_same_across_the_ranges_does_not():
+    # Groups of 4 over everybody, ranges of at least 4: the filter leaves few of a target's group,
+    # often the target alone.
+    released = Demographics(4).release(PEOPLE).data
+    across = []
+    for seed in range(6):
+        table, probe = sides(seed)
+        across.append(rate(KSameSelect(4).release(table, seed=seed).data, probe, released)[0].value)
+    assert np.mean(across) > 0.25 + 3 * math.sqrt(0.25 * 0.75 / (31 * 6))
+
+
+def test_filtering_first_names_people_of_one_group_only():
+    released = Demographics(4).release(PEOPLE).data
+    table, probe = sides()
+    groups = groups_of(released)
+    _, scores = rate(table, probe, released)
+    for row, person in enumerate(scores.probes):
+        assert {
+            groups[scores.known[i]] for i in np.flatnonzero(np.isfinite(scores.values[row]))
+        } == {groups[person]}
+
+
+def test_somebody_without_a_score_is_still_a_candidate_inside_the_group():
+    class Lost(Nearest):
+        def identify(self, gallery, probe, seed):
+            names = gallery.persons, probe.persons
+            return Scores(*names, np.full((len(names[1]), len(names[0])), np.nan))
+
+    released = Demographics(4).release(PEOPLE).data
+    result, scores = rate(*sides(), released, Lost())
+    assert np.isfinite(scores.values).sum(axis=1).min() >= 4
+    assert result.value == pytest.approx(result.chance)
+
+
+def test_people_without_released_demographics_are_named():
+    table, probe = sides()
+    released = dict(Demographics(4).release(PEOPLE).data)
+    del released["p03"]
+    with pytest.raises(DataError, match="'p03' has no released demographics"):
+        rate(table, probe, released)

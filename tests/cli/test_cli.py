@@ -1,14 +1,25 @@
-"""The command line as its user meets it: what it prints, what it writes, how it fails."""
+"""The command line as its user meets it: what it prints, what it writes, how it fails.
+
+A command imports what it uses: modules are counted, because seconds differ by machine.
+
+`gazeveil explore` as somebody types it.
+"""
+
+from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import polars as pl
 import pytest
 
+import gazeveil
 from gazeveil.cli.main import VERBS
 from tests.support.command_line import run
 
@@ -232,3 +243,154 @@ def test_a_verb_is_called_as_its_module_and_every_module_of_a_verb_is_one() -> N
     folder = Path(import_module("gazeveil.cli").__path__[0])
     files = {f.stem for f in folder.glob("*.py") if "\nHELP = " in f.read_text("utf-8")}
     assert files == set(VERBS)
+
+
+HEAVY = {"numba", "scipy", "sklearn", "polars", "matplotlib", "torch", "cryptography", "numpy"}
+
+#: Modules of the package that the help of a verb may import.
+MOST_OF_OURS = 20
+
+COUNT = """
+import sys
+from gazeveil.cli.main import main
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
+    assert end.code == 0, end.code
+print()
+print(*sys.modules)
+"""
+
+#: The same for the help of many verbs: a process for each, all from one that has begun.
+HELP = """
+import os, sys, typer.rich_utils
+from gazeveil.cli.main import main
+for verb in sys.argv[1:]:
+    sys.stdout.flush()
+    if os.fork() == 0:
+        code = 1
+        try:
+            main([verb, "--help"])
+        except SystemExit as end:
+            code = end.code
+        print()
+        print("MODULES", verb, code, *sys.modules, flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def imported(*arguments: str, code: str = COUNT, **environment: str) -> list[str]:
+    """The lines that a command prints, and then the modules that it has imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    return done.stdout.splitlines()
+
+
+def modules_of(*arguments: str, **environment: str) -> set[str]:
+    """The modules that a command has imported when it ends."""
+    return set(imported(*arguments, **environment)[-1].split())
+
+
+def ours(modules: set[str]) -> set[str]:
+    return {m for m in modules if m.partition(".")[0] == "gazeveil"}
+
+
+def test_the_help_of_a_verb_imports_its_options_alone() -> None:
+    lines = [line.split() for line in imported(*VERBS, code=HELP) if line.startswith("MODULES ")]
+    assert [line[1] for line in lines] == list(VERBS)
+    for _, verb, code, *modules in lines:
+        assert code == "0", verb
+        assert set(modules) & HEAVY == set(), verb
+        assert f"gazeveil.cli.{verb}" in modules
+        assert len(ours(set(modules))) <= MOST_OF_OURS, verb
+
+
+def test_the_list_of_verbs_imports_no_verb() -> None:
+    modules = modules_of("--help")
+    assert modules & {f"gazeveil.cli.{verb}" for verb in VERBS} == set()
+    assert modules & HEAVY == set()
+
+
+@pytest.mark.parametrize(("words", "position"), [("gazeveil in", 1), ("gazeveil inspect --", 2)])
+def test_completion_imports_the_verb_it_completes(words: str, position: int) -> None:
+    modules = modules_of(
+        _GAZEVEIL_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(position)
+    )
+    verbs = modules & {f"gazeveil.cli.{verb}" for verb in VERBS}
+    assert verbs == ({"gazeveil.cli.inspect"} if position == 2 else set())
+    assert modules & HEAVY == set()
+
+
+def test_to_inspect_recordings_takes_no_mathematics(tmp_path: Path) -> None:
+    gazeveil.simulate(2, 2, 5.0, 120.0, seed=1).write(tmp_path / "raw")
+    modules = modules_of("inspect", str(tmp_path / "raw"))
+    assert modules & HEAVY == {"numpy", "polars"}
+    assert len(ours(modules)) <= 70
+
+
+def test_the_package_alone_imports_nothing_heavy() -> None:
+    code = "import gazeveil, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) & HEAVY == set()
+    assert len(ours(set(done.stdout.split()))) <= 15
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("explore") / "recordings"
+    gazeveil.simulate(3, 3, 6, 60, task="reading", seed=1).write(out)
+    return out
+
+
+def test_the_page_is_saved_and_says_what_is_in_it(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "new" / "page.html"
+    assert run("explore", folder, "--save", page, "-m", "gaussian:sigma_deg=2") == 0
+    said = capsys.readouterr().out
+    assert "3 people, 3 stimuli, 9 recordings" in said
+    assert "no recorded gaze is in it" in said
+    assert page.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--save", "page.txt"), "HTML"),
+        (("-m", "gaussian:sigma_deg=0|1"), "sigma_deg"),
+        (("-m", "lpa:epsilon=1"), "releases are recordings"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(
+    folder: Path, arguments: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("explore", folder, *arguments) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert "Traceback" not in said
+
+
+def test_it_serves_until_it_is_stopped(folder: Path) -> None:
+    command = [sys.executable, "-m", "gazeveil.cli.main", "explore", str(folder), "--no-open"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
+    try:
+        lines = [process.stdout.readline() for _ in range(3)]
+        link = lines[1].split()[1]
+        address, _, secret = link.partition("#")
+        assert address.startswith("http://127.0.0.1:")
+        asked = Request(f"{address}api/board", headers={"X-Gazeveil-Session": secret})
+        assert b'"p1"' in urlopen(asked, timeout=30).read()
+        process.send_signal(signal.SIGINT)
+        assert "nothing was written" in process.stdout.read()
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()

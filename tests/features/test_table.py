@@ -1,10 +1,18 @@
-"""The feature table: keys, bounds, picking rows and columns, files."""
+"""The feature table: keys, bounds, picking rows and columns, files.
+
+Tables without a row say so.
+
+Large tables are set aside: nobody who holds a recording set holds them, and nobody notices.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import gc
 import pickle
 import re
+import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +24,10 @@ from hypothesis import strategies as st
 import gazeveil
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.features import FeatureTable, Keys
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.table import KEYS, EmptyTableWarning
+from gazeveil.gaze import scratch
+from gazeveil.gaze.cohort import Cohort
 
 
 def keys(people: str = "aabb", stimuli: str = "xyxy") -> Keys:
@@ -264,3 +276,73 @@ def test_a_file_that_is_no_table_is_named(
     with pytest.raises(FormatError, match=re.escape(message)) as caught:
         FeatureTable.read(path)
     assert str(path) in str(caught.value)
+
+
+def test_windows_longer_than_every_recording_are_said() -> None:
+    cohort = gazeveil.simulate(1, 2, 2.0, 120.0, seed=1)
+    with pytest.warns(EmptyTableWarning, match="all 2 recordings are shorter than a window of 30"):
+        assert len(gazeveil.window_features(cohort)) == 0
+    with pytest.warns(EmptyTableWarning, match="there is no recording"):
+        gazeveil.window_features(gazeveil.Cohort([]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EmptyTableWarning)
+        assert len(gazeveil.window_features(cohort, window_s=1.0)) > 0
+
+
+def test_no_event_of_a_kind_is_said() -> None:
+    gaze = gazeveil.simulate(1, 1, 2.0, 120.0, seed=1)[0]
+    with pytest.warns(EmptyTableWarning, match="kind saccade has enough samples; none was found"):
+        gazeveil.event_features(gaze, kind="saccade", events=gazeveil.Events.empty())
+    short = gazeveil.Events.from_words(["fixation"] * 2, gaze.t_ns[:2])
+    with pytest.warns(EmptyTableWarning, match="1 short events"):
+        gazeveil.event_features(gaze, kind="fixation", events=short)
+
+
+@pytest.fixture(scope="module")
+def cohort() -> Cohort:
+    return gazeveil.simulate(3, 3, 4.0, 60.0, seed=5).load()
+
+
+def same(a: FeatureTable, b: FeatureTable) -> bool:
+    keys = all(np.array_equal(a.keys[name], b.keys[name]) for name in KEYS)
+    types = all(a.keys[name].dtype == b.keys[name].dtype for name in KEYS)
+    values = np.array_equal(a.values, b.values, equal_nan=True)
+    return keys and types and values and a.columns == b.columns and a.counts == b.counts
+
+
+def test_a_large_table_is_read_where_somebody_looks_and_held_by_nobody_else(
+    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = RecordingSet(cohort)
+    monkeypatch.setattr(scratch, "IN_MEMORY", 0)
+    held = RecordingSet(cohort)
+    first = held.saccades
+    assert held.saccades is first
+    watched = weakref.ref(first)
+    del first
+    gc.collect()
+    assert watched() is None
+    assert same(held.saccades, wanted.saccades)
+    assert same(held.fixations, wanted.fixations)
+    assert not held.saccades.values.flags.writeable
+    assert np.array_equal(held.saccades.bounds, wanted.saccades.bounds)  # type: ignore[arg-type]
+
+
+def test_parts_sums_and_pickles_of_sets_have_the_same_tables(
+    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made() -> list[RecordingSet]:
+        whole = RecordingSet(cohort, people={}).prepared(("fixation", "saccade"))
+        part = whole.select(stimuli=cohort.stimuli[:2])
+        return [whole, part, RecordingSet.together([whole, part])]
+
+    wanted = made()
+    monkeypatch.setattr(scratch, "IN_MEMORY", 0)
+    found = made()
+    with monkeypatch.context() as watched:
+        watched.setattr(scratch.ScratchFile, "put", lambda *_: pytest.fail("written again"))
+        found[0].where(lambda key: True)
+    sent = pickle.loads(pickle.dumps(found[1]))
+    for a, b in zip([*wanted, wanted[1]], [*found, sent], strict=True):
+        assert list(a.tables) == list(b.tables) == ["fixation", "saccade"]
+        assert all(same(a.tables[name], b.tables[name]) for name in a.tables)

@@ -1,4 +1,18 @@
+"""
+
+What a file holds is read once, and again when the file has changed.
+
+Folders that are written whole or not at all, also where a process is killed.
+"""
+
+from __future__ import annotations
+
 import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +28,8 @@ from gazeveil.errors import DataError, FormatError
 from gazeveil.gaze.recording import Message
 from gazeveil.gaze.summary import summarise
 from gazeveil.io.parquet import INDEX
+from gazeveil.io.parsing.assemble import read_json
+from gazeveil.io.source import remove_abandoned, staged
 from tests.support.recordings import assert_same
 from tests.support.strategies import SCREEN, recordings
 
@@ -224,3 +240,75 @@ def test_parquet_from_elsewhere_is_refused_with_the_way_to_read_it(tmp_path: Pat
     frame.write_parquet(tmp_path / "clip.parquet")
     with pytest.raises(FormatError, match=r"gazeveil\.Cohort\.from_frame"):
         gazeveil.read(tmp_path / "clip.parquet")[0]
+
+
+def test_a_file_is_read_once_until_it_changes(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text('{"a": 1}')
+    assert read_json(file) is read_json(file)
+    file.write_text('{"a": 2}')
+    os.utime(file, ns=(0, 1))  # a change within one tick of the disk's clock has the same time
+    assert read_json(file) == {"a": 2}
+
+
+def test_a_fault_is_not_kept(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    with pytest.raises((FormatError, OSError)):
+        read_json(file)
+    file.write_text("{}")
+    assert read_json(file) == {}
+
+
+def hidden(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir() if p.name.startswith("."))
+
+
+def killed_while_writing(target: Path) -> None:
+    """A process that begins to write and is killed."""
+    script = """
+        import sys
+        from gazeveil.io.source import staged
+        with staged(sys.argv[1]) as folder:
+            (folder / "half").write_text("half")
+            print("ready", flush=True)
+            sys.stdin.read()
+        """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(target)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        os.kill(process.pid, signal.SIGKILL)
+
+
+def test_a_folder_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    def broken() -> None:
+        with staged(tmp_path / "out") as folder:
+            (folder / "half").write_text("half")
+            raise DataError("stop")
+
+    with pytest.raises(DataError, match="stop"):
+        broken()
+    assert list(tmp_path.iterdir()) == []
+    with staged(tmp_path / "out") as folder:
+        (folder / "file").write_text("whole")
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out" / "file").read_text() == "whole"
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    killed_while_writing(tmp_path / "out")
+    assert len(hidden(tmp_path)) == 1
+    with staged(tmp_path / "out"):
+        pass
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_is_being_written_and_what_has_another_name_stays(tmp_path: Path) -> None:
+    killed_while_writing(tmp_path / "other")
+    (tmp_path / ".out.notes").mkdir()
+    left = hidden(tmp_path)
+    with staged(tmp_path / "out") as folder:
+        assert remove_abandoned(tmp_path / "out") == 0
+        assert folder.is_dir()
+    assert hidden(tmp_path) == left
+    assert remove_abandoned(tmp_path / "other") == 1
+    assert remove_abandoned(tmp_path / "nowhere" / "out") == 0

@@ -1,4 +1,9 @@
-"""Pages say what the package has."""
+"""Pages say what the package has.
+
+Pages of lessons and guides are easy to read, and the manual stays short.
+
+A newcomer with an empty environment sees what the page of the first ten minutes shows.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from gazeveil.cli.main import VERBS
+from tests.support import newcomer
 from tests.support.manual import pages
 from tests.support.places import ROOT
+from tests.support.readability import page_ease, prose, reading_ease, syllables
 
 
 def test_every_extra_is_on_the_page_of_installing() -> None:
@@ -83,3 +90,53 @@ def test_first_lessons_say_what_the_strong_battery_finds() -> None:
     for name, rate in (("screen", noise), ("csv", groups)):
         page = (ROOT / "docs" / "start" / f"tutorial-{name}.md").read_text(encoding="utf-8")
         assert f"[{rate} % of 24" in page
+
+
+DOCS = ROOT / "docs"
+LESSONS = [
+    page
+    for page in pages()
+    if page.is_relative_to(DOCS / "start") or page.is_relative_to(DOCS / "howto")
+]
+
+
+@pytest.mark.parametrize("page", LESSONS, ids=lambda page: str(page.relative_to(DOCS)))
+def test_a_lesson_reads_easily(page: Path) -> None:
+    assert page_ease(page) >= 50
+
+
+def test_the_manual_grows_no_longer() -> None:
+    manual = [page for page in pages() if page.is_relative_to(DOCS)]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in manual) <= 75_000
+
+
+@pytest.mark.parametrize(
+    ("word", "count"),
+    [("gaze", 1), ("table", 2), ("released", 2), ("recording", 3), ("epsilon", 3), ("charged", 1)],
+)
+def test_syllables(word: str, count: int) -> None:
+    assert syllables(word) == count
+
+
+def test_only_prose_is_read_and_long_words_read_badly() -> None:
+    page = "# Head\n\nA cat sat. [It](x.md) ran.\n\n| a | b |\n\n```sh\nls\n```\n<!-- no -->\n"
+    assert prose(page).split() == ["A", "cat", "sat.", "It", "ran."]
+    assert reading_ease("The cat sat on the mat. It ran.") > 100
+    assert reading_ease("Epistemological considerations notwithstanding, heterogeneity.") < 0
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("python", newcomer.PYTHONS)
+def test_the_first_ten_minutes_from_a_wheel(python: str, tmp_path: Path) -> None:
+    if (command := newcomer.find(python)) is None:
+        pytest.skip(f"{python} is not installed")
+    wheel = newcomer.build_wheel(tmp_path, python)
+    assert newcomer.walk(command, wheel, tmp_path) == []
+
+
+def test_what_was_compiled_is_found(tmp_path: Path) -> None:
+    (tmp_path / "gaze_1").mkdir()
+    assert newcomer.compiled_in(tmp_path) == []
+    (tmp_path / "gaze_1" / "render.draw-3.py311.1.nbc").touch()
+    assert newcomer.compiled_in(tmp_path) == ["compiled: render.draw-3.py311.1.nbc"]

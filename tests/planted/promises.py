@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.planted.plant import Plant, everywhere, method
 
-DPGAZESYNTH_RELEASE = "tests/privacy/synthesis/test_dpgazesynth_release.py"
+DPGAZESYNTH_RELEASE = "tests/privacy/synthesis/test_dpgazesynth_curator.py"
 MECHANISMS = "tests/privacy/stream/test_mechanisms.py"
 PROMISE = "privacy.promise"
 

@@ -16,10 +16,10 @@ TABLES, EXACT = "privacy.tables", "privacy.noise.exact"
 
 DP_KSAME = "tests/privacy/tables/test_dp_ksame.py"
 FOURIER = "tests/privacy/tables/test_fourier.py"
-BLACK_BOX_TABLES = "tests/privacy/audit/test_black_box_tables.py"
+BLACK_BOX_TABLES = "tests/privacy/audit/test_black_box.py"
 KSAME = "tests/privacy/tables/test_ksame.py"
 KSAME_SYNTH = "tests/privacy/synthesis/test_ksame_synth.py"
-MARGINALS = "tests/privacy/tables/test_marginals.py"
+MARGINALS = "tests/privacy/tables/test_exponential.py"
 
 
 def _scaled(by: Fraction) -> Any:

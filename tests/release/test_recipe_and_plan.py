@@ -1,27 +1,38 @@
-"""The file of choices, and what is said before anything is done."""
+"""The file of choices, and what is said before anything is done.
+
+The attack step of a publication.
+
+The length of a published feature table follows from public durations, never from gaze.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gazeveil
+from gazeveil import Cohort, FeatureTable, Recording, Screen
 from gazeveil.compiled import compiled, is_kept
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.privacy.publication.alignment import look_at
 from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.release.plan import (
     BATTERY_COSTS,
+    MOST_EVENTS_HZ,
     Span,
     attack_in_words,
     attack_span,
     plan_of,
     planned_promise,
 )
+from gazeveil.release.publishing import Watcher, measure, planned, publish
 from gazeveil.release.recipe import Recipe, recipe_of
+from gazeveil.utility.signal import middle_errors_deg
 from tests.support.places import ROOT
 
 
@@ -228,3 +239,126 @@ def test_a_plan_counts_compiling_where_no_machine_code_is_kept(
     assert is_kept(fresh)
     assert more not in attack_in_words(chosen, "quick", 1000, 3, 1.0)
     assert more not in attack_in_words(chosen, "none", 1000, 3, 1.0)
+
+
+@pytest.fixture(scope="module")
+def cohort() -> Cohort:
+    return gazeveil.simulate(4, 3, 4.0, 100.0, seed=2)
+
+
+def test_an_attacker_who_sees_raw_gaze_is_told_apart_from_guessing(cohort: Cohort) -> None:
+    nothing = gazeveil.mechanism("gaussian", sigma_deg="1/1000")
+    found = measure(cohort, nothing, "quick", ("signal",), 1, executor=1)
+    attack = found["attack"]
+    assert attack["people"] == 4
+    assert attack["found"] > attack["guessing"] == 1
+    assert attack["low"] <= attack["rate"] <= attack["high"]
+    assert attack["tried"] == 2
+    row = next(r for r in found["utility"]["analyses"] if r["unit"] == "degrees")
+    assert row["value"] < 0.1 < row["reference"]
+    assert any("recognised" in sentence for sentence in found["said"])
+
+
+def test_figures_have_two_digits_since_they_come_from_the_recordings(cohort: Cohort) -> None:
+    noisy = gazeveil.mechanism("gaussian", sigma_deg=3)
+    found = measure(cohort, noisy, "none", ("signal", "density", "events"), 1, executor=1)
+    rows = found["utility"]["analyses"]
+    figures = [r[n] for r in rows for n in ("value", "reference") if r[n] is not None]
+    assert len(figures) > 2
+    assert all(float(f"{figure:.2g}") == figure for figure in figures)
+
+
+def test_what_cannot_be_measured_is_said_and_not_made_up(cohort: Cohort) -> None:
+    maps = measure(cohort, gazeveil.mechanism("heatmap-laplace", epsilon=1), "quick")
+    assert maps["attack"] is None
+    assert "no recording of a single person" in maps["said"][0]
+    alone = cohort.select(people=cohort.keys[0][0])
+    found = measure(alone, gazeveil.mechanism("gaussian", sigma_deg=1), "quick", executor=1)
+    assert found["attack"] is None
+    assert found["said"][0].startswith("Not measured: ")
+
+
+def test_the_middle_is_a_guess_with_a_known_error() -> None:
+    screen = Screen(1920, 1080, 531.0, 299.0, 600.0)
+    right = Recording(
+        "a", "s", np.arange(100) * 10_000_000, np.full(100, 10.0), np.zeros(100), space=screen
+    )
+    ahead = right.with_(person="b", x_deg=np.zeros(100))
+    assert middle_errors_deg(Cohort([right, ahead]))[0] == pytest.approx(5.0)
+
+
+def test_on_a_sphere_the_error_without_data_does_not_turn_with_the_headsets_zero() -> None:
+    cohort = gazeveil.simulate(2, 2, 2.0, 50.0, seed=4)
+    turned = Cohort([r.with_(x_deg=(r.x_deg + 100.0) % 360.0) for r in cohort])
+    assert middle_errors_deg(turned)[0] == pytest.approx(middle_errors_deg(cohort)[0])
+    opposite = [r.with_(stimulus="other", x_deg=(r.x_deg + 180.0) % 360.0) for r in cohort]
+    both = Cohort([*cohort, *(r.with_(session=f"{i}") for i, r in enumerate(opposite))])
+    assert middle_errors_deg(both)[0] < 1.5 * middle_errors_deg(cohort)[0]
+
+
+SECONDS = 6.0
+
+
+def released(
+    reading_cohort: Cohort, folder: Path, table: str = "events"
+) -> tuple[FeatureTable, dict]:
+    source = reading_cohort.write(folder / "in")
+    choices = PublicationChoices(durations="common")
+    recipe = Recipe(source, "fpa:epsilon=10", choices, table=table, battery="none")
+    publish(recipe, gazeveil.read(source), folder / "out")
+    certificate = json.loads((folder / "out" / "PRIVACY.json").read_text())
+    return FeatureTable.read(folder / "out" / "features.parquet"), certificate
+
+
+@pytest.fixture(scope="module")
+def reading_cohort() -> Cohort:
+    return gazeveil.simulate(4, 2, SECONDS, 100.0, seed=3)
+
+
+def test_a_stare_changes_neither_rows_nor_recordings(
+    reading_cohort: Cohort, tmp_path: Path
+) -> None:
+    first = reading_cohort[0]
+    stare = first.with_(
+        x_deg=np.full(len(first), 180.0),
+        y_deg=np.full(len(first), 90.0),
+        valid=np.arange(len(first)) % 50 == 0,  # too few samples in a row for any event
+    )
+    table, certificate = released(reading_cohort, tmp_path / "a")
+    other, _ = released(Cohort([stare, *list(reading_cohort)[1:]]), tmp_path / "b")
+    assert len(gazeveil.event_features(stare)) == 0
+    assert len(table) == len(other) == 8 * SECONDS * MOST_EVENTS_HZ
+    assert len(table.recordings()) == len(other.recordings()) == 8
+    assert certificate["guarantee"]["status"] == "proved"
+    length = int(SECONDS * MOST_EVENTS_HZ)
+    assert f"the length of {length} rows is public" in certificate["assumptions"]
+    assert f"length={length}" in (tmp_path / "a" / "out" / "publish.toml").read_text()
+
+
+def test_where_no_duration_is_public_the_length_is_derived_and_claimed(
+    reading_cohort: Cohort, tmp_path: Path
+) -> None:
+    source = reading_cohort.write(tmp_path / "in")
+    choices = PublicationChoices(durations="keep")
+    recipe = Recipe(source, "fpa:epsilon=10", choices, battery="none")
+    plan = dict(planned(recipe, gazeveil.read(source), Watcher()).lines)
+    assert "claimed, since the length is derived from the data" in plan["promise"]
+    publish(recipe, gazeveil.read(source), tmp_path / "out")
+    certificate = json.loads((tmp_path / "out" / "PRIVACY.json").read_text())
+    assert certificate["guarantee"]["status"] == "claimed"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        ("k-same-synth:k=3", "among k = 3, and 2 people took part"),
+        ("event-synth-pd:k=4,gamma=4", "among k = 4, and 2 people took part"),
+        ("mosaic:epsilon=4,r_deg=4", "among crowd = 12, and 2 people took part"),
+        ("k-same-select:k=3", "among k = 3, and 2 people took part"),
+    ],
+)
+def test_the_plan_says_what_cannot_be_done(mechanism: str, words: str, tmp_path: Path) -> None:
+    source = gazeveil.simulate(2, 1, 4.0, 60.0, seed=1).write(tmp_path / "in")
+    recipe = Recipe(source, mechanism, PublicationChoices(durations="common"), battery="none")
+    with pytest.raises(DataError, match=words):
+        planned(recipe, gazeveil.read(source), Watcher())

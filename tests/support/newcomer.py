@@ -1,7 +1,7 @@
 """The path of a newcomer: an empty environment, the wheel, and the page of the first ten minutes
 line by line, twice. The wheel for the Python that builds it holds machine code: nothing compiles.
 
-Run by `make newcomer` and by `tests/manual/test_newcomer.py`.
+Run by `make newcomer` and by `tests/manual/test_pages.py`.
 """
 
 from __future__ import annotations

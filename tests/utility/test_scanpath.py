@@ -1,5 +1,8 @@
 """Similarity of scanpaths: the alignment against a slow one, and what noise, other viewers and
 renaming do to the figures.
+
+Dwell per area and over viewers: against figures worked out by hand, and what each figure sees
+that the others do not.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.evaluation.releases import protect
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.io.areas import grid
 from gazeveil.utility.base import UtilityResult
 from gazeveil.utility.conformance import check_utility
 from gazeveil.utility.registry import utility
-from gazeveil.utility.scanpath import best_alignment, similarity
+from gazeveil.utility.scanpath import best_alignment, dwell_shares, even_shares, similarity
 from tests.support.pieces import RawPieces, jumpers
 
 Vectors = NDArray[np.float64]
@@ -119,3 +124,102 @@ def test_bad_parameters_and_nothing_to_see_are_refused(raw: RecordingSet) -> Non
     blind = RecordingSet(lost)
     with pytest.raises(DataError, match="no fixation"):
         utility("scanpath").measure(blind, blind, blind, 0)
+
+
+SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
+RATE_HZ = 50.0
+
+
+def viewer(person: int, left_share: float, seconds: float = 5.0, **more: object) -> Recording:
+    """Somebody who looks left of the middle for a share of every second, else right of it."""
+    n = int(seconds * RATE_HZ)
+    within = (np.arange(n) % RATE_HZ) / RATE_HZ
+    x: NDArray[np.float64] = np.where(within < left_share - 1e-9, -5.0, 5.0)
+    t_ns = np.round(np.arange(n) * 1e9 / RATE_HZ).astype(np.int64)
+    fields: dict[str, object] = {"space": SCREEN, "rate_hz": RATE_HZ, **more}
+    return Recording(f"p{person}", "film", t_ns, x, np.zeros(n), **fields)  # type: ignore[arg-type]
+
+
+def people(shares: list[float], **more: float) -> RecordingSet:
+    return RecordingSet(Cohort([viewer(i, s, **more) for i, s in enumerate(shares)]))
+
+
+def halves(
+    raw: RecordingSet, test: RecordingSet, text: str = "dwell:rows=1,columns=2"
+) -> dict[str, UtilityResult]:
+    return {r.metric: r for r in utility(text).measure(raw, raw, test, 0)}
+
+
+def test_shares_are_of_valid_samples() -> None:
+    boxes = grid(SCREEN, 1, 2)
+    recording = viewer(0, 0.4)
+    assert dwell_shares(boxes, recording).tolist() == pytest.approx([0.4, 0.6])
+    lost = recording.valid & (recording.x_deg > 0)
+    assert dwell_shares(boxes, recording.with_(valid=lost)).tolist() == [0.0, 1.0]
+    nothing = recording.with_(valid=np.zeros(len(recording), dtype=np.bool_))
+    assert np.isnan(dwell_shares(boxes, nothing)).all()
+
+
+def test_the_figures_are_those_worked_out_by_hand() -> None:
+    raw, released = people([0.2, 0.4]), people([0.3, 0.5])
+    found = halves(raw, released)
+    # Both areas move by 0.1, and the two raw means add up to 1.
+    assert found["mean_error"].value == pytest.approx(0.2)
+    assert found["distribution_error"].value == pytest.approx(0.2)
+    assert found["sd_error"].value == pytest.approx(0.0, abs=1e-12)
+    assert found["quantile_error"].value == pytest.approx(2 * 9 * 0.1 / 9)
+
+
+def test_viewers_who_became_alike_keep_the_mean_and_lose_the_spread() -> None:
+    found = halves(people([0.2, 0.4, 0.6, 0.8]), people([0.5] * 4))
+    assert found["mean_error"].value == pytest.approx(0.0, abs=1e-12)
+    assert found["sd_error"].value == pytest.approx(1.0)
+    assert found["distribution_error"].value == pytest.approx(0.4)
+
+
+def test_losing_everything_is_not_a_good_figure() -> None:
+    raw = people([0.2, 0.4])
+    lost = Cohort([r.with_(valid=np.zeros(len(r), dtype=np.bool_)) for r in raw.cohort or ()])
+    found = halves(raw, RecordingSet(lost))
+    assert found["distribution_error"].value == pytest.approx(1.0)
+    assert found["mean_error"].value == pytest.approx(1.0)
+
+
+def test_chance_is_even_looking_and_the_note_says_how_much_other_viewers_differ() -> None:
+    raw = people([0.0, 0.0, 1.0])
+    found = halves(raw, raw)["mean_error"]
+    assert found.chance == pytest.approx(1 / 3, abs=0.01)
+    assert "as many other viewers would differ by 0." in found.note
+
+
+def test_even_looking_on_a_sphere_weighs_the_equator() -> None:
+    sphere = Sphere()
+    shares = even_shares(grid(sphere, 3, 1), sphere)
+    assert shares.tolist() == pytest.approx([0.25, 0.5, 0.25], abs=0.01)
+
+
+def test_pieces_are_compared_with_everybody_in_the_same_seconds() -> None:
+    raw = people([0.2, 0.4, 0.6], seconds=17)
+    cut = protect(raw, RawPieces(), seed=3)
+    found = halves(raw, cut)
+    assert found["distribution_error"].value == pytest.approx(0, abs=1e-12)
+    assert "windows of the pieces" in found["distribution_error"].note
+    # The same, where one viewer got two pieces of a window and another none.
+    assert cut.origins is not None
+    one = next(iter(cut.origins.values()))
+    cut.origins = dict.fromkeys(cut.origins, one)
+    assert halves(raw, cut)["distribution_error"].value == pytest.approx(0, abs=1e-12)
+
+
+def test_it_passes_the_conformance_kit_dwell() -> None:
+    assert [c.name for c in check_utility(utility("dwell")) if not c.passed] == []
+
+
+def test_bad_parameters_and_tables_are_refused() -> None:
+    for text in ("dwell:window_s=0", "dwell:gap_s=-1", "dwell:rows=0"):
+        with pytest.raises(ParameterError):
+            utility(text)
+    raw = people([0.2, 0.4])
+    tables = RecordingSet(None, {"fixation": raw.fixations})
+    with pytest.raises(DataError, match="holds tables only"):
+        utility("dwell").measure(raw, raw, tables, 0)

@@ -1,5 +1,12 @@
 """Errors of released signals: the printed formulas, their finite alternatives, matching rows and
 samples, and what is refused.
+
+Correlation curves over participants: by hand, of differences, with ends and gaps, and the figure
+Bozkir et al. 2021 draws.
+
+The head beside protected gaze: its speed, the eye worked out again, and what has no head.
+
+Events by person and by stimulus: medians, and what mixing people shows in which figure.
 """
 
 from __future__ import annotations
@@ -9,15 +16,19 @@ import pytest
 from numpy.typing import NDArray
 
 import gazeveil
+from gazeveil import Screen, simulate
 from gazeveil.errors import DataError, ParameterError
+from gazeveil.evaluation.releases import protect
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.geometry import Sphere, angle_deg, from_tangents
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.base import UtilityResult
+from gazeveil.utility.moments import eye_tangents, head_course, in_the_head
 from gazeveil.utility.registry import utility
-from gazeveil.utility.signal import measures
+from gazeveil.utility.signal import correlation_curves, measures
+from tests.support.pieces import RawPieces, jumpers
 
 BOUNDS = [[0.0, 10.0], [-4.0, 4.0]]
 
@@ -219,3 +230,201 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence() -> None:
         utility("signal:on=samples").measure(raw, raw, raw, 0)
     with pytest.raises(ParameterError, match="'samples'"):
         utility("signal:on=sample")
+
+
+def correlated_table(signals: NDArray[np.float64], stimulus: str = "text") -> FeatureTable:
+    """Signals of shape (people, steps, features)."""
+    people, steps, features = signals.shape
+    keys = Keys.of_recordings(
+        [(f"p{p}", stimulus, "1", "") for p in range(people)], [np.arange(steps)] * people
+    )
+    return FeatureTable(
+        signals.reshape(-1, features), tuple(f"f{i}" for i in range(features)), keys
+    )
+
+
+def test_curves_are_pearson_correlations_with_the_fifth_step() -> None:
+    rng = np.random.default_rng(0)
+    signals = rng.normal(0, 1, (12, 30, 2)).cumsum(axis=1)
+    curves = correlation_curves(correlated_table(signals), last=30)
+    assert curves.steps.tolist() == list(range(6, 31))
+    assert curves.values.shape == (1, 2, 25)
+    for f in range(2):
+        for i, step in enumerate(curves.steps.tolist()):
+            assert curves.values[0, f, i] == pytest.approx(
+                np.corrcoef(signals[:, 4, f], signals[:, step - 1, f])[0, 1]
+            )
+    differences = np.diff(signals, axis=1, prepend=0.0)
+    found = correlation_curves(correlated_table(signals), last=30, difference=True)
+    assert found.values[0, 1, 7] == pytest.approx(
+        np.corrcoef(differences[:, 4, 1], differences[:, 12, 1])[0, 1]
+    )
+
+
+def test_participants_who_stop_early_count_as_long_as_they_read() -> None:
+    rng = np.random.default_rng(2)
+    whole = correlated_table(rng.normal(0, 1, (6, 20, 1)))
+    person = whole.keys.person.tolist()
+    short = whole.where(
+        [
+            i
+            for i in range(len(whole))
+            if not (person[i] in ("p4", "p5") and whole.keys.index[i] >= 10)
+        ]
+    )
+    curves = correlation_curves(short, last=25)
+    assert curves.people[0].tolist() == [6] * 5 + [4] * 10 + [0] * 5
+    v = short.values[:, 0].reshape(-1)
+    first = {p: v[(short.keys.person == p)] for p in np.unique(short.keys.person).tolist()}
+    four = np.array([first[f"p{i}"][[4, 14]] for i in range(4)])
+    assert curves.values[0, 0, 9] == pytest.approx(np.corrcoef(four.T)[0, 1])
+    assert np.isnan(curves.values[0, 0, 15:]).all()
+
+
+def test_what_does_not_vary_or_is_missing_has_no_correlation(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    rng = np.random.default_rng(3)
+    signals = rng.normal(0, 1, (7, 12, 3))
+    signals[:, :, 0] = 0.1  # the mean of seven of these is not quite 0.1
+    signals[:5, 8, 1] = np.nan
+    signals[:, 4, 2] = 0.1
+    curves = correlation_curves(correlated_table(signals), last=12)
+    assert np.isnan(curves.values[0, [0, 2]]).all()
+    assert np.isnan(curves.values[0, 1, 3])
+    assert np.isfinite(curves.values[0, 1, 4])
+    assert not recwarn.list
+    with pytest.raises(DataError, match="rows"):
+        correlation_curves(correlated_table(signals).where([]))
+    with pytest.raises(ParameterError, match="at least 6"):
+        correlation_curves(correlated_table(signals), last=5)
+
+
+SCREEN = Screen(1600, 900, 480.0, 270.0, 600.0)
+
+
+def turning(right_deg_s: float, down_deg_s: float, roll_deg: float = 0.0) -> Recording:
+    """A head that turns at a constant speed past longitude 0, gaze straight ahead of it."""
+    t = np.arange(50) / 50
+    x, y = np.mod(359.0 + right_deg_s * t, 360.0), 90.0 + down_deg_s * t
+    head = np.stack((x, y, np.full(50, roll_deg)), axis=1)
+    return Recording("a", "s", np.round(t * 1e9).astype(np.int64), x, y, head_deg=head)
+
+
+def test_a_heads_speed_is_in_its_own_axes_and_has_no_seam() -> None:
+    for roll_deg, speed in ((0.0, (20.0, 0.0)), (90.0, (0.0, -20.0))):
+        course = head_course(turning(20.0, 0.0, roll_deg))
+        assert course is not None
+        np.testing.assert_array_equal(course.velocity_deg_s[0], 0.0)
+        np.testing.assert_allclose(course.velocity_deg_s[1:], [speed] * 49, atol=1e-6)
+    down = head_course(turning(0.0, 10.0))
+    assert down is not None
+    np.testing.assert_allclose(down.velocity_deg_s[1:], [(0.0, 10.0)] * 49, atol=1e-6)
+
+
+def test_the_eye_is_that_of_the_release_not_of_the_recording() -> None:
+    recorded = turning(20.0, 0.0)
+    eye = np.zeros((len(recorded), 2))
+    recorded = recorded.with_(eye_in_head_deg=eye)
+    release = Recording(
+        "a", "s", recorded.t_ns, np.mod(recorded.x_deg + 5.0, 360.0), recorded.y_deg
+    )
+    np.testing.assert_allclose(eye_tangents(recorded, recorded), eye, atol=1e-9)
+    np.testing.assert_allclose(
+        eye_tangents(recorded, release), eye + np.array([5.0, 0.0]), atol=1e-6
+    )
+    # Without a pose the recorded eye is moved as gaze was.
+    blind = recorded.with_(head_deg=None, eye_in_head_deg=eye + np.array([3.0, 1.0]))
+    np.testing.assert_allclose(eye_tangents(blind, release), eye + np.array([8.0, 1.0]), atol=1e-3)
+
+
+def test_gaze_in_the_head_leads_back_to_the_world_of_simulated_people() -> None:
+    recorded = next(iter(simulate(1, 1, 4.0, 60.0, seed=3)))
+    inside = in_the_head(recorded, recorded.with_(head_deg=None, eye_in_head_deg=None))
+    assert recorded.eye_in_head_deg is not None
+    known = inside.valid
+    ahead = from_tangents(*recorded.eye_in_head_deg[known].T)
+    assert angle_deg(inside.vectors[known], ahead).max() < 1e-6
+    assert inside.head_deg is None
+
+
+def test_a_screen_is_relative_to_the_head_already_and_a_sphere_without_head_is_refused() -> None:
+    t = np.arange(5) * 10_000_000
+    screen = Recording("a", "s", t, np.arange(5.0), np.arange(5.0), space=SCREEN)
+    assert in_the_head(screen, screen) is screen
+    np.testing.assert_array_equal(eye_tangents(screen, screen)[:, 0], np.arange(5.0))
+    assert head_course(screen) is None
+    sphere = Recording("a", "s", t, np.arange(5.0), 90.0 + np.arange(5.0), space=Sphere())
+    with pytest.raises(DataError, match="reading=corrected"):
+        in_the_head(sphere, sphere)
+
+
+def test_published_speeds_are_read_upwards_and_a_lost_one_is_none() -> None:
+    t = np.arange(3) * 10_000_000
+    speeds = np.array([[1.0, 2.0], [np.nan, 4.0], [5.0, 6.0]])
+    r = Recording("a", "s", t, t * 0.0, t * 0.0, space=SCREEN)
+    course = head_course(r.with_(metadata={"head_velocity_deg_s": speeds}))
+    assert course is not None
+    assert course.velocity_deg_s.tolist() == [[1.0, -2.0], [0.0, -4.0], [5.0, -6.0]]
+    assert course.at(np.array([-1, 10_000_000, 99_000_000])).tolist() == [0, 1, 2]
+
+
+@pytest.fixture(scope="module")
+def raw() -> RecordingSet:
+    return RecordingSet(jumpers(people=6, stimuli=2, stay_s=0.6)).prepared(("fixation", "saccade"))
+
+
+def measured(
+    raw: RecordingSet, test: RecordingSet, text: str = "events"
+) -> dict[str, UtilityResult]:
+    return {r.metric: r for r in utility(text).measure(raw, raw, test, 0)}
+
+
+def longer(table: FeatureTable, factor: float) -> FeatureTable:
+    values = table.values.copy()
+    values[:, table.columns.index("duration")] *= factor
+    return FeatureTable(values, table.columns, table.keys, table.bounds)
+
+
+@pytest.mark.parametrize("text", ["events", "events:by=stimulus"])
+def test_fixations_a_tenth_longer_have_a_median_a_tenth_off(raw: RecordingSet, text: str) -> None:
+    tables = {"fixation": longer(raw.fixations, 1.1), "saccade": raw.saccades}
+    found = measured(raw, RecordingSet(None, tables), text)
+    assert found["fixation_duration_median_error"].value == pytest.approx(0.1)
+    assert found["saccade_amplitude_median_error"].value == 0.0
+
+
+def test_mixing_people_shows_by_person_and_not_by_stimulus(raw: RecordingSet) -> None:
+    names = sorted({r.person for r in raw.cohort or ()})
+    swap = dict(zip(names, names[::-1], strict=True))
+    mixed = RecordingSet(Cohort([r.with_(person=swap[r.person]) for r in raw.cohort or ()]))
+    by_person, by_stimulus = (
+        measured(raw, mixed, f"events:by={by}")["saccade_amplitude_wasserstein_deg"]
+        for by in ("person", "stimulus")
+    )
+    assert by_person.value > 0.5
+    assert by_person.of == "person"
+    assert by_stimulus.value == pytest.approx(0.0, abs=1e-9)
+    assert by_stimulus.of == "stimulus"
+    assert by_stimulus.names == ("s0", "s1")
+
+
+def test_pieces_are_compared_stimulus_by_stimulus_with_cut_recordings(raw: RecordingSet) -> None:
+    cut = protect(raw, RawPieces(), seed=2)
+    found = measured(raw, cut)
+    assert {r.of for r in found.values()} == {"stimulus"}
+    assert all(r.value == pytest.approx(0.0, abs=1e-9) for r in found.values())
+    noisy = measured(raw, protect(raw, RawPieces(noise_deg=2.0), seed=2))
+    assert noisy["fixation_duration_median_error"].value > 0.3
+
+
+def test_a_release_without_events_has_lost_the_whole_median(raw: RecordingSet) -> None:
+    lost = Cohort([r.with_(valid=np.zeros(len(r), dtype=np.bool_)) for r in raw.cohort or ()])
+    found = measured(raw, RecordingSet(lost))
+    assert found["fixation_duration_median_error"].value == 1.0
+    assert found["saccade_amplitude_median_error"].value == 1.0
+
+
+def test_another_word_is_refused() -> None:
+    with pytest.raises(ParameterError, match="auto, person, stimulus"):
+        utility("events:by=clip")

@@ -23,7 +23,7 @@ from gazeveil.privacy.stream.audit import worst_loss
 from gazeveil.privacy.stream.kaleido import step
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoUniform
 from gazeveil.privacy.stream.kaleido.stage import LatticeStage
-from tests.privacy.noise.test_lattice import Rare
+from tests.privacy.noise.test_planar_and_knorm import Rare
 from tests.support.laws import assert_distribution, follows
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)

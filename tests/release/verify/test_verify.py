@@ -1,5 +1,7 @@
 """`verify` is green for what was released and red for each way of tampering with it, also where the
 tamperer wrote the certificate anew.
+
+Whatever says which pieces belong together is found.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import FormatError
-from gazeveil.gaze.geometry import Screen
+from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Message
 from gazeveil.io.parquet import load, write_recording
 from gazeveil.privacy.publication.certificate import hashes, new_key, read_certificate, sign
@@ -29,6 +32,7 @@ from gazeveil.release.publishing import publish
 from gazeveil.release.recipe import Recipe
 from gazeveil.release.verify import VerifiedRelease, verify
 from gazeveil.release.verify.budget import FilesOfRelease
+from gazeveil.release.verify.people import ReleasedRecording, check_pieces
 from gazeveil.release.verify.run import vocabulary
 from tests.support.command_line import run
 
@@ -445,3 +449,37 @@ def test_every_word_of_a_release_is_known_whoever_was_recorded(to: str, tmp_path
             text += re.sub(r'"?[0-9a-f]{16,}"?', "", path.read_text("utf-8"))
         words = {w for w in WORD.findall(text.lower()) if "viewing" not in w} - names - {"out"}
         assert words <= set(WORD.findall(known)), path
+
+
+WHOLE = tuple(
+    ReleasedRecording(
+        f"{s}-{k}-{i}", s, "1", "", 60.0, Sphere(), k * 6 * 10**9, 300, (), f"{s}{k}{i}"
+    )
+    for s in ("a", "b")
+    for k in range(3)
+    for i in range(4)
+)
+
+
+def test_pieces_that_are_alike_pass() -> None:
+    assert check_pieces(WHOLE).passed
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"person": WHOLE[5].person}, "more than one piece"),
+        ({"session": "2"}, "differ in session"),
+        ({"samples": 299}, "differ in session, length"),
+        ({"rate_hz": 60.01}, "rate"),
+        ({"start_ns": 1}, "different numbers"),
+    ],
+)
+def test_one_piece_that_differs_is_found(change: dict[str, object], said: str) -> None:
+    broken = (replace(WHOLE[0], **change), *WHOLE[1:])  # type: ignore[arg-type]
+    (failure,) = check_pieces(broken).failures
+    assert said in failure
+
+
+def test_a_missing_piece_is_found() -> None:
+    assert "different numbers" in check_pieces(WHOLE[1:]).failures[0]
