@@ -125,7 +125,7 @@ def _shared_key(old: Any) -> Any:
         from gazeveil.privacy.randomness.supply import MasterKey
 
         return (
-            partial(MasterKey(1).source, "graded", self.graded.law, self.bits)
+            partial(MasterKey(1).source, "graded", "gaussian", self.bits)
             if self._seed is None
             else old(self)
         )

@@ -147,7 +147,7 @@ def _unweighted(old: Any) -> Any:
 def _one_fewer(old: Any) -> Any:
     def corrected(self: Any, seqs: Any, words: Any, seed: Any) -> Any:
         return replace(
-            old(replace(self, k=self.k - 1), seqs, words, seed), promised=self._guarantee()
+            old(replace(self, k=max(2, self.k - 1)), seqs, words, seed), promised=self._guarantee()
         )
 
     return corrected
