@@ -94,7 +94,7 @@ def serve_echo(port: int) -> None:
         app,
         port=port,
         loop="uvloop",
-        http="httptools",
+        http="h11",
         ws="websockets-sansio",
         ws_per_message_deflate=False,
         access_log=False,
