@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from gazeveil.gatekeeper.trackers.simulated import SimulatedTracker
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.relay.conformance import check_tracker
 from gazeveil.relay.picture import pinhole
+from tests.support.fake_pupil import FakePupil, gaze
 from tests.support.taken_blocks import joined, run, take
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -145,8 +148,27 @@ class Restamping(SimulatedTracker):
             yield replace(part, t_ns=newest_ns - ago_ns)
 
 
-@pytest.mark.parametrize("text", ["simulated?rate_hz=250", "replay"])
-def test_trackers_of_ours_pass_the_kit_with_its_stall(text: str, tmp_path: Path) -> None:
+@pytest.fixture
+def pupil() -> Iterator[str]:
+    """Pupil Capture that sends gaze at 120 Hz, whoever stands still."""
+    over = threading.Event()
+    with FakePupil() as fake, ThreadPoolExecutor(1) as pool:
+
+        def send() -> None:
+            while not over.wait(1 / 120):
+                fake.send(gaze(fake.clock_s + time.monotonic() - fake.began, 0.5, 0.5))
+
+        pool.submit(send)
+        yield f"pupil://127.0.0.1:{fake.port}?rate_hz=120"
+        over.set()
+
+
+@pytest.mark.parametrize("text", ["simulated?rate_hz=250", "replay", "pupil"])
+def test_trackers_of_ours_pass_the_kit_with_its_stall(
+    text: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if text == "pupil":
+        text = request.getfixturevalue("pupil")
     if text == "replay":
         path = tmp_path / "one.parquet"
         gazeveil.simulate(1, 1, 20, 120.0, seed=1).write(path)
