@@ -12,7 +12,6 @@ LSL shows every stream to everybody on the network: the raw stream must stay on 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from gazeveil.errors import ParameterError
@@ -86,7 +85,7 @@ class LSLSink(Sink):
             )
         self._tracker = tracker
         self._rate_hz = rate_hz or tracker.rate_hz
-        self._picture = getattr(tracker, "picture", None) or picture_of(tracker.space)
+        self._picture = picture_of(tracker)
         if not isinstance(tracker, LSLTracker) or tracker.columns is not None:
             self._open()
         return f"lsl:{self.name}"
@@ -101,16 +100,15 @@ class LSLSink(Sink):
             raw, columns = self._tracker.description, self._tracker.columns
         self._columns = columns or find_columns(raw.channels, None, 0.5)
         self._channels = len(raw.channels)
-        description = replace(raw, name=self.name, rate_hz=self._rate_hz)
         info = self._pylsl.StreamInfo(
-            description.name,
-            description.type,
+            self.name,
+            raw.type,
             self._channels,
-            description.rate_hz,
-            self._pylsl.cf_double64 if description.double else self._pylsl.cf_float32,
+            self._rate_hz,
+            self._pylsl.cf_double64 if raw.double else self._pylsl.cf_float32,
             f"{SOURCE}-{self.name}",
         )
-        write_description(info, description)
+        write_description(info, raw)
         self._outlet = self._pylsl.StreamOutlet(info)
 
     def send(self, samples: Block) -> None:

@@ -15,7 +15,7 @@ are allowed, as Pupil allows them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,24 +26,6 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 
 #: Samples that Pupil is less sure of are lost, as in Pupil Player's own plugins.
 MIN_CONFIDENCE = 0.6
-
-
-class ImagePlane(Protocol):
-    """What a fraction of the picture means in degrees."""
-
-    @property
-    def space(self) -> Space:
-        """What the degrees mean."""
-
-    @property
-    def size_px(self) -> tuple[float, float]:
-        """Width and height of the picture in pixels."""
-
-    def degrees(self, norm_x: ArrayLike, norm_y: ArrayLike) -> tuple[Floats, Floats]:
-        """Degrees of fractions of the picture."""
-
-    def norm(self, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[Floats, Floats]:
-        """Fractions of the picture of degrees; NaN where a direction does not meet its plane."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +101,10 @@ class ScreenPicture:
         return x / self.screen.width_px, 1.0 - y / self.screen.height_px
 
 
+#: What a fraction of the picture means in degrees.
+ImagePlane: TypeAlias = ScenePicture | ScreenPicture
+
+
 def pinhole(width_px: float = 1280.0, height_px: float = 720.0, focal_px: float = 829.0) -> Screen:
     """The picture of a camera without distortion as a screen; lengths in pixels stand for
     millimetres.
@@ -131,9 +117,11 @@ def pinhole(width_px: float = 1280.0, height_px: float = 720.0, focal_px: float 
     return Screen(width_px, height_px, width_px, height_px, focal_px)
 
 
-def picture_of(space: Space) -> ImagePlane:
-    """The picture that belongs to a space: the screen itself, or the nominal scene camera."""
-    return ScreenPicture(space) if isinstance(space, Screen) else ScenePicture()
+def picture_of(tracker: Any) -> ImagePlane:
+    """The picture of a tracker: its own, its screen, or that of the nominal scene camera."""
+    screen = tracker.space if isinstance(tracker.space, Screen) else None
+    found: ImagePlane = getattr(tracker, "picture", None) or picture_for(screen, True)
+    return found
 
 
 def picture_for(screen: Screen | None, sphere: bool, *camera: float) -> ImagePlane:

@@ -34,7 +34,7 @@ from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.relay.picture import ImagePlane, picture_of
 from gazeveil.relay.sink import OPEN, Sink
-from gazeveil.relay.trackers.connecting import host_and_port, in_brackets, is_local
+from gazeveil.relay.trackers.connecting import LOCAL, host_and_port, in_brackets
 from gazeveil.relay.trackers.pupil import (
     PORT,
     PupilTracker,
@@ -117,7 +117,7 @@ class PupilSink(Sink):
     @property
     def seen_by(self) -> str:
         """Who gets the gaze beside this machine's users."""
-        return "" if is_local(self.host) else OPEN.format(host=self.host)
+        return "" if self.host in LOCAL else OPEN.format(host=self.host)
 
     async def start(
         self, tracker: Tracker, guarantee: Guarantee, rate_hz: float | None = None
@@ -126,14 +126,16 @@ class PupilSink(Sink):
         self._tracker = tracker
         if isinstance(tracker, PupilTracker):
             self.surface = self.surface or tracker.surface
-        if self.surface and not _on_screen(tracker):
+        # a scene camera's picture is a Screen too
+        on_screen = getattr(tracker, "on_screen", isinstance(tracker.space, Screen))
+        if self.surface and not on_screen:
             raise ParameterError(
                 "A surface shows gaze on a screen, and this tracker's is not on one. Name the"
                 " screen with --screen, or leave ?surface= out.",
                 name="surface",
                 got=self.surface,
             )
-        self._picture = getattr(tracker, "picture", None) or picture_of(tracker.space)
+        self._picture = picture_of(tracker)
         self._context = zmq.asyncio.Context()
         if isinstance(tracker, PupilTracker):
             tracker.on_other = self.forward
@@ -149,8 +151,7 @@ class PupilSink(Sink):
         where = f"tcp://{in_brackets(self.host)}"
         try:
             for socket in (remote, self._publisher, bin_socket):
-                if ":" in self.host:
-                    socket.setsockopt(zmq.IPV6, 1)
+                socket.setsockopt(zmq.IPV6, int(":" in self.host))
             if self.port:
                 remote.bind(f"{where}:{self.port}")
             else:
@@ -171,22 +172,17 @@ class PupilSink(Sink):
         while True:
             frames: list[bytes] = await remote.recv_multipart()
             self.counts["questions"] += 1
+            tracker = self._tracker if isinstance(self._tracker, PupilTracker) else None
+            offset_s = tracker.offset_s if tracker else None
+            now_s = time.time() if offset_s is None else time.monotonic() + offset_s
             question = frames[0][:64].decode("utf-8", "replace") if len(frames) == 1 else ""
             answers = {
                 "SUB_PORT": str(self.sub_port),
                 "PUB_PORT": str(self.pub_port),
-                "v": self._version(),
-                "t": repr(self._now_s()),
+                "v": (tracker.version if tracker else "") or "3.5.0",
+                "t": repr(now_s),
             }
             await remote.send_string(answers.get(question, "Unknown command."))
-
-    def _now_s(self) -> float:
-        if isinstance(self._tracker, PupilTracker) and self._tracker.offset_s is not None:
-            return time.monotonic() + self._tracker.offset_s
-        return time.time()
-
-    def _version(self) -> str:
-        return (self._tracker.version if isinstance(self._tracker, PupilTracker) else "") or "3.5.0"
 
     def send(self, samples: Block) -> None:
         """Publish one message for each sample."""
@@ -221,10 +217,3 @@ class PupilSink(Sink):
         if self._context is not None:
             self._context.destroy(linger=0)
         self._plain.destroy(linger=200)
-
-
-def _on_screen(tracker: Tracker) -> bool:
-    """Whether gaze is on a real screen: a scene camera's picture is a Screen too."""
-    if isinstance(tracker, PupilTracker):
-        return tracker.on_screen
-    return isinstance(tracker.space, Screen)

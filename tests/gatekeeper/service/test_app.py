@@ -55,29 +55,6 @@ def test_an_app_is_granted_watches_samples_and_is_revoked_within_one_sample(
         assert talk.subscribe(2, what="samples", mechanism=KALEIDO)["code"] == "revoked"
 
 
-def test_consent_off_ends_everything_and_refuses_everything(
-    here: Running, tracker: TrackerTalk
-) -> None:
-    token = here.app()
-    with here.talk(token) as talk, here.client(token) as app:
-        for number, wish in enumerate(
-            ({"what": "samples", "mechanism": GAUSSIAN}, {"what": "fixation"}, {"what": "tile"})
-        ):
-            assert talk.subscribe(number, **wish)["type"] == "subscribed"
-        here.owner.post("/v1/consent", json={"on": False})
-        tracker.look(100.0, 90.0)
-        assert {talk.until("ended")["id"] for _ in range(3)} == {0, 1, 2}
-        refused = talk.subscribe(4, what="tile")
-        assert (refused["type"], refused["code"]) == ("refused", "no-consent")
-        for path in ("/v1/tile", "/v1/areas"):
-            answer = app.get(path)
-            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "no-consent")
-        me = app.get("/v1/me").json()
-        assert (me["consent"], me["state"]) == (False, "granted")
-        here.owner.post("/v1/consent", json={"on": True})
-        assert talk.subscribe(5, what="tile")["type"] == "subscribed"
-
-
 def test_no_more_samples_come_than_were_paid_for_and_the_app_sees_why(
     here: Running, tracker: TrackerTalk
 ) -> None:

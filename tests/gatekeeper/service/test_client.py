@@ -106,35 +106,6 @@ def test_questions_are_answered_as_in_the_process_of_the_gatekeeper(
         assert refused(lambda: gaze.get_dwell_time(10**9)) == "unknown"
 
 
-def test_samples_arrive_until_the_owner_revokes(here: Running, tracker: TrackerTalk) -> None:
-    name = "watcher"
-    token = here.app(name)
-    with connect(here.address, token) as gaze, looking(tracker):
-        batches: list[Batch] = []
-
-        def read() -> None:
-            for batch in gaze.follow(KALEIDO, batch=10):
-                assert isinstance(batch, Batch)
-                batches.append(batch)
-                if len(batches) == 4:
-                    here.owner.post(f"/v1/apps/{name}/revoke", json={})
-
-        assert refused(read) == "revoked"
-    assert 4 <= len(batches) < 500
-    first = batches[0]
-    assert first.t_ns.dtype == np.int64
-    assert len(first) >= 10
-    assert (np.diff(first.t_ns) > 0).all()
-    assert first.valid.all()
-    assert np.isfinite(first.x_deg).all()
-    # Both angles: one alone meets a raw one by chance once in some 10,000 runs.
-    raw = np.isin(np.round(first.x_deg, 3), (100.0, 140.0, 180.0))
-    assert not (raw & (np.round(first.y_deg, 3) == 90.0)).any(), "no raw sample"
-    assert [b.sequence for b in batches[:4]] == np.cumsum(
-        [0, *(len(b) for b in batches[:3])]
-    ).tolist(), "none is missing"
-
-
 def test_events_come_in_end_mode_with_their_landing_alone(
     here: Running, tracker: TrackerTalk
 ) -> None:

@@ -281,18 +281,6 @@ def test_pings_that_are_read_are_all_answered_and_who_reads_nothing_is_cut(
         until(lambda: not peers.strangers, 30)
 
 
-def test_messages_that_are_none_fill_no_log(process: Process) -> None:
-    before = process.errors.read_text()
-    for _ in range(20):
-        with upgraded(process.address) as one:
-            one.sendall(frame(1, b"\xff\xfe"))
-            heard = answer_of(one)
-            assert (heard[0], struct.unpack("!H", heard[2:4])[0]) == (0x88, 1007)
-        with bare(process.address, b"nonsense\r\n\r\n") as one:
-            answer_of(one)
-    assert process.errors.read_text() == before
-
-
 def test_a_head_has_a_deadline_and_so_has_silence(tmp_path: Path) -> None:
     def work(head_s: float) -> None:
         with running(tmp_path / f"home-{head_s}", head_s=head_s) as here, SteadyClock() as clock:

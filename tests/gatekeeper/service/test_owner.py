@@ -31,7 +31,6 @@ from tests.support.gatekeeper_running import (
     Running,
     Talk,
     TrackerTalk,
-    free_port,
     running,
     sign_in,
     until,
@@ -163,18 +162,6 @@ def test_programs_get_named_tokens_that_can_be_listed_and_ended(here: Running) -
             until_closed(live)
         assert program.get("/v1/apps").status_code == 401
     assert here.owner.delete(f"/v1/owner/tokens/{made['id']}").status_code == 404
-
-
-def test_a_restart_ends_the_session(tmp_path: Path) -> None:
-    port = free_port()
-    with running(tmp_path / "home", port=port) as here:
-        token = here.app("shop")
-        with signed_in(here) as owner:
-            assert owner.get("/v1/apps").status_code == 200
-    with running(tmp_path / "home", port=port) as here:
-        assert httpx.get(here.address + "/v1/apps", auth=key_of(owner)).status_code == 401
-        me = here.client(token).get("/v1/me").json()
-        assert (me["state"], me["consent"]) == ("granted", True), "what was decided is there"
 
 
 def test_a_session_ends_in_time() -> None:

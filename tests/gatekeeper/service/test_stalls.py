@@ -92,9 +92,10 @@ def test_what_waited_in_a_stall_is_not_taken(seconds: float, lost: slice) -> Non
     assert line.sound()
 
 
-def test_what_waited_before_a_tracker_came_is_not_taken() -> None:
+@pytest.mark.parametrize(("seconds", "each"), [(12, 6), (60, 2)])
+def test_what_waited_before_a_tracker_came_is_not_taken(seconds: float, each: int) -> None:
     line = Line()
-    line.stalled(12)
+    line.stalled(seconds, each)
     assert line.taken == []
     assert line.live(2) >= 175
     assert line.sound()

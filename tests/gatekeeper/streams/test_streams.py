@@ -21,34 +21,6 @@ from tests.support.stream_apps import KALEIDO, Faulty, Taken, one_by_one, push_s
 from tests.support.wearers import Trace, keeper, looks
 
 
-def test_apps_with_the_same_mechanism_share_bytes_and_the_device_pays_once() -> None:
-    ledger = Faulty()
-    k = keeper("a", "b", ledger=ledger)
-    got = {name: Taken() for name in ("a", "b")}
-    streams = {name: k.app(name).open_private_stream(KALEIDO, got[name]) for name in got}
-    assert streams["a"].mechanism == streams["b"].mechanism
-    k.push(*looks([(102, 82), (142, 82)], each_s=0.5))
-    k.close()
-    assert len(got["a"]) == len(got["b"]) == 104
-    for i in range(4):
-        np.testing.assert_array_equal(got["a"].column(i), got["b"].column(i))
-    assert all(
-        a is b
-        for x, y in zip(got["a"].blocks, got["b"].blocks, strict=True)
-        for a, b in zip(x, y, strict=True)
-    ), "the very arrays"
-    with pytest.raises(ValueError, match="read-only"):
-        got["a"].blocks[0][1][0] = 0.0
-    leases = 6  # 104 samples in leases of 20
-    assert ledger.total("device") >= Fraction(leases, 2)
-    assert (
-        ledger.total("device")
-        == ledger.total("app:a")
-        == ledger.total("app:b")
-        <= Fraction(leases + 1, 2)
-    )
-
-
 def test_the_stream_is_what_the_mechanism_gives() -> None:
     trace = looks([(102, 82), (142, 82)], each_s=0.5)
     k = keeper("a", seed=5)
@@ -331,41 +303,6 @@ def opened(k: Any, books: Books, app: str, text: str) -> Any:
         )
     )
     return stream
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_whoever_comes_and_goes_in_whatever_order_every_sample_is_paid_for(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    fails = set(rng.integers(5, 200, 4).tolist()) if seed % 2 else ()
-    ledger = Faulty(fails)  # type: ignore[arg-type]
-    k = keeper(
-        *"abc",
-        ledger=ledger,
-        grants={
-            "mechanisms": TEXTS,
-            "streams": 6,
-            "budgets": {"epsilon": Fraction(12), "rho": Fraction(3000)},
-        },
-    )
-    books, streams, t = Books(), [], 0
-    for _ in range(150):
-        move = rng.random()
-        if move < 0.35:
-            try:
-                streams.append(
-                    opened(k, books, "abc"[rng.integers(3)], TEXTS[rng.integers(len(TEXTS))])
-                )
-            except (Denied, LedgerError):
-                continue
-        elif move < 0.55 and streams:
-            streams.pop(rng.integers(len(streams))).close()
-        else:
-            n = int(rng.integers(1, 40))
-            k.push(np.arange(t, t + n) * 10_000_000, np.full(n, 100.0), np.full(n, 80.0))
-            t += n
-    k.close()
-    assert len(books.device) > 200
-    books.check(ledger, "abc")
 
 
 def test_every_sample_is_paid_for_when_apps_come_and_go_on_threads_of_their_own() -> None:

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
-import time
-from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +12,8 @@ import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.trackers import forms, open_tracker
-from gazeveil.gatekeeper.trackers.simulated import SimulatedTracker
 from gazeveil.gaze.geometry import Screen, Sphere
-from gazeveil.relay.conformance import check_tracker
 from gazeveil.relay.picture import pinhole
-from tests.support.fake_pupil import FakePupil, gaze
 from tests.support.taken_blocks import joined, run, take
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -130,54 +122,3 @@ def test_recordings_of_another_rate_or_space_are_left_out_and_counted(tmp_path: 
         return sum([len(part) async for part in tracker.samples() if part is not None])
 
     assert (run(everything()), tracker.counts["left out"]) == (200, 1)
-
-
-# --- the conformance kit
-# --------------------------------------------------------------------------------------------------
-
-
-class Restamping(SimulatedTracker):
-    """Says when gaze came, not when it was measured: after a stall all of it looks new."""
-
-    async def samples(self) -> AsyncIterator[Block | None]:
-        async for part in super().samples():
-            if part is None:
-                continue
-            newest_ns = time.monotonic_ns()
-            ago_ns = 1000 * np.arange(len(part) - 1, -1, -1)
-            yield replace(part, t_ns=newest_ns - ago_ns)
-
-
-@pytest.fixture
-def pupil() -> Iterator[str]:
-    """Pupil Capture that sends gaze at 120 Hz, whoever stands still."""
-    over = threading.Event()
-    with FakePupil() as fake, ThreadPoolExecutor(1) as pool:
-
-        def send() -> None:
-            while not over.wait(1 / 120):
-                fake.send(gaze(fake.clock_s + time.monotonic() - fake.began, 0.5, 0.5))
-
-        pool.submit(send)
-        yield f"pupil://127.0.0.1:{fake.port}?rate_hz=120"
-        over.set()
-
-
-@pytest.mark.parametrize("text", ["simulated?rate_hz=250", "replay", "pupil"])
-def test_trackers_of_ours_pass_the_kit_with_its_stall(
-    text: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if text == "pupil":
-        text = request.getfixturevalue("pupil")
-    if text == "replay":
-        path = tmp_path / "one.parquet"
-        gazeveil.simulate(1, 1, 20, 120.0, seed=1).write(path)
-        text = f"replay:{path}"
-    found = check_tracker(lambda: open_tracker(text))
-    assert [problem for result in found for problem in result.problems] == []
-
-
-def test_a_tracker_that_stamps_times_on_arrival_fails_the_kit() -> None:
-    found = check_tracker(lambda: Restamping(rate_hz=100.0, seed=1))
-    problems = " ".join(problem for result in found for problem in result.problems)
-    assert "came as if they were new" in problems

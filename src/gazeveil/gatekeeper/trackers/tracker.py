@@ -149,6 +149,9 @@ class TrackerClock:
         self._last: int | None = None
         self._settled_ns = 0
         self._window_ns = 0
+        # What the least difference was when this window began: what waited may come sample by
+        # sample, each only a little newer than the last.
+        self._begun_ns = 0
         # The least difference between arrival and time, in this window and in the one before.
         self._least_ns: list[int] = []
         self.age_ns = 0
@@ -159,7 +162,9 @@ class TrackerClock:
         if self._last is not None:
             present_ns = now_ns - min(self._least_ns)
             back = np.flatnonzero(np.diff(t_ns, prepend=self._last) < -_BACK_NS)
-            ahead = np.flatnonzero(t_ns > present_ns + _AHEAD_NS)
+            # Until it is settled what is old, times far ahead are of gaze that waited less long.
+            settled = now_ns >= self._settled_ns
+            ahead = np.flatnonzero((t_ns > present_ns + _AHEAD_NS) & settled)
             if len(back) or len(ahead):
                 # The newest sample of a clock that was just set is taken to be new.
                 begin = back[-1] if len(back) else ahead[0]
@@ -174,14 +179,15 @@ class TrackerClock:
 
     def _arrived(self, behind_ns: int, now_ns: int) -> None:
         """Take how far an arrival lies behind its time."""
-        if not self._least_ns or behind_ns < min(self._least_ns) - self.late_ns // 4:
+        if not self._least_ns or behind_ns < self._begun_ns - self.late_ns // 4:
             # What came before was old, or is not known not to be.
             self._least_ns, self._settled_ns = [behind_ns], now_ns + self.late_ns
-            self._window_ns = now_ns
+            self._begun_ns, self._window_ns = behind_ns, now_ns
         self.age_ns = behind_ns - min(self._least_ns)
         if self.age_ns <= self.late_ns:
             if now_ns - self._window_ns > _WINDOW_NS:
                 self._least_ns, self._window_ns = [*self._least_ns[-1:], behind_ns], now_ns
+                self._begun_ns = min(self._least_ns)
             self._least_ns[-1] = min(self._least_ns[-1], behind_ns)
 
     def fresh(self, block: Block, now_ns: int) -> Block:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from urllib.parse import urlsplit
 
@@ -15,7 +15,10 @@ from gazeveil.gatekeeper.trackers.tracker import Tracker
 from gazeveil.relay.picture import ImagePlane
 
 #: Hosts that only programs of the same machine reach.
-_LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
+LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
+
+#: Pauses between attempts to connect: each twice as long as the last, up to a limit.
+_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 5.0
 
 
 class ReconnectingTracker(Tracker):
@@ -40,13 +43,13 @@ class ReconnectingTracker(Tracker):
 
     async def samples(self) -> AsyncIterator[Block | None]:
         """Samples of one connection after another; None when the tracker vanished."""
-        pauses = back_off()
+        pause_s = _FIRST_PAUSE_S
         while not self._closing:
             live = False
             async with aclosing(self.connection()) as blocks:
                 async for block in blocks:
                     if block is not None and not live:
-                        live, pauses = True, back_off()
+                        live, pause_s = True, _FIRST_PAUSE_S
                         self.counts["connected"] += 1
                     yield block
             if self._closing:
@@ -54,17 +57,8 @@ class ReconnectingTracker(Tracker):
             if live:
                 self.vanished()
                 yield None
-            await asyncio.sleep(next(pauses))
-
-
-def back_off(first_s: float = 0.2, most_s: float = 5.0) -> Iterator[float]:
-    """Pauses between attempts to connect: each twice as long as the last, up to a limit, without
-    end.
-    """
-    pause = first_s
-    while True:
-        yield pause
-        pause = min(most_s, pause * 2)
+            await asyncio.sleep(pause_s)
+            pause_s = min(_MOST_PAUSE_S, pause_s * 2)
 
 
 def host_and_port(owner: str, place: str, default_port: int) -> tuple[str, int]:
@@ -92,11 +86,6 @@ def host_and_port(owner: str, place: str, default_port: int) -> tuple[str, int]:
             got=place,
         )
     return host, default_port if port is None else port
-
-
-def is_local(host: str) -> bool:
-    """Whether only this machine reaches a host."""
-    return host in _LOCAL
 
 
 def in_brackets(host: str) -> str:

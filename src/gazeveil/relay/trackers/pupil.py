@@ -20,7 +20,7 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import TypeAlias
 
 import msgpack  # type: ignore[import-untyped]
@@ -270,7 +270,7 @@ class PupilTracker(ReconnectingTracker):
         #: What Pupil says its version is; known once connected.
         self.version = ""
         #: Called with the frames of messages of other topics that `forward` names.
-        self.on_other = _drop_frames
+        self.on_other: Callable[[list[bytes]], None] = lambda _: None
 
     async def connection(self) -> AsyncGenerator[Block | None, None]:
         """Gaze as it comes, until it is silent."""
@@ -289,8 +289,7 @@ class PupilTracker(ReconnectingTracker):
         remote.setsockopt(zmq.MAXMSGSIZE, MOST_BYTES)
         host = in_brackets(self.host)
         try:
-            if ":" in self.host:
-                remote.setsockopt(zmq.IPV6, 1)
+            remote.setsockopt(zmq.IPV6, int(":" in self.host))
             remote.connect(f"tcp://{host}:{self.port}")
             port = await self._ask(remote, "SUB_PORT")
             if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536):
@@ -311,8 +310,7 @@ class PupilTracker(ReconnectingTracker):
             remote.close(linger=0)
         socket = context.socket(zmq.SUB)
         socket.setsockopt(zmq.MAXMSGSIZE, MOST_BYTES)
-        if ":" in self.host:
-            socket.setsockopt(zmq.IPV6, 1)
+        socket.setsockopt(zmq.IPV6, int(":" in self.host))
         for topic in (self._topic, *self._forward):
             socket.setsockopt(zmq.SUBSCRIBE, topic)
         socket.connect(f"tcp://{host}:{port}")
@@ -378,7 +376,3 @@ def checked_surface(owner: str, surface: object) -> str:
             owner, "surface", "up to 64 letters, digits, spaces, '_', '-' and '.'", surface
         )
     return text
-
-
-def _drop_frames(frames: list[bytes]) -> None:
-    """Drop messages without a subscription."""

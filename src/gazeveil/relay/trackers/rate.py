@@ -39,7 +39,6 @@ class RateWatch:
         self._name, self._rate_hz, self._also = name, rate_hz, also
         self._first_ns = self._last_ns = 0
         self._count = 0
-        self._told = False
         #: What to tell of a tracker that is much slower than it says; empty where it is not.
         self.slow = ""
 
@@ -69,8 +68,7 @@ class RateWatch:
                 f" time, and its nominal rate is {self._rate_hz:g}. Name its rate with --rate"
                 f" {measured_hz:.0f}{self._also}."
             )
-        if measured_hz < _SLOWER * self._rate_hz and not self._told:
-            self._told = True
+        if measured_hz < _SLOWER * self._rate_hz and not self.slow:
             self.slow = (
                 f"The tracker {self._name}: {measured_hz:.0f} samples come in a second, the nominal"
                 f" rate is {self._rate_hz:g}. Name its rate with --rate"

@@ -81,11 +81,6 @@ class StreamDescription:
     model: str
     channels: tuple[StreamChannel, ...]
 
-    @property
-    def labels(self) -> list[str]:
-        """Labels of the channels."""
-        return [channel.label for channel in self.channels]
-
 
 def describe(pylsl: Any, info: Any) -> StreamDescription:
     """What the full description of a stream says; `info` is from an inlet, because what a search
