@@ -29,8 +29,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.models.ekyt.network import DILATIONS, GROWTH, NUMBERS, WIDTH
-from gazeveil.models.ekyt.weights import NAMING, BatchPlan, train_ekyt
+from gazeveil.models.ekyt.weights import (
+    DILATIONS,
+    GROWTH,
+    NAMING,
+    NUMBERS,
+    WIDTH,
+    BatchPlan,
+    train_ekyt,
+)
 from gazeveil.models.ekyt.windows import VelocityInput, VelocityScale, WindowSet
 from gazeveil.models.training import StepPlan, best_device
 from lines import Lines

@@ -31,7 +31,7 @@ import gazeveil
 from gazeveil.gatekeeper import LEVELS, Gatekeeper, Grant, Ledger, Policy, PublicEvent, SaccadeStart
 from gazeveil.gatekeeper.core.quantise import EventQuantiser
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.grid import Grid
+from gazeveil.gaze.geometry import Grid
 from gazeveil.gaze.recording import Recording
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -38,7 +38,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.models.headset.dgaze import dgaze_plan, train_dgaze
 from gazeveil.models.headset.ehtask import ehtask_plan, train_ehtask
 from gazeveil.models.training import best_device
-from gazeveil.utility.activity import Activity
+from gazeveil.utility.classify import Activity
 from gazeveil.utility.prediction import Prediction
 from lines import Lines
 

@@ -22,8 +22,8 @@ import gazeveil
 from gazeveil.attacks.pieces.joining import KnownLooks
 from gazeveil.attacks.pieces.relink import PieceRelinking
 from gazeveil.attacks.result import AttackResult
-from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.releases import protect
+from gazeveil.evaluation.run import evaluate
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from lines import markdown

@@ -53,13 +53,12 @@ from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import angle_deg
 from gazeveil.gaze.recording import Recording
-from gazeveil.models.ekyt.network import ALPHA, BASE, BETA
-from gazeveil.models.ekyt.weights import BatchPlan, train_ekyt
+from gazeveil.models.ekyt.weights import ALPHA, BASE, BETA, BatchPlan, train_ekyt
 from gazeveil.models.ekyt.windows import VelocityInput, WindowSet, common_rate_hz
 from gazeveil.models.headset.dgaze import dgaze_plan
 from gazeveil.models.headset.ehtask import ActivityNetwork, ehtask_plan, train_ehtask
 from gazeveil.models.training import StepPlan
-from gazeveil.utility.activity import window_array, window_rows
+from gazeveil.utility.classify import window_array, window_rows
 from gazeveil.utility.moments import Histories, histories
 from gazeveil.utility.prediction import Prediction, learn
 from gazeveil.utility.splits import Rows, class_by

@@ -15,8 +15,8 @@ from gazeveil.privacy import release_writer
 
 if TYPE_CHECKING:
     from gazeveil import errors, plot
-    from gazeveil.evaluation.api import attack, evaluate
     from gazeveil.evaluation.results import Results
+    from gazeveil.evaluation.run import attack, evaluate
     from gazeveil.events import detect
     from gazeveil.features import FeatureTable, event_features, window_features
     from gazeveil.gaze.cohort import Cohort
@@ -48,11 +48,11 @@ _HOME = {
     "Results": "gazeveil.evaluation.results",
     "Screen": "gazeveil.gaze.geometry",
     "Sphere": "gazeveil.gaze.geometry",
-    "attack": "gazeveil.evaluation.api",
+    "attack": "gazeveil.evaluation.run",
     "audit": "gazeveil.privacy.audit.run",
     "check_mechanism": "gazeveil.plugins",
     "detect": "gazeveil.events",
-    "evaluate": "gazeveil.evaluation.api",
+    "evaluate": "gazeveil.evaluation.run",
     "event_features": "gazeveil.features",
     "mechanism": "gazeveil.privacy.registry",
     "mechanisms": "gazeveil.privacy.registry",

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gazeveil.attacks.identify import radial_network
-from gazeveil.attacks.identify.event_attack import parse_weights, subsample
+from gazeveil.attacks.identify.classic import parse_weights, subsample
 from gazeveil.attacks.identify.radial_network import RBFN, RadialNetwork, find_prototypes, radial
 from gazeveil.attacks.registry import attack
 from gazeveil.errors import DataError, ParameterError

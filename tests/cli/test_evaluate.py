@@ -154,7 +154,7 @@ def test_the_strong_battery_attacks_unless_somebody_is_named(
         raise DataError("Seen.")
 
     monkeypatch.setattr("gazeveil.evaluation.run.run", stop)
-    monkeypatch.setattr("gazeveil.evaluation.api.run", stop)
+    monkeypatch.setattr("gazeveil.evaluation.run.run", stop)
     (tmp_path / "s.toml").write_text(f'utilities = ["density"]\n[cohort]\npath = "{raw}"\n')
     for arguments in ((raw,), (raw, "-u", "density"), (tmp_path / "s.toml",)):
         assert run("evaluate", *arguments, "--out", tmp_path / "o") == 2

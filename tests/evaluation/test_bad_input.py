@@ -12,8 +12,7 @@ import pytest
 import gazeveil
 from gazeveil.attacks.registry import battery
 from gazeveil.errors import DataError
-from gazeveil.evaluation.api import study_of_copy
-from gazeveil.evaluation.run import run
+from gazeveil.evaluation.run import run, study_of_copy
 from gazeveil.evaluation.study import Study
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events

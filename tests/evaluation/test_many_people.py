@@ -17,9 +17,9 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import DataError
-from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.plan import plan, seed_of
 from gazeveil.evaluation.releases import ReleaseCache, protect
+from gazeveil.evaluation.run import evaluate
 from gazeveil.evaluation.sources import in_memory, loaded, scratch_paths
 from gazeveil.evaluation.study import Study
 from gazeveil.evaluation.worker import Worker, forget_parts

@@ -20,8 +20,8 @@ import pytest
 import gazeveil
 from gazeveil.attacks.result import paired_interval, people_interval, rate_result
 from gazeveil.errors import DataError, FormatError, ParameterError
-from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.results import Results, canonical, frame_of, outcomes_of
+from gazeveil.evaluation.run import evaluate
 from gazeveil.evaluation.study import RATE
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort

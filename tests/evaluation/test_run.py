@@ -12,8 +12,8 @@ import pytest
 import gazeveil
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError
-from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.releases import protect
+from gazeveil.evaluation.run import evaluate
 from gazeveil.evaluation.study import FRAME, OUTCOMES
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze.cohort import Cohort

@@ -21,7 +21,7 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import DataError, GazeveilError
-from gazeveil.evaluation.api import evaluate
+from gazeveil.evaluation.run import evaluate
 from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.workers import OwnProcesses

@@ -22,10 +22,10 @@ from gazeveil import evaluate, simulate
 from gazeveil.attacks import registry
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import GazeveilError, ParameterError
-from gazeveil.evaluation.api import CopyWarning, doubt_about_names, study_of_copy
 from gazeveil.evaluation.plan import Cell, plan, seed_of
 from gazeveil.evaluation.releases import split_of
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
+from gazeveil.evaluation.run import CopyWarning, doubt_about_names, study_of_copy
 from gazeveil.evaluation.sources import Files, Simulated, fingerprint, opened
 from gazeveil.evaluation.study import Study, attacker
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet

@@ -12,8 +12,14 @@ from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.gaze.simulate import simulate
-from gazeveil.models.ekyt.network import DILATIONS, dense_network, multi_similarity
-from gazeveil.models.ekyt.weights import BatchPlan, load_ekyt, train_ekyt
+from gazeveil.models.ekyt.weights import (
+    DILATIONS,
+    BatchPlan,
+    dense_network,
+    load_ekyt,
+    multi_similarity,
+    train_ekyt,
+)
 from gazeveil.models.ekyt.windows import (
     VelocityInput,
     VelocityScale,

@@ -13,8 +13,7 @@ import pytest
 
 from gazeveil.errors import FormatError
 from gazeveil.models.ekyt import weights
-from gazeveil.models.ekyt.network import dense_network
-from gazeveil.models.ekyt.weights import EkytModel, RecordingMarks, load_ekyt
+from gazeveil.models.ekyt.weights import EkytModel, RecordingMarks, dense_network, load_ekyt
 from gazeveil.models.ekyt.windows import VelocityInput, VelocityScale
 
 torch = pytest.importorskip("torch", reason="the extra 'deep' is not installed")

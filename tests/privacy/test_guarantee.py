@@ -23,8 +23,8 @@ import gazeveil
 from gazeveil import Recording, Screen, Sphere
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.privacy.audit.releases import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.audit.run import epsilon_lower
-from gazeveil.privacy.audit.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.composition import BudgetError, Filter, compose
 from gazeveil.privacy.conformance import sample_data
 from gazeveil.privacy.guarantee import Guarantee, no_promise

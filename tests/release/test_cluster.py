@@ -20,7 +20,7 @@ import pytest
 import gazeveil
 from gazeveil import workers
 from gazeveil.errors import DataError, MissingExtraError
-from gazeveil.evaluation.api import evaluate
+from gazeveil.evaluation.run import evaluate
 from gazeveil.privacy.publication.certificate import read_certificate
 from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.release.publishing import Watcher, publish

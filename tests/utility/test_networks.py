@@ -12,8 +12,8 @@ from gazeveil import Cohort, Recording, simulate
 from gazeveil.errors import ParameterError
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.papers import protocols
-from gazeveil.utility.activity import windows_of
 from gazeveil.utility.base import UtilityResult
+from gazeveil.utility.classify import windows_of
 from gazeveil.utility.moments import LAGS
 from gazeveil.utility.prediction import RATIOS, best_kalman, kalman_weights, line_weights
 from gazeveil.utility.registry import utility

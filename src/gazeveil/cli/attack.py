@@ -100,8 +100,7 @@ def command(
     """Attack a copy."""
     from gazeveil.attacks.registry import named as battery_named
     from gazeveil.attacks.registry import unfold
-    from gazeveil.evaluation.api import doubt_about_names, study_of_copy
-    from gazeveil.evaluation.run import run
+    from gazeveil.evaluation.run import doubt_about_names, run, study_of_copy
 
     own = read_cohort(raw, format_name, settings, screen)
     certificate = certificate_of(protected) or {}

@@ -31,8 +31,8 @@ from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.attacks.registry import battery
 from gazeveil.errors import DataError, GazeveilError, ParameterError
-from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.report.page import STYLE
+from gazeveil.evaluation.run import evaluate
 from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere, smooth_map

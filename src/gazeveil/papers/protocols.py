@@ -24,8 +24,8 @@ from gazeveil.gaze.recording import RecordingKey
 from gazeveil.models.classifiers import CLASSIFIERS, predict
 from gazeveil.privacy.demographics import Demographics
 from gazeveil.registry import build, parse
-from gazeveil.utility.activity import Activity
 from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.utility.classify import Activity
 from gazeveil.utility.prediction import Prediction
 from gazeveil.utility.registry import utility as utility_by_name
 from gazeveil.utility.splits import HalfSplit, aligned, other_rows, rows_of, score, voted

@@ -25,9 +25,8 @@ from typing import Any
 from gazeveil import checks
 from gazeveil.attacks.registry import NOBODY
 from gazeveil.errors import GazeveilError
-from gazeveil.evaluation.api import CopyWarning, evaluate, study_of_copy
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
-from gazeveil.evaluation.run import Progress
+from gazeveil.evaluation.run import CopyWarning, Progress, evaluate, study_of_copy
 from gazeveil.evaluation.run import run as run_study
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.reading import ReadingWarning, read

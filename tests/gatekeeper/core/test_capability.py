@@ -22,8 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gazeveil.gatekeeper import LEVELS, Denied, PublicEvent
-from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.grid import Grid
+from gazeveil.gaze.geometry import Grid, Sphere
 from tests.support.places import ROOT
 from tests.support.recordings import real_cohort
 from tests.support.wearers import grant, keeper, looks

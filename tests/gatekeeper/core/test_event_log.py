@@ -11,8 +11,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.events import detect
 from gazeveil.gatekeeper import LEVELS, Denied, PublicEvent, SaccadeStart
 from gazeveil.gatekeeper.core.events import LENGTH, EventLog, EventNumbers
-from gazeveil.gaze.geometry import Screen, Sphere, haversine_deg
-from gazeveil.gaze.grid import Grid
+from gazeveil.gaze.geometry import Grid, Screen, Sphere, haversine_deg
 from gazeveil.gaze.recording import Recording
 from tests.support.wearers import Trace, keeper, later, looks
 

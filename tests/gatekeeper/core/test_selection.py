@@ -33,8 +33,7 @@ from gazeveil.gatekeeper.core.selection import (
     PER_MINUTE,
     Selection,
 )
-from gazeveil.gaze.geometry import Screen, Sphere
-from gazeveil.gaze.grid import Grid
+from gazeveil.gaze.geometry import Grid, Screen, Sphere
 from tests.support.gatekeeper_running import until
 from tests.support.wearers import Trace, looks
 

@@ -17,9 +17,8 @@ import pytest
 import gazeveil
 from gazeveil import Change, Screen, Sphere
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.audit import streams as black_box_streams
+from gazeveil.privacy.audit.releases import CohortGame, RecordingKind, changed_samples, cohort_games
 from gazeveil.privacy.audit.run import black_box_games, epsilon_lower, judge
-from gazeveil.privacy.audit.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.composition import RecordingsMap
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 
@@ -174,7 +173,7 @@ def test_games_are_there_for_every_kind_of_promise() -> None:
     assert {
         g.unit for g in black_box_games(gazeveil.mechanism("kaleido:epsilon=1,w=50,r_deg=2"))
     } >= {"sample", "window", "recording"}
-    assert list(black_box_streams.cohort_games(gazeveil.mechanism("temporal:K=2"))) == [], (
+    assert list(cohort_games(gazeveil.mechanism("temporal:K=2"))) == [], (
         "what promises nothing has nothing to lose"
     )
 

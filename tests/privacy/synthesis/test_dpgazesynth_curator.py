@@ -35,12 +35,13 @@ from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
 from gazeveil.privacy.synthesis.dpgazesynth.messages import MAGIC, envelopes, seal
 from gazeveil.privacy.synthesis.dpgazesynth.model import (
     Transitions,
+    blur,
+    even,
     from_steps,
     histogram,
     kept_share,
     walks,
 )
-from gazeveil.privacy.synthesis.dpgazesynth.prior import blur, even
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import (
     Streams,
     degrees,

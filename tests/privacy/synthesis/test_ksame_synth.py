@@ -28,8 +28,7 @@ from gazeveil.privacy.synthesis.ksame.pairs import (
     laid_out,
     pairs,
 )
-from gazeveil.privacy.synthesis.motion import Motion, motion
-from gazeveil.privacy.synthesis.rendering import DRIFT_S, render
+from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
 from tests.support.recordings import real_cohort
 
 MATCHES = ("index", "crowd")

@@ -8,8 +8,7 @@ from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Sphere, distance_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.randomness.rng import Words, source
-from gazeveil.privacy.synthesis.motion import Motion, motion, motion_of
-from gazeveil.privacy.synthesis.rendering import render
+from gazeveil.privacy.synthesis.motion import Motion, motion, motion_of, render
 
 SCREEN = Screen(1280, 720, 400, 225, 450)
 RATE = 100.0

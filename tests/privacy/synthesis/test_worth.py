@@ -12,7 +12,7 @@ from gazeveil import Cohort, Screen, simulate
 from gazeveil.privacy.synthesis.dpgazesynth.curator import collect, private_windows
 from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import DPGazeSynthOneReport, Synthesis
-from gazeveil.privacy.synthesis.dpgazesynth.prior import FEW_WINDOWS, NARROW, worth_undoing
+from gazeveil.privacy.synthesis.dpgazesynth.model import FEW_WINDOWS, NARROW, worth_undoing
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import Model, Streams
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)

@@ -19,7 +19,7 @@ from scipy.stats import chi2, gumbel_l
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.noise.shells import (
+from gazeveil.privacy.noise.knorm import (
     best_gamma,
     most_sensitivity,
     shell_noise,

@@ -31,8 +31,7 @@ from gazeveil.privacy.publication.page import page
 from gazeveil.release.publishing import publish
 from gazeveil.release.recipe import Recipe
 from gazeveil.release.verify import VerifiedRelease, verify
-from gazeveil.release.verify.budget import FilesOfRelease
-from gazeveil.release.verify.people import ReleasedRecording, check_pieces
+from gazeveil.release.verify.promised import FilesOfRelease, ReleasedRecording, check_pieces
 from gazeveil.release.verify.run import vocabulary
 from tests.support.command_line import run
 

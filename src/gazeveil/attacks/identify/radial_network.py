@@ -51,7 +51,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
 from gazeveil.arrays import Floats, Ints, Texts
-from gazeveil.attacks.identify.event_attack import EventAttack, Fitted
+from gazeveil.attacks.identify.classic import EventAttack, Fitted
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.models.classifiers import Scaler
@@ -491,7 +491,7 @@ class RBFN(EventAttack):
         Two networks on fixations and saccades, or one on windows; the caps of events then hold for
         windows.
     weights, train_events, test_events, balance
-        As in :class:`gazeveil.attacks.identify.event_attack.EventAttack`.
+        As in :class:`gazeveil.attacks.identify.classic.EventAttack`.
     reading : {"published", "corrected"}
         `published` sets what :data:`PUBLISHED` says and takes sigma as it is; `weights` stay the
         caller's, because the papers differ in them.

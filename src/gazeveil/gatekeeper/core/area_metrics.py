@@ -29,8 +29,7 @@ from gazeveil.gatekeeper.core.areas import (
 )
 from gazeveil.gatekeeper.core.events import LoggedEvent, tell
 from gazeveil.gatekeeper.streams.subscription import Subscription
-from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.gaze.grid import Grid
+from gazeveil.gaze.geometry import Grid, Space, Sphere
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ level      place grid   ticks   smallest area side  tiles
 `fine`     1 degree     10 ms   2 degrees           36 x 18
 =========  ===========  ======  ==================  ========
 
-The grid is :class:`~gazeveil.gaze.grid.Grid`.
+The grid is :class:`~gazeveil.gaze.geometry.Grid`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from types import MappingProxyType
 
 from gazeveil import checks
 from gazeveil.gatekeeper.errors import Denied
-from gazeveil.gaze.grid import Grid
+from gazeveil.gaze.geometry import Grid
 
 
 @dataclass(frozen=True)

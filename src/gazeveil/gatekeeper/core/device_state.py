@@ -39,8 +39,7 @@ from gazeveil.gatekeeper.policy.policy import CHANGED, Policy, account_of, devic
 from gazeveil.gatekeeper.streams.billing import Billing
 from gazeveil.gatekeeper.streams.pool import StreamPool
 from gazeveil.gatekeeper.streams.subscription import Subscription
-from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.gaze.grid import Grid
+from gazeveil.gaze.geometry import Grid, Space, Sphere
 
 if TYPE_CHECKING:
     from gazeveil.gatekeeper.ledger.audit import AuditLog

@@ -20,7 +20,7 @@ import numpy as np
 from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.events.trace import FIXATION
-from gazeveil.gaze.grid import Grid
+from gazeveil.gaze.geometry import Grid
 
 #: Longest pause between two parts of one fixation.
 GAP_MS = 300

@@ -24,8 +24,7 @@ from gazeveil.compiled import compiled
 from gazeveil.events.online.detector import OnlineDetector
 from gazeveil.events.trace import FIXATION, PURSUIT, SACCADE
 from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation, OngoingFixations, cell_of
-from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.gaze.grid import Grid
+from gazeveil.gaze.geometry import Grid, Space, Sphere
 from gazeveil.gaze.recording import set_back_samples
 from gazeveil.gaze.validity_kernels import bounds_deg, is_plain
 

@@ -38,7 +38,7 @@ from gazeveil.gatekeeper.core.events import tell
 from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.streams.subscription import Subscription
-from gazeveil.gaze.grid import Grid
+from gazeveil.gaze.geometry import Grid
 
 #: How a target can be chosen.
 BY = ("confirm", "dwell")

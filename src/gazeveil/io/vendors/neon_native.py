@@ -5,7 +5,7 @@ times, or with the gaze at 200 Hz that Pupil Cloud adds to it.
 Gaze is in pixels of the scene picture. Where the folder holds the camera's calibration, directions
 come from it, with the lens distortion taken out; else from the nominal focal length
 (`metadata["assumed_geometry"]`). The head is the world, as in
-:mod:`gazeveil.io.vendors.pupil_cloud`. Samples with the glasses off, or in a blink, are invalid.
+:mod:`gazeveil.io.vendors.pupil`. Samples with the glasses off, or in a blink, are invalid.
 Fixations, saccades and blinks that the phone found are the labels `pupil-labs`; pupil diameters are
 in mm. Videos, motion and eyelids stay behind.
 """
@@ -30,7 +30,7 @@ from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble, mark, mean_of_eyes, nearest, read_json
 from gazeveil.io.parsing.naming import OPTIONS, Names, by_folders, naming_options
 from gazeveil.io.registry import Format, Scrub
-from gazeveil.io.vendors.pupil_cloud import NEON
+from gazeveil.io.vendors.pupil import NEON
 
 _PACKAGE = "pupil_labs.neon_recording"
 _GAZE_FILES = ("gaze_200hz.raw", "gaze ps1.raw")

@@ -41,8 +41,9 @@ from numpy.typing import ArrayLike
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import GazeveilError
-from gazeveil.privacy.audit import identity, people, streams, tables
+from gazeveil.privacy.audit import identity, people
 from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.audit.releases import at_a_named_length, cohort_games, tables
 from gazeveil.privacy.guarantee import UNITS
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.noise.exact import discrete_laplace
@@ -256,8 +257,8 @@ class Audit:
 MakeGames: TypeAlias = Callable[[Mechanism[Any]], Iterator[Game]]
 
 _MAKERS: dict[str, tuple[MakeGames, ...]] = {
-    "stream": (streams.cohort_games, identity.releases, identity.sessions),
-    "table": (tables.tables,),
+    "stream": (cohort_games, identity.releases, identity.sessions),
+    "table": (tables,),
     "cohort": (identity.releases, people.windows, people.crowds),
     "map": (people.maps,),
 }
@@ -266,7 +267,7 @@ _MAKERS: dict[str, tuple[MakeGames, ...]] = {
 def black_box_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     """The black-box games against a mechanism."""
     if mechanism.kind == "table":
-        mechanism = tables.at_a_named_length(mechanism)
+        mechanism = at_a_named_length(mechanism)
     for make in _MAKERS.get(mechanism.kind, ()):
         try:
             yield from make(mechanism)

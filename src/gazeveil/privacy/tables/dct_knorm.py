@@ -14,7 +14,7 @@ An improvement on `fpa`, at the same epsilon and unit:
 
    where independent Laplace noise on k = (D + 1) / 2 bins of the DFT costs (8 k^2 - 6 k) Delta_2^2
    / epsilon^2, up to twice as much.
-3. **Staircase** (Geng et al. 2015, :mod:`gazeveil.privacy.noise.shells`). The density need not fall
+3. **Staircase** (Geng et al. 2015, :mod:`gazeveil.privacy.noise.knorm`). The density need not fall
    between radii closer than Delta_2:
 
        profile "staircase":    p(z) ~ exp(-epsilon j)   for   R_0 + (j - 1) Delta_2 < |z| <= R_0 + j
@@ -43,17 +43,18 @@ from gazeveil.errors import ParameterError
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim, PlotRecipe
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
-from gazeveil.privacy.noise.knorm import ASSUMPTION, knorm
-from gazeveil.privacy.noise.knorm import MOST_DIMENSION as MOST_ROUND
-from gazeveil.privacy.noise.shells import (
+from gazeveil.privacy.noise.knorm import (
+    ASSUMPTION,
     LEAST_EPSILON,
     MOST_DIMENSION,
     Shells,
     best_gamma,
+    knorm,
     most_sensitivity,
     shell_noise,
     shells,
 )
+from gazeveil.privacy.noise.knorm import MOST_DIMENSION as MOST_ROUND
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number
 from gazeveil.privacy.tables.noisy import Noisy, NoisyTable

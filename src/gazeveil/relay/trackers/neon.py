@@ -19,7 +19,7 @@ from gazeveil import checks
 from gazeveil.errors import MissingExtraError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers.tracker import LOG
-from gazeveil.io.vendors.pupil_cloud import INVISIBLE, NEON, Camera
+from gazeveil.io.vendors.pupil import INVISIBLE, NEON, Camera
 from gazeveil.relay.picture import ImagePlane, picture_for
 from gazeveil.relay.trackers.connecting import ReconnectingTracker, host_and_port
 from gazeveil.relay.trackers.rate import RateWatch

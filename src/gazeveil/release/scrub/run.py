@@ -16,9 +16,8 @@ from gazeveil.errors import DataError, FormatError
 from gazeveil.io.known import FILE_NAME, beside
 from gazeveil.io.source import free, staged
 from gazeveil.release.inventory import Inventory, inventory
-from gazeveil.release.inventory.collect import files_below
 from gazeveil.release.inventory.finding import PLAIN
-from gazeveil.release.inventory.looks import lines_of
+from gazeveil.release.inventory.looks import files_below, lines_of
 from gazeveil.release.scrub.copies import ScrubJob
 from gazeveil.release.scrub.places import FileCopy, LeftOut, Recogniser
 

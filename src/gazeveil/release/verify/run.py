@@ -16,7 +16,6 @@ from gazeveil.privacy.publication.certificate import PARTS, hashes, read_certifi
 from gazeveil.privacy.publication.outputs import CHANNELS, makes_pieces
 from gazeveil.privacy.publication.page import page
 from gazeveil.release.inventory import inventory
-from gazeveil.release.verify.budget import FilesOfRelease, certified_mechanism, check_budget
 from gazeveil.release.verify.files import (
     ReleasedFile,
     VerifiedRelease,
@@ -37,7 +36,10 @@ from gazeveil.release.verify.identifiers import (
     identifiers,
     texts_of,
 )
-from gazeveil.release.verify.people import (
+from gazeveil.release.verify.promised import (
+    FilesOfRelease,
+    certified_mechanism,
+    check_budget,
     check_contents,
     check_groups,
     check_pieces,

@@ -19,7 +19,7 @@ from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.known import read_index
 from gazeveil.privacy.publication.names import PublicationChoices
 from gazeveil.privacy.publication.outputs import output
-from gazeveil.privacy.publication.outputs.bids import BidsOutput, bids_label
+from gazeveil.privacy.publication.outputs.text import BidsOutput, bids_label
 from gazeveil.privacy.publication.protecting import protected, write_publication
 from tests.support.bids_validator import errors, issues
 

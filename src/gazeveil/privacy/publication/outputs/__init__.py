@@ -149,7 +149,7 @@ def output(name: str, source: ReadAs | str = "") -> Output:
         )
     # Most need polars, and so are loaded when they are asked for.
     if written == "bids":
-        from gazeveil.privacy.publication.outputs.bids import BidsOutput
+        from gazeveil.privacy.publication.outputs.text import BidsOutput
 
         return BidsOutput()
     if written in ("arff", "gazecom"):

@@ -49,7 +49,7 @@ whatever happened in it:
 The oracle of each question is the one with the least variance. The curator learns directions,
 numbers and lengths of runs of the whole population and draws all windows from these; of a single
 window it keeps the noisy start alone, drawn from what that and the density of all starts say
-together (:mod:`gazeveil.privacy.synthesis.dpgazesynth.prior`), or as it is where windows
+together (:mod:`gazeveil.privacy.synthesis.dpgazesynth.model`), or as it is where windows
 are few and its noise narrow.
 """
 
@@ -97,8 +97,11 @@ from gazeveil.privacy.synthesis.dpgazesynth.messages import (
     width,
 )
 from gazeveil.privacy.synthesis.dpgazesynth.model import (
+    LEAST_WINDOWS,
     PUBLIC_DIRECTIONS,
     Transitions,
+    blur,
+    even,
     from_directions,
     from_steps,
     histogram,
@@ -106,8 +109,8 @@ from gazeveil.privacy.synthesis.dpgazesynth.model import (
     rounded,
     stretched,
     walks,
+    worth_undoing,
 )
-from gazeveil.privacy.synthesis.dpgazesynth.prior import LEAST_WINDOWS, blur, even, worth_undoing
 
 #: Noisy places beyond this many steps are brought back to it: they fit in 32 bits.
 MOST_STEPS = (1 << 31) - 1

@@ -52,8 +52,13 @@ from gazeveil.privacy.synthesis.events_pd.seeds import (
     SeedRecords,
     fill,
 )
-from gazeveil.privacy.synthesis.motion import LEAST_SPREAD_DEG, Motion
-from gazeveil.privacy.synthesis.rendering import SCREEN_LAST_DEG, normals, render_with
+from gazeveil.privacy.synthesis.motion import (
+    LEAST_SPREAD_DEG,
+    SCREEN_LAST_DEG,
+    Motion,
+    normals,
+    render_with,
+)
 
 # Random words that a fixation and a saccade take together, and some more.
 _WORDS = 80

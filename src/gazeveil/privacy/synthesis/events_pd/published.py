@@ -53,8 +53,7 @@ from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     summed_probability,
 )
 from gazeveil.privacy.synthesis.events_pd.seeds import cell, plausible_counts, unit_uniform
-from gazeveil.privacy.synthesis.motion import Motion
-from gazeveil.privacy.synthesis.rendering import normals
+from gazeveil.privacy.synthesis.motion import Motion, normals
 
 
 def published_plans(

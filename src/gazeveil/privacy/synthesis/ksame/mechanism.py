@@ -72,8 +72,7 @@ from gazeveil.privacy.synthesis.ksame.pairs import (
     pairs,
     places,
 )
-from gazeveil.privacy.synthesis.motion import Motion, drawn_recordings, motion
-from gazeveil.privacy.synthesis.rendering import DRIFT_S, render
+from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, drawn_recordings, motion, render
 from gazeveil.privacy.tables.ksame import blocks, fewest_sharing, random_groups
 from gazeveil.privacy.tables.recordings import task_of
 

@@ -31,7 +31,7 @@ from gazeveil import checks
 from gazeveil.errors import DataError, GazeveilError, MissingExtraError, ParameterError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers.tracker import LOG
-from gazeveil.io.vendors.pupil_cloud import INVISIBLE, NEON
+from gazeveil.io.vendors.pupil import INVISIBLE, NEON
 from gazeveil.relay.picture import MIN_CONFIDENCE, ImagePlane, picture_for, screen_of
 from gazeveil.relay.trackers.connecting import ReconnectingTracker
 from gazeveil.relay.trackers.lsl.columns import (
