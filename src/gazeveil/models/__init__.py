@@ -1,3 +1,22 @@
 """Models that learn: classifiers of rows (scikit-learn), and networks (torch, an optional extra,
 `pip install 'gazeveil[deep]'`); both are imported only when a model is built.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+
+class _WhenUsed(ModuleType):
+    """A module that is imported when something of it is first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self.__name__), name)
+
+
+if TYPE_CHECKING:
+    import torch as torch
+else:
+    torch = _WhenUsed("torch")

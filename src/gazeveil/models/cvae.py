@@ -22,17 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
+from gazeveil.models import torch
 from gazeveil.models.training import StepPlan, torch_or_refuse, train_steps
-
-if TYPE_CHECKING:
-    import torch
 
 #: Speeds of a profile.
 POINTS = 30
@@ -145,8 +142,6 @@ class CVAE:
         self, profiles: Floats, amplitude_deg: Floats, duration_s: Floats, identity: Floats
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Speeds and conditions as the network sees them."""
-        import torch
-
         conditions = [amplitude_deg / AMPLITUDE_DEG, duration_s / DURATION_S] + (
             [identity] if self.layers.identity else []
         )
@@ -159,15 +154,11 @@ class CVAE:
 
     def laws(self, speeds: torch.Tensor, known: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Means and log variances of the latent numbers."""
-        import torch
-
         out = self.encoder(torch.cat((speeds, known), dim=1))
         return out[:, : self.latent], out[:, self.latent :].clamp(-20.0, 20.0)
 
     def loss(self, batch: Sequence[torch.Tensor], draws: torch.Generator) -> torch.Tensor:
         """Mean loss of a batch, its latent numbers drawn."""
-        import torch
-
         speeds, conditions = batch
         mean, log_variance = self.laws(speeds, conditions)
         z = mean + (0.5 * log_variance).exp() * torch.randn(
@@ -183,8 +174,6 @@ class CVAE:
         """Means and standard deviations of the latent numbers of profiles in deg/s, each of shape
         (saccades, latent).
         """
-        import torch
-
         with torch.no_grad():
             mean, log_variance = self.laws(
                 *self.inputs(profiles, amplitude_deg, duration_s, identity)
@@ -197,8 +186,6 @@ class CVAE:
         """Profiles in deg/s, shape (saccades, 30); where the network would go backwards they stand
         still.
         """
-        import torch
-
         cond = self.inputs(np.zeros((len(latent), POINTS)), amplitude_deg, duration_s, identity)[1]
         with torch.no_grad():
             made = self.decoder(
@@ -220,23 +207,20 @@ def network(
         Without torch.
     """
     torch_or_refuse()
-    import torch
-    from torch import nn
-
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         first, second = (
-            nn.Linear(POINTS + layers.conditions, layers.hidden),
-            nn.Linear(layers.hidden, 2 * layers.latent),
+            torch.nn.Linear(POINTS + layers.conditions, layers.hidden),
+            torch.nn.Linear(layers.hidden, 2 * layers.latent),
         )
         encoder = (
-            nn.Sequential(first, second)
+            torch.nn.Sequential(first, second)
             if layers.linear
-            else nn.Sequential(first, nn.ReLU(), second)
+            else torch.nn.Sequential(first, torch.nn.ReLU(), second)
         )
-        decoder = nn.Sequential(
-            nn.Linear(layers.latent + layers.conditions, layers.decoder),
-            nn.Linear(layers.decoder, POINTS),
+        decoder = torch.nn.Sequential(
+            torch.nn.Linear(layers.latent + layers.conditions, layers.decoder),
+            torch.nn.Linear(layers.decoder, POINTS),
         )
     return CVAE(layers, encoder.to(device), decoder.to(device), middle, unit_deg_s)
 
@@ -276,8 +260,6 @@ def trained(
         Without torch.
     """
     torch_or_refuse()
-    import torch
-
     count = len(profiles)
     if count == 0:
         raise DataError(

@@ -19,16 +19,14 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from gazeveil import checks
 from gazeveil.arrays import Bools, Texts
 from gazeveil.errors import DataError, MissingExtraError
-
-if TYPE_CHECKING:
-    import torch
+from gazeveil.models import torch
 
 #: The one-cycle rate (Smith and Topin 2019, with torch's numbers): share of steps that it rises,
 #: the first rate as a share of the highest, and the last as a share of the first.
@@ -123,8 +121,6 @@ def best_device(name: str = "auto") -> str:
         Without torch.
     """
     torch_or_refuse()
-    import torch
-
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -174,8 +170,6 @@ def train_steps(
     DataError
         For a checkpoint of another training.
     """
-    import torch
-
     device = next(module.parameters()).device
     optimiser = torch.optim.Adam(
         module.parameters(), lr=1.0, weight_decay=plan.weight_decay, fused=device.type == "cuda"
@@ -209,8 +203,6 @@ def _save(
     losses: torch.Tensor,
 ) -> None:
     """Write the state beside its place and move it there: a kill leaves the one before."""
-    import torch
-
     assert plan.checkpoint is not None
     state = {
         "of": plan.of,
@@ -234,8 +226,6 @@ def _resume(
     losses: torch.Tensor,
 ) -> int:
     """Load the state if there is one; the number of steps that are done."""
-    import torch
-
     if plan.checkpoint is None or not plan.checkpoint.is_file():
         return 0
     try:
@@ -286,8 +276,6 @@ def dropped(values: torch.Tensor, share: float, draws: torch.Generator | None) -
     """Values with a share of them set to zero and the others scaled up; without a generator as they
     are.
     """
-    import torch
-
     if draws is None or share == 0:
         return values
     kept = torch.rand(values.shape, generator=draws, device=values.device) >= share
@@ -296,25 +284,23 @@ def dropped(values: torch.Tensor, share: float, draws: torch.Generator | None) -
 
 def dense(inputs: int, outputs: int) -> torch.nn.Sequential:
     """A linear layer, batch norm and ReLU."""
-    from torch import nn
-
-    return nn.Sequential(nn.Linear(inputs, outputs), nn.BatchNorm1d(outputs), nn.ReLU())
+    return torch.nn.Sequential(
+        torch.nn.Linear(inputs, outputs), torch.nn.BatchNorm1d(outputs), torch.nn.ReLU()
+    )
 
 
 def begin_as_published(parts: torch.nn.Module) -> None:
     """First weights of DGaze's authors: convolutions from N(0, 1), linear layers from Xavier's
     normal with biases from N(0, 1), gains of batch norms from N(1, 0.02).
     """
-    from torch import nn
-
     for layer in parts.modules():
-        if isinstance(layer, nn.Conv1d):
-            nn.init.normal_(layer.weight)
-        elif isinstance(layer, nn.Linear):
-            nn.init.xavier_normal_(layer.weight)
-            nn.init.normal_(layer.bias)
-        elif isinstance(layer, nn.BatchNorm1d):
-            nn.init.normal_(cast("torch.Tensor", layer.weight), 1.0, 0.02)
+        if isinstance(layer, torch.nn.Conv1d):
+            torch.nn.init.normal_(layer.weight)
+        elif isinstance(layer, torch.nn.Linear):
+            torch.nn.init.xavier_normal_(layer.weight)
+            torch.nn.init.normal_(layer.bias)
+        elif isinstance(layer, torch.nn.BatchNorm1d):
+            torch.nn.init.normal_(cast("torch.Tensor", layer.weight), 1.0, 0.02)
 
 
 def check_reading(owner: str, reading: str) -> str:

@@ -14,7 +14,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "document": ("classify", "Document"),
     "gender": ("classify", "Gender"),
     "privacy-sensitivity": ("classify", "PrivacySensitivity"),
-    "activity": ("activity", "Activity"),
+    "activity": ("classify", "Activity"),
     "task": ("classify", "Task"),
     "signal": ("signal", "Signal"),
     "density": ("saliency", "Density"),

@@ -57,7 +57,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,12 +67,9 @@ from gazeveil.arrays import Bools, Floats, Ints, Singles
 from gazeveil.errors import DataError, FormatError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
+from gazeveil.models import torch
 from gazeveil.models.ekyt.windows import VelocityInput, VelocityScale, WindowSet
 from gazeveil.models.training import StepPlan, torch_or_refuse, train_steps
-
-if TYPE_CHECKING:
-    import torch
-
 
 #: Dilation of each layer.
 DILATIONS = (1, 2, 4, 8, 16, 32, 64, 1)
@@ -110,8 +107,6 @@ class DenseNetwork:
         """Embeddings, shape (windows, 128), of standardised velocities of shape (channels, windows,
         samples).
         """
-        import torch
-
         norms, convolutions = self._layers("norms"), self._layers("convolutions")
         joined = windows
         for layer, (convolution, dilation) in enumerate(zip(convolutions, DILATIONS, strict=True)):
@@ -131,16 +126,12 @@ class DenseNetwork:
 
 def _normed(norm: torch.nn.Module, values: torch.Tensor) -> torch.Tensor:
     """Batch norm over windows and time, then ReLU."""
-    import torch
-
     flat = norm(values.reshape(1, len(values), -1))
     return torch.relu(flat).reshape(values.shape)
 
 
 def _convolved(values: torch.Tensor, weight: torch.Tensor, dilation: int) -> torch.Tensor:
     """A dilated convolution of width 3 that keeps the length, zeros beyond the ends."""
-    from torch.nn.functional import pad
-
     channels, windows, samples = values.shape
     # (outputs, inputs, 3) -> one product for the three taps.
     taps = weight.permute(2, 0, 1).reshape(-1, channels) @ values.reshape(channels, -1)
@@ -149,15 +140,13 @@ def _convolved(values: torch.Tensor, weight: torch.Tensor, dilation: int) -> tor
         return here
     return (
         here
-        + pad(before[..., :-dilation], (dilation, 0))
-        + pad(after[..., dilation:], (0, dilation))
+        + torch.nn.functional.pad(before[..., :-dilation], (dilation, 0))
+        + torch.nn.functional.pad(after[..., dilation:], (0, dilation))
     )
 
 
 def cut(values: torch.Tensor, starts: torch.Tensor, samples: int) -> torch.Tensor:
     """Windows of `samples` samples, shape (channels, windows, samples)."""
-    import torch
-
     return values[:, starts[:, None] + torch.arange(samples, device=values.device)]
 
 
@@ -168,22 +157,19 @@ def dense_network(inputs: int, people: int, seed: int, device: str = "cpu") -> D
     checks.count("dense_network", "inputs", inputs)
     checks.count("dense_network", "people", people)
     torch_or_refuse()
-    import torch
-    from torch import nn
-
     # Drawn on the CPU, so that every device begins with the same weights.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         sizes = [inputs + GROWTH * layer for layer in range(len(DILATIONS) + 1)]
-        parts = nn.ModuleDict(
+        parts = torch.nn.ModuleDict(
             {
-                "norms": nn.ModuleList(nn.BatchNorm1d(size) for size in sizes[1:]),
-                "convolutions": nn.ModuleList(
-                    nn.Conv1d(size, GROWTH, WIDTH, bias=False) for size in sizes[:-1]
+                "norms": torch.nn.ModuleList(torch.nn.BatchNorm1d(size) for size in sizes[1:]),
+                "convolutions": torch.nn.ModuleList(
+                    torch.nn.Conv1d(size, GROWTH, WIDTH, bias=False) for size in sizes[:-1]
                 ),
-                "embedding": nn.Linear(sizes[-1], NUMBERS),
-                "classifier": nn.Sequential(
-                    nn.BatchNorm1d(NUMBERS), nn.ReLU(), nn.Linear(NUMBERS, people)
+                "embedding": torch.nn.Linear(sizes[-1], NUMBERS),
+                "classifier": torch.nn.Sequential(
+                    torch.nn.BatchNorm1d(NUMBERS), torch.nn.ReLU(), torch.nn.Linear(NUMBERS, people)
                 ),
             }
         )
@@ -200,8 +186,6 @@ def multi_similarity(embeddings: torch.Tensor, people: torch.Tensor) -> torch.Te
     people : tensor of int64, shape (windows,)
         Whose each window is.
     """
-    import torch
-
     unit = torch.nn.functional.normalize(embeddings.float(), dim=1)
     cosines = unit @ unit.T
     same = people[:, None] == people[None, :]
@@ -221,8 +205,6 @@ def multi_similarity(embeddings: torch.Tensor, people: torch.Tensor) -> torch.Te
 
 def _soft_sum(exponents: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
     """log(1 + sum of exp) over the kept entries of each row."""
-    import torch
-
     # A finite number far below all exponents, because gradients of -inf are NaN.
     masked = torch.where(kept, exponents, torch.full_like(exponents, -1e9))
     one = torch.zeros_like(masked[:, :1])
@@ -364,8 +346,6 @@ class EkytModel:
 
     def embed(self, windows: WindowSet) -> Floats:
         """Embeddings of length one, shape (windows, 128)."""
-        import torch
-
         device = self.network.device
         values = torch.as_tensor(self.scale.apply(windows.values), device=device)
         starts = torch.as_tensor(windows.starts, device=device)
@@ -439,8 +419,6 @@ def load_ekyt(path: Path | str, device: str = "cpu") -> EkytModel:
     shapes = {n: tuple(v.shape) for n, v in _own(network.parts).items()}
     if not whole or shapes != {n: a.shape for n, a in given.items()}:
         raise FormatError(path, "these weights belong to another network", _REMEDY)
-    import torch
-
     state = {n: torch.as_tensor(np.ascontiguousarray(a)) for n, a in given.items()}
     network.parts.load_state_dict(state, strict=False)
     network.parts.eval()
@@ -520,8 +498,6 @@ class DeviceWindows:
     @classmethod
     def on(cls, device: str, values: Singles, windows: WindowSet, code: Ints) -> DeviceWindows:
         """Put windows on a device; `code` is the person of each, counted from 0."""
-        import torch
-
         order = np.argsort(code, kind="stable")
         count = np.bincount(code)
         first = np.concatenate(([0], np.cumsum(count)[:-1]))
@@ -535,8 +511,6 @@ class DeviceWindows:
 
     def batch(self, plan: BatchPlan, draws: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
         """Random windows of random people: (channels, windows, samples), and whose they are."""
-        import torch
-
         device = self.values.device
         people = torch.randperm(len(self.count), generator=draws, device=device)[: plan.people]
         people = people.repeat_interleave(plan.windows)
@@ -549,9 +523,6 @@ def batch_loss(
     network: DenseNetwork, windows: DeviceWindows, plan: BatchPlan
 ) -> Callable[[torch.Generator], torch.Tensor]:
     """The loss of a random batch: multi-similarity + 0.1 cross-entropy."""
-    import torch
-    from torch.nn.functional import cross_entropy
-
     gpu = network.device.type == "cuda"
     embed = torch.compile(network.embed) if gpu and plan.compiled else network.embed
 
@@ -560,7 +531,7 @@ def batch_loss(
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=gpu):
             embeddings = embed(batch)
         embeddings = embeddings.float()
-        return multi_similarity(embeddings, people) + NAMING * cross_entropy(
+        return multi_similarity(embeddings, people) + NAMING * torch.nn.functional.cross_entropy(
             network.names(embeddings), people
         )
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.arrays import Floats, Singles
 from gazeveil.errors import DataError
+from gazeveil.models import torch
 from gazeveil.models.training import (
     StepPlan,
     begin_as_published,
@@ -33,9 +33,6 @@ from gazeveil.models.training import (
     torch_or_refuse,
     train_steps,
 )
-
-if TYPE_CHECKING:
-    import torch
 
 #: Filters of the convolution, their width, outputs of the map's layer and of the joined ones.
 FILTERS, WIDTH, FROM_MAP, JOINED = 128, 2, 64, 128
@@ -76,11 +73,10 @@ class GazePredictor:
         draws: torch.Generator | None = None,
     ) -> torch.Tensor:
         """Places in degrees, shape (rows, 2), of scaled histories, shape (rows, channels, lags)."""
-        import torch
-        from torch.nn.functional import max_pool1d
-
         share = DROPPED[self.reading]
-        seen = dropped(max_pool1d(self.parts["history"](history), 2), share, draws).flatten(1)
+        seen = dropped(
+            torch.nn.functional.max_pool1d(self.parts["history"](history), 2), share, draws
+        ).flatten(1)
         if saliency is not None and "map" in self.parts:
             seen = torch.cat((seen, dropped(self.parts["map"](saliency), share, draws)), dim=1)
         for name in ("joined_1", "joined_2"):
@@ -90,8 +86,6 @@ class GazePredictor:
 
     def predict(self, history: NDArray[np.floating], saliency: Floats | None = None) -> Floats:
         """Places in degrees, shape (rows, 2), of histories as given in training."""
-        import torch
-
         device = next(self.parts.parameters()).device
         self.parts.eval()
         made = [torch.empty((0, 2))]
@@ -105,8 +99,6 @@ class GazePredictor:
 
 
 def _tensor(values: NDArray[np.floating], device: torch.device | str) -> torch.Tensor:
-    import torch
-
     return torch.as_tensor(np.ascontiguousarray(values, dtype=np.float32), device=device)
 
 
@@ -133,27 +125,28 @@ def gaze_predictor(
     """
     checks.count("gaze_predictor", "lags", lags, least=3)
     torch_or_refuse()
-    import torch
-    from torch import nn
-
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        convolution = nn.Conv1d(len(scale), FILTERS, WIDTH)
-        parts = nn.ModuleDict(
-            {"history": nn.Sequential(convolution, nn.BatchNorm1d(FILTERS), nn.ReLU())}
+        convolution = torch.nn.Conv1d(len(scale), FILTERS, WIDTH)
+        parts = torch.nn.ModuleDict(
+            {
+                "history": torch.nn.Sequential(
+                    convolution, torch.nn.BatchNorm1d(FILTERS), torch.nn.ReLU()
+                )
+            }
         )
         size = FILTERS * ((lags - WIDTH + 1) // 2)
         if map_size:
             parts["map"] = dense(map_size, FROM_MAP)
             size += FROM_MAP
         parts["joined_1"], parts["joined_2"] = dense(size, JOINED), dense(JOINED, JOINED)
-        out = nn.Linear(JOINED, 2)
+        out = torch.nn.Linear(JOINED, 2)
         parts["out"] = out
         if reading == "published":
             begin_as_published(parts)
         else:
-            nn.init.zeros_(out.weight)
-            nn.init.zeros_(out.bias)
+            torch.nn.init.zeros_(out.weight)
+            torch.nn.init.zeros_(out.bias)
     return GazePredictor(parts.to(device), scale, reading)
 
 
@@ -198,8 +191,6 @@ def train_dgaze(
         For fewer than two rows, or values that are not finite.
     """
     torch_or_refuse()
-    import torch
-
     check_reading("train_dgaze", reading)
     size = checks.count("train_dgaze", "batch", BATCH[reading] if batch is None else batch, 2)
     if len(history) < 2 or not (np.isfinite(history).all() and np.isfinite(target_deg).all()):

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.arrays import Ints, Singles
 from gazeveil.errors import DataError
+from gazeveil.models import torch
 from gazeveil.models.training import (
     StepPlan,
     check_reading,
@@ -36,9 +36,6 @@ from gazeveil.models.training import (
     torch_or_refuse,
     train_steps,
 )
-
-if TYPE_CHECKING:
-    import torch
 
 #: The three signals, each (right, down).
 BRANCHES = ("eye", "head", "world")
@@ -94,8 +91,6 @@ class ActivityNetwork:
         """Scores of the classes before a softmax, shape (rows, classes), of standardised windows,
         shape (rows, channels, steps).
         """
-        import torch
-
         ends = []
         for branch, given in zip(BRANCHES, windows.chunk(len(BRANCHES), dim=1), strict=True):
             course = self.parts[f"{branch}_gru"](self.parts[branch](given).transpose(1, 2))[0]
@@ -108,8 +103,6 @@ class ActivityNetwork:
 
     def name_them(self, windows: NDArray[np.floating]) -> Ints:
         """The class of each window, shape (rows,), of windows as given in training."""
-        import torch
-
         device = next(self.parts.parameters()).device
         self.parts.eval()
         made = [torch.empty(0, dtype=torch.int64)]
@@ -153,26 +146,25 @@ def activity_network(
     """
     checks.count("activity_network", "classes", classes, least=2)
     torch_or_refuse()
-    import torch
-    from torch import nn
-
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        parts = nn.ModuleDict()
+        parts = torch.nn.ModuleDict()
         signals = 4 if reading == "corrected" else 2
         for branch in BRANCHES:
-            layers: list[nn.Module] = []
+            layers: list[torch.nn.Module] = []
             for number in range(CONVOLUTIONS):
                 layers += [
-                    nn.Conv1d(FILTERS if number else signals, FILTERS, WIDTH),
-                    nn.BatchNorm1d(FILTERS),
-                    nn.ReLU(),
-                    nn.MaxPool1d(2),
+                    torch.nn.Conv1d(FILTERS if number else signals, FILTERS, WIDTH),
+                    torch.nn.BatchNorm1d(FILTERS),
+                    torch.nn.ReLU(),
+                    torch.nn.MaxPool1d(2),
                 ]
-            parts[branch] = nn.Sequential(*layers)
-            parts[f"{branch}_gru"] = nn.GRU(FILTERS, UNITS, batch_first=True, bidirectional=True)
+            parts[branch] = torch.nn.Sequential(*layers)
+            parts[f"{branch}_gru"] = torch.nn.GRU(
+                FILTERS, UNITS, batch_first=True, bidirectional=True
+            )
         parts["joined_1"] = dense(2 * UNITS * len(BRANCHES), JOINED)
-        parts["joined_2"], parts["out"] = dense(JOINED, JOINED), nn.Linear(JOINED, classes)
+        parts["joined_2"], parts["out"] = dense(JOINED, JOINED), torch.nn.Linear(JOINED, classes)
     return ActivityNetwork(parts.to(device), mean, scale, reading)
 
 
@@ -214,9 +206,6 @@ def train_ehtask(
         For windows of fewer than 22 steps, or fewer than two classes.
     """
     torch_or_refuse()
-    import torch
-    from torch.nn.functional import cross_entropy
-
     check_reading("train_ehtask", reading)
     size = checks.count("train_ehtask", "batch", BATCH[reading] if batch is None else batch, 2)
     number = int(classes.max()) + 1 if len(classes) else 0
@@ -238,7 +227,7 @@ def train_ehtask(
         if reading == "corrected":
             chance = torch.rand((size, 1, 1), generator=draws, device=rows.device)
             given = torch.where(chance < 0.5, given * mirror, given)
-        return cross_entropy(network.forward(given, draws), wanted[picked])
+        return torch.nn.functional.cross_entropy(network.forward(given, draws), wanted[picked])
 
     return network, train_steps(network.parts, loss, plan, progress)
 
