@@ -201,7 +201,7 @@ def _labels_run_together(_: Any) -> Any:
 
 
 PUBLICATION = "privacy.publication"
-CHARGING = "tests/privacy/publication/test_charging.py"
+CHARGING = "tests/privacy/publication/test_publication.py"
 
 PLANTS = (
     Plant(

@@ -38,7 +38,7 @@ from gazeveil.privacy.stream.kaleido import step
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoUniform, regions_on
 from gazeveil.privacy.stream.kaleido.stage import LatticeStage
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-from tests.privacy.noise.test_planar_and_knorm import Rare
+from tests.privacy.noise.test_local import Rare
 from tests.support.laws import assert_distribution, follows
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
