@@ -5,18 +5,17 @@
 from __future__ import annotations
 
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 
-class _WhenUsed(ModuleType):
-    """A module that is imported when something of it is first asked for."""
+class _WhenUsed:
+    """Torch, imported when something of it is first asked for."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self.__name__), name)
+        return getattr(import_module("torch"), name)
 
 
 if TYPE_CHECKING:
     import torch as torch
 else:
-    torch = _WhenUsed("torch")
+    torch = _WhenUsed()
