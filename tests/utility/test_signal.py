@@ -478,7 +478,7 @@ def test_a_wild_time_of_a_lost_sample_does_not_move_the_cut() -> None:
 def test_a_piece_of_a_strangers_recording_is_refused(
     whole: RecordingSet, cut: RecordingSet
 ) -> None:
-    with pytest.raises(DataError, match="not among the whole ones"):
+    with pytest.raises(DataError, match="not among the raw ones"):
         list(pieces(whole.select(people=["p00"]), cut))
 
 
