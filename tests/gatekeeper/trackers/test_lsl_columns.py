@@ -276,9 +276,3 @@ def test_an_lsl_stream_that_goes_is_lost_and_chunks_of_another_shape_are_malform
         return story
 
     assert (run(work()), tracker.counts["malformed"]) == (["gaze", "lost", "gaze"], 1)
-
-
-def test_lsl_streams_without_places_are_refused(lsl: FakePylsl) -> None:
-    lsl.offer("eeg", ["Fp1", "Fp2"], [([1.0, 2.0], 1.0)])
-    with pytest.raises(DataError, match=r"it has Fp1, Fp2.*\?x=LABEL"):
-        LSLTracker("eeg")

@@ -153,3 +153,25 @@ def test_an_avatar_turns_its_eyes_where_the_wearer_looks(desk: Desk, shop: str) 
     for place, region in (((40, 360), "left"), ((1240, 360), "right"), ((640, 360), "at-you")):
         page.mouse.move(*place, steps=3)
         expect(face).to_have_attribute("data-region", region)
+
+
+#: What an app reads of each call that it makes with its token.
+READ = """async ([address, token]) => {
+  const { connect } = await import(`${address}/client.js`);
+  const gaze = connect(address, { token });
+  const calls = [() => gaze.left(), () => gaze.choose([document.body]), () => gaze.follow().next()];
+  return Promise.all(calls.map((call) => call().catch((error) => error.message)));
+}"""
+
+
+def test_a_page_of_an_origin_that_is_not_listed_reads_that_it_is_not(
+    desk: Desk, process: Process, shop: str
+) -> None:
+    """It read that the Gatekeeper did not answer."""
+    body = {"name": "listed", "origins": ["https://listed.example"]}
+    token = desk.api.post("/v1/apps", json=body).json()["token"]
+    read = opened(desk, f"{shop}/choose.html").evaluate(READ, [process.address, token])
+    said = (
+        "Pages of this origin may not use the app's token. The owner can add the origin to the app."
+    )
+    assert read == [said] * 3
