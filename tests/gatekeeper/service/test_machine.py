@@ -191,22 +191,29 @@ def test_what_a_squatter_was_sent_opens_nothing_after_the_restart(tmp_path: Path
     with running(home, port=port) as here:
         here.service.new_tracker_token()  # as each start of the process does
         page = sign_in(here.address, here.service.owner_link(here.address))
-        assert page.get("/v1/apps").status_code == 200
+        sent = {"Origin": "https://shop.example"}
+        asked = httpx.post(here.address + "/v1/ask", json={"want": "follow"}, headers=sent)
+        sent["Authorization"] = f"Bearer {asked.json()['token']}"
+        given = {"preset": "follow", "ask": page.get("/v1/asks").json()["asks"][0]["id"]}
+        assert page.post("/v1/apps/https.shop.example/grant", json=given).status_code == 200
+        assert httpx.get(here.address + "/v1/me", headers=sent).json()["state"] == "granted"
         token = file.read_text().strip()
         assert re.fullmatch(r"gv_tracker_[0-9a-f]{16}_[A-Za-z0-9_-]{43}", token)
         assert mode(file) == 0o600
-    # What a driver sends to whoever has the port, and more than an open page would: its key.
+    # What drivers and pages send to whoever has the port, and more than the owner's would: its key.
     key = page.auth
     page.close()
     hello = json.dumps({"type": "hello", "token": token})
     with running(home, port=port) as here:
         here.service.new_tracker_token()
+        here.service.end_passes()
         with httpx.Client(base_url=here.address, auth=key) as thief:
             tried = [
                 thief.get("/v1/apps"),
                 thief.post("/v1/apps", json={"name": "thief"}),
                 thief.post("/v1/owner/tokens", json={"name": "thief", "days": 365}),
                 thief.post("/v1/consent", json={"on": True}),
+                httpx.get(here.address + "/v1/me", headers=sent),
             ]
         assert {answer.status_code for answer in tried} == {401}
         fresh = json.dumps({"type": "hello", "token": file.read_text().strip()})

@@ -335,6 +335,7 @@ def serve(settings: Settings, say: Callable[[str], object] = print) -> None:
     set_up(settings.log_level)
     more_handles(settings)
     sock, local = from_systemd()
+    held = sock is not None
     sock = sock or listen(settings, say)
     path = settings.unix_socket or settings.home / "gaze.sock"
     ours = contextlib.ExitStack()
@@ -350,6 +351,8 @@ def serve(settings: Settings, say: Callable[[str], object] = print) -> None:
         if service.tracker_token_path is not None:
             # While the service was stopped another program may have had its port, and the token.
             service.new_tracker_token()
+        if not held:
+            service.end_passes()
     except GazeveilError:
         sock.close()
         ours.close()

@@ -25,6 +25,7 @@ from gazeveil.gatekeeper.ledger.audit import AuditLog
 from gazeveil.gatekeeper.ledger.database import Sql
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.policy.decision import ended_by_restart
+from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.service.asks import AccessRequests, name_of_origin
 from gazeveil.gatekeeper.service.connections import Broadcaster, Connection
@@ -313,6 +314,14 @@ class Service(Decisions):
         another.
         """
         return None if self.tracker is not None else self.settings.home / "tracker-token"
+
+    def end_passes(self) -> None:
+        """End the passes of pages, which ask again: while the port was free another program may
+        have been sent them.
+        """
+        for app in self.tokens.apps():
+            if app in map(name_of_origin, self.policy.apps.get(app, Grant()).origins):
+                self.tokens.end(app=app, role="app")
 
     def new_tracker_token(self) -> str:
         """A new token for the tracker, in its file too; the last one stops working.
