@@ -43,7 +43,7 @@ from gazeveil.release.advice import AdviceRow, advice_rows
 from gazeveil.utility.saliency import central_map, jensen_shannon
 
 ROOT = Path(__file__).parent.parent
-TABLE = ROOT / "src" / "gazeveil" / "release" / "advice" / "advice.csv"
+TABLE = ROOT / "src" / "gazeveil" / "release" / "advice.csv"
 ATTACKS = ROOT / "docs" / "results" / "attackers.md"
 FEATURES = ROOT / "docs" / "results" / "fourier-comparison.md"
 
