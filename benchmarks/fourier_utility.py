@@ -67,7 +67,7 @@ METHODS = {
     "DCFPA-128, first values kept": Method(128, True, True),
 }
 
-WAYS = ("error of whole signals", "1/NMSE of whole signals", "1/NMSE chunk by chunk")
+WAYS = ("error", "1/NMSE", "1/NMSE by chunk")
 
 
 def recorded() -> Reals:

@@ -75,7 +75,6 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 
@@ -231,17 +230,20 @@ def _windows(
     """Write the codes of both tiers, by the speeds of gaze, head and eye in each window."""
     low, high, turning, scale = limits
     codes, rate = trace.codes, trace.rate_hz
-    windows: list[tuple[int, int]] = []
-    for begin, end in trace.segments.tolist():
-        for first, stop in runs(codes[begin:end] == UNDEFINED):
-            n = stop - first
-            if n < 2:
-                continue  # one sample has no speed
-            parts = max(1, min(n // 2, round(n / (window_s * rate))))
-            windows += pairwise(begin + first + p * n // parts for p in range(parts + 1))
-    if not windows:
-        return
-    a, b = np.array(windows).T
+    found = np.array(
+        [
+            (begin + first, begin + stop)
+            for begin, end in trace.segments.tolist()
+            for first, stop in runs(codes[begin:end] == UNDEFINED)
+            if stop - first >= 2  # one sample has no speed
+        ],
+        dtype=np.int64,
+    ).reshape(-1, 2)
+    n = found[:, 1] - found[:, 0]
+    parts = np.clip(np.rint(n / (window_s * rate)).astype(np.int64), 1, n // 2)
+    of = np.repeat(np.arange(len(found)), parts)
+    part = _counted(parts)
+    a, b = (found[of, 0] + (part + end) * n[of] // parts[of] for end in (0, 1))
     g, h, e = (
         np.linalg.norm(path[:, b - 1] - path[:, a], axis=0) * rate / (b - 1 - a) for path in paths
     )
@@ -250,8 +252,13 @@ def _windows(
     code = np.select([g < low * grown, g <= high * grown], [FIXATION, PURSUIT], NOISE)
     moving = np.where(e >= turning, _VOR, np.where(code == PURSUIT, _HEAD_PURSUIT, _NONE))
     tier = np.where((h >= turning) & (code != NOISE), moving, _NONE)
-    for (first, stop), own, its in zip(windows, code.tolist(), tier.tolist(), strict=True):
-        codes[first:stop], second[first:stop] = own, its
+    samples = np.repeat(a, b - a) + _counted(b - a)
+    codes[samples], second[samples] = np.repeat(code, b - a), np.repeat(tier, b - a)
+
+
+def _counted(lengths: Ints) -> Ints:
+    """0, 1, ... within each of consecutive groups of these lengths."""
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 #: (threshold in deg/s, shortest fixation in ms) of each published setting.

