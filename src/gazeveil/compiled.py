@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numba
 from llvmlite.binding import get_host_cpu_features
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime.nrt import rtsys
 
 from gazeveil.compile_notice import listen
 
@@ -38,10 +39,8 @@ listen()
 def processor() -> str | None:
     """The best processor that the wheel has machine code for and that this one can stand for."""
     has = get_host_cpu_features()
-    for name, needed in PROCESSORS.items():
-        if (KERNELS / name).is_dir() and all(has.get(feature) for feature in needed):
-            return name
-    return None
+    fitting = (name for name, needed in PROCESSORS.items() if all(map(has.get, needed)))
+    return next((name for name in fitting if (KERNELS / name).is_dir()), None)
 
 
 class KernelCache(FunctionCache):
@@ -57,23 +56,31 @@ class KernelCache(FunctionCache):
         self._brought: Any = None
         source = Path(function.__code__.co_filename)
         if (name := processor()) is not None and source.is_relative_to(KERNELS.parent):
-            folder = KERNELS / name / source.parent.relative_to(KERNELS.parent)
-            stamp = self._impl.locator.get_source_stamp()
             self._brought = cast("Any", IndexDataCacheFile)(
-                str(folder), self._impl.filename_base, stamp
+                str(KERNELS / name / source.parent.relative_to(KERNELS.parent)),
+                self._impl.filename_base,
+                self._impl.locator.get_source_stamp(),
             )
 
-    def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        if self._brought is not None:
-            _, machine, hashes = cast("Any", self)._index_key(sig, target_context.codegen())
-            found = self._brought.load((sig, (machine[0], processor(), ""), hashes))
-            if found is not None:
-                return self._impl.rebuild(target_context, found)
-        try:
-            return cast("Any", super())._load_overload(sig, target_context)
-        except (ImportError, AttributeError):
-            # An earlier version kept code that names a module which has moved since.
-            return cast("Any", self)._cache_file.flush()
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Machine code for these types, or None.
+
+        Numba first learns all that it can compile, which takes a third of the time of a short
+        command. What is compiled needs the runtime alone, and the compiler learns the rest itself.
+        """
+        cast("Any", rtsys).initialize(target_context)
+        with cast("Any", self)._guard_against_spurious_io_errors():
+            if self._brought is not None:
+                _, machine, hashes = cast("Any", self)._index_key(sig, target_context.codegen())
+                found = self._brought.load((sig, (machine[0], processor(), ""), hashes))
+                if found is not None:
+                    return self._impl.rebuild(target_context, found)
+            try:
+                return cast("Any", self)._load_overload(sig, target_context)
+            except (ImportError, AttributeError):
+                # An earlier version kept code that names a module which has moved since.
+                cast("Any", self)._cache_file.flush()
+        return None
 
     def is_kept(self) -> bool:
         """Whether there is machine code of the function, for some types of arguments."""

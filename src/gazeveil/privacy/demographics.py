@@ -38,7 +38,6 @@ from typing import ClassVar, NamedTuple, TypeAlias
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.privacy.audit.games import Game
-from gazeveil.privacy.audit.people import crowd_game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
 from gazeveil.privacy.release import Release
@@ -261,6 +260,8 @@ class Demographics(Mechanism[People]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
+        from gazeveil.privacy.audit.people import crowd_game
+
         return crowd_game(self, unit)
 
 

@@ -316,8 +316,7 @@ class HeatmapGaussian(HeatmapMechanism):
         # L2 sensitivity of all maps together: sqrt(2 * stimuli) * WEIGHT; rho = sensitivity**2 / (2
         # sigma**2).
         squared = Fraction(stimuli * WEIGHT * WEIGHT) / self.rho
-        sigma = math.isqrt(math.ceil(squared) - 1) + 1 if squared > 0 else 1
-        return max(1, sigma)
+        return math.isqrt(max(1, math.ceil(squared)) - 1) + 1
 
     def noise(self, stimuli: int, count: int, words: Words) -> Ints:
         """Noise of `count` cells of that many maps."""

@@ -423,8 +423,12 @@ def _renamed(item: Recording | Handle, key: RecordingKey) -> Recording | Handle:
     keys = dict(zip(KEY_NAMES, key, strict=True))
     if isinstance(item, Recording):
         return item.with_(**keys)
-    load = partial(_load, item.load, keys)
-    return replace(item, **keys, load=load, chunks=None)  # type: ignore[arg-type]
+    return replace(
+        item,
+        **keys,  # type: ignore[arg-type]
+        load=partial(_load, item.load, keys),
+        chunks=None,
+    )
 
 
 def _load(load: Callable[[], Recording], keys: dict[str, str]) -> Recording:

@@ -141,8 +141,7 @@ def cosine_rows(n: int, places: Ints) -> Reals:
     """Rows of the orthonormal DCT-II."""
     # the angle is a whole number of quarter turns over n: reduced exactly before it becomes a float
     turns = np.outer(places, 2 * np.arange(n) + 1) % (4 * n) * (np.pi / (2 * n))
-    size = np.sqrt(np.where(places == 0, 1.0, 2.0) / n)
-    return np.cos(turns) * size[:, None]
+    return np.cos(turns) * np.sqrt(np.where(places == 0, 1.0, 2.0) / n)[:, None]
 
 
 def coordinates(n: int, k: int) -> int:
