@@ -134,8 +134,7 @@ def test_a_clean_recording_is_given_back_as_it_is(space, centre):
 
 def test_real_movement_at_a_low_rate_is_not_taken_for_noise():
     cohort = gazeveil.simulate(3, 2, 20, 36, seed=1)
-    levels = [noise_level(r) for r in cohort]
-    assert all(level.clean for level in levels)
+    assert all(noise_level(r).clean for r in cohort)
     assert all(noise_level(noisy(r, 3.0)).sigma_deg == pytest.approx(3.0, rel=0.25) for r in cohort)
 
 

@@ -170,8 +170,7 @@ def test_people_with_the_same_material_tie_exactly():
     values = vectors.values.copy()
     values[vectors.persons == "p04"] = values[vectors.persons == "p03"]
     gallery, probe = halves(with_values(vectors, values))
-    scores = match(gallery, probe)
-    assert scores.credit()[3:5].tolist() == [0.5, 0.5]
+    assert match(gallery, probe).credit()[3:5].tolist() == [0.5, 0.5]
 
 
 def test_unknown_values_and_constant_columns_are_left_aside():

@@ -463,8 +463,7 @@ def test_a_copy_with_exchanged_names_is_not_called_safe() -> None:
         assert doubt.startswith("Attackers take 8 of 8 people of the copy for one and the same")
         assert doubt_about_names(results(people, people, repetitions, attacks)) == ""
     assert doubt_about_names(results(people, renamed, 1, 1)) == "", "one draw cannot tell"
-    empty = results([], [], 3, 1)
-    assert doubt_about_names(replace(empty)) == ""
+    assert doubt_about_names(replace(results([], [], 3, 1))) == ""
 
 
 def test_the_attack_itself_says_that_names_were_exchanged() -> None:

@@ -653,6 +653,5 @@ def test_outside_what_it_was_shown_to_handle_auto_says_so_and_uses_dispersion(
 
 
 def test_a_recording_it_can_handle_gets_no_warning(recwarn: pytest.WarningsRecorder) -> None:
-    events = detect(on_screen(step_path(36.0), 36.0))
-    assert events.source == "auto"
+    assert detect(on_screen(step_path(36.0), 36.0)).source == "auto"
     assert not [w for w in recwarn if issubclass(w.category, QualityWarning)]

@@ -197,8 +197,7 @@ def test_controls_tell_knowledge_from_chance_and_from_its_opposite() -> None:
     assert knows.flipped < 1e-9
     assert abs(knows.dealt - 1 / 6) < 0.03
     # A rate of nothing at all is as telling as one of everything.
-    wrong = piece_controls(Scores(people, probes, -right), windows, 0)
-    assert wrong.flipped == 1.0
+    assert piece_controls(Scores(people, probes, -right), windows, 0).flipped == 1.0
     rng = np.random.default_rng(3)
     blind = piece_controls(Scores(people, probes, rng.normal(size=right.shape)), windows, 0)
     assert blind.flipped < 0.5
@@ -296,8 +295,7 @@ def test_a_window_that_knows_nothing_learns_from_its_neighbours() -> None:
     links = {}
     for a, b in ((0, 1), (1, 2)):
         links[b, a], links[a, b] = soft_matching(link), soft_matching(link.T)
-    alone = matched_along(known, links, 0.0)
-    assert np.ptp(alone[1]) == 0.0
+    assert np.ptp(matched_along(known, links, 0.0)[1]) == 0.0
     told = matched_along(known, links, 1.0)
     assert told[1].argmax(axis=1).tolist() == order.tolist()
     assert told[2].argmax(axis=1).tolist() == order[order].tolist()
