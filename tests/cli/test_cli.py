@@ -327,11 +327,19 @@ def test_completion_imports_the_verb_it_completes(words: str, position: int) -> 
     assert modules & HEAVY == set()
 
 
-def test_to_inspect_recordings_takes_no_mathematics(tmp_path: Path) -> None:
+def test_to_inspect_takes_no_mathematics_and_to_protect_no_compiler(tmp_path: Path) -> None:
     gazeveil.simulate(2, 2, 5.0, 120.0, seed=1).write(tmp_path / "raw")
     modules = modules_of("inspect", str(tmp_path / "raw"))
     assert modules & HEAVY == {"numpy", "polars"}
     assert len(ours(modules)) <= 70
+    # The first compiles what no run has compiled before it.
+    _, second = (
+        modules_of(
+            "protect", str(tmp_path / "raw"), str(tmp_path / name), "-m", "gaussian:sigma_deg=3"
+        )
+        for name in "ab"
+    )
+    assert second & {"numba.np.linalg", "scipy.linalg"} == set()
 
 
 def test_the_package_alone_imports_nothing_heavy() -> None:
