@@ -26,6 +26,7 @@ may be left out where the receiver knows them), then sends binary batches, `samp
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ _BYTES_PER_SAMPLE = 8 + 4 + 4 + 1
 
 #: Times and places on the wire.
 _TIMES, _PLACES = np.dtype("<i8"), np.dtype("<f4")
+_ONE = struct.Struct("<qffB")
 
 # OpenXR looks along -z, we look along +z.
 _AHEAD = np.array([0.0, 0.0, -1.0])
@@ -148,6 +150,11 @@ def unpack(data: bytes) -> ReceivedBatch:
     if count > MOST_SAMPLES or len(data) != HEADER.size + count * _BYTES_PER_SAMPLE:
         raise DataError("The length of a batch does not fit the count in its header.")
     at = HEADER.size
+    if count == 1:  # as most messages have it; arrays made of bytes cost three times as much
+        t_ns, x_deg, y_deg, ok = _ONE.unpack_from(data, at)
+        ok = ok == 1 and math.isfinite(x_deg) and math.isfinite(y_deg)
+        columns = (np.array([value]) for value in (t_ns, x_deg, y_deg, ok))
+        return ReceivedBatch(Block(*columns), number, sequence, dropped)
     t = np.frombuffer(data, _TIMES, count, at).astype(np.int64)
     x, y = places = (
         np.frombuffer(data, _PLACES, 2 * count, at + 8 * count).reshape(2, count).astype(np.float64)

@@ -24,6 +24,9 @@ from gazeveil.gatekeeper.trackers.tracker import TrackerClock, arrival_ns
 #: Blocks of the tracker that may wait; then no more are read.
 BLOCKS_AHEAD = 32
 
+#: Blocks that are worked off before the event loop gets its turn.
+IN_A_ROW = 8
+
 #: Without a sample for so long the tracker is taken to be gone, in seconds.
 SILENT_S = 1.0
 
@@ -61,6 +64,7 @@ class TrackerInput:
         self._refused = ""
         self._blocks: list[Block] = []
         self._pump: asyncio.Task[None] | None = None
+        self._in_a_row = 0
         self._switching = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracker")
 
@@ -96,7 +100,9 @@ class TrackerInput:
             and self._push_now(block)
         ):
             # A tracker that sends without pause must not keep the event loop to itself.
-            await asyncio.sleep(0)
+            self._in_a_row = (self._in_a_row + 1) % IN_A_ROW
+            if not self._in_a_row:
+                await asyncio.sleep(0)
             return
         self._blocks.append(block)
         if self._pump is None or self._pump.done():

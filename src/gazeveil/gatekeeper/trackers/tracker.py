@@ -19,7 +19,6 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -159,9 +158,12 @@ class TrackerClock:
     def follow(self, block: Block, now_ns: int) -> Block:
         """A block that has arrived, with times that go on although the tracker's clock was set."""
         t_ns = block.t_ns + self._shift_ns
-        if self._last is not None:
-            present_ns = now_ns - min(self._least_ns)
-            back = np.flatnonzero(np.diff(t_ns, prepend=self._last) < -_BACK_NS)
+        present_ns = now_ns - min(self._least_ns, default=0)
+        last, newest = self._last, int(t_ns[-1])
+        # One sample that goes on, as most messages are, needs no arrays.
+        goes_on = last is not None and last - _BACK_NS <= newest <= present_ns + _AHEAD_NS
+        if last is not None and not (goes_on and len(t_ns) == 1):
+            back = np.flatnonzero(np.diff(t_ns, prepend=last) < -_BACK_NS)
             # Until it is settled what is old, times far ahead are of gaze that waited less long.
             settled = now_ns >= self._settled_ns
             ahead = np.flatnonzero((t_ns > present_ns + _AHEAD_NS) & settled)
@@ -174,8 +176,8 @@ class TrackerClock:
                 self.jumps += 1
                 t_ns = np.minimum(t_ns, present_ns)
         self._last = int(t_ns[-1])
-        self._arrived(now_ns - int(t_ns[-1]), now_ns)
-        return replace(block, t_ns=t_ns)
+        self._arrived(now_ns - self._last, now_ns)
+        return Block(t_ns, block.x_deg, block.y_deg, block.valid)
 
     def _arrived(self, behind_ns: int, now_ns: int) -> None:
         """Take how far an arrival lies behind its time."""
@@ -198,13 +200,10 @@ class TrackerClock:
         if not least_ns:
             return block
         oldest_ns = now_ns - min(least_ns) - self.late_ns
-        begin = len(block) if now_ns < self._settled_ns else int(np.sum(block.t_ns < oldest_ns))
-        if not begin:
+        settled = now_ns >= self._settled_ns
+        if settled and len(block) == 1 and block.t_ns[0] >= oldest_ns:
             return block
-        return replace(
-            block,
-            t_ns=block.t_ns[begin:],
-            x_deg=block.x_deg[begin:],
-            y_deg=block.y_deg[begin:],
-            valid=block.valid[begin:],
+        begin = int(np.sum(block.t_ns < oldest_ns)) if settled else len(block)
+        return Block(
+            block.t_ns[begin:], block.x_deg[begin:], block.y_deg[begin:], block.valid[begin:]
         )
