@@ -40,7 +40,7 @@ from benchmarks.advice_references import anchors
 import gazeveil
 from gazeveil.privacy.registry import mechanism
 from gazeveil.release.advice import AdviceRow, advice_rows
-from gazeveil.utility.saliency import central_map, jensen_shannon
+from gazeveil.utility.maps import central_map, jensen_shannon
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "src" / "gazeveil" / "release" / "advice.csv"

@@ -40,7 +40,7 @@ from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
     Synthesis,
 )
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import Streams
-from gazeveil.utility.saliency import cells, jensen_shannon
+from gazeveil.utility.maps import cells, jensen_shannon
 from lines import Lines, markdown, put_into
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)

@@ -44,7 +44,7 @@ from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.synthesis.events_pd.audit import EVENTS, PEOPLE, found_share, sessions
 from gazeveil.privacy.synthesis.motion import motion
 from gazeveil.utility.events import EventFidelity
-from gazeveil.utility.saliency import Density
+from gazeveil.utility.maps import Density
 from lines import Lines, slower
 
 NAMES = ("gazecom", "eyenavgs_nthu")

@@ -40,7 +40,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import distance_deg
 from gazeveil.privacy.registry import mechanism
 from gazeveil.utility.events import EventFidelity, main_sequence
-from gazeveil.utility.saliency import Density
+from gazeveil.utility.maps import Density
 from lines import Lines, markdown, put_into
 
 RECORDINGS = ("gazecom", "eyenavgs_nthu")

@@ -25,7 +25,7 @@ from gazeveil.features.recording_set import CARRIED, FeaturePipeline, RecordingS
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.base import scanpath_as_recorded, scanpath_as_released
-from gazeveil.utility.saliency import cell_areas, cells, compare, saliency_map
+from gazeveil.utility.maps import cell_areas, cells, compare, saliency_map
 from lines import Lines
 
 PUBLISHED = 0.0367

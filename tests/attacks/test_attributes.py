@@ -24,7 +24,8 @@ import pytest
 import gazeveil
 from gazeveil.attacks.base import InferenceAttack, Scores
 from gazeveil.attacks.curves import auc, roc_area, roc_area_interval, tpr_at_fpr
-from gazeveil.attacks.infer.attributes import (
+from gazeveil.attacks.infer.kinds import KINDS
+from gazeveil.attacks.infer.people import (
     AttributeInference,
     MembershipInference,
     demographic_attack,
@@ -32,7 +33,6 @@ from gazeveil.attacks.infer.attributes import (
     judged,
     nearness,
 )
-from gazeveil.attacks.infer.kinds import KINDS
 from gazeveil.attacks.infer.stimulus_risk import StimulusComparison, told_apart
 from gazeveil.attacks.result import InferenceResult
 from gazeveil.attacks.vectors.kinds import centred, person_vectors

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from gazeveil.attacks.infer import attributes
-from gazeveil.attacks.infer.attributes import RecordLinkage
+from gazeveil.attacks.infer import people
+from gazeveil.attacks.infer.people import RecordLinkage
 from gazeveil.features.table import FeatureTable, Keys
 from tests.support.trait_people import Nearest, trait_material, trait_table
 

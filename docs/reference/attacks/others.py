@@ -30,7 +30,7 @@ from protocols import (
 import gazeveil
 from gazeveil.attacks.base import Attack
 from gazeveil.attacks.curves import gallery_curve
-from gazeveil.attacks.infer.attributes import AttributeInference, RecordLinkage, demographic_attack
+from gazeveil.attacks.infer.people import AttributeInference, RecordLinkage, demographic_attack
 from gazeveil.attacks.registry import attack
 from gazeveil.attacks.result import AttackResult
 from gazeveil.features.recording_set import RecordingSet

@@ -13,7 +13,7 @@ from gazeveil import checks
 from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.curves import Point, roc_area_interval, tpr_at_fpr
-from gazeveil.attacks.infer.attributes import FALSE_ALARMS, groups_of, judged, nearness
+from gazeveil.attacks.infer.people import FALSE_ALARMS, groups_of, judged, nearness
 from gazeveil.attacks.result import AttackResult, InferenceResult, identification, rate_result
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet

@@ -16,7 +16,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Ints
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.infer.attributes import demographic_attack
+from gazeveil.attacks.infer.people import demographic_attack
 from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet

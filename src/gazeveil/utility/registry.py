@@ -8,8 +8,8 @@ from gazeveil.utility.base import Utility
 #: Name -> (module, class). Modules are imported on first use.
 BUILT_IN: dict[str, tuple[str, str]] = {
     "aoi": ("aoi", "AOI"),
-    "dwell": ("scanpath", "Dwell"),
-    "saliency": ("saliency", "Saliency"),
+    "dwell": ("viewers", "Dwell"),
+    "saliency": ("maps", "Saliency"),
     "prediction": ("prediction", "Prediction"),
     "document": ("classify", "Document"),
     "gender": ("classify", "Gender"),
@@ -17,9 +17,9 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "activity": ("classify", "Activity"),
     "task": ("classify", "Task"),
     "signal": ("signal", "Signal"),
-    "density": ("saliency", "Density"),
+    "density": ("maps", "Density"),
     "events": ("events", "EventFidelity"),
-    "scanpath": ("scanpath", "ScanpathSimilarity"),
+    "scanpath": ("viewers", "ScanpathSimilarity"),
 }
 
 REGISTRY: Registry[type[Utility]] = Registry(

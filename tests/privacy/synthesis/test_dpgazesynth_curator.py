@@ -49,7 +49,7 @@ from gazeveil.privacy.synthesis.dpgazesynth.scheme import (
     message,
     noisy_starts,
 )
-from gazeveil.utility.saliency import jensen_shannon
+from gazeveil.utility.maps import jensen_shannon
 from tests.support.strategies import SCREEN
 
 KINDS = [

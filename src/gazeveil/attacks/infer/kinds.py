@@ -16,7 +16,7 @@ kind                   what the attacker wants
 from __future__ import annotations
 
 from gazeveil.attacks.base import InferenceAttack
-from gazeveil.attacks.infer.attributes import (
+from gazeveil.attacks.infer.people import (
     AttributeInference,
     DemographicLinkage,
     MembershipInference,

@@ -1,4 +1,6 @@
-"""A privacy loss: how much the probability of any outcome may change, in one of three measures.
+"""A change of the data (:class:`Change`) and what a release loses for it (:class:`Loss`).
+
+A privacy loss: how much the probability of any outcome may change, in one of three measures.
 
 * `pure`: epsilon-DP; no outcome is more than exp(epsilon) times as likely.
 * `concentrated`: rho-zCDP (Bun and Steinke 2016), the measure of Gaussian noise.

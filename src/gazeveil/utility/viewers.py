@@ -1,4 +1,6 @@
-"""`scanpath`: whether released scanpaths are like the recorded ones, and whether viewers who look
+"""What each viewer did: the order of places (`scanpath`) and the time in areas (`dwell`).
+
+`scanpath`: whether released scanpaths are like the recorded ones, and whether viewers who look
 alike still do.
 
 Two scanpaths of the same seconds of a stimulus are compared as ScanMatch does (Cristino et al.

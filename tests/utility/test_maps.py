@@ -17,8 +17,7 @@ from gazeveil import Cohort, Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.utility.registry import utility
-from gazeveil.utility.saliency import (
+from gazeveil.utility.maps import (
     METRICS,
     Density,
     Saliency,
@@ -28,6 +27,7 @@ from gazeveil.utility.saliency import (
     jensen_shannon,
     saliency_map,
 )
+from gazeveil.utility.registry import utility
 
 SCREEN = Screen(1600, 900, 480.0, 270.0, 600.0)
 

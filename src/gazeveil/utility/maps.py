@@ -1,4 +1,6 @@
-"""`saliency`: maps of where people look, from raw fixations and from released ones (David-John et
+"""Maps of where people look: `saliency`, and `density`.
+
+`saliency`: maps of where people look, from raw fixations and from released ones (David-John et
 al. 2021).
 
 Per stimulus, the fixations of all viewers (each counts once) are counted on a grid and smoothed by
@@ -33,7 +35,7 @@ only if the number of samples is large compared with the cells in use.
 
 Where one side has no sample on the screen there is no histogram: that stimulus is NaN, is left out
 of the mean, and the note counts it. Where no stimulus can be measured, the figure is NaN. `chance`
-is the divergence from a map of the middle (:func:`gazeveil.utility.saliency.central_map`).
+is the divergence from a map of the middle (:func:`gazeveil.utility.maps.central_map`).
 """
 
 from __future__ import annotations

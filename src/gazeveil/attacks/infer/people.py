@@ -1,4 +1,6 @@
-"""Attribute inference: predict gender, age or another attribute of a person from gaze.
+"""What an attacker learns of a person: attributes, names by joining, membership.
+
+Attribute inference: predict gender, age or another attribute of a person from gaze.
 
 Leave-one-person-out: the attribute of each person is predicted by an attacker trained on all
 others. With recordings of one person in training and test, recognition of the person would give the

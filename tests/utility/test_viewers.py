@@ -21,7 +21,7 @@ from gazeveil.io.areas import grid
 from gazeveil.utility.base import UtilityResult
 from gazeveil.utility.conformance import check_utility
 from gazeveil.utility.registry import utility
-from gazeveil.utility.scanpath import best_alignment, dwell_shares, even_shares, similarity
+from gazeveil.utility.viewers import best_alignment, dwell_shares, even_shares, similarity
 from tests.support.pieces import RawPieces, jumpers
 
 Vectors = NDArray[np.float64]
