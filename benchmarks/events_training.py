@@ -29,12 +29,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
-from gazeveil.events.auto.network import CLASSES, DELAY, DILATIONS, HIDDEN, STRIDE, WIDTH
-from gazeveil.events.auto.speed import (
+from gazeveil.events.auto.network import (
+    CLASSES,
+    DELAY,
+    DILATIONS,
     FEATURES,
     FIRST_NOISE_DEG,
+    HIDDEN,
     MEDIAN_SQUARE,
     NOISE_STEP,
+    STRIDE,
+    WIDTH,
     grid_factor,
     motion,
     noise_on_grid,

@@ -31,8 +31,7 @@ from gazeveil.io.registry import Format
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.registry import Registry, is_class_of
 from gazeveil.relay.conformance import check_tracker
-from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.conformance import check_utility
+from gazeveil.utility.base import Utility, UtilityResult, check_utility
 from tests.support.command_line import Said
 from tests.support.places import ROOT
 

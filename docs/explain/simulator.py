@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gazeveil
-from gazeveil.features.event import fixation_and_saccade_features
+from gazeveil.features.rows import fixation_and_saccade_features
 from gazeveil.gaze.geometry import angle_deg
 from gazeveil.gaze.simulate import DOCUMENTS, TASKS
 

@@ -2,7 +2,7 @@
 
 A kit is a sequence of checks; a check takes a part and yields a sentence for each thing that is
 wrong. Each kind of part has its kit: `privacy.conformance`, `io.conformance`,
-`attacks.conformance`, `utility.conformance` and `relay.conformance`.
+`attacks.conformance`, `utility.base` and `relay.conformance`.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import REGISTRY as MECHANISMS
 from gazeveil.registry import Registry, build, parse
 from gazeveil.relay.conformance import check_tracker
-from gazeveil.utility.conformance import check_utility
+from gazeveil.utility.base import check_utility
 from gazeveil.utility.registry import REGISTRY as UTILITIES
 
 Part = TypeVar("Part")

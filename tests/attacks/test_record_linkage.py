@@ -13,7 +13,7 @@ from tests.support.trait_people import Nearest, trait_material, trait_table
 
 @pytest.fixture(autouse=True)
 def _nearest(monkeypatch):
-    monkeypatch.setattr(attributes, "attack_by_name", lambda _: Nearest())
+    monkeypatch.setattr(people, "attack_by_name", lambda _: Nearest())
 
 
 def split(table, stimuli):

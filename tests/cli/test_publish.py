@@ -13,7 +13,7 @@ import gazeveil
 from gazeveil.privacy.publication.ledger import ReleaseLedger
 from gazeveil.privacy.publication.names import read_key
 from gazeveil.privacy.publication.outputs import Part, PartSummary
-from gazeveil.release.work_folder import WorkFolder
+from gazeveil.release.run import WorkFolder
 from tests.support.command_line import heard
 
 STREAM = "gaussian:sigma_deg=2"

@@ -13,8 +13,16 @@ import pytest
 
 from gazeveil.arrays import Singles
 from gazeveil.events.auto import detector as auto
-from gazeveil.events.auto.network import CLASSES, shipped
-from gazeveil.events.auto.speed import FEATURES, SCALES, grid_factor, motion, noise_on_grid, to_grid
+from gazeveil.events.auto.network import (
+    CLASSES,
+    FEATURES,
+    SCALES,
+    grid_factor,
+    motion,
+    noise_on_grid,
+    shipped,
+    to_grid,
+)
 from gazeveil.events.online.streaming import (
     add_sample,
     new_memory,

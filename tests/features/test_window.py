@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.features import mpii_features, table_from_mpii, window_features, without_minima
 from gazeveil.features.definitions import WINDOW
-from gazeveil.features.window import saccade_codes
+from gazeveil.features.rows import saccade_codes
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere, angle_deg, wrap_x

@@ -23,8 +23,7 @@ import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import angle_deg, gaze_in_world, unwrap_x
 from gazeveil.gaze.simulate import DOCUMENTS, TASKS, Traits
-from gazeveil.gaze.simulate.head import follow
-from gazeveil.gaze.simulate.kinematics import duration, peak_speed, share
+from gazeveil.gaze.simulate.kinematics import duration, follow, peak_speed, share
 from gazeveil.gaze.simulate.people import condition, person, traits
 from gazeveil.gaze.simulate.render import MeasurementStep, TrackerState, hold
 from gazeveil.gaze.simulate.scanpath import spot_at

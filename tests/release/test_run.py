@@ -41,9 +41,16 @@ from gazeveil.privacy.registry import mechanism
 from gazeveil.release.plan import plan_of
 from gazeveil.release.publishing import Watcher, compare, publish
 from gazeveil.release.recipe import Recipe
-from gazeveil.release.run import begun_names, check_out, clean
+from gazeveil.release.run import (
+    JournalHead,
+    WorkFolder,
+    begin_journal,
+    begun_names,
+    check_out,
+    clean,
+    read_journal,
+)
 from gazeveil.release.verify import verify
-from gazeveil.release.work_folder import JournalHead, WorkFolder, begin_journal, read_journal
 from tests.release.running import written
 from tests.support import command_line
 

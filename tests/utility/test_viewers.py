@@ -18,8 +18,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.areas import grid
-from gazeveil.utility.base import UtilityResult
-from gazeveil.utility.conformance import check_utility
+from gazeveil.utility.base import UtilityResult, check_utility
 from gazeveil.utility.registry import utility
 from gazeveil.utility.viewers import best_alignment, dwell_shares, even_shares, similarity
 from tests.support.pieces import RawPieces, jumpers

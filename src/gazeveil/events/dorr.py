@@ -29,7 +29,7 @@ from gazeveil import checks
 from gazeveil.arrays import Bools, Codes, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
-from gazeveil.events.auto.speed import distance
+from gazeveil.events.auto.network import distance
 from gazeveil.events.trace import (
     BLINK,
     BLINK_S,

@@ -29,7 +29,7 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil.arrays import Bools, Floats
-from gazeveil.events.auto.speed import noise_deg
+from gazeveil.events.auto.network import noise_deg
 from gazeveil.events.ivt import detect_idt
 from gazeveil.events.trace import BridgedGaze, positions
 from gazeveil.gaze.events import Events

@@ -10,20 +10,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gazeveil.features.event import event_features, fixation_and_saccade_features
     from gazeveil.features.mpii import mpii_features, table_from_mpii
+    from gazeveil.features.rows import (
+        event_features,
+        fixation_and_saccade_features,
+        window_features,
+        without_minima,
+    )
     from gazeveil.features.table import FeatureTable, Keys
-    from gazeveil.features.window import window_features, without_minima
 
 _HOME = {
     "FeatureTable": "gazeveil.features.table",
     "Keys": "gazeveil.features.table",
-    "event_features": "gazeveil.features.event",
-    "fixation_and_saccade_features": "gazeveil.features.event",
+    "event_features": "gazeveil.features.rows",
+    "fixation_and_saccade_features": "gazeveil.features.rows",
     "mpii_features": "gazeveil.features.mpii",
     "table_from_mpii": "gazeveil.features.mpii",
-    "window_features": "gazeveil.features.window",
-    "without_minima": "gazeveil.features.window",
+    "window_features": "gazeveil.features.rows",
+    "without_minima": "gazeveil.features.rows",
 }
 
 __all__ = [

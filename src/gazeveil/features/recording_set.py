@@ -28,9 +28,8 @@ from gazeveil.arrays import Bools, Floats, frozen
 from gazeveil.errors import DataError
 from gazeveil.events import detect
 from gazeveil.events.quality import QualityWarning
-from gazeveil.features.event import fixation_and_saccade_features
+from gazeveil.features.rows import fixation_and_saccade_features, window_features
 from gazeveil.features.table import KEYS, FeatureTable, Keys
-from gazeveil.features.window import window_features
 from gazeveil.gaze import scratch
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
 from gazeveil.gaze.events import Events

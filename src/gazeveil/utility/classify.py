@@ -42,8 +42,8 @@ from gazeveil.arrays import Bools, Floats, Ints, Singles, Texts
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.features.recordings import recording_table
+from gazeveil.features.rows import whole_windows
 from gazeveil.features.table import FeatureTable
-from gazeveil.features.window import whole_windows
 from gazeveil.gaze.cohort import Attributes
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording, RecordingKey

@@ -14,7 +14,7 @@ The default detector: fixation, saccade, pursuit, pso, blink and noise, on scree
 from 32 Hz to 2 kHz.
 
 Its stages: a network says how likely each sample is a fixation, a saccade, its settling, a pursuit
-or no gaze (:mod:`gazeveil.events.auto.speed`, :mod:`gazeveil.events.auto.network`); saccades get
+or no gaze (:mod:`gazeveil.events.auto.network`, :mod:`gazeveil.events.auto.network`); saccades get
 their boundaries from the speed at the tracker's own rate (:mod:`gazeveil.events.auto.boundaries`);
 what cannot be gaze takes in what is near it; and each interval between saccades is fixation or
 pursuit as a whole (:mod:`gazeveil.events.auto.network`).
@@ -43,21 +43,25 @@ from gazeveil import checks
 from gazeveil.arrays import Bools, Codes, Floats, Singles
 from gazeveil.compiled import compiled
 from gazeveil.events.auto.boundaries import mark_coarse, mark_fine, saccade_probabilities
-from gazeveil.events.auto.network import CLASSES, STRIDE, Network, mark_pursuit, shipped
-from gazeveil.events.auto.network import REACH as NETWORK_REACH
-from gazeveil.events.auto.speed import REACH as MOTION_REACH
-from gazeveil.events.auto.speed import (
+from gazeveil.events.auto.network import (
+    CLASSES,
+    SPEED_REACH,
+    STRIDE,
+    Network,
     close_short_fixations,
     distance,
     grid_factor,
+    mark_pursuit,
     motion,
     noise_deg,
     noise_on_grid,
+    shipped,
     smoothed,
     smoothing_samples,
     speeds,
     to_grid,
 )
+from gazeveil.events.auto.network import REACH as NETWORK_REACH
 from gazeveil.events.quality import detect_by_dispersion, outside
 from gazeveil.events.trace import (
     BLINK,
@@ -229,7 +233,7 @@ PSO_CHOICES = ("separate", "saccade", "fixation")
 
 # Grid samples that are computed at once, and what is computed beside them.
 _PIECE = 16384
-_OVERLAP = NETWORK_REACH + -(-MOTION_REACH // STRIDE) * STRIDE
+_OVERLAP = NETWORK_REACH + -(-SPEED_REACH // STRIDE) * STRIDE
 
 # The most by which a boundary moves out of the network's run below `pso_from_hz`, and the longest
 # rest of such a run that is dropped, in ms.

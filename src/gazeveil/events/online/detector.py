@@ -30,8 +30,7 @@ from numpy.typing import ArrayLike
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints, Singles
 from gazeveil.errors import DataError
-from gazeveil.events.auto.network import DELAY, Network, shipped
-from gazeveil.events.auto.speed import grid_factor
+from gazeveil.events.auto.network import DELAY, Network, grid_factor, shipped
 from gazeveil.events.online.kernel import LIMITS, close_stream, new_floats, new_state, push_samples
 from gazeveil.events.online.streaming import new_memory, packed
 from gazeveil.events.quality import SLOWEST_HZ, QualityWarning

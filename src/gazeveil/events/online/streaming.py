@@ -1,6 +1,6 @@
 """The network of the online detector, one grid sample at a time.
 
-The numbers are those of :mod:`gazeveil.events.auto.speed` with blocks that end at the sample, and
+The numbers are those of :mod:`gazeveil.events.auto.network` with blocks that end at the sample, and
 of the causal form of :mod:`gazeveil.events.auto.network`. What a layer needs of the past is kept in
 rings, so a stream costs the same at its end as at its beginning. A lost sample counts as the last
 place that was seen: a stream cannot know where the eye will be found again.
@@ -15,14 +15,20 @@ import numpy as np
 
 from gazeveil.arrays import Floats, Ints, Singles
 from gazeveil.compiled import compiled, fused, fused_inlined
-from gazeveil.events.auto.network import DILATIONS, HIDDEN, LANES, STRIDE, WIDTH, Network, classify
-from gazeveil.events.auto.speed import (
+from gazeveil.events.auto.network import (
+    DILATIONS,
     FEATURES,
     FIRST_NOISE_DEG,
     HALF_DEG_S,
+    HIDDEN,
+    LANES,
     MEDIAN_SQUARE,
     NOISE_STEP,
     SCALES,
+    STRIDE,
+    WIDTH,
+    Network,
+    classify,
 )
 
 _SCALES = np.array(SCALES)

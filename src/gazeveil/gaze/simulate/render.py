@@ -22,16 +22,20 @@ from numpy.typing import NDArray
 
 from gazeveil.arrays import Bools, Codes, Floats
 from gazeveil.compiled import compiled, inlined
-from gazeveil.gaze.simulate.head import HeadState, HeadStep, head_step, move_head, start_head
 from gazeveil.gaze.simulate.kinematics import (
     DEGREE,
+    HeadState,
+    HeadStep,
     Triple,
     displaced,
     duration,
+    head_step,
     in_head,
+    move_head,
     ornstein_uhlenbeck,
     right_of,
     share,
+    start_head,
     step,
     to_degrees,
 )

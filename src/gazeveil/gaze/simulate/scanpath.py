@@ -20,10 +20,10 @@ from numpy.random import Generator
 
 from gazeveil.arrays import Floats
 from gazeveil.compiled import compiled, inlined
-from gazeveil.gaze.simulate.head import Waypoints
 from gazeveil.gaze.simulate.kinematics import (
     DEGREE,
     Triple,
+    Waypoints,
     angle,
     arc,
     displaced,
