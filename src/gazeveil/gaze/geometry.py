@@ -488,7 +488,3 @@ class Grid:
             max(math.floor((x_deg - self.left_deg) / self.column_deg), 0), self.columns - 1
         )
         return row * self.columns + column - column % self._together[row]
-
-    def centre_of(self, index: int) -> tuple[float, float]:
-        """Middle of the cell of that number in degrees."""
-        return self.centre(index // self.columns, index % self.columns)

@@ -473,25 +473,6 @@ class Filter:
         self._version += 1
         self._change = self._change_of(decision.guarantee)
 
-    def spend(self, guarantees: Iterable[Guarantee]) -> None:
-        """Take several releases or none: the whole is checked before any of it is spent."""
-        if isinstance(guarantees, Guarantee) or not isinstance(guarantees, Iterable):
-            checks.refuse(
-                "Filter.spend",
-                "guarantees",
-                "several guarantees",
-                guarantees,
-                "Put them into a list.",
-            )
-        wanted = list(guarantees)
-        before = (self.spent, self.delta_num, self._version, self._change)
-        try:
-            for guarantee in wanted:
-                self.commit(self.ask(guarantee))
-        except GazeveilError:
-            self.spent, self.delta_num, self._version, self._change = before
-            raise
-
     def _change_of(self, guarantee: Guarantee) -> Change:
         """The change to ask a release about."""
         if self._change is not None:
