@@ -38,8 +38,9 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import KEY_NAMES, Recording, RecordingKey
-from gazeveil.io.bids.layout import (
+from gazeveil.io.bids.write import (
     ASIDE,
+    EXTRA,
     OWN,
     TIME_UNITS,
     Name,
@@ -49,8 +50,8 @@ from gazeveil.io.bids.layout import (
     texts,
     unescaped,
     unit_of,
+    write,
 )
-from gazeveil.io.bids.write import EXTRA, write
 from gazeveil.io.parsing.assemble import assemble, read_json, refuse_other_pixels
 from gazeveil.io.parsing.table import Table, parse_table, read_table
 from gazeveil.io.registry import DocumentRules, Format, Scrub, TableRules

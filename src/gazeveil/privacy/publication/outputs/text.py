@@ -43,8 +43,7 @@ from gazeveil import __version__
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import SCREEN_SIZES, Screen
 from gazeveil.gaze.recording import KEY_NAMES, Recording
-from gazeveil.io.bids.layout import VERSION
-from gazeveil.io.bids.write import write_json, write_participants, write_run
+from gazeveil.io.bids.write import VERSION, write_json, write_participants, write_run
 from gazeveil.io.known import FILE_NAME, dataset_toml
 from gazeveil.io.tables_file import GazeTable, write_people
 from gazeveil.pages import render
