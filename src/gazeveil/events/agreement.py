@@ -498,8 +498,7 @@ class Comparison:
             for column, true in truth.items():
                 group.add(name, column, recording, (true, found, recording.t_ns))
         for a, b in combinations(labels, 2):
-            pair = truth[b], truth[a], recording.t_ns
-            group.add(f"{a} against {b}", b, recording, pair)
+            group.add(f"{a} against {b}", b, recording, (truth[b], truth[a], recording.t_ns))
 
     def rows(self) -> list[ComparisonRow]:
         """One row per group and detector or pair of labellers, in this order.

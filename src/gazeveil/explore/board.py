@@ -198,8 +198,7 @@ class Slider:
     @property
     def public_texts(self) -> tuple[str, ...]:
         """The texts as a page may show them: of a file its name, not where it lies."""
-        made = [mechanism(text) for text in self.texts]
-        pairs = zip(self.texts, made, strict=True)
+        pairs = zip(self.texts, map(mechanism, self.texts), strict=True)
         return tuple(t if m.public_text == str(m) else m.public_text for t, m in pairs)
 
 

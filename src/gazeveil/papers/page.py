@@ -173,8 +173,7 @@ def published_rows(results: Results) -> list[Row]:
 
 def _citation(paper: str) -> str:
     """Authors in short, and year."""
-    year = paper[-4:]
-    return f"{CITATIONS[paper].partition(',')[0]} et al. {year}"
+    return f"{CITATIONS[paper].partition(',')[0]} et al. {paper[-4:]}"
 
 
 def _tables(figures: Sequence[PublishedFigure], found: Rows) -> tuple[PageTable, ...]:

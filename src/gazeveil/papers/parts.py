@@ -322,8 +322,7 @@ def _windows(raw: RecordingSet, study: Study, drop: Sequence[str], documents: bo
     if isinstance(study.source, Files) and study.source.format == "mpiiprivaceye":
         table = _annotated(table, study.source.path)
     if documents:
-        keys = replace(table.keys, task=np.full(len(table), ""))
-        table = replace(table, keys=keys)
+        table = replace(table, keys=replace(table.keys, task=np.full(len(table), "")))
     return RecordingSet(None, {"window": table}, raw.pipeline, raw.people)
 
 

@@ -238,8 +238,7 @@ def heat_map(
     if scale == "sqrt":
         values, low, high = np.sqrt(shares / brightest), 0.0, 1.0
     else:
-        percent = shares * (100 / shares.size)
-        values = np.log10(percent + 1e-4)
+        values = np.log10(shares * (100 / shares.size) + 1e-4)  # percent
         low, high = -4.0, float(values.max(initial=-3.0))
     drawn = axes.imshow(
         values,

@@ -378,9 +378,7 @@ def _best_split(
             best = _better(best, _joined(up_to(i), band(i, j)))
         return best
 
-    if mixed:
-        return up_to(len(ages))
-    return band(0, len(ages)) if ages else None
+    return up_to(len(ages)) if mixed else band(0, len(ages)) if ages else None
 
 
 def _joined(a: _Split | None, b: _Split | None) -> _Split | None:

@@ -144,8 +144,7 @@ def _moved(recorded: Recording, vectors: Floats, t_ns: Ints) -> Floats:
     known = increasing(recorded.t_ns, recorded.valid & np.isfinite(eye).all(axis=1))
     if not known.any():
         return np.full((len(vectors), 2), np.nan)
-    t = recorded.t_ns[known]
-    at = np.maximum(np.searchsorted(t, t_ns, side="right") - 1, 0)
+    at = np.maximum(np.searchsorted(recorded.t_ns[known], t_ns, side="right") - 1, 0)
     gaze = recorded.space.vectors(recorded.x_deg[known], recorded.y_deg[known])[at]
     return np.asarray(eye[known][at] + to_plane(gaze, vectors[:, None, :])[:, 0])
 

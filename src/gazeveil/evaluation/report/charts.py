@@ -146,8 +146,7 @@ def themed(svg: str, name: str) -> str:
     """The `<svg>` element for a page: no prolog, no size of its own, names of its own, colours as
     variables.
     """
-    body = svg[svg.index("<svg") :]
-    head, rest = body.split(">", 1)
+    head, rest = svg[svg.index("<svg") :].split(">", 1)
     head = re.sub(r'\s(?:width|height)="[^"]*"', "", head)
     rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.DOTALL)
     # Groups are numbered from 1 in every figure: prefixed, so that no two elements of the page have

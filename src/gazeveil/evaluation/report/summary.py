@@ -60,8 +60,7 @@ def verdict(release: ReleaseFindings) -> str:
         return f"{_capital(release.label)}: nobody attacked it."
     under = "Without protection" if release.baseline else f"With {release.label}"
     text = f"{under} the {release.strongest} recognises {_how_many(shown)}{_verdict(release)}."
-    bound = promised_bound(release) if release.recognised else ""
-    return f"{text} {bound}".rstrip()
+    return f"{text} {promised_bound(release) if release.recognised else ''}".rstrip()
 
 
 def _verdict(release: ReleaseFindings) -> str:

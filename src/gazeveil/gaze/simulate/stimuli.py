@@ -180,8 +180,7 @@ def _targets(rng: Generator, task: str, space: Space, seconds: float) -> tuple[F
         if isinstance(space, Sphere) and task == "random-saccade"
         else (0.8 * min(wide, 120.0), 0.8 * min(high, 40.0))
     )
-    many = int(seconds) + 2
-    drawn = rng.random((many, 3))
+    drawn = rng.random((int(seconds) + 2, 3))
     places = _vectors(space, (2 * drawn[:, 0] - 1) * wide, (2 * drawn[:, 1] - 1) * high)
     return places, np.concatenate(([0.0], np.cumsum(1.0 + 0.5 * drawn[:-1, 2])))
 

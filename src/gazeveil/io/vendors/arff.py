@@ -101,8 +101,7 @@ def load(path: Path, names: Names, screen: Screen | None = None) -> Recording:
             head = np.stack((across, table.floats("y_head") * to_deg[1], roll), axis=1)
             eye = np.stack(eye_in_head(Sphere().vectors(x, y), head), axis=1)
     confidence = table.maybe_floats("confidence")
-    nominal = re.findall(rf"{_ATTRIBUTE}\s+\{{", header, re.I)
-    words = {"".join(n) for n in nominal}
+    words = {"".join(n) for n in re.findall(rf"{_ATTRIBUTE}\s+\{{", header, re.I)}
     labels = {
         n: _texts(table, n, n in words) for n in table.names if n in words or _LABEL.search(n)
     }

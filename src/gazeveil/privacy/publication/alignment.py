@@ -240,8 +240,7 @@ def aligned(cohort: Cohort, alignment: Alignment) -> Cohort:
         if isinstance(item, Recording):
             items.append(alignment.applied(item))
         else:
-            load = partial(_load, item.load, alignment)
-            items.append(replace(item, load=load, chunks=None))
+            items.append(replace(item, load=partial(_load, item.load, alignment), chunks=None))
     return Cohort(items, cohort.people, cohort.skipped, cohort.name, cohort.read_as)
 
 

@@ -112,8 +112,7 @@ def sampled(path: Path, all_text: bool = False) -> Sampled | None:
     head = Head.of(path)
     if b"\0" in head.data[:4096] and not head.data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return None
-    encoding = _encoding(path)
-    text = head.data.decode(encoding, "replace")
+    text = head.data.decode(_encoding(path), "replace")
     if all_text:
         return Sampled(path, _AllLines(path), True, text)
     lines, size = text.splitlines(), path.stat().st_size

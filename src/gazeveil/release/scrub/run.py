@@ -102,8 +102,7 @@ def scrub(
     """
     place, folder = Path(source), free(Path(target))
     _check_places(place, folder, key_file)
-    found = inventory(place)
-    job = ScrubJob(keep_text, keep, _identifiers(found))
+    job = ScrubJob(keep_text, keep, _identifiers(inventory(place)))
     root = place if place.is_dir() else place.parent
     files = files_below(place)
     described = beside(place)
@@ -205,8 +204,7 @@ def _written(copy: FileCopy, staging: Path) -> FileCopy | LeftOut:
 
 def _refuse_leaks(staging: Path, copy: FileCopy, job: ScrubJob) -> None:
     """The second look: no known identifier in any line or in the name of the copy."""
-    names = copy.target.as_posix()
-    found = job.leak(names)
+    found = job.leak(copy.target.as_posix())
     for line in () if found else lines_of(staging / copy.target):
         # Rows of numbers hold no names; looking at them would take most of the time.
         if _LETTERS(line) and (found := job.leak(line)) is not None:

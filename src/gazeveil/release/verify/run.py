@@ -149,9 +149,7 @@ def _released(place: Path) -> tuple[Cohort | None, str]:
 
 
 def _raw(against: str | Path | Cohort | None) -> Cohort | None:
-    if against is None or isinstance(against, Cohort):
-        return against
-    return read(against)
+    return against if against is None or isinstance(against, Cohort) else read(against)
 
 
 def _inside(

@@ -272,8 +272,7 @@ class ClockRender(StreamMechanism):
 
     def model(self, rate_hz: float, space: Space) -> Floats:
         """What the public model knows about readings."""
-        clock = self.clock(rate_hz)
-        slot_s = clock.length / rate_hz
+        slot_s = self.clock(rate_hz).length / rate_hz
         # no noise is farther than about half the space
         noise_deg = min(math.sqrt(3.0) * self.scale_deg(rate_hz, space), 90.0)
         return clock_places.model(

@@ -592,8 +592,7 @@ def windows_game(mechanism: Synthesis, unit: str | None) -> Game:
             math.inf,
         )
     # The promise does not depend on the size of the grid, and a small one is quickly drawn.
-    small = replace(mechanism, G=min(mechanism.G, 6), r_deg=layout.r_deg)
-    scheme = small.scheme()
+    scheme = replace(mechanism, G=min(mechanism.G, 6), r_deg=layout.r_deg).scheme()
     plan = scheme.plan(GAME_SCREEN, RATE_HZ)
     pair = _pair(plan)
 
