@@ -13,7 +13,7 @@ const day = (t_ns) => new Date(t_ns / 1e6).toLocaleDateString("en-GB", { day: "2
 /** @param {string} title @param {string} words @param {(() => void)|null} onEnd */
 function row(title, words, onEnd) {
   return el("li", { class: "row" },
-    el("div", { class: "grow" }, el("strong", {}, title), el("p", { class: "quiet facts" }, words)),
+    el("div", { class: "grow" }, el("strong", { class: "mono" }, `“${title}”`), el("p", { class: "quiet facts" }, words)),
     onEnd && el("button", { type: "button", "data-name": "end", "aria-label": `End ${title}`, onclick: onEnd }, "End"));
 }
 
