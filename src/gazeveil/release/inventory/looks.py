@@ -84,7 +84,9 @@ def lines_of(path: Path) -> Iterator[str]:
         raw.seek(0)
         source = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw
         try:
-            with io.TextIOWrapper(source, encoding=_encoding(path), errors="replace") as text:
+            with io.TextIOWrapper(
+                source, encoding=_encoding(Head.of(path).data), errors="replace"
+            ) as text:
                 for line in text:
                     yield line.rstrip("\n")
         except (OSError, EOFError, zlib.error) as error:
@@ -95,8 +97,8 @@ def lines_of(path: Path) -> Iterator[str]:
             ) from error
 
 
-def _encoding(path: Path) -> str:
-    data = Head.of(path).data
+def _encoding(data: bytes) -> str:
+    """The encoding of a file that begins so."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     try:
@@ -112,7 +114,7 @@ def sampled(path: Path, all_text: bool = False) -> Sampled | None:
     head = Head.of(path)
     if b"\0" in head.data[:4096] and not head.data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return None
-    text = head.data.decode(_encoding(path), "replace")
+    text = head.data.decode(_encoding(head.data), "replace")
     if all_text:
         return Sampled(path, _AllLines(path), True, text)
     lines, size = text.splitlines(), path.stat().st_size
@@ -487,8 +489,9 @@ def _look_for_names(
         known = {
             v for (_, kind), (values, _) in of_file.seen.items() if kind == "name" for v in values
         }
-        for number, line in text.lines if text is not None else ():
-            # Rows of numbers hold no names.
+        # Rows of numbers hold no names; to ask one by one costs more than to parse them.
+        asked = text is not None and (all_text or _LETTERS("\n".join(t for _, t in text.lines)))
+        for number, line in text.lines if text is not None and asked else ():
             match = pattern.search(line) if _LETTERS(line) else None
             if match is not None and match[0] not in known:
                 known.add(match[0])
