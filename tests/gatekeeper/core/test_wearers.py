@@ -128,7 +128,7 @@ def test_an_unknown_wearer_has_no_consent_and_no_grant_and_nobody_can_give_them(
 def test_consent_and_grants_follow_the_wearer(wear: Wear) -> None:
     keeper = wear.keeper
     keeper.switch_wearer("ben")
-    with pytest.raises(Denied, match="consent"):
+    with pytest.raises(Denied, match="Sharing is off"):
         keeper.app("shop").areas()
     keeper.consent(True)
     keeper.app("shop").areas()

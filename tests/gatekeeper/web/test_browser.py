@@ -46,7 +46,7 @@ def test_an_owner_allows_samples_arrive_the_owner_stops_and_the_stream_ends(desk
         token,
     )
     ask = owner.locator(".ask", has_text="study")
-    expect(ask).to_contain_text("with a little noise. It could recognise you by it.")
+    expect(ask).to_contain_text("all the time. It could recognise you by it.")
     ask.get_by_role("button", name="Yes, until I stop it").click()
     card = owner.locator('.app[data-app="study"]')
     expect(card).to_contain_text("Allowed")

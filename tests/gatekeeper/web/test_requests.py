@@ -47,6 +47,7 @@ def test_a_card_shows_the_systems_words_and_of_the_app_only_its_name(desk: Desk)
     for said in (
         told,
         "It could recognise you by it.",
+        "Sharing is off: a yes counts from when you switch it on.",
         "shop",
         " asks",
         "Move an avatar's eyes.",

@@ -34,7 +34,7 @@ from gazeveil.gatekeeper.core.ongoing_fixation import PLACE_MS, OngoingFixation
 from gazeveil.gatekeeper.core.quantise import QuantisedEvent
 from gazeveil.gatekeeper.core.selection import Selections
 from gazeveil.gatekeeper.errors import Denied, LedgerError
-from gazeveil.gatekeeper.policy.decision import AccessDecision, GrantUses, Request, decide, why_over
+from gazeveil.gatekeeper.policy.decision import WHY_OVER, AccessDecision, GrantUses, Request, decide
 from gazeveil.gatekeeper.policy.policy import CHANGED, Policy, account_of, device_account
 from gazeveil.gatekeeper.streams.billing import Billing
 from gazeveil.gatekeeper.streams.pool import StreamPool
@@ -262,7 +262,7 @@ class DeviceState:
             and self.policy.consent
             and self.uses.over(request.app, grant, request.now_ns)
         ):
-            return AccessDecision(False, "expired", why_over(request.app))
+            return AccessDecision(False, "expired", WHY_OVER)
         return decide(self.policy, request)
 
     def in_force(self, app: str, grant: Grant) -> bool:

@@ -19,7 +19,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from gazeveil.gatekeeper.policy.grant import FAMILIES, SCOPES, Grant, granted_mechanism
+from gazeveil.gatekeeper.policy.grant import FAMILIES, PRESETS, SCOPES, Grant, granted_mechanism
 from gazeveil.gatekeeper.policy.policy import Policy
 
 
@@ -89,8 +89,7 @@ def _denied(policy: Policy, request: Request) -> tuple[str, str] | None:
     if policy.consent is not True:
         return (
             "no-consent",
-            "The wearer has not given consent, so no app gets anything. The wearer can give it on"
-            " the dashboard.",
+            "Sharing is off, so no app gets anything. The wearer's page has the switch.",
         )
     if type(now_ns) is not int or type(request.calls_last_minute) is not int:
         return "unknown", "The request cannot be read, so it is denied."
@@ -98,9 +97,9 @@ def _denied(policy: Policy, request: Request) -> tuple[str, str] | None:
     if grant is None:
         return "no-grant", f"The app '{_short(app)}' has no grant. Ask the owner for one."
     if grant.revoked:
-        return "revoked", f"The grant of the app '{app}' was revoked. Ask the owner for a new one."
+        return "revoked", "The wearer has stopped this app: its grant was revoked."
     if grant.expires_ns is not None and now_ns >= grant.expires_ns:
-        return "expired", f"The grant of the app '{app}' has expired. Ask the owner for a new one."
+        return "expired", "The grant of this app has expired. Call ask() for a new one."
     if request.origin is not None and request.origin not in grant.origins:
         return (
             "origin",
@@ -112,7 +111,7 @@ def _denied(policy: Policy, request: Request) -> tuple[str, str] | None:
     if scope not in grant.scopes:
         return (
             "scope",
-            f"The scope '{scope}' is not granted to the app '{app}'. Ask the owner for it.",
+            f"The scope '{scope}' is not granted to this app. Call ask({_presets_of(scope)}).",
         )
     if request.calls_last_minute >= grant.calls_per_minute:
         return (
@@ -125,6 +124,11 @@ def _denied(policy: Policy, request: Request) -> tuple[str, str] | None:
             f"The app '{app}' may have {grant.areas} areas at a time. Remove one first.",
         )
     return _denied_samples(grant, request) if scope == "samples" else None
+
+
+def _presets_of(scope: str) -> str:
+    """Words of `ask` that would bring a scope."""
+    return " or ".join(f'"{name}"' for name, one in PRESETS.items() if scope in one.grant().scopes)
 
 
 def _denied_samples(grant: Grant, request: Request) -> tuple[str, str] | None:
@@ -238,12 +242,11 @@ class GrantUses:
             return use.over
 
 
-def why_over(app: str) -> str:
-    """The sentence for an app whose visit is over."""
-    return (
-        f"The grant of the app '{app}' was for one visit, which is over: it was not used for"
-        f" {UNUSED_NS // (60 * 10**9)} minutes. Ask again."
-    )
+#: The sentence for an app whose visit is over.
+WHY_OVER = (
+    "The grant of this app was for one visit, which is over: it was not used for"
+    f" {UNUSED_NS // (60 * 10**9)} minutes. Ask again."
+)
 
 
 def ended_by_restart(policy: Policy, now_ns: int) -> Policy:

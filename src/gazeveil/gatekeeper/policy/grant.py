@@ -303,7 +303,7 @@ class Preset:
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "choose": Preset(
-            "It learns which of its things you choose, by a gesture or a long look.",
+            "It learns which of its buttons you choose, by a long look or a gesture.",
             True,
             {"preset": "choose", "scopes": frozenset({"select"})},
         ),
@@ -319,7 +319,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             RestingGazeAccuracy(1.4, 1.4, 1.4, 0.07),
         ),
         "study": Preset(
-            "For a study you joined: it follows your eyes, with a little noise.",
+            "For a study you joined: it sees nearly where you look, all the time.",
             True,
             {
                 "preset": "study",

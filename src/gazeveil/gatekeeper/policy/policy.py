@@ -128,8 +128,8 @@ class Policy:
     >>> policy = Policy({"shop": Grant(frozenset({"areas"}))}, consent=True)
     >>> decide(policy, Request("shop", "areas")).allow
     True
-    >>> decide(policy, Request("shop", "fixations")).reason
-    "The scope 'fixations' is not granted to the app 'shop'. Ask the owner for it."
+    >>> print(decide(policy, Request("shop", "fixations")).reason)
+    The scope 'fixations' is not granted to this app. Call ask("count" or "study").
     """
 
     apps: Mapping[str, Grant] = field(default_factory=dict)

@@ -166,15 +166,17 @@ class Decisions(ServiceQueries):
             raise Refused(
                 403,
                 "blocked",
-                "The owner has dismissed this app three times, so it may not ask again. The owner"
-                " can lift that on the dashboard.",
+                "The wearer has said no to this app three times, so it may not ask again. The"
+                " wearer's page can lift that.",
             )
         waits = self.access_requests.of(app)
         if waits is not None and waits.want == want and not new:
             return {"state": "waiting"}
         asked = self.access_requests.add(app, want, origin, uid)
         if asked is None:
-            reason = "An ask of this app waits for the owner already. Wait until it is answered."
+            reason = (
+                "A question of this app waits for the wearer already. Wait until it is answered."
+            )
             raise Refused(409, "waiting", reason)
         self.changed("asks")
         return {"state": "waiting", **({"token": asked.token} if asked.token else {})}

@@ -234,7 +234,7 @@ class Service(Decisions):
         """Who a token belongs to; wrong, stale and forged ones are all the same answer."""
         holder = self.tokens.holder(token)
         if holder is None or holder.role == "link":
-            reason = "A valid token is needed. Ask the owner of the device for one."
+            reason = "This app was not allowed yet. A page calls ask(), a program brings a token."
             raise Refused(401, "token", reason)
         return Caller(
             holder.app, holder.role, holder.expires_ns, holder.id, newcomer=holder.newcomer

@@ -130,7 +130,12 @@ async function refused(ask) {
 
 function showAsks(asks) {
   const presets = new Map(device.presets.map((preset) => [preset.name, preset]));
-  renew(byId("asks-list"), asks, (ask) => String(ask.id), (ask) => askCard(ask, presets.get(ask.want), askActions), () => cardButton(device.apps[0]?.app ?? "") ?? byId("add"));
+  const allowed = new Map(device.apps.filter((app) => app.state === "granted").map((app) => [app.app, app.grant?.preset]));
+  const notes = (/** @type {any} */ ask) => [
+    allowed.has(ask.app) ? `A yes replaces what it has now: ${wantTitle(allowed.get(ask.app)).toLowerCase()}.` : "",
+    device.consent ? "" : "Sharing is off: a yes counts from when you switch it on.",
+  ].filter(Boolean);
+  renew(byId("asks-list"), asks.map((ask) => ({ ...ask, notes: notes(ask) })), (ask) => String(ask.id), (ask) => askCard(ask, presets.get(ask.want), askActions), () => cardButton(device.apps[0]?.app ?? "") ?? byId("add"));
   byId("asks").hidden = asks.length === 0;
   for (const ask of asks) {
     if (announced.has(String(ask.id))) continue;
@@ -153,7 +158,7 @@ function showHead() {
   const { name: wearer, known: isNamed } = device.wearer;
   byId("wearer").className = isNamed ? "badge info" : "badge warn";
   byId("wearer").hidden = false;
-  byId("wearer").replaceChildren(...(isNamed ? ["Worn by ", appName(wearer)] : ["Worn by somebody unknown: nothing is shared"]));
+  byId("wearer").replaceChildren(...(isNamed ? ["You: ", appName(wearer)] : ["Worn by somebody unknown: nothing is shared"]));
 }
 
 function showApps() {
@@ -163,7 +168,9 @@ function showApps() {
   }));
   renew(byId("apps-list"), cards, (app) => app.app, (app) => appCard(app, actions), () => byId("add"));
   byId("apps-none").hidden = cards.length > 0;
-  useBar.show(known ? device.apps : [], last.asks.length, isGone());
+  // What was sent a moment ago is shown for some seconds; of an app that was stopped only what is open still.
+  const using = device.apps.filter((app) => app.state === "granted" || app.state === "spent" || app.streams?.length);
+  useBar.show(known ? using : [], last.asks.length, isGone());
   const select = (/** @type {any} */ app) => (app.grant?.preset === "choose" || app.grant?.scopes?.includes("select")) && app.state === "granted";
   byId("confirm").hidden = !known || !device.apps.some(select);
 }

@@ -20,6 +20,7 @@ export function askCard(ask, preset, { onGrant, onRefuse }) {
   return el("article", { class: "card ask", "aria-label": `${name} asks` },
     el("div", { class: "row" }, el("h3", {}, appName(ask.app), " asks"), el("span", { class: "grow" }), el("span", { class: "quiet facts" }, clock(ask.t_ns))),
     el("p", {}, el("strong", {}, `${wantTitle(ask.want)}. `), preset ? meaning(preset) : ""),
+    ...ask.notes.map((/** @type {string} */ note) => el("p", { class: "quiet" }, note)),
     el("div", { class: "row actions" },
       ...LASTS.map(([code, title], i) => el("button", {
         type: "button", class: i === 0 ? "primary" : "", "data-name": code, "aria-label": `${yes(title)}: ${name}`, onclick: () => onGrant(ask, code),

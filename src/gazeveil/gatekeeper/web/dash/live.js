@@ -162,7 +162,7 @@ export class Live {
     device.points = device.points.filter((p) => now - p.t < KEEP_MS);
     if (device.points.length) plane.trace(device.points, now, KEEP_MS, colours.raw, true);
     else plane.note(this.connected ? "No gaze is seen." : "The device does not answer.", colours.quiet);
-    setText(byId("live-device-facts"), "Raw gaze. It is looked at once and forgotten.");
+    setText(byId("live-device-facts"), "Where your eyes are now. Only this page shows it; it is not kept.");
     for (const { view, facts } of this.apps.values()) this.#drawApp(view, facts, now, shown, colours);
   }
 
@@ -190,9 +190,9 @@ export class Live {
     plane.trace(view.points, now, KEEP_MS, colours.sent, false);
     const quiet = view.points.length === 0 && view.cells.length === 0 && view.tile === null && view.areas.size === 0;
     const chosen = view.choice && now - view.choice.t < KEEP_MS;
-    if (quiet) plane.note(chosen ? `“${view.choice.target}” was chosen.` : "Nothing now.", chosen ? colours.sent : colours.quiet);
+    if (quiet) plane.note(chosen ? `“${view.choice.target}” was chosen.` : "Nothing this moment.", chosen ? colours.sent : colours.quiet);
     const what = `${view.samples ? "sample" : "answer"}${view.count === 1 ? "" : "s"}${view.samples ? " with noise" : ""}`;
-    setText(facts, `${view.count.toLocaleString("en")} ${what} since this page was opened`);
+    setText(facts, `${view.count.toLocaleString("en")} ${what} sent since this page was opened`);
   }
 }
 

@@ -30,7 +30,7 @@ export class SessionList {
 
   async fetch() {
     const { tokens, yours_ends_ns: ends_ns } = await owner("GET", "/v1/owner/tokens");
-    byId("session-ends").textContent = `This browser, until ${clock(ends_ns)}. A new owner's link signs it out.`;
+    byId("session-ends").textContent = `This browser is signed in until ${clock(ends_ns)}. Opening a newer link signs it out.`;
     renew(byId("owner-tokens-list"), tokens, (one) => one.id, (one) => row(one.name, `Token given out ${day(one.issued_ns)}. ${one.expires_ns === null ? "It does not end by itself." : `Ends ${day(one.expires_ns)}.`}`,
       () => this.#try(() => this.#end(`/v1/owner/tokens/${one.id}`, `${one.name} may not act for you any more.`))));
   }

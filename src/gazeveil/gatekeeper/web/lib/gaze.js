@@ -5,7 +5,7 @@
 import { GazeError } from "./errors.js";
 import { Caller } from "./http.js";
 import { trackMouse } from "./mouse.js";
-import { ScreenScale, Things, Viewport } from "./places.js";
+import { NO_PLACE, ScreenScale, Things, Viewport } from "./places.js";
 import { PaperCalls } from "./s001.js";
 import { SampleStream } from "./samples.js";
 import { StreamSocket } from "./socket.js";
@@ -109,6 +109,7 @@ export class Gaze extends PaperCalls {
    */
   async choose(things, { by = "confirm", dwell_ms = 800, signal } = {}) {
     signal?.throwIfAborted();
+    if (by !== "confirm" && by !== "dwell") throw new GazeError("parameter", `by is "confirm" or "dwell". Got ${by} instead.`);
     const settled = new AbortController();
     try {
       return await new Promise((resolve, reject) => {
@@ -238,7 +239,7 @@ export class Gaze extends PaperCalls {
 
   /** @returns {never} */
   #noScale() {
-    throw new GazeError("space", "The device's degrees are directions around the head, and a page cannot know where it hangs there. Name places in degrees: x_deg, y_deg, width_deg, height_deg.");
+    throw new GazeError("space", NO_PLACE);
   }
 
   /** @param {string} state of the connection @param {GazeError} [error] */

@@ -21,6 +21,9 @@ const LEAST_MOVE_DEG = 0.1;
 /** Where a thing is that cannot be seen: outside every space. */
 const NOWHERE = { x_deg: -10_000, y_deg: -10_000, width_deg: 1, height_deg: 1 };
 
+/** Why elements and pixels mean nothing around a head. */
+export const NO_PLACE = "The device's degrees are directions around the head, and a page cannot know where it hangs there. Name places in degrees: x_deg, y_deg, width_deg, height_deg. To try a page at a desk, start the service with --tracker mouse.";
+
 const LONGEST_NAME = 64;
 const ZOOMS = [0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4, 5];
 
@@ -80,7 +83,7 @@ export class ScreenScale {
    */
   constructor(space, screen, place) {
     if (space.kind !== "screen" || !space.width_mm || !space.height_mm || !space.distance_mm) {
-      throw new GazeError("space", "The device's degrees are directions around the head, and a page cannot know where it hangs there. Name places in degrees: x_deg, y_deg, width_deg, height_deg.");
+      throw new GazeError("space", NO_PLACE);
     }
     this.space = space;
     this.screen = screen;
@@ -158,8 +161,9 @@ export class Things {
   constructor(things, scale) {
     this.#scale = scale;
     const all = /** @type {any} */ (things)?.[Symbol.iterator] ? [.../** @type {Iterable<Thing>} */ (things)] : [/** @type {Thing} */ (things)];
+    if (all.length === 0 || !all.every((thing) => thing && typeof thing === "object")) throw new GazeError("parameter", "Name at least one element or rectangle; document.querySelector finds the element of a selector.");
+    if (all.some((thing) => !("x_deg" in thing))) scale(); // Throws where a page has no place in the device's space.
     all.forEach((thing, i) => this.#things.set(this.#nameOf(thing, i), thing));
-    if (all.length === 0) throw new GazeError("parameter", "Name at least one element or rectangle.");
   }
 
   /** @param {string} name @returns {any} the thing that the app named so */
