@@ -121,6 +121,19 @@ def test_machine_code_that_names_a_module_which_has_moved_is_made_anew(
     run(check=True)
 
 
+def test_a_kernel_is_made_anew_where_one_that_it_calls_has_changed(tmp_path: Path) -> None:
+    head = "from gazeveil.compiled import compiled\nfrom constants import STEP\n"
+    called = "from called import step\n@compiled\ndef twice(x):\n    return step(step(x)) + STEP\n"
+    (tmp_path / "caller.py").write_text(head + called)
+    settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for step, constant in ((1, 0), (2, 0), (2, 5)):
+        (tmp_path / "constants.py").write_text(f"STEP = {constant}\n")
+        text = f"{head}@compiled\ndef step(x):\n    return x + {step}.0\n"
+        (tmp_path / "called.py").write_text(text)
+        code = f"from caller import twice; assert twice(1.0) == {1 + 2 * step + constant}"
+        subprocess.run([sys.executable, "-B", "-c", code], check=True, cwd=tmp_path, env=settings)
+
+
 @pytest.mark.parametrize(("lacking", "best"), [((), "x86-64-v3"), (("fma",), "x86-64")])
 def test_the_best_machine_code_that_a_processor_runs_is_taken(
     lacking: tuple[str, ...], best: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,12 +7,14 @@ source (or in the user's cache folder where that is read-only), so only the firs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+import numpy as np
 from llvmlite.binding import get_host_cpu_features
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime.nrt import rtsys
@@ -43,6 +45,27 @@ def processor() -> str | None:
     return next((name for name in fitting if (KERNELS / name).is_dir()), None)
 
 
+def _held(function: Callable[..., Any], seen: set[object]) -> Iterator[bytes]:
+    """What the machine code of a kernel is made of: its source, constants, and kernels it calls."""
+    seen.add(function)
+    yield Path(function.__code__.co_filename).read_bytes()
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        called = getattr(value, "py_func", None)
+        if called is not None and called not in seen:
+            yield from _held(called, seen)
+        elif isinstance(value, int | float | tuple | np.ndarray):
+            yield value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+
+
+@cache
+def _stamp(function: Callable[..., Any]) -> str:
+    """Changes with all that a kernel is made of. Numba's own stamp is of the kernel's file alone:
+    a mend in another file would wait until this one is edited.
+    """
+    return sha256(b"\0".join(_held(function, set()))).hexdigest()
+
+
 class KernelCache(FunctionCache):
     """Numba's cache of one function, and before it the machine code that the wheel brings.
 
@@ -54,6 +77,7 @@ class KernelCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         cast("Any", super()).__init__(function)
         self._brought: Any = None
+        self._function = function
         source = Path(function.__code__.co_filename)
         if (name := processor()) is not None and source.is_relative_to(KERNELS.parent):
             self._brought = cast("Any", IndexDataCacheFile)(
@@ -69,6 +93,9 @@ class KernelCache(FunctionCache):
         command. What is compiled needs the runtime alone, and the compiler learns the rest itself.
         """
         cast("Any", rtsys).initialize(target_context)
+        # Not before: a kernel may call one that stands below it.
+        for file in filter(None, (cast("Any", self)._cache_file, self._brought)):
+            file._source_stamp = _stamp(self._function)
         with cast("Any", self)._guard_against_spurious_io_errors():
             if self._brought is not None:
                 _, machine, hashes = cast("Any", self)._index_key(sig, target_context.codegen())

@@ -138,7 +138,7 @@ def test_the_key_is_read_by_nobody_and_the_owner_signs_out_on_the_page(
         page.go_back()
         assert "key=" not in page.url
         page.goto(started.address)
-        page.locator("#session-ends", has_text="This browser, until").wait_for()
+        page.locator("#session-ends", has_text="This browser is signed in until").wait_for()
         page.locator("#sign-out").click()
         page.wait_for_selector("#locked:not([hidden])")
         # The feed may end, and lock the page, before the answer to signing out is there.
