@@ -137,11 +137,13 @@ def test_publish_gives_the_same_release_but_for_noise(cluster: Any, tmp_path: Pa
 
 @pytest.mark.heavy
 def test_a_worker_holds_one_recording_however_many_there_are(cluster: Any, tmp_path: Path) -> None:
-    """Recordings of 2 million samples, 50 MB each: ten take no more memory than one."""
+    """Recordings of 2 million samples, 50 MB each: sixteen take no more memory than eight. The
+    first ones are read while a worker imports what it needs.
+    """
     rng, samples = np.random.default_rng(1), 2_000_000
     t_ns = np.arange(samples, dtype=np.int64) * 1_000_000
     peaks = []
-    for count in (2, 10):
+    for count in (2, 8, 16):
         people = [
             gazeveil.Recording(
                 f"p{i}",
@@ -158,7 +160,7 @@ def test_a_worker_holds_one_recording_however_many_there_are(cluster: Any, tmp_p
         written(source, tmp_path / f"out{count}", NOISE, None, cluster=cluster.scheduler_address)
         with distributed.Client(cluster, set_as_default=False) as client:
             peaks.append(max(client.run(peak_mb).values()))
-    assert peaks[1] < peaks[0] + 50, peaks
+    assert peaks[2] < peaks[1] + 50, peaks
 
 
 def peak_mb() -> float:

@@ -248,11 +248,18 @@ def test_a_port_that_is_taken_is_tried_again_and_then_said_to_systemd(tmp_path: 
     assert "trying again" in said[0]
 
 
-def test_a_port_that_systemd_holds_is_answered_on_and_stays_held(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inside", ["", "unshare --net "], ids=["unit", "container"])
+def test_a_port_that_systemd_holds_is_answered_on_and_stays_held(
+    tmp_path: Path, inside: str
+) -> None:
+    """Also without a network of its own, as the container has none."""
+    if inside and subprocess.run([*inside.split(), "true"], check=False).returncode:
+        pytest.skip("this user may not make a network")
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
-        handle = os.dup2(held.fileno(), 40, inheritable=True)
-        script = f"exec 3<&{handle}; LISTEN_FDS=1 LISTEN_PID=$$ exec {' '.join(command(port))}"
+        handle = os.dup(held.fileno())
+        run = inside + " ".join(command(port))
+        script = f"exec 3<&{handle}; LISTEN_FDS=1 LISTEN_PID=$$ exec {run}"
         environment = {**os.environ, "GAZEVEIL_HOME": str(tmp_path / "home")}
         process = subprocess.Popen(
             ["/bin/bash", "-c", script], env=environment, pass_fds=(handle,), text=True

@@ -174,10 +174,11 @@ class Decisions(ServiceQueries):
             return {"state": "waiting"}
         asked = self.access_requests.add(app, want, origin, uid)
         if asked is None:
-            reason = (
-                "A question of this app waits for the wearer already. Wait until it is answered."
+            raise Refused(
+                409,
+                "waiting",
+                "A question of this app waits for the wearer already. Wait until it is answered.",
             )
-            raise Refused(409, "waiting", reason)
         self.changed("asks")
         return {"state": "waiting", **({"token": asked.token} if asked.token else {})}
 
@@ -186,8 +187,9 @@ class Decisions(ServiceQueries):
         name = name_of_origin(origin)
         grant = self.policy.apps.get(name or "")
         if name is None or (grant is not None and grant.origins != (origin,)):
-            reason = "A page of this origin cannot ask. Ask the owner to add the app by hand."
-            raise Refused(403, "origin", reason)
+            raise Refused(
+                403, "origin", "A page of this origin cannot ask. Ask the owner to add it by hand."
+            )
         return name
 
     def dismiss(self, number: int) -> bool:

@@ -88,8 +88,9 @@ class NeonTracker(ReconnectingTracker):
     async def _find(self) -> str | None:
         """Address of the gaze stream; None where there is none."""
         try:
-            async with self._api.Device(self.host, self.port) as device:
-                status = await asyncio.wait_for(device.get_status(), self._answer_s)
+            device = self._api.Device(self.host, self.port)
+            async with device, asyncio.timeout(self._answer_s):
+                status = await device.get_status()
         except Exception as error:
             # the package passes on whatever its HTTP and JSON readers raise
             LOG.info("%s: nobody answers (%s)", self.name, type(error).__name__)
@@ -106,15 +107,16 @@ class NeonTracker(ReconnectingTracker):
 
     async def connection(self) -> AsyncGenerator[Block | None, None]:
         """Blocks of gaze until it is silent."""
-        url = await self._find()
-        if url is None:
+        if (url := await self._find()) is None:
             return
         watch = RateWatch(self.name, self.rate_hz)
         async with self._api.RTSPGazeStreamer(url) as streamer:
             packets = aiter(streamer.receive())
             while not self._closing:
                 try:
-                    datum = await asyncio.wait_for(anext(packets), self._silence_s)
+                    # Not wait_for: before Python 3.12 it may lose that the reader is cancelled.
+                    async with asyncio.timeout(self._silence_s):
+                        datum = await anext(packets)
                 except (TimeoutError, StopAsyncIteration, OSError):
                     LOG.info("%s: the stream is silent", self.name)
                     break

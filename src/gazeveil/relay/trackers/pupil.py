@@ -317,8 +317,9 @@ class PupilTracker(ReconnectingTracker):
         return socket
 
     async def _ask(self, remote: zmq.asyncio.Socket, question: str) -> str:
-        await asyncio.wait_for(remote.send(question.encode()), self._answer_s)
-        answer: list[bytes] = await asyncio.wait_for(remote.recv_multipart(), self._answer_s)
+        async with asyncio.timeout(self._answer_s):
+            await remote.send(question.encode())
+            answer: list[bytes] = await remote.recv_multipart()
         return answer[0].decode("utf-8", "replace") if answer else ""
 
     async def _listen(self, socket: zmq.asyncio.Socket) -> AsyncIterator[Block]:
