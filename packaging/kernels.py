@@ -142,11 +142,18 @@ def used() -> None:
 
 
 def commanded(line: str) -> None:
-    """Run a command, on the people and a copy of them."""
+    """Run a command, on the people and a copy of them, with a ledger of its own: what another
+    command releases would have it refused.
+    """
     from gazeveil.cli.main import main
 
-    with suppress(SystemExit):
-        main(line.split(" "))
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["GAZEVEIL_HOME"] = home
+        try:
+            main(line.split(" "))
+        except SystemExit as end:
+            if end.code:
+                raise RuntimeError(f"exit code {end.code}") from None
 
 
 def _prepare() -> None:
@@ -195,7 +202,6 @@ def compile_all(workers: int, numbers: list[int]) -> None:
     began, pieces = time.monotonic(), len(numbers)
     here = Path.cwd()
     with tempfile.TemporaryDirectory(prefix="gazeveil-kernels-") as folder:
-        os.environ["GAZEVEIL_HOME"] = f"{folder}/home"
         os.chdir(folder)
         with redirect_stdout(io.StringIO()), multiprocessing.get_context("fork").Pool(1) as pool:
             pool.apply(_prepare)

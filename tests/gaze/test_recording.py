@@ -221,6 +221,8 @@ def test_recordings_travel_between_processes() -> None:
     assert back.key == r.key
     assert dict(back.metadata) == {"k": 1}
     assert back.labels["a"].tolist() == ["fixation"] * 5
+    for column in (back.t_ns, back.x_deg, back.valid, back.labels["a"]):
+        assert not column.flags.writeable
 
 
 # --- events

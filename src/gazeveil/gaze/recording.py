@@ -394,6 +394,10 @@ class Recording(Tabular):
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name in ("labels", "counts", "metadata"):
             state[name] = MappingProxyType(state[name])
+        # Arrays come back writable, and machine code is for one of both kinds.
+        for array in (*state.values(), *state["labels"].values()):
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
         # At once: workers of a study read tens of thousands of recordings back.
         self.__dict__.update(state)
 
