@@ -12,6 +12,20 @@ and without the head, on raw and on protected gaze; and how fast they train.
 use a GPU where there is one. Prediction: four folds of people, each tested by a network that saw
 the other nine. Activity: simulated people and stimuli that nobody trained on. Differences are
 paired, person by person; their intervals are Student's, 95 %, over people.
+
+The tables of the page, from protected gaze; activities in windows of 10 s (and `--window 5`); and
+activities under noise:
+
+    ... prediction eyenavgs.npz --folds 2 --runs 1 --scenes 4 --steps 500 --mechanism NAME
+    ... activity --mechanism none --people 40 --seed 29 --draws 1 --test-share 0.4 --steps 250
+        --window 10
+    ... activity --mechanism gaussian:sigma_deg=10,reading=published --private --people 16
+        --draws 1 --test-share 0.5 --steps 120 --models 1 2
+
+Trained on raw gaze and tested on releases, with `-m` for each mechanism:
+
+    gazeveil evaluate scenes/ --format eyenavgs --no-attacks --repetitions 1 --scenario raw/private
+        -u prediction:model=dgaze
 """
 
 from __future__ import annotations

@@ -1,16 +1,21 @@
 """The example package is installed, found by entry point, listed, used, and passes its kits; a
-broken part of each kind is rejected.
+broken part of each kind is rejected. Its format and its attack, those of the how-to pages, also
+work in the places of this tree that the pages name.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +24,7 @@ import numpy as np
 import pytest
 
 import gazeveil
+from gazeveil.attacks import registry as attacks
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.conformance import check_attack
 from gazeveil.cli.main import main
@@ -26,6 +32,7 @@ from gazeveil.conformance import CheckResult
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers import Tracker
+from gazeveil.io import registry as formats
 from gazeveil.io.conformance import check_format
 from gazeveil.io.registry import Format
 from gazeveil.privacy.mechanism import Claim
@@ -44,6 +51,12 @@ PARTS = {
 
 CHECKED = (*PARTS.values(), "circle")
 
+USES = (
+    "inspect in",
+    "scrub in scrubbed",
+    "evaluate in -m gaussian:sigma_deg=5 -a mean-place --repetitions 1 --out results",
+)
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -55,21 +68,23 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def gazeveil_with(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(folder), str(ROOT / "src")])
-    return subprocess.run(
-        [sys.executable, "-m", "gazeveil.cli.main", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+@pytest.fixture(scope="module")
+def lines_of_gaze(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three people on four stimuli, in files of the example's format with a remark in each."""
+    folder = tmp_path_factory.mktemp("lines") / "in"
+    for r in gazeveil.simulate(3, 4, 2.0, 60.0, seed=1):
+        rows = zip(r.t_ns / 1e6 + 500, r.x_deg, r.y_deg, r.valid, strict=True)
+        text = (f"{t:.3f} {x:.2f} {y:.2f}" if ok else f"{t:.3f} - -" for t, x, y, ok in rows)
+        path = folder / f"wearer{r.person}" / f"{r.stimulus}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(["gaze-lines 1 60", "# recorded by Berta", *text]) + "\n")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def said(installed: Path) -> dict[str, Said]:
-    """What lists and checks of the parts say, all in one process that has the package."""
-    commands = [*PARTS, *(f"check {name}" for name in CHECKED)]
+def said(installed: Path, lines_of_gaze: Path) -> dict[str, Said]:
+    """What lists, checks and uses of the parts say, all in one process that has the package."""
+    commands = [*PARTS, *(f"check {name}" for name in CHECKED), *USES]
     code = (
         "import json, sys; from dataclasses import asdict;"
         " from tests.support.command_line import gazeveil;"
@@ -82,6 +97,7 @@ def said(installed: Path) -> dict[str, Said]:
         stdout=subprocess.PIPE,
         text=True,
         check=True,
+        cwd=lines_of_gaze.parent,
         env={**os.environ, "PYTHONPATH": path},
     )
     return {c: Said(**s) for c, s in zip(commands, json.loads(done.stdout), strict=True)}
@@ -101,13 +117,66 @@ def test_the_part_passes_its_kit(said: dict[str, Said], name: str) -> None:
     assert "0 failed" in done.out
 
 
-def test_the_format_is_read_by_looking_at_the_file(installed: Path, tmp_path: Path) -> None:
-    file = tmp_path / "anna" / "a.gaze"
-    file.parent.mkdir()
-    file.write_text("gaze-lines 1 100\n0 180 90\n10 181 90\n")
-    done = gazeveil_with(installed, "inspect", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "anna" in done.stdout or "1 recording" in done.stdout
+@pytest.mark.parametrize("command", USES)
+def test_the_part_is_used_by_a_verb(said: dict[str, Said], command: str) -> None:
+    assert said[command].code == 0, said[command].err
+    assert "Traceback" not in said[command].err
+
+
+def test_the_format_is_read_by_looking_at_the_file(said: dict[str, Said]) -> None:
+    assert "12 recordings" in said["inspect in"].out
+
+
+def in_the_tree(
+    patch: pytest.MonkeyPatch, folder: Path, page: str, package: str
+) -> tuple[str, tuple[str, str]]:
+    """The example module of a page where its registry line says: the line's name and place."""
+    text = (ROOT / "docs" / "howto" / f"{page}.md").read_text("utf-8")
+    for place in re.findall(r"`((?:src|docs|tests)/[^`]*)`", text):
+        assert (ROOT / place).parent.is_dir(), place
+    (line,) = re.findall(r'one line \| `("[^`]*),`', text)
+    ((name, where),) = ast.literal_eval("{" + line + "}").items()
+    module, attribute = (where, "FORMAT") if isinstance(where, str) else where
+    inner, _, file = module.rpartition(".")
+    example = re.search(r"\]\((\S+\.py)\)", text)
+    assert example is not None
+    shutil.copy(ROOT / "docs" / "howto" / example[1], folder / f"{file}.py")
+    assert f"`src/gazeveil/{package}/{inner}/{file}.py`" in text
+    home = import_module(f"gazeveil.{package}.{inner}")
+    patch.setattr(home, "__path__", [*home.__path__, str(folder)])
+    return name, (module, attribute)
+
+
+def test_a_format_in_the_tree_is_one_module_and_one_line(
+    lines_of_gaze: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, where = in_the_tree(monkeypatch, tmp_path, "add_format", "io")
+    monkeypatch.setitem(formats.REGISTRY.built_in, name, where)
+    monkeypatch.setattr(formats, "MODULES", {name: where[0], **formats.MODULES})
+    raw = gazeveil.read(lines_of_gaze)
+    assert (len(raw), {r.person for r in raw}) == (12, {"wearerp0", "wearerp1", "wearerp2"})
+    gazeveil.scrub(lines_of_gaze, tmp_path / "out")
+    copied = [path.read_text() for path in (tmp_path / "out").rglob("*.txt")]
+    assert len(copied) == 12
+    assert all(re.match(r"gaze-lines 1 60\n0\.000 ", text) for text in copied)
+    assert not [text for text in copied if "Berta" in text]
+    assert "wearer" not in str([*(tmp_path / "out").rglob("*")])
+    again = {r.x_deg.tobytes(): r for r in gazeveil.read(tmp_path / "out")}
+    assert again.keys() == {r.x_deg.tobytes() for r in raw}
+
+
+def test_an_attack_in_the_tree_is_one_module_and_one_line(
+    lines_of_gaze: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, where = in_the_tree(monkeypatch, tmp_path, "add_attack", "attacks")
+    monkeypatch.setitem(attacks.BUILT_IN, name, where)
+    cohort = gazeveil.simulate(4, 4, 2.0, 60.0, seed=1)
+    found = gazeveil.evaluate(
+        cohort, ["gaussian:sigma_deg=5"], attacks=[name], repetitions=1, executor=1
+    )
+    assert found.failures == ()
+    assert name in found.frame["attack"].to_list()
+    assert failed(check_attack(attacks.attack(name))) == ""
 
 
 @pytest.mark.parametrize(
@@ -253,14 +322,12 @@ def test_a_broken_entry_point_is_one_warning_and_nobody_replaces_a_built_in(
 
 
 def test_register_sees_the_kind_from_the_part() -> None:
-    from gazeveil.attacks.registry import REGISTRY, attack
-
     gazeveil.register(NameReader)
     try:
-        assert str(attack("name-reader")) == "name-reader"
+        assert str(attacks.attack("name-reader")) == "name-reader"
         with pytest.raises(ParameterError, match="not taken"):
             gazeveil.register(NameReader)
     finally:
-        REGISTRY.forget("name-reader")
+        attacks.REGISTRY.forget("name-reader")
     with pytest.raises(ParameterError, match="a class of one of"):
         gazeveil.register(Path)

@@ -407,7 +407,7 @@ def page_rows(heading: str) -> list[str]:
     rows = [
         f"| `{f.name}` | {f.meaning} | {f.unit} | {bounds(f)} |"
         for f in family
-        if f.name not in statistics
+        if f.name not in statistics and (family is FIXATION or f not in shared())
     ]
     for series in SERIES if family is SACCADE else ():
         mean, median, largest, std, skew, kurt = (found[f"{series}_{k}"] for k in STATISTICS)
@@ -419,6 +419,12 @@ def page_rows(heading: str) -> list[str]:
     return rows
 
 
+def shared() -> list[Feature]:
+    """Features of saccades that are defined as those of fixations."""
+    defined = {(f.name, f.meaning, f.unit) for f in FIXATION}
+    return [f for f in SACCADE if (f.name, f.meaning, f.unit) in defined]
+
+
 def section(heading: str) -> str:
     page = (ROOT / "docs" / "reference" / "features.md").read_text(encoding="utf-8")
     return page[page.index(heading) :].split("\n## ")[0]
@@ -428,6 +434,12 @@ def section(heading: str) -> str:
 def test_the_page_says_what_the_code_has(heading: str) -> None:
     rows = [line for line in section(heading).splitlines() if re.match(r"\| (\d+ \| )?`", line)]
     assert rows == page_rows(heading)
+
+
+def test_the_page_says_what_saccades_share_with_fixations() -> None:
+    said = ", ".join(f"`{f.name}` {bounds(f)}" for f in shared())
+    assert f"{len(shared())} are as".replace("7", "Seven") in section("## Saccades")
+    assert f"{said}." in section("## Saccades")
 
 
 def test_the_page_says_what_the_vector_of_both_kinds_has() -> None:
