@@ -244,7 +244,8 @@ def _has(*columns: str) -> Mark:
 _COUNTED_ROW = re.compile(r"\W*(?:idx|index)\b|[-+]?\.?0", re.IGNORECASE)
 _PERSON_AND_RECORDING = re.compile(r"p\d+_r\d+|pami_features|eye_tracking_data", re.IGNORECASE)
 
-#: What every file of a format has: a reader is imported only to be asked about such a file.
+#: What every file of a format has: its reader is imported only to be asked about such a file. A
+#: format without a mark is asked about every file.
 _MARKS: dict[str, Mark] = {
     "parquet": _begins(b"PAR1"),
     "eyelink-edf": _begins(b"SR_RESEARCH"),
@@ -286,6 +287,7 @@ _MARKS: dict[str, Mark] = {
     "gorilla": _has("xpred", "ypred"),
     "jspsych": _has("webgazerdata"),
     "varjo": _has("rawtimestamp", "gazeforwardx"),
+    "csv": lambda head: bool(head.keys),
 }
 #: A file that lies in every folder that a format owns.
 _IN_FOLDER = {
@@ -452,7 +454,7 @@ def _may_be(name: str, place: Head | Path | None) -> bool:
     if isinstance(place, Path):
         file = _IN_FOLDER.get(name)
         return file is not None and next(place.glob(file), None) is not None
-    return place is None or (_MARKS[name](place) if name in _MARKS else bool(place.keys))
+    return place is None or name not in _MARKS or _MARKS[name](place)
 
 
 def sniff(path: Path) -> Format | None:
