@@ -150,14 +150,6 @@ def _any_partition(old: Any) -> Any:
     )
 
 
-def _commit(_: Any) -> Any:
-    def commit(self: Any, decision: Any) -> None:
-        self.spent = decision.spent_after
-        self._version += 1
-
-    return commit
-
-
 def _without_diameter(_: Any) -> Any:
     from gazeveil.privacy.promise.loss import Loss
 
@@ -372,12 +364,6 @@ PLANTS = (
         "People who were parted by looking at the data are composed by the largest loss.",
         lambda p: everywhere(p, "privacy.composition", "compose", _any_partition),
         (f"{GUARANTEE}::test_the_same_people_add_up_and_disjoint_people_take_the_largest",),
-    ),
-    Plant(
-        "commit without a check",
-        "A filter takes every decision that it is given.",
-        lambda p: method(p, "privacy.composition", "Filter", "commit", _commit),
-        (f"{GUARANTEE}::test_an_account_takes_no_decision_but_its_own",),
     ),
     Plant(
         "user sum without the diameter",

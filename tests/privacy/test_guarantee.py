@@ -25,7 +25,7 @@ from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.privacy.audit.releases import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.audit.run import epsilon_lower
-from gazeveil.privacy.composition import BudgetError, Filter, compose
+from gazeveil.privacy.composition import BudgetError, compose
 from gazeveil.privacy.conformance import sample_data
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.promise.loss import Change, Loss, PromiseError, epsilon_of_rho
@@ -330,10 +330,6 @@ def test_pure_and_concentrated_budgets_meet_in_rho() -> None:
 def test_unknown_means_refused(guarantee: object, message: str) -> None:
     with pytest.raises(BudgetError, match=message):
         compose([pure(1), guarantee])  # type: ignore[list-item]
-    account = Filter(100)
-    with pytest.raises(BudgetError, match=message):
-        account.ask(guarantee)  # type: ignore[arg-type]
-    assert account.spent == 0
 
 
 # --- conversions, against independent computations
@@ -359,53 +355,6 @@ def test_conversions_are_ordered_and_never_too_good(rho: Fraction, delta: Fracti
     assert reached <= float(delta) * (1 + 1e-6) + 1e-15
 
 
-# --- accounts
-# --------------------------------------------------------------------------------------------------
-
-
-@given(
-    st.lists(st.fractions(min_value=Fraction(1, 100), max_value=1), max_size=30),
-    st.fractions(min_value=Fraction(1, 10), max_value=3),
-)
-def test_a_filter_never_exceeds_its_limit_and_its_sum_is_exact(
-    costs: list[Fraction], limit: Fraction
-) -> None:
-    account, taken = Filter(limit), Fraction(0)
-    for cost in costs:
-        decision = account.ask(pure(cost))
-        assert account.spent == taken
-        assert decision.allowed == (taken + cost <= limit)
-        if decision.allowed:
-            account.commit(decision)
-            taken += cost
-        else:
-            with pytest.raises(BudgetError, match=r"Refused: .* Nothing was spent"):
-                account.commit(decision)
-        assert account.spent == taken <= limit
-
-
-def test_a_decision_is_void_once_the_account_has_changed() -> None:
-    account = Filter(1)
-    first, second = account.ask(pure(Fraction(3, 4))), account.ask(pure(Fraction(3, 4)))
-    account.commit(first)
-    with pytest.raises(BudgetError, match="The account changed"):
-        account.commit(second)
-    assert account.spent == Fraction(3, 4)
-
-
-def test_an_account_takes_no_decision_but_its_own() -> None:
-    account, other = Filter(10), Filter(10)
-    account.commit(account.ask(pure(9)))
-    other.commit(other.ask(pure(Fraction(1, 10))))
-    for forged in (
-        other.ask(pure(Fraction(1, 10))),
-        replace(account.ask(pure(1)), spent_after=Fraction(0), cost=Fraction(0)),
-    ):
-        with pytest.raises(BudgetError, match="not made by this account"):
-            account.commit(forged)
-    assert account.spent == 9
-
-
 def test_chunks_of_different_sizes_do_not_add_up_to_one_chunk() -> None:
     # A chunk of 32 rows changes two chunks of 24: the sum at the chunk would be too small.
     parts = [
@@ -417,24 +366,8 @@ def test_chunks_of_different_sizes_do_not_add_up_to_one_chunk() -> None:
     together = compose(parts)
     assert together.unit == "user"
     assert together.epsilon == 2 * 3 * (5 + 7)
-    account = Filter(100, unit="chunk")
-    for part in (parts[0], parts[0], parts[1]):
-        account.commit(account.ask(part))
-    assert account.spent == 2 + 2  # a chunk of 8 rows lies across two chunks of 6
-
-
-def test_a_filter_in_rho_charges_pure_releases_too_and_counts_numerical_error() -> None:
-    account = Filter(1, currency="rho", delta_num=Fraction(1, 10**9))
-    account.commit(account.ask(pure(1)))
-    account.commit(account.ask(zcdp(Fraction(1, 4))))
-    assert account.spent == Fraction(3, 4)
-    decision = account.ask(pure(Fraction(1, 100), delta_num=Fraction(1, 10**6)))
-    assert not decision.allowed
-    assert "numerical error" in decision.reason
-    with pytest.raises(BudgetError, match="Use an account in rho"):
-        Filter(1).ask(zcdp(1))
-    with pytest.raises(BudgetError, match="This account is about a recording"):
-        Filter(1, unit="recording").ask(pure(1))
+    # A chunk of 8 rows lies across two chunks of 6.
+    assert compose([parts[0], *parts], change=parts[0].change).epsilon == 2 + 2
 
 
 @pytest.mark.parametrize(
@@ -449,7 +382,6 @@ def test_a_filter_in_rho_charges_pure_releases_too_and_counts_numerical_error() 
         lambda: pure(1).map("user"),
         lambda: compose(pure(1)),
         lambda: compose([pure(1)], change="user"),
-        lambda: Filter(1).commit(None),
         lambda: Guarantee("epsilon-dp", UnitMap.of("user", Loss.pure(1)), "user"),
         lambda: Change("chunk"),
     ],
@@ -685,9 +617,6 @@ def test_a_longer_window_begins_near_but_its_parts_anywhere() -> None:
         .guarantee
     )
     assert compose([g, h], change=h.change).epsilon == 2 + Fraction(2, 5) + Fraction(3, 5) * 90
-    account = Filter(3, unit=h.change or "user")
-    with pytest.raises(BudgetError):
-        account.commit(account.ask(g))
 
 
 def test_windows_that_overlap_move_twice() -> None:
