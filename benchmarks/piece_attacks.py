@@ -13,19 +13,22 @@ with two independent releases in each split; `gaps` and `looks` take one release
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tests.support.pieces import RawPieces
 
 import gazeveil
-from gazeveil.attacks.pieces.joining import KnownLooks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.pieces.relink import PieceRelinking
-from gazeveil.attacks.result import AttackResult
+from gazeveil.attacks.result import AttackResult, people_interval
 from gazeveil.evaluation.releases import protect
 from gazeveil.evaluation.run import evaluate
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.recording import Recording, RecordingKey
 from lines import markdown
 
 NAMING = (
@@ -45,6 +48,109 @@ RAW_GAPS_S = (0.0, 0.25, 0.5, 1.0, 2.0)
 MOSAIC_GAPS_S = ("1/4", "1", "2")
 
 MOSAIC = "mosaic:epsilon=10,r_deg=2,paths="
+
+
+#: Numbers of looks that the attacker knows.
+LOOKS = (1, 3, 10)
+
+# Distance at which a look begins to speak against a piece, and that of a lost sample, in degrees.
+_NEAR_DEG, _LOST_DEG = 2.0, 10.0
+
+
+class KnownLooks:
+    """Tell whose a piece is by looks that are known from elsewhere.
+
+    The attacker stood beside a viewer or saw a screen recording, and so knows a few places and
+    times, here those of the raw recording. The released piece of that time that fits them best is
+    chosen; where names last, whole recordings take the place of pieces.
+    """
+
+    def __init__(self, draws: int = 4) -> None:
+        self.draws = draws
+
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> list[AttackResult]:
+        """The share of pieces that fit better than all others of the same window, ties shared."""
+        assert raw.cohort is not None
+        rng = np.random.default_rng(seed)
+        seen = {r.key: r for r in raw.cohort}
+        right: dict[str, list[Floats]] = {}
+        chances: list[float] = []
+        for released, owners in _groups(release):
+            lasting = release.piece_windows is None
+            for person, own in self._credit(released, owners, lasting, seen, rng):
+                right.setdefault(person, []).append(own)
+                chances.append(1.0 / len(released))
+        shares = np.array([np.mean(right[p], axis=0) for p in sorted(right)])
+        return [
+            AttackResult(
+                f"found_by_{count}_look{'s' if count > 1 else ''}",
+                float(own.mean()),
+                *people_interval(own),
+                len(own),
+                float(np.mean(chances)),
+            )
+            for count, own in zip(LOOKS, shares.T, strict=True)
+        ]
+
+    def _credit(
+        self,
+        released: list[Recording],
+        owners: list[RecordingKey],
+        lasting: bool,
+        seen: dict[RecordingKey, Recording],
+        rng: np.random.Generator,
+    ) -> Iterator[tuple[str, Floats]]:
+        """Each person of a group with the share of draws in which their piece fits best, by number
+        of looks.
+        """
+        clocks = [r.t_ns - (r.t_ns[0] if lasting else 0) for r in released]
+        vectors = [r.vectors for r in released]
+        for place, owner in enumerate(owners):
+            own = seen.get(owner)
+            if own is None:
+                continue
+            t_ns = own.t_ns - own.t_ns[0]
+            shown = lasting | ((t_ns >= clocks[0][0]) & (t_ns <= clocks[0][-1]))
+            usable = np.flatnonzero(own.valid & shown)
+            if not len(usable):
+                continue
+            looks = rng.choice(usable, (self.draws, max(LOOKS)))
+            known = own.vectors[looks]
+            fits = np.stack(
+                [_fit(v, c, t_ns[looks], known) for v, c in zip(vectors, clocks, strict=True)]
+            )
+            yield owner[0], np.array([_won(fits[..., :n], place) for n in LOOKS])
+
+
+def _groups(release: RecordingSet) -> Iterator[tuple[list[Recording], list[RecordingKey]]]:
+    """Released pieces of each window, or of each stimulus where names last, with the raw recordings
+    that they were made for.
+    """
+    groups: dict[tuple[str, int], list[Recording]] = {}
+    windows, origins = release.piece_windows, release.origins
+    for r in release.cohort or ():
+        if len(r):
+            place = windows[r.key][:2] if windows is not None else (r.stimulus, 0)
+            groups.setdefault(place, []).append(r)
+    for members in groups.values():
+        if len(members) > 1:
+            yield members, [r.key if origins is None else origins[r.person] for r in members]
+
+
+def _fit(vectors: Floats, clock_ns: Ints, at_ns: Ints, known: Floats) -> Floats:
+    """How well one piece fits each look, shape (draws, looks): 0 at the place itself."""
+    nearest = np.clip(np.searchsorted(clock_ns, at_ns, side="right") - 1, 0, len(clock_ns) - 1)
+    cosine = np.clip((vectors[nearest] * known).sum(axis=-1), -1.0, 1.0)
+    apart_deg = np.nan_to_num(np.degrees(np.arccos(cosine)), nan=_LOST_DEG)
+    fit: Floats = -np.log1p((apart_deg / _NEAR_DEG) ** 2)
+    return fit
+
+
+def _won(fits: Floats, place: int) -> float:
+    """Share of draws in which a piece fits best, ties shared."""
+    total = fits.sum(axis=-1)
+    best = total == total.max(axis=0)
+    return float(np.mean(best[place] / best.sum(axis=0)))
 
 
 def names(cohort: Cohort, mechanism: str, repetitions: int) -> list[tuple[str, ...]]:
@@ -88,7 +194,7 @@ def looks(raw: RecordingSet) -> list[tuple[str, ...]]:
     return [
         (f"{name} {result.metric}", *_said(result))
         for name, m in made.items()
-        for result in KnownLooks().run(raw, protect(raw, m, 1)).results
+        for result in KnownLooks().run(raw, protect(raw, m, 1))
     ]
 
 

@@ -363,7 +363,6 @@ def test_every_kind_has_a_name_and_a_purpose_in_one_line() -> None:
         "record-linkage",
         "demographics",
         "relinking",
-        "known-looks",
         "stimulus-risk",
     }
     for kind, attack in KINDS.items():

@@ -246,5 +246,5 @@ def test_a_bad_kind_gets_one_sentence(
 def test_every_kind_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("list", "attacks") == 0
     text = capsys.readouterr().out
-    for kind in ("attributes", "membership", "record-linkage", "demographics", "known-looks"):
+    for kind in ("attributes", "membership", "record-linkage", "demographics", "relinking"):
         assert kind in text

@@ -29,7 +29,7 @@ COLUMNS = ("value", "low", "high", "n", "chance", "p_value", "sd")
 WINDOWS = FeaturePipeline(window_s=4.0, step_s=2.0)
 STREAM, TABLE = "gaussian:sigma_deg=1", "k-same-select:k=2"
 #: Kinds of inference attacks that a study takes and that need no releases of pieces.
-INFERENCES = tuple(k for k in KINDS if k not in ("membership", "relinking", "known-looks"))
+INFERENCES = tuple(k for k in KINDS if k not in ("membership", "relinking"))
 
 
 def simulated() -> Cohort:

@@ -443,7 +443,6 @@ def test_relink_is_left_out_where_names_last_and_the_bound_is_no_headline(cohort
         "relink",
         "relink:names=known",
         "relinking",
-        "known-looks",
         Place(),
         mechanisms=[RawPieces(), "gaussian:sigma_deg=1"],
         scenarios=["private/private"],
@@ -459,9 +458,7 @@ def test_relink_is_left_out_where_names_last_and_the_bound_is_no_headline(cohort
     assert "relink:names=known" not in results.strongest()["attack"].to_list()
     joined = pieces.filter(attack="relink", metric="identification_rate")
     assert "joined by place and style" in joined["note"][0]
-    assert {"flipped_rate", "dealt_rate", "relinked_share", "found_by_3_looks"} <= set(
-        pieces["metric"]
-    )
+    assert {"flipped_rate", "dealt_rate", "relinked_share"} <= set(pieces["metric"])
     # A release with lasting names has neither control.
     assert not {"flipped_rate", "dealt_rate"} & set(
         results.frame.filter(mechanism="gaussian")["metric"]

@@ -236,7 +236,7 @@ class InferenceAttack(ABC):
     ----------------
     name, summary : str
         As in `gazeveil attack --kind`; what it wants, in one line.
-    pieces : {"no", "yes", "any"}
+    pieces : {"no", "yes"}
         Whether it takes releases of pieces, whose names do not last; `yes`: and no others.
     """
 

@@ -40,9 +40,8 @@ if TYPE_CHECKING:
 
 HELP = """\
 Kinds: identify (the default; also the copy against itself), attributes, membership, record-linkage,
-demographics, reconstruction, known-looks and relinking (of pieces), stimulus-risk (which stimulus
-identifies most; give the raw recordings twice to ask about themselves), each as
-`kind:parameter=value,...`.
+demographics, relinking (of pieces), stimulus-risk (which stimulus identifies most; give the raw
+recordings twice to ask about themselves), each as `kind:parameter=value,...`.
 
 The strong battery attacks unless somebody else is named.
 

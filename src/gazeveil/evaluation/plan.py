@@ -219,7 +219,7 @@ def _lacks(
     study: Study, mechanism: Mechanism[Any] | None, raw: RecordingSet, who: Attack | Utility
 ) -> str:
     """Why a release cannot be attacked or measured so, or nothing."""
-    if isinstance(who, Inference) and who.attack.pieces not in ("any", _pieces_of(mechanism)):
+    if isinstance(who, Inference) and who.attack.pieces != _pieces_of(mechanism):
         return (
             f"{who} needs names that {_NAMES[who.attack.pieces]}, and"
             f" {'raw recordings have' if mechanism is None else f'{mechanism.name} gives'} names"

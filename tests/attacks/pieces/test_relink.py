@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.infer.kinds import KINDS
-from gazeveil.attacks.pieces.joining import KnownLooks, matched_along, soft_matching
+from gazeveil.attacks.pieces.joining import matched_along, soft_matching
 from gazeveil.attacks.pieces.relink import PieceRelinking
 from gazeveil.attacks.pieces.sides import (
     cut_like,
@@ -153,37 +152,6 @@ def test_noise_that_a_persons_pieces_share_names_them() -> None:
     )
     assert shared > 0.5
     assert fresh < 0.3
-
-
-# --- known looks
-
-
-def test_known_looks_single_out_a_raw_piece_and_noise_hides_it() -> None:
-    cohort = jumpers(PEOPLE, 2)
-    raw = RecordingSet(cohort)
-    plain = KnownLooks().run(raw, released(cohort, SHORT), 0).results
-    noisy = KnownLooks().run(raw, released(cohort, RawPieces(2.0, 1.0, noise_deg=6.0)), 0).results
-    assert [r.metric for r in plain] == ["found_by_1_look", "found_by_3_looks", "found_by_10_looks"]
-    assert [r.value for r in plain] == [1.0, 1.0, 1.0]
-    assert noisy[0].value < noisy[1].value < noisy[2].value < 1.0
-    assert {r.chance for r in plain} == {1 / PEOPLE}
-
-
-def test_known_looks_say_nothing_of_pieces_that_were_made_for_somebody_else() -> None:
-    cohort = jumpers(PEOPLE, 4)
-    release = released(cohort, SHORT)
-    people = sorted(cohort.people)
-    after = dict(zip(people, people[1:] + people[:1], strict=True))
-    release.origins = {n: (after[k[0]], *k[1:]) for n, k in release.origins.items()}
-    found = KnownLooks().run(RecordingSet(cohort), release, 0).results
-    assert found[2].value < 0.02  # never the piece that is somebody else's
-    assert found[0].n == PEOPLE
-
-
-def test_known_looks_take_lasting_names_too() -> None:
-    cohort = jumpers(5, 2)
-    run = KINDS["known-looks"]().run(RecordingSet(cohort), RecordingSet(cohort), 0)
-    assert run.results[0].value == 1.0
 
 
 # --- controls

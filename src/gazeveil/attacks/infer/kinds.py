@@ -8,7 +8,6 @@ kind                   what the attacker wants
 `record-linkage`       which pseudonym of the release belongs to which raw recordings
 `demographics`         the same, after a filter by generalised age and gender
 `relinking`            which pieces of a release belong together
-`known-looks`          whose a piece is, from a few looks that are known from elsewhere
 `stimulus-risk`        names, from each stimulus alone: which of them gives people away
 ====================== ===========================================================================
 """
@@ -23,7 +22,6 @@ from gazeveil.attacks.infer.people import (
     RecordLinkage,
 )
 from gazeveil.attacks.infer.stimulus_risk import StimulusComparison
-from gazeveil.attacks.pieces.joining import KnownLooks
 from gazeveil.attacks.pieces.relink import PieceRelinking
 
 #: Kind -> class, as in `gazeveil attack --kind`.
@@ -35,7 +33,6 @@ KINDS: dict[str, type[InferenceAttack]] = {
         RecordLinkage,
         DemographicLinkage,
         PieceRelinking,
-        KnownLooks,
         StimulusComparison,
     )
 }
