@@ -33,9 +33,9 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from agreement import Agreement, pool
 from event_peers import remodnav
 from gazeveil import Recording, detect, read
-from gazeveil.events.agreement import Agreement, pool
 from gazeveil.events.auto.network import Network
 
 Words = NDArray[np.str_]

@@ -192,10 +192,6 @@ def test_names_of_any_text_are_printed_as_they_are(
         (("simulate", "{tmp}/x", "--task", "walking"), "The '--task' option must be one of"),
         (("events", "{cohort}", "--method", "magic"), "The '--method' option must be one of"),
         (
-            ("events", "{cohort}", "--against", "nobody"),
-            "must be one of labels. Got 'nobody' instead.",
-        ),
-        (
             ("events", "{cohort}", "--out", "{tmp}/e.txt"),
             "The '--out' option must name a .parquet or .csv file.",
         ),

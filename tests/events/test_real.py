@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.agreement import Agreement, pool
 from numpy.typing import NDArray
 
 import gazeveil
 from gazeveil.events import OnlineDetector, detect
-from gazeveil.events.agreement import Agreement, pool
 from gazeveil.events.auto.network import Network
 from gazeveil.events.online.detector import Edge, gather
 from gazeveil.gaze.geometry import Screen

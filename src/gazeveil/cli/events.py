@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gazeveil import checks
 from gazeveil.cli.arguments import (
     FormatOption,
     JsonOption,
@@ -26,13 +25,10 @@ from gazeveil.cli.arguments import (
     track,
     write_json,
 )
-from gazeveil.errors import ParameterError
 
 if TYPE_CHECKING:
     from gazeveil.arrays import Floats
-    from gazeveil.events.agreement import Comparison, ComparisonRow
     from gazeveil.events.quality import Quality
-    from gazeveil.gaze.cohort import Cohort
     from gazeveil.gaze.events import Events
     from gazeveil.gaze.recording import RecordingKey
 
@@ -62,14 +58,6 @@ def command(
         list[str] | None,
         typer.Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter of the method."),
     ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against",
-            metavar="labels",
-            help="Compare the method, I-VT and the labellers on all labels of the recordings.",
-        ),
-    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write the events, .parquet or .csv."),
@@ -86,7 +74,6 @@ def command(
 
     cohort = read_cohort(path, format_name, settings, screen)
     parsed = options(parameters, taken={"recording": "the argument PATH", "method": "--method"})
-    comparison = _comparison(cohort, against, method, parsed)
     durations: dict[str, list[Floats]] = {k: [np.empty(0)] for k in KINDS}
     qualities: list[Quality] = []
 
@@ -99,8 +86,6 @@ def command(
             qualities.append(quality(recording, events))
             for kind in KINDS:
                 durations[kind].append(events.of(kind).duration_s)
-            if comparison is not None:
-                comparison.add(recording, events)
             yield recording.key, events
 
     if out is not None:
@@ -122,7 +107,7 @@ def command(
         ],
         1,
     )
-    result: dict[str, object] = {
+    result = {
         "method": method,
         "parameters": parsed,
         "recordings": len(cohort),
@@ -130,33 +115,9 @@ def command(
         "quality": [asdict(q) for q in qualities],
     }
     _print_quality(qualities)
-    if comparison is not None:
-        rows = comparison.rows()
-        _print_comparison(rows, comparison.left_out)
-        result["comparison"] = [row.as_dict() for row in rows]
     if out is not None:
         say(f"Events: {out}")
     write_json(json_file, result)
-
-
-def _comparison(
-    cohort: Cohort, against: str | None, method: str, parameters: dict[str, object]
-) -> Comparison | None:
-    """What `--against labels` asks for."""
-    from gazeveil.events.agreement import Comparison, label_columns
-
-    if against is None:
-        return None
-    checks.one_of("events", "--against", against, ("labels",))
-    # Most folders are labelled throughout: one recording tells.
-    if not any(map(label_columns, track(cohort, len(cohort), "Looking for labels"))):
-        raise ParameterError(
-            "The '--against' option needs labels of events, and no recording here has any. Name a"
-            " folder that was labelled, or leave the option out.",
-            name="--against",
-            got=against,
-        )
-    return Comparison(method, parameters)
 
 
 def _statistics(durations_s: Floats) -> dict[str, float | int | None]:
@@ -168,46 +129,6 @@ def _statistics(durations_s: Floats) -> dict[str, float | int | None]:
         for name, share in shares.items()
     }
     return {"count": len(durations_s), "total_s": float(durations_s.sum()), **ms}
-
-
-def _print_comparison(rows: list[ComparisonRow], left_out: tuple[str, ...]) -> None:
-    """Rows by group: F1 of samples by class, kappa, and of events of at least half in common."""
-    from gazeveil.events.agreement import EVENT_WORDS, WORDS
-
-    heads = ["", *(f"{word}\nF1" for word in WORDS), "\nkappa"]
-    heads += [f"{word}\nevent F1" for word in EVENT_WORDS]
-    lines: list[Sequence[str]] = []
-    for group in dict.fromkeys(row.group for row in rows):
-        here = [row for row in rows if row.group == group]
-        count = counted(max(row.recordings for row in here), "recording")
-        lines.append((f"{group}, {count}" if group else count,))
-        for row in here:
-            shares = [row.figure(word, "f1") for word in WORDS] + [row.kappa]
-            shares += [row.figure(word, "event_f1") for word in EVENT_WORDS]
-            lines.append((row.name, *("" if v != v else f"{v:.3f}" for v in shares)))  # NaN
-    title = "Detectors and labellers against the labels"
-    print_table(title, heads, lines, 1, _caption(rows, left_out))
-
-
-def _caption(rows: list[ComparisonRow], left_out: tuple[str, ...]) -> str:
-    """What the figures mean, and what was done to the labels."""
-    columns = ", ".join(dict.fromkeys(name for row in rows for name in row.against))
-    sentences = [
-        f"Detectors against {columns}; events with an intersection over union of at least 0.5."
-        " Blank: the labels have none. --json has timing errors too."
-    ]
-    if any(row.name == "auto" for row in rows):
-        sentences.append(
-            "The network of auto was trained on GazeCom, Lund 2013, irf and hmr: on recordings of"
-            " these its row says how well it learnt, not how well it does elsewhere."
-        )
-    joined = dict.fromkeys(row.group for row in rows if row.joined)
-    if joined:
-        where = f" of {', '.join(joined)}" if any(joined) else ""
-        sentences.append(f"The labels{where} have no pso, so pso counts as saccade there.")
-    if left_out:
-        sentences.append(f"Left out, with words that are not events: {', '.join(left_out)}.")
-    return "\n".join(sentences)
 
 
 def _print_quality(qualities: Sequence[Quality]) -> None:
