@@ -59,16 +59,6 @@ def command(
         ),
     ] = None,
     screen: ScreenOption = None,
-    forward: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--forward",
-            metavar="TOPIC",
-            help=(
-                "A Pupil topic without gaze to pass on as it is, e.g. frame.world. May be repeated."
-            ),
-        ),
-    ] = None,
     seconds: Annotated[float | None, typer.Option("--seconds", help="Stop after so long.")] = None,
     seed: TestSeedOption = None,
     json_file: JsonOption = None,
@@ -81,12 +71,10 @@ def command(
     _check(came_from, goes_to, seconds)
     if came_from.partition(":")[0] == "lsl" and rate is None:
         say("Looking for the LSL stream.")
-    tracker = open_tracker(source, **_tracker_options(source, out, rate, screen, forward))
+    tracker = open_tracker(source, **_tracker_options(source, rate, screen))
     protector = Protector(mechanism, tracker.rate_hz, tracker.space, seed)
     sink = open_sink(out)
-    promise = protector.guarantee.with_not_covered(
-        *(f"the topic {topic}, passed on as it is" for topic in forward or ())
-    )
+    promise = protector.guarantee
     say(promise.plain)
     if seed is not None:
         say(SEEDED)
@@ -151,9 +139,7 @@ def _check(came_from: str, goes_to: str, seconds: float | None) -> None:
         )
 
 
-def _tracker_options(
-    source: str, out: str, rate_hz: float | None, screen: str | None, forward: list[str] | None
-) -> dict[str, object]:
+def _tracker_options(source: str, rate_hz: float | None, screen: str | None) -> dict[str, object]:
     """What the options say about the tracker."""
     scheme = source.partition(":")[0].partition("?")[0]
     options: dict[str, object] = {}
@@ -161,16 +147,6 @@ def _tracker_options(
         options["rate_hz"] = rate_hz
     if screen is not None:
         options["space" if scheme == "simulated" else "screen"] = parse_screen(screen)
-    if forward:
-        from gazeveil.relay.zmq import check_forward
-
-        if scheme != "pupil" or out.partition(":")[0] != "pupil":
-            raise ParameterError(
-                "--forward passes on topics of Pupil, so --in and --out must both be pupil://.",
-                name="forward",
-                got=forward,
-            )
-        options["forward"] = check_forward(tuple(forward))
     return options
 
 

@@ -12,9 +12,8 @@ A gaze message is written anew from five values and nothing of the tracker's mes
 all NaN. There are no pupil diameters, eye centres, gaze normals and 3-d points. With a surface, the
 same places also go out as gaze on it: clients such as PsychoPy's plugin read that. Where a sample
 is lost its confidence is 0 and `norm_pos` repeats the place released last: clients that forget to
-look at the confidence see gaze that stands still, as with Pupil itself, and no NaN.
-
-Which of Pupil's topics a relay may pass on as they are.
+look at the confidence see gaze that stands still, as with Pupil itself, and no NaN. No other
+topic is passed on.
 """
 
 from __future__ import annotations
@@ -42,41 +41,6 @@ from gazeveil.relay.trackers.pupil import (
     encode,
     encode_surface,
 )
-
-#: Beginnings of Pupil's topics that hold gaze, eyes or what is computed from them.
-EYES = (
-    "gaze",
-    "pupil",
-    "surface",
-    "fixation",
-    "blink",
-    "frame.eye",
-    "notify.calibration",
-    "notify.accuracy",
-    "eye_movement",
-)
-
-
-def check_forward(topics: tuple[str, ...]) -> tuple[str, ...]:
-    """Topics that may pass as they are: none that begin like one that holds gaze, and none so short
-    that they take those in.
-
-    Raises
-    ------
-    ParameterError
-        For such a topic.
-    """
-    for topic in topics:
-        for eye in EYES:
-            if topic.startswith(eye) or eye.startswith(topic):
-                raise ParameterError(
-                    f"The topic '{topic}' takes in {eye}, which holds gaze: it is not passed on."
-                    " Name a longer topic without gaze, e.g. frame.world.",
-                    name="forward",
-                    got=topic,
-                )
-    return topics
-
 
 _MOST_QUESTION_BYTES = 1 << 16
 
@@ -137,8 +101,6 @@ class PupilSink(Sink):
             )
         self._picture = picture_of(tracker)
         self._context = zmq.asyncio.Context()
-        if isinstance(tracker, PupilTracker):
-            tracker.on_other = self.forward
         remote = self._context.socket(zmq.REP)
         remote.setsockopt(zmq.MAXMSGSIZE, _MOST_QUESTION_BYTES)
         # PUB sends at once or drops, so it needs no event loop
@@ -203,11 +165,6 @@ class PupilSink(Sink):
             payload = encode_surface(self.surface, self.topic, sent)
             self._publisher.send_multipart((f"surfaces.{self.surface}".encode(), payload))
         self.counts["sent"] += len(samples)
-
-    def forward(self, frames: list[bytes]) -> None:
-        """Pass on a message of a topic that the user named, as it is."""
-        self._publisher.send_multipart(frames)
-        self.counts["forwarded"] += 1
 
     async def close(self) -> None:
         """Close the ports."""

@@ -78,32 +78,6 @@ def command(*arguments: object) -> int:
             ),
             "--seconds",
         ),
-        (
-            (
-                "--in",
-                "simulated",
-                "--out",
-                "pupil://127.0.0.1:1",
-                "-m",
-                "kalman",
-                "--forward",
-                "frame.world",
-            ),
-            "must both be pupil",
-        ),
-        (
-            (
-                "--in",
-                "pupil://127.0.0.1",
-                "--out",
-                "pupil://127.0.0.1:1",
-                "-m",
-                "kalman",
-                "--forward",
-                "gaze.",
-            ),
-            "holds gaze",
-        ),
         (("--in", "simulated", "--out", "pupil://127.0.0.1:1"), "--mechanism"),
     ],
 )

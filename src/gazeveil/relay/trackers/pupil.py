@@ -20,7 +20,7 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import TypeAlias
 
 import msgpack  # type: ignore[import-untyped]
@@ -209,8 +209,6 @@ class PupilTracker(ReconnectingTracker):
     surface : str
         Name of a surface: its gaze is taken instead, as fractions of the screen, which must be
         named.
-    forward : tuple of str
-        Beginnings of further topics; their messages are handed to :attr:`on_other` as they are.
     silence_s : float
         A tracker that sends no gaze for so long has vanished.
     answer_s : float
@@ -231,7 +229,6 @@ class PupilTracker(ReconnectingTracker):
         min_confidence: float = MIN_CONFIDENCE,
         topic: str = "gaze.",
         surface: str = "",
-        forward: tuple[str, ...] = (),
         silence_s: float = 2.0,
         answer_s: float = 1.0,
     ) -> None:
@@ -262,15 +259,12 @@ class PupilTracker(ReconnectingTracker):
                 got=None,
             )
         self._topic = f"surfaces.{self.surface}".encode() if self.surface else topic.encode()
-        self._forward = tuple(t.encode() for t in forward)
         self._silence_s = checks.positive("pupil tracker", "silence_s", silence_s)
         self._answer_s = checks.positive("pupil tracker", "answer_s", answer_s)
         #: Pupil's time minus this machine's monotonic clock, in seconds; known once connected.
         self.offset_s: float | None = None
         #: What Pupil says its version is; known once connected.
         self.version = ""
-        #: Called with the frames of messages of other topics that `forward` names.
-        self.on_other: Callable[[list[bytes]], None] = lambda _: None
 
     async def connection(self) -> AsyncGenerator[Block | None, None]:
         """Gaze as it comes, until it is silent."""
@@ -311,8 +305,7 @@ class PupilTracker(ReconnectingTracker):
         socket = context.socket(zmq.SUB)
         socket.setsockopt(zmq.MAXMSGSIZE, MOST_BYTES)
         socket.setsockopt(zmq.IPV6, int(":" in self.host))
-        for topic in (self._topic, *self._forward):
-            socket.setsockopt(zmq.SUBSCRIBE, topic)
+        socket.setsockopt(zmq.SUBSCRIBE, self._topic)
         socket.connect(f"tcp://{host}:{port}")
         return socket
 
@@ -338,9 +331,6 @@ class PupilTracker(ReconnectingTracker):
                     frames[0] == self._topic if self.surface else frames[0].startswith(self._topic)
                 )
                 if not taken:
-                    # a surface whose name begins alike is raw gaze that was not subscribed to
-                    if frames[0].startswith(self._forward):
-                        self.on_other(frames)
                     continue
                 try:
                     if len(frames) != 2:
