@@ -86,11 +86,6 @@ class Results:
         name = str(self.study.get("name", "")) or "study"
         return f"Results({name}: {self.frame.height} figures, {len(self.failures)} failures)"
 
-    def _repr_html_(self) -> str:
-        from gazeveil.evaluation.report.page import results_html
-
-        return results_html(self)
-
     @property
     def failures(self) -> tuple[dict[str, str], ...]:
         """Cells that could not be computed, with the reason."""

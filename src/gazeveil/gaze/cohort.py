@@ -29,7 +29,6 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gaze import exchange
-from gazeveil.gaze.cards import cohort_html
 from gazeveil.gaze.exchange import Tabular
 from gazeveil.gaze.geometry import Space, Sphere, eye_in_head, from_tangents
 from gazeveil.gaze.recording import Doubt, Fact, Recording, RecordingKey, merged
@@ -192,9 +191,6 @@ class Cohort(Tabular):
             f"Cohort({len(self)} recordings, {len(self.people)} people, {len(self.stimuli)}"
             " stimuli)"
         )
-
-    def _repr_html_(self) -> str:
-        return cohort_html(self)
 
     @property
     def items(self) -> tuple[Recording | Handle, ...]:

@@ -16,16 +16,10 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from gazeveil import checks
+from gazeveil.gaze.cards import card
 from gazeveil.privacy.promise.loss import UNITS, Change, Loss, PromiseError
 from gazeveil.privacy.promise.privacy_map import PrivacyMap
-from gazeveil.privacy.promise.sentence import (
-    ALIKE_CLAUSES,
-    amounts,
-    guarantee_html,
-    other_changes,
-    plain,
-    sentence,
-)
+from gazeveil.privacy.promise.sentence import ALIKE_CLAUSES, amounts, other_changes, plain, sentence
 from gazeveil.privacy.rational import short_bound
 
 __all__ = [
@@ -414,14 +408,8 @@ class Guarantee:
 
     def _repr_html_(self) -> str:
         # What is not proved shows no number as its own.
-        if self.status != "proved":
-            return guarantee_html(self.plain, str(self), (("why", self.reason),), self.status)
-        epsilons = {}
-        if self.definition in ("epsilon-dp", "epsilon-ldp") and self.epsilon is not None:
-            epsilons["person" if self.unit == "user" else self.unit] = self.epsilon
-            if "epsilon" in self.user:
-                epsilons["person"] = self.user["epsilon"]
-        return guarantee_html(self.plain, str(self), self.table(), self.status, epsilons, self.k)
+        rows = self.table() if self.status == "proved" else [("why", self.reason)]
+        return card(f"Guarantee ({self.status})", rows, self.plain)
 
     def __str__(self) -> str:
         return sentence(self)
