@@ -63,7 +63,6 @@ def test_every_picture_lies_beside_the_page_as_png(written: Path, page: Page) ->
         "gallery.png",
         "traces.png",
         "maps.png",
-        "confusion.png",
         "adaptive.png",
     }
     assert names == expected == {p.name for p in written.parent.glob("*.png")}
@@ -73,7 +72,7 @@ def test_every_picture_lies_beside_the_page_as_png(written: Path, page: Page) ->
 
 def test_pictures_have_words_headings_go_in_order_and_tables_have_captions(page: Page) -> None:
     pictures = [a for a in page.of("svg") if a.get("role") == "img"]
-    assert len(pictures) == 8 + 6
+    assert len(pictures) == 7 + 6
     assert all(len(str(a.get("aria-label"))) > 15 for a in pictures)
     assert len(page.of("svg")) == len(pictures)
     levels = [int(t[1]) for t, _ in page.elements if re.fullmatch(r"h[1-6]", t)]

@@ -3,14 +3,11 @@
 Its template is `report.html`; here is what that shows: headings, pictures and the rows of tables.
 Measurement and promise of a release stand in two lines with different words. A proof is then not
 mistaken for a re-identification rate of zero.
-
-The card of all results, which a notebook shows.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +16,6 @@ from gazeveil.errors import ParameterError
 from gazeveil.evaluation.report import charts, labels, pictures, sections, summary
 from gazeveil.evaluation.report.charts import drawing
 from gazeveil.evaluation.report.findings import Findings
-from gazeveil.evaluation.report.labels import mechanism_label, percent
-from gazeveil.gaze.cards import bar_picture, card
 from gazeveil.pages import render
 from gazeveil.plot.paths import INKS
 
@@ -35,7 +30,7 @@ HEADINGS = {
     "utility": "What an analyst keeps",
     "adaptive": "When the attacker adapts",
     "gallery": "Among how many people",
-    "confusion": "Who is taken for whom",
+    "persons": "Who is taken for whom",
     "data": "The data, before and after",
     "guarantees": "What is promised",
     "published": "Beside the published figures",
@@ -106,9 +101,11 @@ def _page(findings: Findings, folder: Path, with_raw: bool) -> str:
         "further": _further(findings),
         "failures": sections.failures(findings, with_raw),
     }
+    persons = sections.persons(findings, with_raw)
     shown = {
         **tables,
         **drawn,
+        "persons": persons["rows"],
         "summary": True,
         "identification": True,
         "inference": tables["inferences"],
@@ -136,7 +133,7 @@ def _page(findings: Findings, folder: Path, with_raw: bool) -> str:
         strongest=sections.strongest(findings),
         attackers=sections.attackers(findings),
         utilities=sections.utilities(findings),
-        persons=sections.persons(findings, with_raw),
+        persons=persons,
         method=sections.method(findings, with_raw),
         with_raw=with_raw,
         few_viewers=pictures.LEAST_VIEWERS if few else 0,
@@ -156,7 +153,6 @@ def _pictures(findings: Findings, folder: Path, with_raw: bool) -> dict[str, Any
         "fronts": charts.tradeoffs(findings, folder),
         "adaptive": charts.adaptive(differences, folder) if differences else None,
         "gallery": charts.draw_gallery(findings, folder),
-        "confusion": pictures.confusion(findings, folder),
         "data": [picture for picture in data if picture is not None],
     }
 
@@ -191,49 +187,3 @@ _COLOURS = (
 
 #: The style sheet of every page.
 STYLE = _COLOURS + Path(__file__).with_name("style.css").read_text(encoding="utf-8")
-
-
-# Releases on the card of all results.
-_MOST_ROWS = 20
-
-
-def results_html(results: Results) -> str:
-    """Results in HTML: a bar for each release, and a table with attacker and interval."""
-    worst = [_headline(r) for r in results.strongest_against().head(_MOST_ROWS).to_dicts()]
-    rows: list[tuple[str, object]] = [
-        ("figures", f"{results.frame.height:,}"),
-        ("could not be computed", len(results.failures)),
-    ]
-    rows += [(_name(row), _words(row)) for row in worst]
-    name = str(results.study.get("name", "")) or "study"
-    if not worst:
-        return card(f"Results of {name}", rows)
-    chances = [row["chance"] for row in worst if row["chance"] is not None]
-    picture = bar_picture(
-        [_name(row) for row in worst],
-        [row["value"] for row in worst],
-        "Share of people whom the strongest attacker recognises in each release; dashed: chance.",
-        [(_number(row["low"]), _number(row["high"])) for row in worst],
-        chances[0] if chances else math.nan,
-    )
-    return card(f"Results of {name}", rows, picture, "People recognised by the strongest attacker:")
-
-
-def _headline(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with the attacker chosen on other splits in front, where there is more than one."""
-    if row["chosen"] is None:
-        return row
-    return row | {"value": row["chosen"], "low": row["chosen_low"], "high": row["chosen_high"]}
-
-
-def _name(row: dict[str, Any]) -> str:
-    return mechanism_label(row["mechanism"], row["reading"] or "", row["parameters"] or "")
-
-
-def _words(row: dict[str, Any]) -> str:
-    interval = "" if row["low"] is None else f" ({percent(row['low'])} to {percent(row['high'])})"
-    return f"{percent(row['value'])}{interval}, {row['strongest']}, {row['scenario']}"
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value

@@ -14,7 +14,7 @@ import numpy as np
 from gazeveil.arrays import Floats
 from gazeveil.evaluation.report.charts import WIDTH_IN, Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
-from gazeveil.evaluation.report.labels import mechanism_label, percent
+from gazeveil.evaluation.report.labels import mechanism_label
 from gazeveil.evaluation.study import NONE
 from gazeveil.plot.maps import heat_map
 from gazeveil.plot.paths import SERIES, DrawnPath, before_after, light
@@ -26,7 +26,6 @@ MOST_PANELS = 8
 LEAST_VIEWERS = 5
 
 #: A blue of middle lightness, red, green, blue from 0 to 1.
-_SHADE = np.array([0.11, 0.52, 0.80])
 
 _SHOWN_S = 8.0
 
@@ -123,48 +122,6 @@ def maps(findings: Findings, folder: Path, with_names: bool = False) -> Picture 
         f"Heat maps of one stimulus: {', '.join(_label(t, findings) for t in texts)}.",
         caption,
     )
-
-
-def confusion(findings: Findings, folder: Path) -> Picture | None:
-    """Confusions of people by the strongest attacker of each release."""
-    shown: list[tuple[ReleaseFindings, Floats]] = []
-    for release in findings.attacked:
-        if release.worst is not None and len(shown) < 6:
-            people_and_table = confused(findings, release)
-            if people_and_table is not None:
-                shown.append((release, people_and_table[1]))
-    if not shown:
-        return None
-    rows = math.ceil(len(shown) / 2)
-    drawn = figure(rows * 2.55 + 0.35)
-    grid = drawn.subplots(rows, 2, squeeze=False)
-    for axes in grid.ravel()[len(shown) :]:
-        axes.set_visible(False)
-    for axes, (release, table) in zip(grid.ravel(), shown, strict=False):
-        n = len(table)
-        # One colour, the more opaque the more often: it stands on light and on dark paper.
-        coloured = np.concatenate(
-            (np.broadcast_to(_SHADE, (n, n, 3)), np.sqrt(np.clip(table, 0, 1))[..., None]), axis=2
-        )
-        axes.imshow(coloured, interpolation="nearest", extent=(0.5, n + 0.5, n + 0.5, 0.5))
-        axes.set_title(_wrapped(f"{release.number}. {release.label}"), fontsize=9.5)
-        axes.grid(visible=False)
-        ticks = (
-            [1, *range(5, n + 1, 5 if n <= 30 else 10 * math.ceil(n / 60))]
-            if n > 4
-            else list(range(1, n + 1))
-        )
-        axes.set(xticks=ticks, yticks=ticks)
-    drawn.supxlabel("person the attacker names", fontsize=10, color=light("ink"))
-    drawn.supylabel("true person", fontsize=10, color=light("ink"))
-    diagonals = "; ".join(
-        f"{r.label} {percent(float(np.trace(t)) / len(t))} on the diagonal" for r, t in shown
-    )
-    caption = (
-        f"The {findings.strongest} on each release. People stand in the same order on both sides:"
-        " a diagonal means they are recognised."
-    )
-    return finish(drawn, folder, "confusion", f"Who is taken for whom. {diagonals}.", caption)
 
 
 def confused(findings: Findings, release: ReleaseFindings) -> tuple[tuple[str, ...], Floats] | None:
