@@ -76,3 +76,8 @@ def host_name(value: str) -> str:
     """
     name, colon, port = value.rpartition(":")
     return (name if colon and port.isdigit() else value).lower()
+
+
+def capital(text: str) -> str:
+    """A text as it begins a sentence; its other letters stay as they are."""
+    return text[:1].upper() + text[1:]

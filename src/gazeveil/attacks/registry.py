@@ -126,9 +126,10 @@ def battery(name: str) -> tuple[str, ...]:
     >>> battery("quick")
     ('rbfn', 'linkage')
     """
-    known = attacks()
+    known = set(attacks())
     texts = BATTERIES[checks.one_of("battery", "name", name, tuple(BATTERIES))]
-    return tuple(t for t in texts if _name(t) in known and _installed(_name(t)))
+    lacking = {n for n, package in _NEEDS.items() if find_spec(package) is None}
+    return tuple(t for t in texts if _name(t) in known - lacking)
 
 
 def named(entries: Iterable[object]) -> tuple[str, ...]:
@@ -202,10 +203,6 @@ def describe(entries: Iterable[object]) -> str:
 
 def _name(text: str) -> str:
     return text.partition(":")[0]
-
-
-def _installed(name: str) -> bool:
-    return name not in _NEEDS or find_spec(_NEEDS[name]) is not None
 
 
 def _printed(entry: object) -> str:

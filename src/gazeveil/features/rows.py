@@ -52,7 +52,6 @@ from gazeveil.features.definitions import (
     STATISTICS,
     SUBSETS,
     WINDOW,
-    Feature,
     bounds_of,
     window_definitions,
 )
@@ -313,12 +312,8 @@ def _table(kind: str, names: tuple[str, ...], rows: _Rows, counts: dict[str, int
     places = [_PLACES[n] for n in names]
     values = np.concatenate([v[:, places] for _, _, v in rows] or [np.empty((0, len(places)))])
     keys = Keys.of_recordings([key for key, _, _ in rows], [index for _, index, _ in rows])
-    return FeatureTable(values, names, keys, bounds_of(_chosen(kind, names)), counts)
-
-
-def _chosen(kind: str, names: tuple[str, ...]) -> tuple[Feature, ...]:
     by_name = {f.name: f for f in EVENT_KINDS[kind]}
-    return tuple(by_name[n] for n in names)
+    return FeatureTable(values, names, keys, bounds_of(tuple(by_name[n] for n in names)), counts)
 
 
 def saccade_codes(jumps: Floats, large_deg: float) -> Ints:

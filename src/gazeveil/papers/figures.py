@@ -19,6 +19,7 @@ from pathlib import Path
 
 from gazeveil import checks
 from gazeveil.errors import GazeveilError
+from gazeveil.evaluation.report.findings import number_of
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.study import RATE
 from gazeveil.papers.protocols import attack, utility
@@ -354,7 +355,7 @@ class Lookup:
         row = self._row(cell)
         if row is None:
             return None
-        estimate = Estimate(*(_number(row.get(n)) for n in ("value", "low", "high")))
+        estimate = Estimate(*(number_of(row.get(n)) for n in ("value", "low", "high")))
         minus = 0.0
         if cell.above_raw:
             raw = self.find(cell.baseline)
@@ -379,7 +380,7 @@ class Lookup:
         keys = ("cohort", "mechanism", "reading", "parameters", "events")
         for best in self._strongest:
             if all(best[k] == row[k] for k in keys) and best["chosen"] is not None:
-                ends = (_number(best[n]) for n in ("chosen", "chosen_low", "chosen_high"))
+                ends = (number_of(best[n]) for n in ("chosen", "chosen_low", "chosen_high"))
                 found[f"strongest of {best['tried']}"] = Estimate(*ends).scaled(cell.scale)
         return found
 
@@ -490,7 +491,3 @@ def _agrees(row: Mapping[str, object], cell: CellQuery) -> bool:
             return False
     got = pairs(":" + str(row["parameters"] or ""))[1]
     return all(same(v, got.get(k)) for k, v in cell.parameters.items())
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan

@@ -391,7 +391,10 @@ def together(
             "people": max(int(str(p["people"] or 0)) for p in parts),
         },
         **{k: sorted({str(t) for _, r in done for t in _texts(r.study.get(k))}) for k in TEXTS},
-        "failures": [*failures, *(f for p, r in done for f in _failures(p, r))],
+        "failures": [
+            *failures,
+            *({**f, "cell": f"{p.label}: {f['cell']}"} for p, r in done for f in r.failures),
+        ],
         "left_out": sorted({sentence for p, r in done for sentence in _left_out(p, r)}),
         "times": {p.label: r.study.get("times", {}) for p, r in done},
         "curves": {r.part.label: r.curves for r in runs if r.curves},
@@ -434,10 +437,6 @@ def _part_entry(part: StudyPart, results: Results) -> dict[str, object]:
     protocol = {k: results.study.get(k) for k in _PROTOCOL}
     named = {"cohort": part.label, "dataset": part.dataset, "real": part.real}
     return {**named, **shape, **protocol}
-
-
-def _failures(part: StudyPart, results: Results) -> list[dict[str, str]]:
-    return [{**f, "cell": f"{part.label}: {f['cell']}"} for f in results.failures]
 
 
 def _left_out(part: StudyPart, results: Results) -> list[str]:

@@ -45,6 +45,7 @@ from gazeveil.privacy.publication.names import PublicationChoices, people_table
 from gazeveil.privacy.publication.outputs import check_piece_choices
 from gazeveil.privacy.publication.protecting import channels_of
 from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.release.stop_sign import counted
 
 
 @dataclass(frozen=True)
@@ -299,12 +300,12 @@ def _taking_part(
     }
     items = [item for item in cohort.items if item.key not in empty]
     if empty:
-        said.append(f"{_counted(len(empty), 'recording')} without gaze or without a known rate.")
+        said.append(f"{counted(len(empty), 'recording')} without gaze or without a known rate.")
     people = {item.person for item in items}
     gone = sorted({look.key[0] for look in looks} - people)
     if gone:
         said.append(
-            f"{_counted(len(gone), 'person')} of whom nothing is left: {', '.join(gone[:5])}."
+            f"{counted(len(gone), 'person')} of whom nothing is left: {', '.join(gone[:5])}."
         )
     if not items:
         advice = (
@@ -329,13 +330,8 @@ def _not_read(cohort: Cohort) -> list[str]:
         return []
     shown = ", ".join(f"{Path(file.path).name} ({file.reason})" for file in files[:_SHOWN])
     more = f" and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else ""
-    said = f"{_counted(len(files), 'file')} of the folder: {shown}{more}."
+    said = f"{counted(len(files), 'file')} of the folder: {shown}{more}."
     return [printable(said, len(said))]  # names of files hold anything
-
-
-def _counted(count: int, word: str) -> str:
-    more = {"person": "people", "stimulus": "stimuli"}.get(word, word + "s")
-    return f"{count:,} {word if count == 1 else more}"
 
 
 def _rare(items: Iterable[Any], mechanism: Mechanism[Any]) -> list[str]:
@@ -353,9 +349,9 @@ def _rare(items: Iterable[Any], mechanism: Mechanism[Any]) -> list[str]:
         raise DataError(
             f"{mechanism.name} hides each person among {word} = {least}, and"
             + (
-                f" {_counted(everybody, 'person')} took part."
+                f" {counted(everybody, 'person')} took part."
                 if everybody < least
-                else f" no stimulus has more than {_counted(most, 'viewer')}."
+                else f" no stimulus has more than {counted(most, 'viewer')}."
             )
             + " Nothing hides a person in a smaller crowd: choose noise, e.g. --preset"
             " public-samples, or publish with more people. Nothing was released."
@@ -364,7 +360,7 @@ def _rare(items: Iterable[Any], mechanism: Mechanism[Any]) -> list[str]:
     if not rare or mechanism.kind == "table":
         return []
     shown = ", ".join(rare[:5]) + (" and others" if len(rare) > 5 else "")
-    many = _counted(len(rare), "stimulus")
+    many = counted(len(rare), "stimulus")
     return [f"{many} that fewer than {word} = {least} people saw: {shown}."]
 
 
@@ -376,10 +372,10 @@ def _what(
     choices: PublicationChoices,
 ) -> str:
     people, stimuli = len({k[0] for k in cohort.keys}), len(cohort.stimuli)
-    of = f"{_counted(people, 'person')}, {_counted(stimuli, 'stimulus')}"
-    recordings = _counted(len(cohort), "recording")
+    of = f"{counted(people, 'person')}, {counted(stimuli, 'stimulus')}"
+    recordings = counted(len(cohort), "recording")
     if mechanism.kind == "map":
-        what = f"{_counted(stimuli, 'stimulus')}, each of all its viewers"
+        what = f"{counted(stimuli, 'stimulus')}, each of all its viewers"
         return f"heat maps of {what}, as {choices.to}"
     if isinstance(mechanism, PieceMechanism):
         return f"pieces of {recordings} of {of}, each under a name of its own, as {choices.to}"
@@ -490,8 +486,8 @@ def _lengths(looks: Sequence[Look], alignment: Alignment) -> str:
     lengths = sorted(float(d) for d in set(alignment.lengths_s.values()))
     span = f"{lengths[0]:g} s" if len(lengths) == 1 else f"{lengths[0]:g} to {lengths[-1]:g} s"
     own = len({look.key[1] for look in looks} - set(alignment.lengths_s))
-    others = f"; recordings of {_counted(own, 'stimulus')} keep their own" if own else ""
-    changed = f"{_counted(cut, 'recording')} cut, {filled} filled up"
+    others = f"; recordings of {counted(own, 'stimulus')} keep their own" if own else ""
+    changed = f"{counted(cut, 'recording')} cut, {filled} filled up"
     return f"one for each stimulus{' that was named' if own else ''}, {span}: {changed}{others}"
 
 

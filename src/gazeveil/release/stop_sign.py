@@ -84,8 +84,8 @@ def _who(cohort: Cohort, source: Path | None) -> Iterator[OpenQuestion]:
         return
     people = list(dict.fromkeys(i.person for i in cohort.items))
     names = ", ".join(f"'{p}'" for p in people[:_SHOWN]) + (", ..." if people[_SHOWN:] else "")
-    taken = f"{_counted(len(people), 'person', 'people')}: {names}"
-    taken += f"; {_counted(len(cohort.stimuli), 'stimulus', 'stimuli')}"
+    taken = f"{counted(len(people), 'person')}: {names}"
+    taken += f"; {counted(len(cohort.stimuli), 'stimulus')}"
     yes: dict[str, object] = {}
     lines: tuple[str, ...] = ()
     files = list(dict.fromkeys(Path(i.source) for i in items if i.source))
@@ -138,7 +138,7 @@ def _lost(looks: Sequence[Look]) -> Iterator[OpenQuestion]:
     lost = {key: share for key, share in shares.items() if share > MOST_LOST}
     if lost:
         worst = max(lost, key=lambda key: lost[key])
-        taken = f"{_counted(len(lost), 'recording')} with more than 20 % lost by reading"
+        taken = f"{counted(len(lost), 'recording')} with more than 20 % lost by reading"
         name = printable(" / ".join(n for n in worst[:2] if n), 60)
         reason = f"times repeat or go back, or no eye looks there; most in {name}:"
         yield OpenQuestion("loss", taken, f"{reason} {100 * lost[worst]:.0f} %")
@@ -156,5 +156,7 @@ def _screens(looks: Sequence[Look]) -> Iterator[OpenQuestion]:
         yield OpenQuestion("screen", taken, "assumed: degrees depend on it", yes)
 
 
-def _counted(count: int, one: str, more: str = "") -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
+def counted(count: int, word: str) -> str:
+    """A number and what is counted."""
+    more = {"person": "people", "stimulus": "stimuli"}.get(word, word + "s")
+    return f"{count:,} {word if count == 1 else more}"

@@ -308,7 +308,13 @@ def compare_samples(raw: RecordingSet, test: RecordingSet) -> tuple[UtilityResul
     compared = 0
     for recorded, released, samples in _both_sides(raw, test):
         mine, theirs = partners(recorded, released, holds_pieces(test))
-        errors_deg = _angles_deg(recorded, released, mine, theirs)
+        errors_deg = distance_deg(
+            recorded.space,
+            recorded.x_deg[mine],
+            recorded.y_deg[mine],
+            released.x_deg[theirs],
+            released.y_deg[theirs],
+        )
         persons.append(recorded.person)
         rows.append(summary_of(errors_deg, samples))
         compared += len(errors_deg)
@@ -414,13 +420,6 @@ def partners(raw: Recording, released: Recording, by_time: bool = False) -> tupl
     # that the other side chooses too.
     near &= _nearest(clock, t, later=True)[there] == np.arange(len(t))
     return mine[near], theirs[there[near]]
-
-
-def _angles_deg(raw: Recording, released: Recording, mine: Ints, theirs: Ints) -> Floats:
-    """Visual angles between samples that belong together."""
-    return distance_deg(
-        raw.space, raw.x_deg[mine], raw.y_deg[mine], released.x_deg[theirs], released.y_deg[theirs]
-    )
 
 
 def summary_of(errors_deg: Floats, samples: float) -> Floats:

@@ -447,15 +447,10 @@ class Fusion(Attack):
         if gallery.cohort is None or probe.cohort is None:
             raise DataError("Fusion needs samples on both sides, and one side holds tables only.")
         return weighed_sum(
-            _kinds(gallery, probe),
+            [
+                step_evidence(gallery, probe),
+                *convolution_evidence(gallery, probe),
+                *(link_evidence(gallery, probe, features) for features in _LINKED),
+            ],
             "Fusion has nothing to go by: no attacker finds a feature that both sides know.",
         )
-
-
-def _kinds(gallery: RecordingSet, probe: RecordingSet) -> list[Evidence]:
-    """One of each kind of evidence."""
-    return [
-        step_evidence(gallery, probe),
-        *convolution_evidence(gallery, probe),
-        *(link_evidence(gallery, probe, features) for features in _LINKED),
-    ]

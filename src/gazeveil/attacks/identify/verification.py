@@ -124,7 +124,8 @@ def verification_scores(
         )
     count = int(duration_s / window_s + 1e-9)
     people = tuple(sorted(set(enrolled.persons)))
-    templates, _ = model.means(*_all(enrolled.every(window_s / 2)), people)
+    known = enrolled.every(window_s / 2)
+    templates, _ = model.means(known, known.persons, people)
     apart = asked.every(window_s)
     pieces = _pieces(apart, count)
     kept = np.array([name != "" for name in pieces], dtype=np.bool_)
@@ -138,10 +139,6 @@ def verification_scores(
     means, _ = model.means(used, [name for name in pieces if name], names)
     whose = dict(zip([n for n in pieces if n], used.persons, strict=True))
     return Scores(people, tuple(whose[name] for name in names), means @ templates.T)
-
-
-def _all(windows: WindowSet) -> tuple[WindowSet, tuple[str, ...]]:
-    return windows, windows.persons
 
 
 def _pieces(windows: WindowSet, count: int) -> list[str]:
@@ -296,22 +293,19 @@ class ModelCard:
         if not self.verified:
             lines.append("Nobody was held out, so nothing is known of other people.")
         else:
-            lines += _table(self.verified)
+            lines += [
+                "Equal error rate (EER), d-prime, and share of probes whose own template is the"
+                " nearest.",
+                "",
+                "| by | | EER | d-prime | nearest | people | probes |",
+                "|---|---|---|---|---|---|---|",
+            ]
+            lines += [
+                f"| {_WORDS[v.condition]} | {v.value:g} | {100 * v.eer:.1f} % | {v.d_prime:.2f} |"
+                f" {100 * v.rank1:.0f} % | {v.people} | {v.probes} |"
+                for v in self.verified
+            ]
         return "\n".join(lines) + "\n"
-
-
-def _table(verified: Sequence[Verification]) -> list[str]:
-    lines = [
-        "Equal error rate (EER), d-prime, and share of probes whose own template is the nearest.",
-        "",
-        "| by | | EER | d-prime | nearest | people | probes |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    return lines + [
-        f"| {_WORDS[v.condition]} | {v.value:g} | {100 * v.eer:.1f} % | {v.d_prime:.2f} |"
-        f" {100 * v.rank1:.0f} % | {v.people} | {v.probes} |"
-        for v in verified
-    ]
 
 
 @dataclass(frozen=True)

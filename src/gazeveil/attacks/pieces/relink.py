@@ -263,7 +263,8 @@ class Relink(Attack):
         asked = gather_pieces(probe, found.probe)
         if len(set(asked.names.tolist())) < len(asked.keys):
             raise DataError("relink needs a name for each piece of the probe.")
-        values = asked.scores if self.by == "none" else _without_links(asked)
+        alone = JoiningModel("place", {})
+        values = asked.scores if self.by == "none" else _inferred(asked, alone, 1, 0.0)
         if found.held_out and self.by != "none":
             learnt = gather_pieces(gallery, found.held_out)
             model = learn_joining(learnt, self.by)
@@ -286,10 +287,6 @@ def _told(gallery: RecordingSet, probe: RecordingSet) -> Scores:
         total[key[0]] += found.probe[name]
     values = soft_matching(np.stack(list(total.values())))
     return Scores(found.known, tuple(total), values.round(9))
-
-
-def _without_links(pieces: Pieces) -> Floats:
-    return _inferred(pieces, JoiningModel("place", {}), 1, 0.0)
 
 
 def _chosen(learnt: Pieces, model: JoiningModel, own: Ints) -> tuple[int, float]:

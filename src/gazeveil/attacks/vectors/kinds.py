@@ -192,11 +192,14 @@ def standardised_deviations(vectors: RecordingVectors, reference: RecordingVecto
     """Differences from the mean of the stimulus over people, in units of their source, cut at
     +-CLIP; 0 where nothing is known, as everybody else.
 
-    Sources (see :func:`_sources`) are treated apart: a mechanism that moves or stretches a feature
-    does so for everybody. A source with fewer than LEAST_PEOPLE people shows no unit of its own;
-    its unit is the reference's.
+    Sources (which release each recording comes from) are treated apart: a mechanism that moves or
+    stretches a feature does so for everybody. A source with fewer than LEAST_PEOPLE people shows no
+    unit of its own; its unit is the reference's.
     """
-    sources = _sources(vectors)
+    # RecordingSet.together writes the release behind a `~` into the session.
+    sources = np.array(
+        [key[2].rpartition("~")[2] if "~" in key[2] else "" for key in vectors.keys], dtype=np.str_
+    )
     names = np.unique(sources)
     result = np.zeros(vectors.values.shape) if len(names) != 1 else None
     for source in names:
@@ -338,12 +341,3 @@ def _unit_of(values: Floats) -> Floats:
     """
     spread = column_deviations(values)
     return np.where(spread > _TINY, spread, np.inf)
-
-
-def _sources(vectors: RecordingVectors) -> Texts:
-    """Which release each recording comes from: :meth:`RecordingSet.together` writes it behind a `~`
-    into the session.
-    """
-    return np.array(
-        [key[2].rpartition("~")[2] if "~" in key[2] else "" for key in vectors.keys], dtype=np.str_
-    )

@@ -17,6 +17,7 @@ from gazeveil.evaluation.report.labels import (
     points,
     probability,
 )
+from gazeveil.pages import capital
 
 #: With more releases than this the summary shows one setting of each mechanism.
 MOST_CARDS = 12
@@ -57,7 +58,7 @@ def verdict(release: ReleaseFindings) -> str:
     """Result of the strongest attacker on one release."""
     shown = release.shown
     if shown is None:
-        return f"{_capital(release.label)}: nobody attacked it."
+        return f"{capital(release.label)}: nobody attacked it."
     under = "Without protection" if release.baseline else f"With {release.label}"
     text = f"{under} the {release.strongest} recognises {_how_many(shown)}{_verdict(release)}."
     return f"{text} {promised_bound(release) if release.recognised else ''}".rstrip()
@@ -185,7 +186,7 @@ def overview(findings: Findings) -> list[str]:
     if broken:
         sentences.append(
             f"People are still recognised in {len(broken)} of {_releases(protected)}."
-            f" {_capital(_listed(broken, counts=True))}."
+            f" {capital(_listed(broken, counts=True))}."
         )
     missed = [r for r in protected if r.missed_by_rbfn]
     if missed:
@@ -292,7 +293,3 @@ def _listed(releases: Sequence[ReleaseFindings], *, counts: bool = False) -> str
 
 def _releases(releases: Sequence[ReleaseFindings]) -> str:
     return f"{len(releases)} release{'s' * (len(releases) != 1)}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

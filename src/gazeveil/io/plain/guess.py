@@ -116,7 +116,8 @@ def _rises(values: Floats) -> bool:
 
 
 def _gaze_columns(names: Sequence[str]) -> dict[str, str]:
-    pairs = {(a, b): _worth(a) for a in names for b in names if _is_pair(a, b)}
+    worths = {name: sum(worth for word, worth in _WORTH if word.search(name)) for name in names}
+    pairs = {(a, b): worths[a] for a in names for b in names if _is_pair(a, b)}
     pairs = {pair: worth for pair, worth in pairs.items() if worth >= 0}
     eyes: dict[str, str] = {}
     for side, expression in (("left", _LEFT), ("right", _RIGHT)):
@@ -144,10 +145,6 @@ def _is_pair(a: str, b: str) -> bool:
         for first, second in _SWAPS
         for at in re.finditer(first, low_a)
     )
-
-
-def _worth(name: str) -> int:
-    return sum(worth for expression, worth in _WORTH if expression.search(name))
 
 
 def time_unit_of(ticks: Floats) -> str | None:

@@ -291,7 +291,8 @@ def _roles(first: FirstRows, options: Mapping[str, object], rated: bool) -> dict
             roles = {r: n for r, n in roles.items() if r in known or r not in GAZE_ROLES}
     for name in free:
         role = flag_role(name)
-        coded = "valid" in options or _is_flag(first, name)
+        # Only yes and no: codes and other words are asked about.
+        coded = "valid" in options or {w.lower() for w in first.words(name)} <= {*YES, *NO}
         if role is not None and role not in roles and name not in roles.values() and coded:
             roles[role] = name
     for missing, subject, remedy in (
@@ -313,11 +314,6 @@ def _is_key(first: FirstRows, role: str, name: str) -> bool:
     words = first.words(name)
     most = _MOST_KEYS if role in ("person", "trial") else _MOST_VALUES
     return len(set(words)) <= max(10, most * len(words))
-
-
-def _is_flag(first: FirstRows, name: str) -> bool:
-    """Whether a column holds yes and no: codes and other words are asked about."""
-    return {w.lower() for w in first.words(name)} <= {*YES, *NO}
 
 
 def _chosen_columns(path: Path, names: list[str], columns: object) -> dict[str, str]:

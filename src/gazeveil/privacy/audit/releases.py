@@ -281,7 +281,8 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
             continue
         seen.add((where, bound))
         names = " and ".join(
-            f"{kind.samples} samples at {kind.rate_hz:g} Hz on a {_space_word(kind.space)}"
+            f"{kind.samples} samples at {kind.rate_hz:g} Hz on a"
+            f" {type(kind.space).__name__.lower()}"
             for kind, _ in group
         )
         about = (
@@ -341,10 +342,6 @@ def _worst(
         )
 
     return max(every, key=own)
-
-
-def _space_word(space: Space) -> str:
-    return "sphere" if isinstance(space, Sphere) else "screen"
 
 
 _FEATURES = ("a", "b")

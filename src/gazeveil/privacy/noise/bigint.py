@@ -41,10 +41,6 @@ def _fixed(value: Fraction | float) -> int:
     return (exactly.numerator << _BITS) // exactly.denominator
 
 
-def _root(square: int) -> int:
-    return math.isqrt(square << _BITS)
-
-
 def _cos_sin(turns: int) -> tuple[int, int]:
     """Cosine and sine of a number of turns in fixed point."""
     return rational.cos_sin_of_turn(turns % _ONE, _BITS)
@@ -151,7 +147,7 @@ def sphere_noise(
     y = (cos_rho * vy + north * flat) >> _BITS
     z = (cos_rho * vz - east * sin_lon - ((north * up) >> _BITS) * cos_lon) >> _BITS
     lon = (rational.turn_of(x, z, _BITS) + (_ONE >> 1)) % _ONE
-    down = rational.turn_of(_root((x * x + z * z) >> _BITS), y, _BITS)
+    down = rational.turn_of(math.isqrt(((x * x + z * z) >> _BITS) << _BITS), y, _BITS)
     per_turn = round(360 / step)
     return _rounded(lon * per_turn, _BITS), _rounded(down * per_turn, _BITS)
 

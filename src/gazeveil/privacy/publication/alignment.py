@@ -205,7 +205,9 @@ class Alignment:
             return recording.with_(space=space, counts={}, truth=None)
         sources = sources_of_steps(recording, rate_hz)
         if steps is not None:
-            sources = _of_length(sources, steps)
+            # Cut, or filled up with lost samples.
+            lost = np.full(max(0, steps - len(sources)), -1, dtype=np.int64)
+            sources = np.concatenate((sources[:steps], lost))
         return _gathered(recording, sources, rate_hz).with_(space=space)
 
     def public_space(self, space: Space) -> Space:
@@ -328,12 +330,6 @@ def _latest(recording: Recording, rate_hz: float, rows: Ints) -> Ints:
     old = at_s - t_s[source] > LONGEST_STEP * own_s
     beyond = at_s > last_s + own_s / 2 + period_s / 2
     return np.where((latest < 0) | cut_off | old | beyond, -1, source)
-
-
-def _of_length(sources: Ints, steps: int) -> Ints:
-    """Cut, or filled up with lost samples."""
-    lost = np.full(max(0, steps - len(sources)), -1, dtype=np.int64)
-    return np.concatenate((sources[:steps], lost))
 
 
 def _gathered(recording: Recording, sources: Ints, rate_hz: float) -> Recording:

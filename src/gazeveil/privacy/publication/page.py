@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from gazeveil.pages import render
+from gazeveil.pages import capital, render
 from gazeveil.privacy.promise.sentence import (
     limit_in_words,
     limits_little,
@@ -184,7 +184,10 @@ def page(certificate: Certificate) -> str:
         attack=attack,
         attacker="" if attack is None else attack["attacker"],
         attacked=[] if attack is None else list(attack_in_words(attack, "participants")),
-        still="" if attack is None else _still(attack),
+        still=""
+        if attack is None
+        else f"still recognised {found_in_words(attack, 'participants')} when it had"
+        f" {had_in_words(attack)}",
         analyses=rows,
         works=[analysis_in_words(row) for row in compared if _still_works(row)],
         fails=[analysis_in_words(row) for row in compared if not _still_works(row)],
@@ -228,7 +231,7 @@ def _warnings(certificate: Certificate) -> list[str]:
     guarantee = _part(certificate, "guarantee")
     found = [_SEEDED] if certificate.get("seeded") else []
     if guarantee["status"] == "refuted":
-        found.append(_REFUTED.format(reason=_capital(str(guarantee["reason"]))))
+        found.append(_REFUTED.format(reason=capital(str(guarantee["reason"]))))
     return found
 
 
@@ -262,11 +265,6 @@ def _still_works(row: Mapping[str, object]) -> bool:
     return float(str(row["value"])) <= LARGEST_SHARE * float(str(row["reference"]))
 
 
-def _still(attack: Mapping[str, object]) -> str:
-    found = found_in_words(attack, "participants")
-    return f"still recognised {found} when it had {had_in_words(attack)}"
-
-
 def digest(certificate: Certificate) -> str:
     """SHA-256 of everything that a certificate says, but for its list of files: that has the page
     in it, and the page has this.
@@ -284,7 +282,3 @@ def _part(whole: Mapping[str, object], name: str) -> Mapping[str, object]:
 def _texts(whole: Mapping[str, object], name: str) -> list[str]:
     part = whole.get(name)
     return [str(p) for p in part] if isinstance(part, list | tuple) else []
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -108,7 +108,7 @@ def verify(
     of_recordings = kind in ("stream", "cohort")
     released, problem = _released(place) if of_recordings else (None, "")
     file, unread = (None, "") if of_recordings else released_file(place, kind)
-    raw = _raw(against)
+    raw = read(against) if isinstance(against, str | Path) else against
     try:
         if of_recordings:
             found += _inside(certificate, files, released, problem, raw, progress)
@@ -146,10 +146,6 @@ def _released(place: Path) -> tuple[Cohort | None, str]:
             return read(place), ""
     except GazeveilError as error:
         return None, str(error)
-
-
-def _raw(against: str | Path | Cohort | None) -> Cohort | None:
-    return against if against is None or isinstance(against, Cohort) else read(against)
 
 
 def _inside(
