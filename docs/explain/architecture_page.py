@@ -43,11 +43,11 @@ LARGEST = {
     "papers": "the five papers' experiments and published figures, for `reproduce`",
     "privacy/noise": "exact samplers on integers: the promise rests on them",
     "attacks/vectors": "what the strong battery knows people by; its figures rest on each",
-    "privacy": "the promise's interface, registry, composition, heat maps and conformance kit",
     "features": "event and window features of the papers, with public bounds",
     "release": "`publish`: plan, recipe, journal and advice",
-    "gaze": "recordings, cohorts, spaces and events, which every other part takes",
     "gaze/simulate": "participants for tests, the demo and pages without real gaze",
+    "privacy": "the promise's interface, registry, composition, heat maps and conformance kit",
+    "attacks": "what attackers share: interface, batteries, evidence and the tests of figures",
 }
 
 #: One line of the picture, in pixels, and its width.
