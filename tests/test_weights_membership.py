@@ -80,19 +80,6 @@ def test_networks_that_learnt_by_heart_are_found_and_untrained_ones_are_not(
     assert nothing["met"]
 
 
-def test_everybody_is_trained_on_by_half_of_the_networks_that_a_score_goes_by(
-    measure: ModuleType,
-) -> None:
-    members = measure.halves(PEOPLE, PAIRS, seed=0)
-    assert (members[::2] ^ members[1::2]).all()
-    for network, others in measure.other_pairs(len(members)):
-        assert network not in others
-        assert (members[others].sum(axis=0) == PAIRS - 1).all()
-        assert (members[others] & members[network]).sum(axis=1).tolist() == [PEOPLE // 4] * 4
-    with pytest.raises(ValueError, match="multiple of 4"):
-        measure.halves(10, PAIRS, seed=0)
-
-
 def test_an_attack_that_is_told_the_truth_is_caught_by_the_control(measure: ModuleType) -> None:
     rng = np.random.default_rng(0)
     members = measure.halves(PEOPLE, PAIRS, seed=0)

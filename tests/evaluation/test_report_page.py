@@ -118,7 +118,7 @@ def test_every_ink_that_text_is_set_in_can_be_read_on_its_paper(side: int) -> No
             for paper in ("paper", "panel"):
                 a, b = sorted((_luminance(pair[side]), _luminance(INKS[paper][side])))
                 assert (b + 0.05) / (a + 0.05) >= 4.5, (name, paper)
-    assert len({p[0] for p in INKS.values()}) == len(INKS)
+    assert len({p[side] for p in INKS.values()}) == len(INKS)
 
 
 def test_a_report_goes_to_a_folder_or_an_html_file_and_nowhere_else(
@@ -304,28 +304,22 @@ def by_name(beaten: tuple[Dominated, ...]) -> dict[str, tuple[str, bool]]:
     return {d.release.key[2]: (d.by.key[2], d.clearly) for d in beaten}
 
 
-def test_a_release_is_beaten_only_where_another_is_no_worse_in_both() -> None:
-    findings = found(
-        {
-            "sigma_deg=1": (0.9, 0.1, 0.0),
-            "sigma_deg=2": (0.5, 0.2, 0.0),
-            "sigma_deg=3": (0.8, 0.3, 0.0),
-            "sigma_deg=4": (0.1, 0.9, 0.0),
-        }
-    )
-    assert by_name(dominated(findings, "saliency", "kl")) == {"sigma_deg=3": ("sigma_deg=2", True)}
-
-
-def test_where_higher_is_better_the_other_end_is_the_front() -> None:
-    findings = found(
-        {"sigma_deg=1": (0.9, 0.1, 0.0), "sigma_deg=2": (0.5, 0.2, 0.0)}, "cc", "higher"
-    )
-    assert by_name(dominated(findings, "saliency", "cc")) == {"sigma_deg=1": ("sigma_deg=2", True)}
-
-
-def test_equal_releases_beat_nobody() -> None:
-    findings = found({"sigma_deg=1": (0.5, 0.1, 0.0), "sigma_deg=2": (0.5, 0.1, 0.0)})
-    assert dominated(findings, "saliency", "kl") == ()
+@pytest.mark.parametrize(
+    ("figures", "metric", "better", "beaten"),
+    [
+        ([(0.9, 0.1), (0.5, 0.2), (0.8, 0.3), (0.1, 0.9)], "kl", "lower", {3: 2}),
+        ([(0.9, 0.1), (0.5, 0.2)], "cc", "higher", {1: 2}),
+        ([(0.5, 0.1), (0.5, 0.1)], "kl", "lower", {}),
+    ],
+    ids=["lower is better", "higher is better", "equal"],
+)
+def test_a_release_is_beaten_only_where_another_is_no_worse_in_both(
+    figures: list[tuple[float, float]], metric: str, better: str, beaten: dict[int, int]
+) -> None:
+    releases = {f"sigma_deg={i}": (*pair, 0.0) for i, pair in enumerate(figures, 1)}
+    expected = {f"sigma_deg={i}": (f"sigma_deg={by}", True) for i, by in beaten.items()}
+    findings = found(releases, metric, better)
+    assert by_name(dominated(findings, "saliency", metric)) == expected
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from benchmarks.agreement import agreement, pool
 
-from gazeveil import Events
-
 F, S, N, P = "fixation", "saccade", "noise", "pso"
 
 
@@ -84,22 +82,6 @@ def test_joined_words_are_one_class_and_one_event() -> None:
     assert (a[S].offset_error_ms, a.kappa) == (0.0, 1.0)
     assert a == pool([(truth, found, t_ns(12))], join={P: S})
     assert agreement(truth, found, join={}).f1 == agreement(truth, found).f1
-
-
-def test_joined_events_and_joined_words_say_the_same() -> None:
-    truth = np.array([F] * 4 + [S] * 3 + [P] * 2 + [S] * 2 + [F] * 3 + [P] + [F])
-    found = np.array([F] * 5 + [S] * 4 + [P] * 2 + [F] * 3 + [S] + [F])
-    events = [Events.from_words(words, t_ns(16)) for words in (truth, found)]
-    by_words = agreement(truth, found, t_ns(16), join={P: S})
-    assert by_words[S].events_true == 2
-    assert agreement(*events, t_ns(16), join={P: S}) == by_words
-
-
-def test_events_that_were_apart_before_a_join_stay_apart() -> None:
-    second = ["", "", "vor", "vor", ""]
-    events = Events.from_words([S, S, S, S, P], t_ns(5), secondary=second)
-    a = agreement(events, [S] * 5, t_ns(5), join={P: S})
-    assert (a[S].events_true, a[S].events_found) == (2, 1)
 
 
 def test_errors_of_onset_and_offset_are_medians_in_ms_with_their_sign() -> None:

@@ -19,7 +19,7 @@ from gazeveil import plot
 from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.evaluation.results import frame_of
 from gazeveil.gaze.recording import Recording
-from gazeveil.plot.paths import INKS, KIND_COLOURS, saccade_sizes
+from gazeveil.plot.paths import KIND_COLOURS, saccade_sizes
 from gazeveil.plot.tradeoff import FrontPoint, FrontSeries
 
 SCREEN = gazeveil.Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -296,9 +296,3 @@ def test_a_picture_from_a_file_lies_behind(tmp_path: Path) -> None:
     recording = path([1.0] * 30, SCREEN)
     axes = plot.heat_map(recording, tmp_path / "a.png")
     assert len(axes.get_images()) == 2
-
-
-def test_no_two_inks_share_a_value() -> None:
-    for side in (0, 1):
-        values = [pair[side] for pair in INKS.values()]
-        assert len(set(values)) == len(values)
