@@ -184,10 +184,7 @@ def page(certificate: Certificate) -> str:
         attack=attack,
         attacker="" if attack is None else attack["attacker"],
         attacked=[] if attack is None else list(attack_in_words(attack, "participants")),
-        still=""
-        if attack is None
-        else f"still recognised {found_in_words(attack, 'participants')} when it had"
-        f" {had_in_words(attack)}",
+        still="" if attack is None else _still(attack),
         analyses=rows,
         works=[analysis_in_words(row) for row in compared if _still_works(row)],
         fails=[analysis_in_words(row) for row in compared if not _still_works(row)],
@@ -263,6 +260,11 @@ def _analyses(certificate: Certificate) -> list[Part]:
 def _still_works(row: Mapping[str, object]) -> bool:
     """Whether an analysis is better by a quarter than one that has no data."""
     return float(str(row["value"])) <= LARGEST_SHARE * float(str(row["reference"]))
+
+
+def _still(attack: Mapping[str, object]) -> str:
+    found = found_in_words(attack, "participants")
+    return f"still recognised {found} when it had {had_in_words(attack)}"
 
 
 def digest(certificate: Certificate) -> str:
