@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.arrays import Bools, Floats, Ints
-from gazeveil.compiled import compiled, inlined
+from gazeveil.compiled import compiled, fused_inlined, inlined
 from gazeveil.gaze.geometry import LAST_Y_DEG, Space, Sphere
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.stream.session import Samples, Stage
@@ -74,12 +74,13 @@ PARTICLES = 16
     HIGH_Y,
 ) = range(15)
 
-# A particle, by place: mean, variance along each axis, weight.
-_X, _Y, _VX, _VY, _WEIGHT = range(5)
+# Where the particles' means and variances along each axis, weights and distances begin: numbers of
+# one kind lie together, so that several particles are computed at a time.
+_X, _Y, _VX, _VY, _WEIGHT, _FAR = range(0, 6 * PARTICLES, PARTICLES)
 
-# Marks of a stream, by place: ticks so far, and the place in the past up to which the cloud has
-# looked (-1: not begun).
-TICK, LOOKED = range(2)
+# Marks of a stream, by place: ticks so far, the place in the past up to which the cloud has looked
+# (-1: not begun), and whether all particles have the story of the first one.
+TICK, LOOKED, ALIKE = range(3)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NUMBERS = 4 * (PARTICLES + 1)  # random numbers that belong to a tick
@@ -124,10 +125,10 @@ class Memory(NamedTuple):
     past : array of float64, shape (streams, 2 length, 3)
         Place and variance of the noise, in degrees and degrees squared; infinite where nothing was
         told. The second half is filled, then it becomes the first.
-    cloud : array of float64, shape (streams, PARTICLES, 5)
+    cloud : array of float64, shape (streams, 6 PARTICLES)
         Particles.
-    marks : array of int64, shape (streams, 2)
-        See :data:`TICK` and :data:`LOOKED`.
+    marks : array of int64, shape (streams, 3)
+        See :data:`TICK`, :data:`LOOKED` and :data:`ALIKE`.
     keys : array of uint64, shape (streams,)
         Of the random numbers.
     """
@@ -142,11 +143,11 @@ class Memory(NamedTuple):
     def of(cls, space: Space, tick_s: float, keys: NDArray[np.uint64]) -> Memory:
         """Streams that have not begun."""
         length = min(max(round(BACK_S / tick_s), 16), 4096)
-        marks = np.zeros((len(keys), 2), dtype=np.int64)
+        marks = np.zeros((len(keys), 3), dtype=np.int64)
         marks[:, LOOKED] = -1
         past = np.zeros((len(keys), 2 * length, 3))
         past[..., 2] = np.inf
-        cloud = np.zeros((len(keys), PARTICLES, 5))
+        cloud = np.zeros((len(keys), 6 * PARTICLES))
         return cls(gaze_model(space, tick_s), past, cloud, marks, keys)
 
     @property
@@ -170,12 +171,18 @@ NO_MEMORY = Memory.of(Sphere(), 1.0, np.empty(0, dtype=np.uint64))
 
 
 @inlined
-def _uniform(key: np.uint64, number: int) -> float:
-    """A number above 0 and below 1: SplitMix64 of a counter."""
+def _bits(key: np.uint64, number: int) -> np.uint64:
+    """52 random bits: SplitMix64 of a counter."""
     z = key + np.uint64(number) * _GOLDEN
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(12)) + 0.5) * 2.0**-52
+    return (z ^ (z >> np.uint64(31))) >> np.uint64(12)
+
+
+@inlined
+def _uniform(key: np.uint64, number: int) -> float:
+    """A number above 0 and below 1."""
+    return (np.float64(_bits(key, number)) + 0.5) * 2.0**-52
 
 
 @compiled
@@ -207,7 +214,7 @@ def inside(x: float, y: float, model: Floats) -> tuple[float, float]:
     return _reflected(x, model[LOW_X], model[HIGH_X]), _reflected(y, model[LOW_Y], model[HIGH_Y])
 
 
-@inlined
+@fused_inlined
 def _jump(
     x: float, y: float, vx: float, vy: float, model: Floats
 ) -> tuple[float, float, float, float]:
@@ -221,7 +228,7 @@ def _jump(
     )
 
 
-@inlined
+@fused_inlined
 def _learned(
     x: float, y: float, vx: float, vy: float, dx: float, dy: float, noise: float, inverse: float
 ) -> tuple[float, float, float, float]:
@@ -232,7 +239,19 @@ def _learned(
     return x + gain_x * dx, y + gain_y * dy, vx * (1.0 - gain_x), vy * (1.0 - gain_y)
 
 
-@inlined
+@fused_inlined
+def _decayed(x: float) -> float:
+    """exp(x) of x up to 0, as far as likelihoods need it (to 1e-12, and not below exp(-40)): of
+    plain products, of which a processor makes several at a time.
+    """
+    t = max(x, -40.0) * 2.0**-8
+    e = 1 + t * (1 + t * (1 / 2 + t * (1 / 6 + t * (1 / 24 + t * (1 / 120)))))
+    for _ in range(8):
+        e *= e
+    return e
+
+
+@fused_inlined
 def _observed(
     x: float,
     y: float,
@@ -245,7 +264,7 @@ def _observed(
 ) -> tuple[
     float, float, float, tuple[float, float, float, float], tuple[float, float, float, float]
 ]:
-    """What a particle with that mean and variance learns from a released place.
+    """What a particle with that mean and variance learns from a released place, a tick later.
 
     Returns
     -------
@@ -256,16 +275,17 @@ def _observed(
     stay, jump : tuple of float
         Mean and variance along both axes afterwards.
     """
-    sphere = model[SPHERE] == 1.0
+    # Of infinite noise nothing would be known in the end; of so much nothing is learnt.
+    sphere, noise = model[SPHERE] == 1.0, min(noise, 1e30)
+    vx, vy = vx + model[DRIFT], vy + model[DRIFT]
     jump_x, jump_y, jump_vx, jump_vy = _jump(x, y, vx, vy, model)
     dx, dy = _short_way(told_x - x, sphere), told_y - y
     jump_dx, jump_dy = _short_way(told_x - jump_x, sphere), told_y - jump_y
     sx, sy, jump_sx, jump_sy = vx + noise, vy + noise, jump_vx + noise, jump_vy + noise
-    # Two divisions, two roots and one exponential, and no logarithm.
     inverse, jump_inverse = 1.0 / (sx * sy), 1.0 / (jump_sx * jump_sy)
     far = 0.5 * inverse * (dx * dx * sy + dy * dy * sx)
     jump_far = 0.5 * jump_inverse * (jump_dx * jump_dx * jump_sy + jump_dy * jump_dy * jump_sx)
-    other = math.exp(-abs(far - jump_far))
+    other = _decayed(-abs(far - jump_far))
     stays = (1.0 - model[JUMPS]) * math.sqrt(inverse) * (1.0 if far <= jump_far else other)
     jumped = model[JUMPS] * math.sqrt(jump_inverse) * (other if far <= jump_far else 1.0)
     return (
@@ -278,95 +298,60 @@ def _observed(
 
 
 @compiled
-def _drift(cloud: Floats, model: Floats, key: np.uint64, number: int) -> None:
-    """Let all particles stay or jump where nothing was told; random numbers begin at `number`."""
-    for k in range(len(cloud)):
-        cloud[k, _VX] += model[DRIFT]
-        cloud[k, _VY] += model[DRIFT]
-        if _uniform(key, number + k) < model[JUMPS]:
-            cloud[k, _X], cloud[k, _Y], cloud[k, _VX], cloud[k, _VY] = _jump(
-                cloud[k, _X], cloud[k, _Y], cloud[k, _VX], cloud[k, _VY], model
-            )
-
-
-@compiled
 def _look(
-    cloud: Floats,
-    far: Floats,
-    x: float,
-    y: float,
-    noise: float,
-    model: Floats,
-    key: np.uint64,
-    number: int,
+    cloud: Floats, x: float, y: float, noise: float, model: Floats, key: np.uint64, number: int
 ) -> None:
     """Let all particles stay or jump, as is likelier given what was released at one tick, and learn
     from it.
 
-    Random numbers begin at `number`; `far` is room for one value of each particle. Most particles
-    have the story of the one before them (copies lie side by side), so what one learns serves the
-    next ones that are like it: this loop is most of what a lost sample costs.
+    Random numbers begin at `number`. These loops are most of what a lost sample costs: without
+    branches, so that several particles are computed at a time.
     """
-    own_x, own_y, own_vx, own_vy = np.nan, np.nan, np.nan, np.nan
-    stays, jumped, near = 0.0, 0.0, 0.0
-    stay, jump = (0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
-    least = np.inf
-    for k in range(len(cloud)):
-        if not (
-            cloud[k, _X] == own_x
-            and cloud[k, _Y] == own_y
-            and cloud[k, _VX] == own_vx
-            and cloud[k, _VY] == own_vy
-        ):
-            own_x, own_y, own_vx, own_vy = (
-                cloud[k, _X],
-                cloud[k, _Y],
-                cloud[k, _VX],
-                cloud[k, _VY],
-            )
-            vx, vy = own_vx + model[DRIFT], own_vy + model[DRIFT]
-            stays, jumped, near, stay, jump = _observed(own_x, own_y, vx, vy, x, y, noise, model)
-            least = min(least, near)
-        far[k] = near
+    n = len(cloud) // 6  # a number that is known when this is compiled would undo the loops
+    for k in range(n):
+        stays, jumped, far, stay, jump = _observed(
+            cloud[_X + k], cloud[_Y + k], cloud[_VX + k], cloud[_VY + k], x, y, noise, model
+        )
         made = jump if _uniform(key, number + k) * (stays + jumped) < jumped else stay
-        cloud[k, _X], cloud[k, _Y], cloud[k, _VX], cloud[k, _VY] = made
-        cloud[k, _WEIGHT] *= stays + jumped
-    known, factor = np.nan, 1.0
-    for k in range(len(cloud)):
-        if far[k] != known:
-            known, factor = far[k], math.exp(least - far[k])
-        cloud[k, _WEIGHT] *= factor
+        cloud[_X + k], cloud[_Y + k], cloud[_VX + k], cloud[_VY + k] = made
+        cloud[_WEIGHT + k] *= stays + jumped
+        cloud[_FAR + k] = far
+    least = cloud[_FAR]
+    for k in range(1, n):
+        least = min(least, cloud[_FAR + k])
+    for k in range(n):
+        cloud[_WEIGHT + k] *= _decayed(least - cloud[_FAR + k])
 
 
 @compiled
-def _resample(cloud: Floats, chance: float) -> None:
+def _resample(cloud: Floats, chance: float) -> bool:
     """Weights relative to the largest; where few particles hold them all, draw the cloud anew
-    (systematic resampling).
+    (systematic resampling). Whether all have one story then.
     """
-    n = len(cloud)
     # Numba's own maximum and sum would bring scipy into every process that protects: 0.2 s.
-    most, total, squares = cloud[0, _WEIGHT], 0.0, 0.0
-    for k in range(1, n):
-        if cloud[k, _WEIGHT] > most or math.isnan(cloud[k, _WEIGHT]):
-            most = cloud[k, _WEIGHT]
-    if not most > 0.0:  # all are as good as impossible: none is likelier than another
-        cloud[:, _WEIGHT] = 1.0
-        return
-    for k in range(n):
-        cloud[k, _WEIGHT] /= most
-        w = cloud[k, _WEIGHT]
-        total += w
-        squares += w * w
-    if total * total >= 0.5 * n * squares:
-        return
-    old = cloud.copy()
-    source, reached = 0, old[0, _WEIGHT]
-    for k in range(n):
-        while reached < (k + chance) * total / n and source < n - 1:
-            source += 1
-            reached += old[source, _WEIGHT]
-        cloud[k] = old[source]
-        cloud[k, _WEIGHT] = 1.0
+    weights, most, total, squares = cloud[_WEIGHT:_FAR], 0.0, 0.0, 0.0
+    for k in range(PARTICLES):
+        most = max(most, weights[k])
+    for k in range(len(weights)):
+        # Squares of smaller ones would be denormal numbers, which processors are slow with.
+        weights[k] = max(weights[k] / most, 1e-100)
+    for k in range(PARTICLES):
+        total += weights[k]
+        squares += weights[k] * weights[k]
+    if total * total < 0.5 * PARTICLES * squares:
+        old = cloud.copy()
+        source, reached = 0, weights[0]
+        for k in range(PARTICLES):
+            while reached < (k + chance) * total / PARTICLES and source < PARTICLES - 1:
+                source += 1
+                reached += old[_WEIGHT + source]
+            for place in range(0, _WEIGHT, PARTICLES):
+                cloud[place + k] = old[place + source]
+            weights[k] = 1.0
+    same = 1
+    while same < _WEIGHT and cloud[same] == cloud[same // PARTICLES * PARTICLES]:
+        same += 1
+    return same == _WEIGHT
 
 
 @inlined
@@ -392,34 +377,41 @@ def expected_gaze(memory: Memory, s: int, at: int) -> tuple[float, float]:
     """Where gaze of stream s may be at the tick at hand, whose place is `at` (:func:`turn`), in
     degrees.
     """
-    past, cloud, marks = memory.past[s], memory.cloud[s], memory.marks[s]
-    model, key = memory.model, memory.keys[s]
-    length = len(past) // 2
+    past, cloud, marks, key = memory.past[s], memory.cloud[s], memory.marks[s], memory.keys[s]
+    model, length = memory.model, len(past) // 2
     first = marks[TICK] - at  # number of the tick at place 0; below 0 before the stream began
     if marks[LOOKED] < 0:
-        cloud[:, _X], cloud[:, _Y] = model[MIDDLE_X], model[MIDDLE_Y]
-        cloud[:, _VX], cloud[:, _VY] = model[SPREAD_X], model[SPREAD_Y]
-        cloud[:, _WEIGHT] = 1.0
-        marks[LOOKED] = 0 if first >= 0 else length
-    far = np.empty(len(cloud))
+        cloud[_X], cloud[_Y] = model[MIDDLE_X], model[MIDDLE_Y]
+        cloud[_VX], cloud[_VY], cloud[_WEIGHT:_FAR] = model[SPREAD_X], model[SPREAD_Y], 1.0
+        marks[LOOKED], marks[ALIKE] = (0 if first >= 0 else length), 1
     for place in range(marks[LOOKED], at):
         x, y, noise = past[place, 0], past[place, 1], past[place, 2]
         number = (first + place) * _NUMBERS
-        if noise < np.inf:
-            _look(cloud, far, x, y, noise, model, key, number)
-        else:
-            _drift(cloud, model, key, number)
-        _resample(cloud, _uniform(key, number + len(cloud)))
+        if marks[ALIKE]:
+            # Much of the time all have one story, and none of them jumps.
+            stays, jumped, _, stay, _ = _observed(
+                cloud[_X], cloud[_Y], cloud[_VX], cloud[_VY], x, y, noise, model
+            )
+            lowest = _bits(key, number)
+            for k in range(1, PARTICLES):
+                lowest = min(lowest, _bits(key, number + k))
+            if not (np.float64(lowest) + 0.5) * 2.0**-52 * (stays + jumped) < jumped:
+                cloud[_X], cloud[_Y], cloud[_VX], cloud[_VY] = stay
+                continue
+            for k in range(_WEIGHT):
+                cloud[k] = cloud[k // PARTICLES * PARTICLES]
+        _look(cloud, x, y, noise, model, key, number)
+        marks[ALIKE] = _resample(cloud, _uniform(key, number + PARTICLES))
     marks[LOOKED] = at
-    number = marks[TICK] * _NUMBERS + 2 * len(cloud)
-    weights, total = cloud[:, _WEIGHT], 0.0
-    for k in range(len(cloud)):
-        total += weights[k]
+    number = marks[TICK] * _NUMBERS + 2 * PARTICLES
+    total = 0.0
+    for k in range(_WEIGHT, _FAR):
+        total += cloud[k]
     left, chosen = _uniform(key, number) * total, 0
-    while chosen < len(cloud) - 1 and left >= weights[chosen]:
-        left -= weights[chosen]
+    while not marks[ALIKE] and chosen < PARTICLES - 1 and left >= cloud[_WEIGHT + chosen]:
+        left -= cloud[_WEIGHT + chosen]
         chosen += 1
-    x, y, vx, vy = cloud[chosen, _X], cloud[chosen, _Y], cloud[chosen, _VX], cloud[chosen, _VY]
+    x, y, vx, vy = cloud[chosen], cloud[_Y + chosen], cloud[_VX + chosen], cloud[_VY + chosen]
     if _uniform(key, number + 1) < model[JUMPS]:
         x, y, vx, vy = _jump(x, y, vx, vy, model)
     u, v = two_normals(key, number + 2)
