@@ -26,12 +26,12 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import DataError, GazeveilError
-from gazeveil.evaluation.plan import plan, seed_of
+from gazeveil.evaluation.plan import CellBatch, plan, seed_of
 from gazeveil.evaluation.releases import ReleaseCache, protect
 from gazeveil.evaluation.run import evaluate
 from gazeveil.evaluation.sources import in_memory, loaded, scratch_paths
 from gazeveil.evaluation.study import Study
-from gazeveil.evaluation.worker import Worker, forget_parts
+from gazeveil.evaluation.worker import Worker, forget_shared
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet, carry
 from gazeveil.gaze import scratch
 from gazeveil.gaze.cohort import Cohort, Handle
@@ -513,9 +513,9 @@ def test_batches_of_one_repetition_share_the_raw_parts(many: Cohort) -> None:
 
     def raw_sides(mechanism: int | None, repetition: int) -> tuple[RecordingSet, RecordingSet]:
         protects = None if mechanism is None else study.mechanisms[mechanism]
-        parts = worker.raw_parts("redetected", repetition)
+        parts = worker.shared(CellBatch("none", "redetected", repetition, ()))
         raw = worker.raw("redetected")
-        cache = ReleaseCache(study, raw, protects, repetition, raw_parts=parts)
+        cache = ReleaseCache(study, raw, protects, repetition, shared=parts)
         attack: Any = study.attacks[0]
         gallery = cache.sides(attack, "raw/raw" if protects is None else "raw/private")[0]
         return gallery, cache.sides(attack, "raw/raw" if protects is None else "private/raw")[1]
@@ -527,8 +527,8 @@ def test_batches_of_one_repetition_share_the_raw_parts(many: Cohort) -> None:
     other = raw_sides(0, 1)
     assert other[0].keys != first[0].keys
     assert raw_sides(0, 0)[0] is not first[0]
-    forget_parts()
-    assert not worker.raw_parts("redetected", 0)
+    forget_shared()
+    assert not worker.shared(CellBatch("none", "redetected", 0, ()))
 
 
 def test_exemplars_are_those_of_the_whole_release(many: Cohort) -> None:

@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -281,6 +282,10 @@ _DEG = 180.0 / np.pi
 _Stretch = tuple[slice, list[Floats]]
 
 
+# Recordings in which a filter finds nothing to do, of each whole: other splits ask for them again.
+_CLEAN: WeakKeyDictionary[RecordingSet, set[RecordingKey]] = WeakKeyDictionary()
+
+
 class Denoised(RecordingSet):
     """Filtered samples that remember those they came from (`before`): an attacker holds both."""
 
@@ -323,22 +328,23 @@ def apply_denoiser(denoiser: str, recording_set: RecordingSet) -> RecordingSet:
         With `before`, the material as released (:class:`Denoised`), unless nothing was done.
     """
     checks.one_of("apply_denoiser", "denoiser", denoiser, DENOISERS)
-    if denoiser == "none" or recording_set.cohort is None:
+    clean = _CLEAN.setdefault(recording_set.part_of or recording_set, set())
+    if denoiser == "none" or recording_set.cohort is None or clean.issuperset(recording_set.keys):
         return recording_set
-    given, changed = recording_set.cohort, False
+    given = recording_set.cohort
 
     # One after the other: all of them twice would be the largest thing an attacker holds. What is
     # left as it was stays where it lies.
     def smooth() -> Iterator[Recording | Handle]:
-        nonlocal changed
         for item in given.items:
             recording = item.load() if isinstance(item, Handle) else item
             after = filtered(recording)
-            changed |= after is not recording
+            if after is recording:
+                clean.add(item.key)
             yield item if after is recording and is_set_aside(item) else after
 
     after = set_aside(smooth(), given.people, given.name)
-    return Denoised(after, recording_set) if changed else recording_set
+    return recording_set if clean.issuperset(recording_set.keys) else Denoised(after, recording_set)
 
 
 def identify(attack: Attack, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:

@@ -177,10 +177,10 @@ def fusion_weights(held_out: Sequence[Floats], own: Ints) -> Floats:
 
 def fused(parts: Sequence[Floats], weights: Floats) -> Floats:
     """The weighed sum of standardised scores."""
-    total = np.zeros_like(parts[0])
-    for weight, part in zip(weights, parts, strict=True):
-        total += weight * standardised_scores(part)
-    return total
+    return sum(
+        (w * standardised_scores(p) for w, p in zip(weights, parts, strict=True)),
+        np.zeros_like(parts[0]),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -220,9 +221,11 @@ class ReleaseCache:
         Which split and which noise.
     needs : iterable of str
         Tables that whole recording sets are asked for, so that their parts share them.
-    raw_parts : dict, optional
-        Parts of the raw recordings that another batch of the same repetition made; new ones are
-        added.
+    shared : dict, optional
+        Parts of the raw recordings that another batch of the same repetition made, or the release
+        of a fixed mechanism; new ones are added.
+    fixed : bool
+        Whether all releases of the mechanism are the same, and that one is shared.
     """
 
     def __init__(
@@ -232,20 +235,18 @@ class ReleaseCache:
         mechanism: Mechanism[Any] | None,
         repetition: int,
         needs: Iterable[str] = (),
-        raw_parts: dict[tuple[object, ...], RecordingSet] | None = None,
+        shared: dict[tuple[object, ...], RecordingSet] | None = None,
+        fixed: bool = False,
     ) -> None:
         self.study, self.raw, self.mechanism, self.repetition = study, raw, mechanism, repetition
         self.needs = tuple(dict.fromkeys(needs))
         self._made: dict[tuple[object, ...], RecordingSet] = {}
-        self._raw_parts = {} if raw_parts is None else raw_parts
-        self._split: Split | None = None
+        self._shared, self._fixed = {} if shared is None else shared, fixed
 
-    @property
+    @cached_property
     def split(self) -> Split:
         """The split of this repetition."""
-        if self._split is None:
-            self._split = split_of(self.study, self.raw.keys, self.repetition)
-        return self._split
+        return split_of(self.study, self.raw.keys, self.repetition)
 
     def sides(self, attack: Attack, scenario: str) -> tuple[RecordingSet, RecordingSet]:
         """An attacker's gallery and probe."""
@@ -280,12 +281,11 @@ class ReleaseCache:
 
     def _whole(self, which: str) -> RecordingSet:
         """`raw`, or a whole release."""
-        return self._once(
-            ("whole", which),
-            lambda: (self.raw if which == "raw" else self._protect(self.raw, which)).prepared(
-                self.needs
-            ),
-        )
+        if which == "raw":
+            return self.raw.prepared(self.needs)
+        key = ("whole", "any" if self._fixed else which)
+        whole = self._once(key, lambda: self._protect(self.raw, which), self._fixed)
+        return whole.prepared(self.needs)
 
     def _part(self, which: str, part: str) -> RecordingSet:
         """The gallery or the probe of a recording set, or all of it; of pieces under the names of
@@ -301,7 +301,7 @@ class ReleaseCache:
                 return self._protect(self._part("raw", part), which)
             return self._cut(self._whole(which), part)
 
-        return self._once(("part", which, part), make, which == "raw")
+        return self._once(("part", which, part), make, which == "raw" and not self._fixed)
 
     def _made_alone(self, which: str) -> bool:
         """Whether a part of a release is made without the whole. The noise of a recording in a
@@ -311,6 +311,7 @@ class ReleaseCache:
             self.mechanism is not None
             and self.mechanism.kind == "stream"
             and which != "raw"
+            and not self._fixed
             and ("whole", which) not in self._made
             and not self.split.halves
         )
@@ -413,7 +414,7 @@ class ReleaseCache:
         return self._once(
             ("denoiser", denoiser, *key),
             lambda: apply_denoiser(denoiser, recording_set),
-            key[:2] == ("seen", "raw") and not self.has_pieces,
+            key[:2] == ("seen", "raw") and not self.has_pieces and not self._fixed,
         )
 
     def _protect(self, recording_set: RecordingSet, which: str) -> RecordingSet:
@@ -427,9 +428,9 @@ class ReleaseCache:
         )
 
     def _once(
-        self, key: tuple[object, ...], make: Callable[[], RecordingSet], raw: bool = False
+        self, key: tuple[object, ...], make: Callable[[], RecordingSet], shared: bool = False
     ) -> RecordingSet:
-        made = self._raw_parts if raw else self._made
+        made = self._shared if shared else self._made
         if key not in made:
             made[key] = make()
         return made[key]

@@ -45,7 +45,7 @@ from gazeveil.evaluation.sources import (
     scratch_paths,
 )
 from gazeveil.evaluation.study import DEFAULT_SCENARIOS, RATE, Inference, Study
-from gazeveil.evaluation.worker import Worker, compute, compute_batch, forget_parts
+from gazeveil.evaluation.worker import Worker, compute, compute_batch, forget_shared
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Cohort
@@ -502,14 +502,14 @@ def _computed(
     clock.
     """
     # Promises and examples stay last, whatever repetition they are of.
-    material = [_is_about(batch) or (batch.events, batch.repetition) for batch in batches]
+    material = [_is_about(batch) or worker.material(batch) for batch in batches]
     # What is defined in the user's own script a new process could not import without running it.
     if isinstance(workers, ThisProcess) or b"__main__" in pickle.dumps(worker):
-        # Batches of one repetition share what is known of the raw recordings: one after the other.
-        for batch in sorted(batches, key=lambda b: (_is_about(b), b.events, b.repetition)):
+        # Batches that share something come one after the other.
+        for batch in sorted(batches, key=lambda b: (_is_about(b), str(worker.material(b)))):
             for cell, content in compute(worker, batch):
                 yield {cell: _kept(store, keys[cell], content)}
-        forget_parts()  # this process goes on to something else
+        forget_shared()  # this process goes on to something else
         return
     shared = worker if workers.here else _sent(workers, worker)
     folder = store.folder if workers.here else None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -47,6 +48,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.heatmaps import viewer_weights
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.stream.filters import Filter
 from gazeveil.utility.base import Utility, UtilityResult
 from gazeveil.workers import return_memory
 
@@ -139,9 +141,7 @@ def _chosen(raw: RecordingSet) -> tuple[Recording, Cohort] | None:
     """The stimulus most people saw, and of those the recording with the fewest lost samples."""
     if raw.cohort is None:
         return None
-    viewers: dict[str, int] = {}
-    for key in raw.keys:
-        viewers[key[1]] = viewers.get(key[1], 0) + 1
+    viewers = Counter(key[1] for key in raw.keys)
     stimulus = min(viewers, key=lambda s: (-viewers[s], natural(s)))
     seen = [r for r in raw.cohort if r.stimulus == stimulus and len(r)]
     if not seen:
@@ -224,13 +224,25 @@ class Worker:
                 )
             return held[events]
 
-    def raw_parts(self, events: str, repetition: int) -> dict[tuple[object, ...], RecordingSet]:
-        """Gallery and probe of the raw recordings as far as they were made, and with them all that
-        was worked out about them: the batches of one repetition share them.
+    def material(self, batch: CellBatch) -> tuple[object, ...]:
+        """What batches that share it come after one another for: the parts of raw recordings of one
+        repetition, or the one release of a mechanism that draws nothing.
+        """
+        mechanism = next((m for m in self.study.mechanisms if str(m) == batch.mechanism), None)
+        fixed = (
+            isinstance(mechanism, Filter)
+            and mechanism.is_fixed
+            and all(c.kind == "utility" or "raw" not in c.scenario for c in batch.cells)
+        )
+        return batch.events, batch.mechanism if fixed else batch.repetition
+
+    def shared(self, batch: CellBatch) -> dict[tuple[object, ...], RecordingSet]:
+        """What batches of the same material made so far, and with it all that was worked out about
+        it.
         """
         with _LOCK:
-            # Those of the last repetition alone: all of them would fill the memory.
-            return _last(_PARTS, (self._recordings, events, repetition))
+            # That of the last material alone: all of it would fill the memory.
+            return _last(_SHARED, (self._recordings, *self.material(batch)))
 
     @cached_property
     def _recordings(self) -> str:
@@ -242,7 +254,7 @@ class Worker:
 # What this process holds of the study that it works on.
 _LOCK = threading.Lock()
 _RECORDINGS: dict[object, dict[str, RecordingSet]] = {}
-_PARTS: dict[object, dict[tuple[object, ...], RecordingSet]] = {}
+_SHARED: dict[object, dict[tuple[object, ...], RecordingSet]] = {}
 
 Held = TypeVar("Held")
 
@@ -255,10 +267,10 @@ def _last(held: dict[object, dict[Held, RecordingSet]], key: object) -> dict[Hel
     return held[key]
 
 
-def forget_parts() -> None:
-    """Let go of the parts of raw recordings that batches share: no further batch comes."""
+def forget_shared() -> None:
+    """Let go of what batches share: no further batch comes."""
     with _LOCK:
-        _PARTS.clear()
+        _SHARED.clear()
 
 
 def _identity(item: Mechanism[Any] | Attack | Utility) -> str:
@@ -309,7 +321,8 @@ def compute(worker: Worker, batch: CellBatch) -> Iterator[tuple[Cell, Content]]:
             mechanism,
             batch.repetition,
             needs,
-            worker.raw_parts(batch.events, batch.repetition),
+            worker.shared(batch),
+            worker.material(batch)[1] == batch.mechanism,
         )
         # Utilities look at whole releases, attackers at parts of them: the wholes first, so that
         # parts are taken from them.
@@ -392,7 +405,7 @@ def _cell(cache: ReleaseCache, cell: Cell, who: object) -> Content:
 
 
 def _result(metric: str, r: UtilityResult) -> Content:
-    content: Content = {
+    return {
         "metric": metric,
         "value": _number(r.value),
         "parts": [_number(v) for v in np.asarray(r.parts, dtype=np.float64).tolist()],
@@ -401,10 +414,12 @@ def _result(metric: str, r: UtilityResult) -> Content:
         "chance": _number(r.chance),
         "better": str(r.better),
         "note": str(r.note),
+        **(
+            {"low": _number(r.low), "high": _number(r.high), "n": r.n}
+            if isinstance(r, InferredResult)
+            else {}
+        ),
     }
-    if isinstance(r, InferredResult):
-        content |= {"low": _number(r.low), "high": _number(r.high), "n": r.n}
-    return content
 
 
 def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Content:
@@ -439,9 +454,8 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
     )
     if owners is not None or told_names(attack):
         protocol += f"; {getattr(attack, 'protocol', 'each piece by itself')}"
-    protocol += guessed
-    if trained:
-        protocol += f"; {len(trained)} people whom the attacker was trained on are left out"
+    left_out = f"; {len(trained)} people whom the attacker was trained on are left out"
+    protocol += guessed + (left_out if trained else "")
     return {
         **content,
         "known": len(people),
@@ -472,13 +486,15 @@ def _others(people: tuple[str, ...], trained: frozenset[str], pieces: bool) -> t
 def _people(scores: Scores, seed: int) -> Content:
     """What an attacker achieved who named people."""
     known = set(scores.known)
-    above = beaten_by(scores).tolist()
     return {
         "people": list(scores.probes),
         "credit": scores.credit().tolist(),
         "matching_rate": float(matching_credit(scores, seed).mean()),
         "answers": [list(names) for names in scores.answers()],
-        "beaten_by": [b if p in known else None for p, b in zip(scores.probes, above, strict=True)],
+        "beaten_by": [
+            b if p in known else None
+            for p, b in zip(scores.probes, beaten_by(scores).tolist(), strict=True)
+        ],
         **_over_scores(scores),
     }
 
@@ -491,8 +507,7 @@ def _pieces(
         raise DataError(_NOBODY)
     windows = {key[0]: window for key, window in (probe.piece_windows or {}).items()}
     decided = decide_pieces(scores, owners, windows, people, seed)
-    shown = [windows[name][:2] for name in scores.probes]
-    controls = piece_controls(decided.scores, shown, seed)
+    controls = piece_controls(decided.scores, [windows[n][:2] for n in scores.probes], seed)
     return {
         "people": list(people),
         "credit": decided.credit.tolist(),

@@ -74,7 +74,19 @@ _CLAIMS = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Temporal(StreamMechanism):
+class Filter(StreamMechanism):
+    """Base of what draws nothing but what fills losses."""
+
+    fills: ClassVar[str] = "recorded"
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether nothing at all is drawn."""
+        return self.losses == "keep" or not self.can_fill
+
+
+@dataclass(frozen=True)
+class Temporal(Filter):
     """Every K-th sample.
 
     Parameters
@@ -90,7 +102,6 @@ class Temporal(StreamMechanism):
     summary: ClassVar[str] = "Lowers the sampling rate."
     plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":K=12", ":K=12,hold=True"))
     paper: ClassVar[str] = DAVIDJOHN2021
-    fills: ClassVar[str] = "recorded"
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
 
     K: int
@@ -187,7 +198,7 @@ def _hold(x: Floats, y: Floats, valid: Bools, held: Floats, phase: int, every: i
 
 
 @dataclass(frozen=True)
-class Spatial(StreamMechanism):
+class Spatial(Filter):
     """Places on a coarse grid.
 
     Parameters
@@ -204,7 +215,6 @@ class Spatial(StreamMechanism):
     summary: ClassVar[str] = "Rounds positions to a grid."
     plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":L=64", ":L=64,reading=published"))
     paper: ClassVar[str] = DAVIDJOHN2021
-    fills: ClassVar[str] = "recorded"
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
 
     L: int
@@ -294,7 +304,7 @@ _NOT_COVERED = ("where people look and for how long", "movements slower than the
 
 
 @dataclass(frozen=True)
-class Smoothing(StreamMechanism):
+class Smoothing(Filter):
     """Two linearly weighted means in a row.
 
     Parameters
@@ -311,7 +321,6 @@ class Smoothing(StreamMechanism):
         'Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive virtual'
         ' reality: robustness and user experience", IEEE TVCG 2024'
     )
-    fills: ClassVar[str] = "recorded"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {
             "corrected": _CORRECTED,
@@ -512,7 +521,7 @@ def _degrees(right: float, up: float, ahead: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Kalman(StreamMechanism):
+class Kalman(Filter):
     """A Kalman filter with a velocity.
 
     Parameters
@@ -532,7 +541,6 @@ class Kalman(StreamMechanism):
         'Raju and Komogortsev, "Real-time lightweight gaze privacy-preservation techniques'
         ' validated via offline simulation", 2025'
     )
-    fills: ClassVar[str] = "recorded"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
 
     noise_deg: float = 1.0
