@@ -244,6 +244,10 @@ class Mosaic(PieceMechanism):
         names = dealt_names(viewers, Words(source(seed, *about, "names")))
         eyes = source(seed, *about, "eyes").take(viewers)
         _, stimulus, _, task = readings.keys[0]
+        law = (
+            self.reader.model(readings.windows.rate_hz, readings.space),
+            self.reader.settings(readings.windows.rate_hz, readings.space),
+        )
         made: dict[str, tuple[Recording | Handle, RecordingKey]] = {}
         for viewer in range(viewers):
             name = f"{number + 1:03d}-{window + 1:03d}-{int(names[viewer]) + 1:04d}"
@@ -252,7 +256,7 @@ class Mosaic(PieceMechanism):
                 readings.space,
                 readings.windows,
                 window,
-                self.reader,
+                law,
                 paths.places[viewer],
                 paths.there[viewer],
                 int(eyes[viewer]),

@@ -131,7 +131,7 @@ def followed(
     path = np.full(slots, NOBODY)
     if m == 0:
         return path
-    forward, step = np.zeros((slots, m)), np.empty((m, m))
+    forward, steps = np.zeros((slots, m)), np.empty((slots, m, m))
     for j in range(slots):
         nearest = np.inf
         for c in range(m):
@@ -139,7 +139,7 @@ def followed(
                 nearest = min(nearest, _apart_deg(own[j], places[others[c], j], sphere))
         begun = j > 0 and forward[j - 1].sum() > 0.0
         if begun:
-            _moves(places, usable, others, j, stay, move_deg, sphere, step)
+            _moves(places, usable, others, j, stay, move_deg, sphere, steps[j])
         for c in range(m):
             if usable[others[c], j]:
                 prior = 1.0
@@ -147,7 +147,7 @@ def followed(
                     # A viewer who cannot be reached is not impossible: slots are never left empty.
                     prior = _LEAST
                     for a in range(m):
-                        prior += forward[j - 1, a] * step[a, c]
+                        prior += forward[j - 1, a] * steps[j, a, c]
                 if own_seen[j]:
                     # Counted from the nearest, so that no distance is too large for a double.
                     away = _apart_deg(own[j], places[others[c], j], sphere) - nearest
@@ -160,8 +160,7 @@ def followed(
     for j in range(slots - 1, -1, -1):
         weights = forward[j].copy()
         if ahead != NOBODY and weights.sum() > 0.0:
-            _moves(places, usable, others, j + 1, stay, move_deg, sphere, step)
-            weights *= np.maximum(step[:, ahead], _LEAST)
+            weights *= np.maximum(steps[j + 1, :, ahead], _LEAST)
         ahead = _drawn(weights, uniforms[j])
         if ahead != NOBODY:
             path[j] = others[ahead]

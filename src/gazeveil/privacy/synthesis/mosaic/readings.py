@@ -207,8 +207,8 @@ class PieceRendering:
         When pieces are.
     window : int
         Which window it is.
-    reader : ClockRender
-        Whose eye renders.
+    law : pair of arrays of float64
+        Of readings and of the eye that renders, as `ClockRender` has them.
     places : array, shape (slots, 3)
         Where the path lies.
     there : array of bool, shape (slots,)
@@ -221,7 +221,7 @@ class PieceRendering:
     space: Space
     windows: PublicWindows
     window: int
-    reader: ClockRender
+    law: tuple[Floats, Floats] = field(repr=False)
     places: Floats = field(repr=False)
     there: Bools = field(repr=False)
     eye: int
@@ -239,8 +239,7 @@ class PieceRendering:
             np.ascontiguousarray(slot_y)[None],
             self.there[None],
             self.windows.slot,
-            self.reader.model(rate_hz, self.space),
-            self.reader.settings(rate_hz, self.space),
+            *self.law,
             np.array([self.eye], dtype=np.uint64),
             x,
             y,
