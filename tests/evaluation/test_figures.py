@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import gazeveil
-from gazeveil.attacks.result import DealtNames, best_above, people_interval
+from gazeveil.attacks.result import DealtNames, _deals, best_above, people_interval
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.report.sections import inferences
 from gazeveil.evaluation.report.summary import baseline_sentence, verdict
@@ -22,9 +22,9 @@ from tests.support.recordings import real_cohort
 
 @pytest.fixture(scope="module")
 def study() -> Results:
-    """24 people of GazeCom whose tables are averaged over four, in six of the ten films."""
+    """24 people of GazeCom whose tables are averaged over four, in four of the ten films."""
     people = real_cohort("gazecom")
-    people = people.select(stimuli=people.stimuli[:6])
+    people = people.select(stimuli=people.stimuli[:4])
     return gazeveil.evaluate(people, ["k-same-select:k=4"], ["linkage", "rbfn"], repetitions=3)
 
 
@@ -46,8 +46,14 @@ def test_averages_of_four_are_called_recognised(study: Results) -> None:
     assert "p < 0.001" in verdict(release)
 
 
-def test_names_dealt_anew_alarm_one_time_in_twenty(study: Results) -> None:
-    """Answers of real attackers about people whose names are dealt: 200 null studies, seeded."""
+def test_names_dealt_anew_alarm_one_time_in_twenty(
+    study: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers of real attackers about people whose names are dealt: 200 null studies, seeded; 399
+    deals tell one time in twenty as well as 3,999 do.
+    """
+    monkeypatch.setattr("gazeveil.attacks.result.DEALS", 399)
+    monkeypatch.setattr("gazeveil.attacks.result._deals", _deals.__wrapped__)
     outcomes = asked(study, "k-same-select")
     cells = outcomes.select(pl.struct("attack", "scenario").rank("dense")).to_series() - 1
     people = sorted(set(outcomes["part"].to_list()))
@@ -91,7 +97,7 @@ def test_intervals_hold_the_rate_of_cohorts_drawn_from_real_people(
 def test_the_best_of_attackers_of_pieces_alarms_falsely_in_at_most_8_of_100_studies() -> None:
     rng = np.random.default_rng(1)
     alarms = 0
-    for _ in range(200):
+    for _ in range(100):
         # 24 people, 40 pieces each; attackers prefer some names and agree in half of their answers.
         liked = rng.dirichlet(np.full(24, 2.0))
         common = rng.choice(24, (24, 40), p=liked)
@@ -100,7 +106,7 @@ def test_the_best_of_attackers_of_pieces_alarms_falsely_in_at_most_8_of_100_stud
             own = np.where(rng.random((24, 40)) < 0.5, common, rng.choice(24, (24, 40), p=liked))
             shares.append((own == np.arange(24)[:, None]).mean(axis=1))
         alarms += best_above(shares, 1 / 24) <= 0.05
-    assert alarms <= 16
+    assert alarms <= 8
     assert best_above(list(rng.binomial(40, 0.08, (12, 24)) / 40), 1 / 24) < 0.01
 
 
