@@ -20,12 +20,16 @@ from gazeveil.release.publishing import measure
 from tests.support.recordings import real_cohort
 
 
+#: Fewer prototypes than the papers' network has: what is asked does not hang on them.
+NETWORK = "rbfn:prototypes=8"
+
+
 @pytest.fixture(scope="module")
 def study() -> Results:
     """24 people of GazeCom whose tables are averaged over four, in four of the ten films."""
     people = real_cohort("gazecom")
     people = people.select(stimuli=people.stimuli[:4])
-    return gazeveil.evaluate(people, ["k-same-select:k=4"], ["linkage", "rbfn"], repetitions=3)
+    return gazeveil.evaluate(people, ["k-same-select:k=4"], ["linkage", NETWORK], repetitions=3)
 
 
 def asked(results: Results, mechanism: str) -> pl.DataFrame:
@@ -72,7 +76,7 @@ def test_names_dealt_anew_alarm_one_time_in_twenty(
 
 @pytest.mark.parametrize(
     ("mechanism", "attack"),
-    [("none", "rbfn"), ("k-same-select", "linkage"), ("k-same-select", "rbfn")],
+    [("none", NETWORK), ("k-same-select", "linkage"), ("k-same-select", NETWORK)],
 )
 def test_intervals_hold_the_rate_of_cohorts_drawn_from_real_people(
     study: Results, mechanism: str, attack: str
