@@ -19,7 +19,6 @@ from gazeveil.privacy.publication.page import analysis_in_words, attack_in_words
 from gazeveil.release.publishing import measure
 from tests.support.recordings import real_cohort
 
-
 #: Fewer prototypes than the papers' network has: what is asked does not hang on them.
 NETWORK = "rbfn:prototypes=8"
 
