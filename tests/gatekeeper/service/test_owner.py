@@ -326,7 +326,17 @@ def test_a_refused_page_hears_it_and_an_unanswered_question_does_not_count(here:
         here.owner.delete(f"/v1/asks/{asks_of(here, NAME)[0]['id']}")
         assert me_of(here, page)["answer"] == "refused"
     assert page_asks(here, "study").json()["error"]["code"] == "blocked"
+
+    def last(rows: int) -> list[tuple[Any, ...]]:
+        page = here.owner.get("/v1/audit", params={"last": rows, "verify": True}).json()
+        assert page["verified"] is True
+        return [(row["kind"], row["name"], row["detail"]) for row in page["entries"]]
+
+    refused = ("dismiss", NAME, {"want": "study"})
+    assert last(MOST_DISMISSALS) == [refused] * MOST_DISMISSALS, "a no is a decision"
     assert not here.owner.post(f"/v1/apps/{NAME}/unblock").json()["blocked"]
+    ((lifted, _, _),) = last(1)
+    assert lifted == "unblock"
 
 
 def test_what_is_no_origin_asks_nothing_and_newcomers_that_wait_are_few(here: Running) -> None:

@@ -239,8 +239,9 @@ class ServiceQueries:
     def audit_page(self, after: int, limit: int, last: int | None, verify: bool) -> dict[str, Any]:
         """Lines of the audit log as JSON has them."""
         rows = self.audit.entries(max(0, after), limit) if last is None else self.audit.last(last)
-        waiting = (asked.app for asked in self.access_requests.waiting())
-        known = {*self.policy.apps, *self.tokens.apps(), *waiting, "device"}
+        asked = self.access_requests
+        newcomers = {*asked.blocked_apps(1), *(one.app for one in asked.waiting())}
+        known = {*self.policy.apps, *self.tokens.apps(), *newcomers, "device"}
         names = {self.audit.pseudonym(app): app for app in known}
         return {
             "entries": [

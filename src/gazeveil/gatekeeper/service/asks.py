@@ -113,10 +113,10 @@ class AccessRequests:
         """The question of a user's programs that waits."""
         return next((asked for asked in self.waiting() if asked.uid == uid), None)
 
-    def blocked_apps(self) -> frozenset[str]:
-        """Apps that were refused too often."""
+    def blocked_apps(self, refusals: int = MOST_DISMISSALS) -> frozenset[str]:
+        """Apps that were refused so often, by default too often."""
         counts = self._dismissed.copy()
-        return frozenset(app for app, count in counts.items() if count >= MOST_DISMISSALS)
+        return frozenset(app for app, count in counts.items() if count >= refusals)
 
     def origins(self) -> set[str]:
         """Origins of pages that wait."""
@@ -142,13 +142,13 @@ class AccessRequests:
             self._waiting[app] = asked
             return asked
 
-    def dismiss(self, number: int) -> bool:
-        """Refuse a question and count it; False where none of that number waits."""
+    def dismiss(self, number: int) -> AccessRequest | None:
+        """Refuse a question and count it; None where none of that number waits."""
         asked = next((r for r in self.waiting() if r.id == number), None)
         if asked is None or not self.withdraw(asked.app, "refused"):
-            return False
+            return None
         self._count(asked.app, self._dismissed.get(asked.app, 0) + 1)
-        return True
+        return asked
 
     def sweep(self, now_ns: int) -> bool:
         """Dismiss what has waited too long; whether there was any."""

@@ -194,14 +194,20 @@ class Decisions(ServiceQueries):
 
     def dismiss(self, number: int) -> bool:
         """Dismiss an ask; False where none of that number waits."""
-        was_waiting = self.access_requests.dismiss(number)
-        self.changed("asks", "apps")
-        return was_waiting
+        asked = self.access_requests.dismiss(number)
+        if asked is not None:
+            self._note("dismiss", asked.app, {"want": asked.want})
+        return asked is not None
 
     def unblock(self, app: str) -> None:
         """Let an app ask again that was dismissed too often."""
         self.access_requests.forget(app)
-        self.changed("asks", "apps")
+        self._note("unblock", app, {})
+
+    def _note(self, kind: str, app: str, detail: dict[str, object]) -> None:
+        """Have a row of the audit log written for what counts already, before anything else."""
+        self.ledger.database.owe(self.audit.writes(kind, app, detail, self.ledger.now_ns()))
+        self.changed("asks", "apps", "audit")
 
     # --- programs of this machine
     # ----------------------------------------------------------------------------------------------

@@ -10,14 +10,14 @@ import { appName, kindWords, lastsTitle, scopeWords, sentence, wantTitle } from 
 const MOST_ROWS = 300;
 
 /** Codes of a row's detail, in words. */
-const FIELDS = /** @type {Record<string, string>} */ ({ what: "asked", code: "because", preset: "allowed", scopes: "gets", mechanisms: "through", lasts: "lasts", mechanism: "through", apps: "apps", consent: "sharing", on: "sharing", wearer: "wearer", written: "written" });
+const FIELDS = /** @type {Record<string, string>} */ ({ what: "asked", want: "asked", code: "because", preset: "allowed", scopes: "gets", mechanisms: "through", lasts: "lasts", mechanism: "through", apps: "apps", consent: "sharing", on: "sharing", wearer: "wearer", written: "written" });
 
 /** @param {any} value text, a number, a yes or no, or a list of these */
 function plain(name, value) {
   if (Array.isArray(value)) return value.map((one) => plain(name, one)).join(", ");
   if (typeof value === "boolean") return name === "consent" || name === "on" ? (value ? "on" : "off") : value ? "yes" : "no";
   if (value && typeof value === "object") return Object.entries(value).map(([key, one]) => `${key} ${plain(key, one)}`).join(", ");
-  if (name === "preset") return wantTitle(String(value));
+  if (name === "preset" || name === "want") return wantTitle(String(value));
   if (name === "lasts") return lastsTitle(String(value)).replace(/^./, (first) => first.toLowerCase());
   if (name === "scopes") return String(value).split(/[\s,]+/).map(scopeWords).join(", ");
   if (name === "what") return String(value).replaceAll("_", " ");
@@ -48,6 +48,7 @@ export class AuditTable {
     this.kinds = new Set();
     byId("audit-kind").addEventListener("change", () => this.#show());
     byId("audit-check").addEventListener("click", () => this.verify().catch((error) => say(sentence(error))));
+    byId("audit-more").addEventListener("toggle", () => this.fetch().catch((error) => say(sentence(error))));
   }
 
   /** Checks the chain of hashes; the service reads all of it, so this happens when asked for. */

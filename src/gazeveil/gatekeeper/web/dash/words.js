@@ -25,7 +25,7 @@ const STATES = /** @type {Record<string, [string, string]>} */ ({
 });
 
 const KINDS = /** @type {Record<string, string>} */ ({
-  answer: "answered", denied: "refused", grant: "granted", revoke: "taken back", consent: "sharing", policy: "policy changed", drop: "app deleted", wearer: "wearer changed", dismiss: "question refused", ask: "asked", ended: "ended", opened: "opened",
+  answer: "answered", denied: "refused", grant: "granted", revoke: "taken back", consent: "sharing", policy: "policy changed", drop: "app deleted", wearer: "wearer changed", dismiss: "question refused", unblock: "unblocked", ask: "asked", ended: "ended", opened: "opened",
 });
 
 const IN_USE = /** @type {Record<string, string>} */ ({
