@@ -8,7 +8,7 @@
 (slack) => {
   const root = document.querySelector("dialog[open]") ?? document.body;
   const CONTROLS = "button, a.button, input, select, textarea, canvas, img, .bar, .badge, summary";
-  const visible = (e) => e.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && !e.closest(".skip, .toast, noscript, option");
+  const visible = (e) => e.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && !e.closest(".skip, .toast, .asks-bar, noscript, option");
   const scrolls = (style, axis) => ["auto", "scroll"].includes(style[`overflow${axis}`]);
   const clips = (style) => ["hidden", "clip"].includes(style.overflowX) || ["hidden", "clip"].includes(style.overflowY);
   const name = (e) => `${e.tagName.toLowerCase()}${e.id ? `#${e.id}` : ""}${e.classList.length ? `.${[...e.classList].join(".")}` : ""} "${(e.innerText ?? e.getAttribute("aria-label") ?? "").trim().slice(0, 40)}"`;

@@ -239,10 +239,14 @@ def test_tokens_are_shown_once_and_the_certificate_and_the_audit_log_are_there(d
     page.locator('.app[data-app="newcomer"]').get_by_role("button", name="Allow").click()
     page.check("#grant-dialog input[value=count]")
     page.click("#grant-dialog button[type=submit]")
+    for closed in ("#certificate-text", "#audit-rows"):
+        expect(page.locator(closed)).to_be_hidden()
+    page.get_by_role("link", name="Certificate").click()  # a link to a closed card opens it
     expect(page.locator("#certificate-text")).to_contain_text("newcomer")
     with page.expect_download() as download:
         page.click("#certificate-save")
     assert "newcomer" in Path(download.value.path()).read_text(encoding="utf-8")
+    page.locator("#audit summary").click()
     expect(page.locator("#audit-rows tr").first).to_be_visible()
     page.click("#audit-check")
     expect(page.locator("#audit-state")).to_have_text("Chain verified")

@@ -192,6 +192,7 @@ def board(desk: Desk) -> Page:
     expect(page.locator("#in-use")).to_contain_text("Paused: the tracker is gone")
     expect(page.locator(".ask").nth(2)).to_be_visible()
     expect(page.locator("#tracker-trouble")).to_have_text(TROUBLE)
+    page.evaluate("for (const card of document.querySelectorAll('details')) card.open = true")
     return page
 
 

@@ -114,6 +114,24 @@ def test_the_third_no_blocks_and_unblock_lets_it_ask_again(desk: Desk) -> None:
     expect(page.locator(".ask")).to_have_count(1)
 
 
+def test_a_page_that_is_scrolled_down_leads_to_a_new_question(desk: Desk) -> None:
+    token = desk.app("late")
+    page = desk.owner(reduced_motion="reduce")
+    page.set_viewport_size({"width": 390, "height": 700})
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    bar = page.locator("#asks-bar")
+    expect(bar).to_be_hidden()
+    assert waits(desk, token, "follow")
+    expect(bar).to_have_text("A question waits for your decision")
+    expect(bar).to_be_in_viewport()
+    expect(page.locator("#said")).to_contain_text("late asks: move an avatar's eyes.")
+    bar.click()
+    expect(page.locator(".ask")).to_be_in_viewport()
+    expect(bar).to_be_hidden()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Yes, this visit: late")).to_be_focused()
+
+
 def test_the_dialog_offers_least_first_and_this_visit(desk: Desk) -> None:
     desk.app("newcomer")
     page = desk.owner()

@@ -137,12 +137,19 @@ function showAsks(asks) {
   ].filter(Boolean);
   renew(byId("asks-list"), asks.map((ask) => ({ ...ask, notes: notes(ask) })), (ask) => String(ask.id), (ask) => askCard(ask, presets.get(ask.want), askActions), () => cardButton(device.apps[0]?.app ?? "") ?? byId("add"));
   byId("asks").hidden = asks.length === 0;
+  byId("asks-bar").textContent = asks.length > 1 ? `${asks.length} questions wait for your decision` : "A question waits for your decision";
+  showBar();
   for (const ask of asks) {
     if (announced.has(String(ask.id))) continue;
     announced.add(String(ask.id));
     say(`${plainName(ask.app)} asks: ${wantTitle(ask.want).toLowerCase()}.`);
   }
 }
+
+/** Whether the questions lie where the page is scrolled to; a bar leads there otherwise. */
+let seen = false;
+const showBar = () => { byId("asks-bar").hidden = seen || byId("asks").hidden || byId("board").hidden; };
+new IntersectionObserver((entries) => { seen = entries.at(-1)?.isIntersecting ?? false; showBar(); }, { rootMargin: "-15% 0px" }).observe(byId("asks"));
 
 const GONE = "The tracker is gone. Apps get nothing until it is back.";
 const isGone = () => device.tracker?.connected === false;
@@ -232,7 +239,7 @@ function lost(error) {
 function lock(why) {
   byId("locked").hidden = false;
   byId("locked-why").textContent = why;
-  for (const id of ["board", "nav", "device", "wearer", "in-use", "tracker-trouble"]) byId(id).hidden = true;
+  for (const id of ["board", "nav", "device", "wearer", "in-use", "tracker-trouble", "asks-bar"]) byId(id).hidden = true;
 }
 
 function unlock() {
@@ -251,6 +258,7 @@ function watch() {
   Promise.resolve(shown ? refresh() : null).finally(() => setTimeout(watch, known ? EVERY_MS : GONE_EVERY_MS));
 }
 
+for (const link of byId("nav").children) link.addEventListener("click", () => byId(`${link.hash.slice(1)}-more`)?.setAttribute("open", "")); // a link to a closed card opens it
 byId("locked-again").addEventListener("click", refresh);
 byId("add").addEventListener("click", () => openAdd((name, token) => { showToken(name, token); refresh(); }));
 byId("confirm").addEventListener("click", () => quietly(confirmGesture().then(() => say("Confirmed."))));

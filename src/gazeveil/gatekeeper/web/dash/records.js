@@ -61,7 +61,9 @@ export class AuditTable {
     say(verified ? "Every line is chained to the one before it." : "The audit log was changed: its chain of hashes is broken.");
   }
 
+  /** Reads what is new, while somebody looks at it. */
   async fetch() {
+    if (!byId("audit-more").open) return;
     const answer = await owner("GET", this.entries.length ? `/v1/audit?after=${this.last}&limit=${MOST_ROWS}` : `/v1/audit?last=${MOST_ROWS}`);
     const fresh = answer.entries ?? [];
     if (fresh.length) {
@@ -91,9 +93,11 @@ export class Certificate {
     byId("certificate-again").addEventListener("click", () => this.fetch().then(() => say("The certificate is as of now.")).catch((error) => say(sentence(error))));
     byId("certificate-copy").addEventListener("click", () => copy(this.answer?.text ?? ""));
     byId("certificate-save").addEventListener("click", () => this.#save());
+    byId("certificate-more").addEventListener("toggle", () => this.fetch().catch((error) => say(sentence(error))));
   }
 
   async fetch() {
+    if (!byId("certificate-more").open) return;
     this.answer = await owner("GET", "/v1/certificate");
     byId("certificate-text").textContent = this.answer.text;
   }
