@@ -16,7 +16,7 @@ from scipy.stats import ks_2samp, norm
 
 from gazeveil import Screen, Sphere
 from gazeveil.errors import GazeveilError, ParameterError
-from gazeveil.privacy.stream.graded import Graded, GradedSession
+from gazeveil.privacy.stream.graded import Graded, GradedSession, _steps
 from tests.support.laws import ALPHA, assert_distribution
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -37,7 +37,7 @@ def test_every_view_follows_its_law(declared: Any, late: Any) -> None:
     for level in late:
         session.declare(level)
     for level in session.levels:
-        steps = float(session._steps(level))
+        steps = float(_steps(level, session.bits))
         noise = session.noise_steps(level, 0, N).ravel()
         assert_distribution(noise, lambda x, k, b=steps: norm.cdf((x + 0.5) / (b * k)), step=1.0)
 

@@ -31,7 +31,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple, NoReturn, TypeAlias
 
@@ -79,8 +79,8 @@ class _Level(NamedTuple):
     exact variance in steps.
     """
 
-    below: Fraction | None
-    above: Fraction | None
+    below: int | None
+    above: int | None
     variance: Fraction
 
 
@@ -91,10 +91,10 @@ class GaussianLevels:
     """
 
     draw: Draw = field(repr=False)
-    levels: dict[Fraction, _Level] = field(default_factory=dict)
-    _kept: OrderedDict[tuple[Fraction, int], Ints] = field(default_factory=OrderedDict, repr=False)
+    levels: dict[int, _Level] = field(default_factory=dict)
+    _kept: OrderedDict[tuple[int, int], Ints] = field(default_factory=OrderedDict, repr=False)
 
-    def declare(self, sigma: Fraction) -> None:
+    def declare(self, sigma: int) -> None:
         """Make a level known, in steps.
 
         Its variance may be a little more than asked for: the increment to a coarser one is whole
@@ -113,9 +113,9 @@ class GaussianLevels:
             return
         if self.levels[above].variance - sigma * sigma < LEAST_STEPS**2:
             _refuse_near(sigma)
-        self.levels[sigma] = _Level(below, above, sigma * sigma)
+        self.levels[sigma] = _Level(below, above, Fraction(sigma * sigma))
 
-    def block(self, sigma: Fraction, number: int) -> Ints:
+    def block(self, sigma: int, number: int) -> Ints:
         """Noise in steps, shape (BLOCK, 2)."""
         noise = self._kept.get((sigma, number))
         if noise is None:
@@ -153,7 +153,7 @@ class GaussianLevels:
         return {"levels": dict(self.levels), "_kept": OrderedDict()}
 
 
-def _refuse_near(sigma: Fraction) -> NoReturn:
+def _refuse_near(sigma: int) -> NoReturn:
     allowed, instead = "farther from the levels there are", "Use the level that is there."
     checks.refuse("graded", "sigma_deg", allowed, sigma, instead)
 
@@ -293,6 +293,12 @@ class Graded:
         return GradedSession(self, rate_hz, Sphere() if space is None else space, seed)
 
 
+@lru_cache(maxsize=256)
+def _steps(sigma_deg: Fraction, bits: int) -> int:
+    """A sigma in steps of the lattice, rounded up to whole ones; asked for with each sample."""
+    return math.ceil(sigma_deg * (1 << bits))
+
+
 def _sigma(value: object) -> Fraction:
     sigma = exact("graded", "sigma_deg", value, above=0)
     if sigma > _MOST_DEG or sigma < Fraction(1, 1 << 10):
@@ -353,10 +359,6 @@ class GradedSession:
     def __copy__(self) -> GradedSession:
         return copy.deepcopy(self)  # a shallow one would share levels and noise, and not the lock
 
-    def _steps(self, sigma: Fraction) -> Fraction:
-        """A sigma in steps of the lattice, rounded up to whole ones."""
-        return Fraction(-(-sigma * (1 << self.bits) // 1))
-
     def declare(self, sigma_deg: Number) -> Fraction:
         """Make a level known, at any time.
 
@@ -373,7 +375,7 @@ class GradedSession:
         sigma = _sigma(sigma_deg)
         if sigma in self.levels:
             return sigma
-        if self._steps(sigma) < LEAST_STEPS:
+        if _steps(sigma, self.bits) < LEAST_STEPS:
             finest = Fraction(LEAST_STEPS, 1 << self.bits)
             checks.refuse(
                 "graded",
@@ -382,7 +384,7 @@ class GradedSession:
                 sigma_deg,
                 "Open a session with a finer level.",
             )
-        self._noise.declare(self._steps(sigma))
+        self._noise.declare(_steps(sigma, self.bits))
         self.levels = tuple(sorted((*self.levels, sigma)))
         return sigma
 
@@ -405,7 +407,7 @@ class GradedSession:
         with self._lock:
             noise = GaussianLevels(self._draw())
             for level in kept:
-                noise.declare(self._steps(level))
+                noise.declare(_steps(level, self.bits))
             self._noise, self.levels = noise, tuple(kept)
 
     def _known(self, level: Fraction) -> None:
@@ -443,7 +445,7 @@ class GradedSession:
         return self._noise_steps(_sigma(sigma_deg), first, count)
 
     def _noise_steps(self, sigma: Fraction, first: int, count: int) -> Ints:
-        level = self._steps(sigma)
+        level = _steps(sigma, self.bits)
         blocks = range(first // BLOCK, (first + max(count, 1) - 1) // BLOCK + 1)
         noise = np.concatenate([self._noise.block(level, b) for b in blocks])
         return noise[first - blocks.start * BLOCK :][:count]
@@ -468,7 +470,7 @@ class GradedSession:
         finest = min((_sigma(s) for s in sigmas_deg or self.levels), default=None)
         if finest is None:
             checks.refuse("graded", "sigmas_deg", "given where no level is declared", sigmas_deg)
-        lattice = GaussianLattice(self.bits, int(self._steps(finest)))
+        lattice = GaussianLattice(self.bits, _steps(finest, self.bits))
         promise = Guarantee(
             "rho-zcdp",
             GradedGaussianMap(self._validated.rate_hz, self.space, lattice),
