@@ -30,6 +30,7 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,9 +82,13 @@ class Block:
     def __len__(self) -> int:
         return len(self.t_ns)
 
+    def columns(self) -> tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]:
+        """Times, places and validity: of one sample, as most messages have it, as numbers."""
+        t, x, y, valid = self.t_ns, self.x_deg, self.y_deg, self.valid
+        return (t, x, y, valid) if len(t) != 1 else (t.item(), x.item(), y.item(), valid.item())
 
-@dataclass(frozen=True, eq=False)
-class ReceivedBatch:
+
+class ReceivedBatch(NamedTuple):
     """A binary batch taken apart: the block, and what its header says."""
 
     block: Block

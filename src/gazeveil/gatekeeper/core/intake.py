@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,36 +77,8 @@ class GazeIntake:
         ParameterError
             For arrays of unequal length or of another type; never for what the gaze is.
         """
-        state = self._state
-        if (
-            isinstance(t_ns, _INTEGERS)
-            and isinstance(x_deg, _NUMBERS)
-            and isinstance(y_deg, _NUMBERS)
-            and isinstance(valid, _BOOLEANS)
-            and abs(int(t_ns)) < 2**62
-        ):
-            with state.lock:
-                if self._idle():
-                    if self._watched():
-                        self._watch(_arrays(t_ns, x_deg, y_deg, valid))
-                    return
-                if not valid or self._lost_since_ns is not None:
-                    self._see_eyes(_arrays(t_ns, x_deg, y_deg, valid))
-                due = self._quantiser.one(int(t_ns), float(x_deg), float(y_deg), bool(valid))
-                if self._watchers or state.pool.active:
-                    self._hand_on(
-                        (
-                            np.array([t_ns], dtype=np.int64),
-                            np.array([x_deg], dtype=np.float64),
-                            np.array([y_deg], dtype=np.float64),
-                            np.array([valid]),
-                        )
-                    )
-                if due:
-                    self._take(self._quantiser.look())
-            return
-        samples = _arrays(t_ns, x_deg, y_deg, valid)
-        with state.lock:
+        samples = _samples(t_ns, x_deg, y_deg, valid)
+        with self._state.lock:
             self._push_block(samples)
 
     def push_now(
@@ -125,22 +97,39 @@ class GazeIntake:
         """
         if not self._blocks_seen:
             return False
-        samples = _arrays(t_ns, x_deg, y_deg, valid)
+        samples = _samples(t_ns, x_deg, y_deg, valid)
         if not self._state.lock.acquire(blocking=False):
             return False
         try:
-            if not self._state.pool.ready(len(samples[0])):
+            if not self._state.pool.ready(1 if isinstance(samples, _Sample) else len(samples[0])):
                 return False
             self._push_block(samples)
             return True
         finally:
             self._state.lock.release()
 
-    def _push_block(self, samples: Samples) -> None:
+    def _push_block(self, samples: Samples | _Sample) -> None:
+        if isinstance(samples, _Sample):
+            self._push_one(samples)
+            return
         for begin in range(0, max(len(samples[0]), 1), _PIECE):
             t, x, y, valid = samples
             piece = slice(begin, begin + _PIECE)
             self._push_piece((t[piece], x[piece], y[piece], valid[piece]))
+
+    def _push_one(self, sample: _Sample) -> None:
+        if self._idle():
+            if self._watched():
+                self._watch(sample.arrays())
+            return
+        due = self._quantiser.one(*sample)
+        if not sample.valid or self._lost_since_ns is not None:
+            self._see_eyes(sample.arrays())
+        if self._watchers or self._state.pool.active:
+            self._hand_on(sample.arrays())
+        if due:  # nothing can be decided before the tick is over
+            self._take(self._quantiser.look())
+            self._blocks_seen = True
 
     def _push_piece(self, samples: Samples) -> None:
         if self._idle():
@@ -149,10 +138,7 @@ class GazeIntake:
             return
         self._see_eyes(samples)
         self._hand_on(samples)
-        if len(samples[0]) == 1 and not self._quantiser.one(*(a[0].item() for a in samples)):
-            return  # nothing can be decided before the tick is over
-        events = self._quantiser.look() if len(samples[0]) == 1 else self._quantiser.block(*samples)
-        self._take(events)
+        self._take(self._quantiser.block(*samples))
         self._blocks_seen = True
 
     def _see_eyes(self, samples: Samples) -> None:
@@ -309,10 +295,34 @@ class GazeIntake:
             subscription.end(reason, code)
 
 
-def _arrays(t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike) -> Samples:
-    """The samples as arrays of their own: what a caller does to his afterwards changes nothing
-    here.
+class _Sample(NamedTuple):
+    """One sample, as most messages have it: its numbers need no arrays."""
+
+    t_ns: int
+    x_deg: float
+    y_deg: float
+    valid: bool
+
+    def arrays(self) -> Samples:
+        """Its samples as arrays of one."""
+        t_ns, x_deg, y_deg, valid = (np.array([value]) for value in self)
+        return t_ns, x_deg, y_deg, valid
+
+
+def _samples(
+    t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike
+) -> Samples | _Sample:
+    """One sample, or the samples as arrays of their own: what a caller does to his afterwards
+    changes nothing here.
     """
+    if (
+        isinstance(t_ns, _INTEGERS)
+        and isinstance(x_deg, _NUMBERS)
+        and isinstance(y_deg, _NUMBERS)
+        and isinstance(valid, _BOOLEANS)
+        and abs(int(t_ns)) < 2**62
+    ):
+        return _Sample(int(t_ns), float(x_deg), float(y_deg), bool(valid))
     owner = "Gatekeeper.push"
     ready = as_samples(t_ns, x_deg, y_deg, valid)
     if ready is not None:

@@ -109,10 +109,9 @@ def _denied(policy: Policy, request: Request) -> tuple[str, str] | None:
     if scope not in SCOPES:
         return "scope", f"There is no scope '{_short(scope)}'. Scopes are: {', '.join(SCOPES)}."
     if scope not in grant.scopes:
-        return (
-            "scope",
-            f"The scope '{scope}' is not granted to this app. Call ask({_presets_of(scope)}).",
-        )
+        presets = (f'"{name}"' for name, one in PRESETS.items() if scope in one.grant().scopes)
+        calls = f"Call ask({' or '.join(presets)})."
+        return "scope", f"The scope '{scope}' is not granted to this app. {calls}"
     if request.calls_last_minute >= grant.calls_per_minute:
         return (
             "rate",
@@ -124,11 +123,6 @@ def _denied(policy: Policy, request: Request) -> tuple[str, str] | None:
             f"The app '{app}' may have {grant.areas} areas at a time. Remove one first.",
         )
     return _denied_samples(grant, request) if scope == "samples" else None
-
-
-def _presets_of(scope: str) -> str:
-    """Words of `ask` that would bring a scope."""
-    return " or ".join(f'"{name}"' for name, one in PRESETS.items() if scope in one.grant().scopes)
 
 
 def _denied_samples(grant: Grant, request: Request) -> tuple[str, str] | None:

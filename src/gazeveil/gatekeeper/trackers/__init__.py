@@ -98,8 +98,10 @@ def open_tracker(text: str, **options: object) -> Tracker:
             raise MissingExtraError(missing, "service") from None
         raise
     every: dict[str, Any] = {**written, **options}
-    place = [rest if word == "replay" else rest.removeprefix("//")] if _takes_place(cls) else []
-    if place and not place[0] and _needs_place(cls):
+    name, first = next(iter(signature(cls).parameters.items()), ("", None))
+    takes = name in ("place", "path")
+    place = [rest if word == "replay" else rest.removeprefix("//")] if takes else []
+    if first is not None and place == [""] and first.default is Parameter.empty:
         why = f"A tracker of this kind is written {form}. Got '{text}' instead."
         raise ParameterError(why, name="text", got=text)
     if rest.strip("/") and not place:
@@ -111,15 +113,6 @@ def open_tracker(text: str, **options: object) -> Tracker:
             f"The tracker {word}", every, [p for p in signature(cls).parameters if p != "place"]
         )
     return cls(*place, **every)
-
-
-def _takes_place(cls: Callable[..., Tracker]) -> bool:
-    return next(iter(signature(cls).parameters), "") in ("place", "path")
-
-
-def _needs_place(cls: Callable[..., Tracker]) -> bool:
-    first = next(iter(signature(cls).parameters.values()))
-    return first.default is Parameter.empty
 
 
 def _value(text: str) -> object:

@@ -157,12 +157,16 @@ class TrackerClock:
 
     def follow(self, block: Block, now_ns: int) -> Block:
         """A block that has arrived, with times that go on although the tracker's clock was set."""
-        t_ns = block.t_ns + self._shift_ns
         present_ns = now_ns - min(self._least_ns, default=0)
-        last, newest = self._last, int(t_ns[-1])
-        # One sample that goes on, as most messages are, needs no arrays.
+        last, newest = self._last, block.t_ns[-1].item() + self._shift_ns
         goes_on = last is not None and last - _BACK_NS <= newest <= present_ns + _AHEAD_NS
-        if last is not None and not (goes_on and len(t_ns) == 1):
+        one = goes_on and len(block.t_ns) == 1
+        if one and not self._shift_ns:  # as most messages are: no array is made
+            self._last = newest
+            self._arrived(now_ns - newest, now_ns)
+            return block
+        t_ns = block.t_ns + self._shift_ns
+        if last is not None and not one:
             back = np.flatnonzero(np.diff(t_ns, prepend=last) < -_BACK_NS)
             # Until it is settled what is old, times far ahead are of gaze that waited less long.
             settled = now_ns >= self._settled_ns
