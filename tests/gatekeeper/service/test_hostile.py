@@ -28,9 +28,10 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schemathesis.checks import CHECKS
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import ConnectionClosed
 
-from gazeveil.gatekeeper import DeviceLimits
+from gazeveil.gatekeeper import DeviceLimits, blocks
 from gazeveil.gatekeeper.logs import JsonLines, set_up
 from gazeveil.gatekeeper.service import guard
 from gazeveil.gatekeeper.service.accepting import PATIENCE
@@ -42,6 +43,7 @@ from tests.support.gatekeeper_running import (
     Process,
     Running,
     Talk,
+    TrackerTalk,
     free_port,
     owner_token,
     running,
@@ -254,6 +256,47 @@ def test_what_is_too_large_closes_with_1009_before_it_has_come(here: Running, pa
             one.sendall(sent)
             answer = one.recv(4096)
         assert (answer[0], int.from_bytes(answer[2:4], "big")) == (0x88, 1009)
+
+
+def test_a_sample_passes_no_queue_and_a_flood_of_them_does_and_nothing_overtakes(
+    here: Running, tracker: TrackerTalk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued: list[str] = []
+    long_way = WebSocketsSansIOProtocol.send_receive_event_to_app
+
+    def noted(self: Any) -> None:
+        queued.append(self.curr_msg_data_type)
+        long_way(self)
+
+    monkeypatch.setattr(WebSocketsSansIOProtocol, "send_receive_event_to_app", noted)
+
+    def sample() -> bytes:
+        TrackerTalk.latest_ns += tracker.step_ns
+        return frame(2, blocks.pack(blocks.block(TrackerTalk.latest_ns, 180.0, 90.0)))
+
+    t_ns: list[int] = []
+
+    def send(*data: bytes) -> None:
+        """Send at once, and hear all samples that were sent."""
+        tracker.talk.socket.socket.sendall(b"".join(data))
+        while not t_ns or t_ns[-1] < TrackerTalk.latest_ns - tracker.step_ns // 2:
+            t_ns.extend(talk.until("binary")["block"].t_ns)
+
+    with here.talk(here.app()) as talk:
+        talk.subscribe(1, what="samples", mechanism=GAUSSIAN, encoding="binary")
+        for _ in range(100):
+            send(sample())
+        assert queued.count("bytes") < 40, "the first ones are compiled and paid for elsewhere"
+        lost, ping = (frame(1, b'{"type":"%s"}' % word) for word in (b"lost", b"ping"))
+        for text in (lost, lost + ping):  # what goes before and after a text stays there
+            send(*(sample() for _ in range(8)), text, sample())
+        tracker.talk.until("pong")
+        before = len(queued)
+        send(*(sample() for _ in range(60)))
+        assert len(queued) - before >= 50, "a flood goes behind one another"
+        assert queued.count("text") == 5, "the hello, the subscription, and three of the tracker"
+    assert len(t_ns) == 178
+    assert np.all(np.diff(t_ns) > 0)
 
 
 def test_pings_that_are_read_are_all_answered_and_who_reads_nothing_is_cut(

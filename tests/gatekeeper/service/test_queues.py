@@ -18,9 +18,8 @@ from websockets.streams import StreamReader
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.logs import JsonLines
 from gazeveil.gatekeeper.service import wire
-from gazeveil.gatekeeper.service.connections import Broadcaster, Connection
+from gazeveil.gatekeeper.service.connections import Broadcaster, Channel, Connection
 from gazeveil.gatekeeper.service.settings import CallerLimits, Settings, load_settings
-from gazeveil.gatekeeper.service.wire import Channel
 from tests.support.places import ROOT
 
 
@@ -199,7 +198,7 @@ def test_a_client_reads_every_length_as_it_was_sent_at_once_and_nothing_goes_to_
         connection = Connection(Broadcaster(), "a", never, 4, transport)  # type: ignore[arg-type]
         payloads = [b"a" * size for size in (0, 1, 125, 126, 127, 65_535, 65_536, 200_000)]
         assert all(connection._sent_now(payload, n % 2 == 0) for n, payload in enumerate(payloads))
-        for changed in ({"closing": True}, {"waiting": 1}):
+        for changed in ({"closing": True}, {"waiting": 1 << 15}):
             state.update({"closing": False, "waiting": 0, **changed})
             assert not connection._sent_now(b"a", True)
         return payloads

@@ -15,11 +15,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service import wire
-from gazeveil.gatekeeper.service.connections import Connection
+from gazeveil.gatekeeper.service.connections import Channel, Connection
 from gazeveil.gatekeeper.service.guard import same_origin
 from gazeveil.gatekeeper.service.peers import peer_of_scope
 from gazeveil.gatekeeper.service.service import Service
-from gazeveil.gatekeeper.service.wire import Channel, resume
 
 #: Messages that cannot be read before a connection is closed.
 PATIENCE = 5
@@ -36,27 +35,25 @@ class Disconnected(Exception):  # noqa: N818 - not an error: the other side has 
 LEFT = (Disconnected, WebSocketDisconnect, RuntimeError, OSError)
 
 
-async def receive(websocket: WebSocket, seconds: float) -> str | bytes:
-    """The next message of a WebSocket.
+async def receive(
+    websocket: WebSocket, seconds: float, take: Callable[[bytes], bool] | None = None
+) -> str | bytes:
+    """The next message of a WebSocket that `take` does not take on the spot.
 
     Raises
     ------
     TimeoutError
         Where none comes in time.
     """
-    receiving: Any = websocket.receive()
-    try:
-        # What has come already needs no limit, which would cost more than the message.
-        waits_for = receiving.send(None)
-    except StopIteration as done:
-        message = done.value
-    else:
-        async with asyncio.timeout(seconds):
-            message = await resume(receiving, waits_for)
+    peer = peer_of_scope(websocket.scope)
+    async with asyncio.timeout(seconds):
+        try:
+            peer.take = take  # what has come already is given before anything is waited for
+            message = await websocket.receive()
+        finally:
+            peer.unread, peer.take = 0, None
     if message["type"] == "websocket.disconnect":
         raise Disconnected
-    if (peer := peer_of_scope(websocket.scope)) is not None:
-        peer.unread = 0
     data: str | bytes | None = message.get("text")
     return data if data is not None else message.get("bytes") or b""
 
@@ -127,8 +124,7 @@ def from_own_page(service: Service, websocket: WebSocket) -> bool:
 def connect(service: Service, websocket: WebSocket, app: str, expires_ns: int | None) -> Connection:
     """The queue of a WebSocket that was taken in."""
     most = service.settings.limits.queue_messages
-    peer = peer_of_scope(websocket.scope)
-    transport = None if peer is None else peer.transport
+    transport = peer_of_scope(websocket.scope).transport
     connection = Connection(service.broadcaster, app, websocket.send, most, transport)
     connection.expires_ns = expires_ns
     return connection

@@ -21,7 +21,7 @@ from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.policy.identity import user_app
 from gazeveil.gatekeeper.service.credentials import Caller
 from gazeveil.gatekeeper.service.guard import same_origin
-from gazeveil.gatekeeper.service.peers import local_of
+from gazeveil.gatekeeper.service.peers import peer_of_scope
 from gazeveil.gatekeeper.service.service import Service
 
 
@@ -110,12 +110,18 @@ def origin_of(request: Request) -> str | None:
 def app_caller(request: Request, credentials: Credentials) -> Caller:
     """The app that asks."""
     token = credentials.credentials if credentials is not None else ""
-    return service_of(request).app_caller(token, origin_of(request), local_of(request.scope))
+    return service_of(request).app_caller(
+        token, origin_of(request), peer_of_scope(request.scope).local
+    )
 
 
 def asking(request: Request, credentials: Credentials) -> tuple[str, str | None, int | None]:
     """The app that asks, and the origin or the user of one that brings no token."""
-    service, origin, local = service_of(request), origin_of(request), local_of(request.scope)
+    service, origin, local = (
+        service_of(request),
+        origin_of(request),
+        peer_of_scope(request.scope).local,
+    )
     if credentials is None and origin is not None:
         return service.origin_app(origin), origin, None
     if credentials is None and local is not None and service.local_app(local) is None:

@@ -17,7 +17,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket
 
 from gazeveil.errors import GazeveilError
-from gazeveil.gatekeeper.core.area_metrics import AreaMetrics
 from gazeveil.gatekeeper.core.events import PublicEvent, SaccadeStart
 from gazeveil.gatekeeper.errors import Denied, LedgerError, Refused
 from gazeveil.gatekeeper.policy.grant import Grant
@@ -35,10 +34,10 @@ from gazeveil.gatekeeper.service.accepting import (
     receive,
     refuse,
 )
+from gazeveil.gatekeeper.service.connections import Channel
 from gazeveil.gatekeeper.service.credentials import Caller
-from gazeveil.gatekeeper.service.peers import local_of
+from gazeveil.gatekeeper.service.peers import peer_of_scope
 from gazeveil.gatekeeper.service.service import Service
-from gazeveil.gatekeeper.service.wire import Channel
 from gazeveil.gatekeeper.trackers.simulated import MouseTracker
 
 
@@ -54,7 +53,7 @@ class AppSession:
         self.token, self.origin = token, origin
         self.connection = connect(service, websocket, caller.app, caller.expires_ns)
         if not caller.credential:
-            self.connection.local = local_of(websocket.scope)
+            self.connection.local = peer_of_scope(websocket.scope).local
         self.bad = 0
         tracker = service.tracker
         self.mouse = tracker if isinstance(tracker, MouseTracker) else None
@@ -191,13 +190,18 @@ class AppSession:
             guarantee = channel.guarantee = self.service.guarantee(stream.guarantee)
             opened: Any = stream
         elif wish.what == "tile":
-            opened = app.on_tile(partial(_tile, channel))
+            opened = app.on_tile(partial(_place, channel, "type", "tile"))
         elif wish.what == "select":
             opened = app.select(wish.targets, channel.chosen, wish.by, wish.dwell_ms)
         elif wish.what == "areas":
-            opened = app.observe(wish.targets, partial(_metrics, channel))
+            opened = app.observe(
+                wish.targets,
+                lambda name, metrics: channel.message(
+                    {"kind": "area", "name": name, **asdict(metrics)}
+                ),
+            )
         elif wish.what == "region":
-            opened = app.on_region(partial(_region, channel))
+            opened = app.on_region(partial(_place, channel, "kind", "region"))
         else:
             opened = app.add_event_listener(wish.what, partial(_event, channel), mode=wish.mode)
         channel.opened = opened
@@ -218,16 +222,8 @@ def _why_refused(error: GazeveilError) -> tuple[str, str]:
     return "parameter", str(error)
 
 
-def _metrics(channel: Channel, name: str, metrics: AreaMetrics) -> None:
-    channel.message({"kind": "area", "name": name, **asdict(metrics)})
-
-
-def _region(channel: Channel, region: str, t_ms: int) -> None:
-    channel.message({"kind": "region", "region": region, "t_ms": t_ms})
-
-
-def _tile(channel: Channel, tile: int | None, t_ms: int) -> None:
-    channel.message({"type": "tile", "tile": tile, "t_ms": t_ms})
+def _place(channel: Channel, field: str, what: str, place: str | int | None, t_ms: int) -> None:
+    channel.message({field: what, what: place, "t_ms": t_ms})
 
 
 def _event(channel: Channel, event: PublicEvent | SaccadeStart) -> None:
@@ -284,7 +280,7 @@ async def _caller(service: Service, websocket: WebSocket) -> tuple[Caller, str, 
     hello = await hello_of(service, websocket)
     origin = None if from_own_page(service, websocket) else websocket.headers.get("origin")
     admit(service, websocket, hello.token)
-    caller = service.app_caller(hello.token, origin, local_of(websocket.scope))
+    caller = service.app_caller(hello.token, origin, peer_of_scope(websocket.scope).local)
     if caller.newcomer:
         raise Refused(403, "no-grant", "The wearer has not answered yet. Wait, or ask again.")
     most = settings.limits.connections_per_app

@@ -2,7 +2,7 @@
 loop for each push.
 
 The core calls back inside `push`, on the thread of the tracker. A
-:class:`~gazeveil.gatekeeper.service.wire.Channel` (one subscription) turns what it gets
+:class:`Channel` (one subscription) turns what it gets
 into messages on the queue of its :class:`Connection` (one WebSocket); the event loop sends them. A
 queue that is full drops its oldest messages and counts what was in them: a slow reader loses
 samples, never the memory of the device. Answers to commands and the last message of a channel are
@@ -13,14 +13,16 @@ wait.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 
+from gazeveil.arrays import Bools, Floats, Ints
+from gazeveil.gatekeeper.blocks import HEADER
 from gazeveil.gatekeeper.service import wire
-from gazeveil.gatekeeper.service.wire import Channel, Outgoing, SampleEncoder, resume
+from gazeveil.gatekeeper.service.wire import EncodedSamples, SampleEncoder
+from gazeveil.gatekeeper.streams.subscription import Subscription
 
 #: Answers that may wait before further commands are left unread.
 WAITING_ANSWERS = 64
@@ -28,7 +30,107 @@ WAITING_ANSWERS = 64
 #: Ends after which what waits is still sent, as long as the app may have it.
 PAID_FOR = frozenset({"budget", "ledger"})
 
+#: Bytes that may wait in a socket for more to be written at once: what one turn of the event loop
+#: sends, and less than what uvicorn waits for.
+FEW = 1 << 14
+
 Send = Callable[[dict[str, object]], Awaitable[None]]
+
+
+@dataclass(eq=False, slots=True)
+class Outgoing:
+    """Something that waits to be sent; without a channel it is an answer."""
+
+    text: str | None = None
+    channel: Channel | None = None
+    samples: EncodedSamples | None = None
+    sequence: int = 0
+
+
+@dataclass(eq=False)
+class Channel:
+    """One subscription of one WebSocket, with its counters.
+
+    Parameters
+    ----------
+    connection : Connection
+        The WebSocket.
+    id : int
+        The app's number for it.
+    what : str
+        `fixation`, `saccade`, `pursuit`, `tile`, `region`, `areas`, `samples`, `select`, or `raw`
+        for the owner's own view.
+    mechanism : str or None
+        Of a stream of samples.
+    binary : bool
+        Whether samples go as binary batches.
+    batch : int
+        Samples that are gathered for one message; what comes in larger blocks goes as it comes.
+    """
+
+    connection: Connection
+    id: int
+    what: str
+    mechanism: str | None = None
+    binary: bool = False
+    batch: int = 1
+    sent: int = 0
+    dropped: int = 0
+    given: int = 0
+    announced: bool = False
+    ended: bool = False
+    opened: Subscription | None = None
+    guarantee: dict[str, object] | None = None
+    choice: dict[str, object] | None = None
+    ended_with: tuple[str, str] | None = None
+    _gathered: list[EncodedSamples] = field(default_factory=list)
+    early: list[Outgoing] = field(default_factory=list)
+    _gathered_count: int = 0
+
+    def samples(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> None:
+        """Take samples of the core; called on the tracker's thread."""
+        if not len(t_ns):
+            return
+        block = self.connection.encoder.encoded(t_ns, x_deg, y_deg, valid)
+        if self._gathered or block.count < self.batch:
+            self._gathered.append(block)
+            self._gathered_count += block.count
+            if self._gathered_count < self.batch:
+                return
+            block = self.connection.encoder.joined(self._gathered)
+            self._gathered, self._gathered_count = [], 0
+        self.connection.offer(Outgoing(channel=self, samples=block, sequence=self.given))
+        self.given += block.count
+        if self.connection.broadcaster.viewers:
+            lists = {
+                "t_ms": (block.t_ns / 1e6).tolist(),
+                "x_deg": block.x_deg.tolist(),
+                "y_deg": block.y_deg.tolist(),
+                "valid": block.valid.tolist(),
+            }
+            self.connection.broadcaster.show(
+                self.connection.app, {"what": "samples", "mechanism": self.mechanism, **lists}
+            )
+
+    def message(self, fields: dict[str, object]) -> None:
+        """Take an event, a tile or an onset of the core."""
+        self.given += 1
+        text = wire.encode({"type": "event", "id": self.id, **fields}).decode()
+        self.connection.offer(Outgoing(text, self))
+        if self.connection.broadcaster.viewers:
+            kind = fields.get("type", "event")
+            shown_kind = self.what if kind == "event" else kind
+            self.connection.broadcaster.show(self.connection.app, {**fields, "what": shown_kind})
+
+    def chosen(self, target: str) -> None:
+        """Take the one choice of a selection; it is sent with the channel's last message, and never
+        dropped for what else waits.
+        """
+        self.given += 1
+        self.choice = {"type": "event", "id": self.id, "kind": "choice", "target": target}
+        self.connection.broadcaster.show(
+            self.connection.app, {"what": "select", "kind": "choice", "target": target}
+        )
 
 
 class Connection:
@@ -215,29 +317,19 @@ class Connection:
                     if text
                     else {"type": "websocket.send", "bytes": payload}
                 )
-            sending: Any = self._send(message)
-            try:
-                # Most sends end at once. Run here, without a task of their own, they cost a third.
-                waits_for = sending.send(None)
-            except StopIteration:
-                self._sent(outgoing)
-            except Exception as error:
-                self._fail(error)
-            else:
-                self._sending = True
-                self._task = asyncio.get_running_loop().create_task(
-                    self._wait(sending, waits_for, outgoing)
-                )
+            self._sending = True
+            work = self._wait(message, outgoing)
+            self._task = asyncio.get_running_loop().create_task(work)
 
     def _sent_now(self, payload: bytes, text: bool) -> bool:
-        """Send a whole message at once, where nothing waits in the socket; whether it was sent.
+        """Send a whole message at once, where little waits in the socket; whether it was sent.
 
         A server's frames are not masked and there are no extensions, so a message is its length and
         itself. Of what a short message costs, the layers that it would else go through are half as
         much as the socket.
         """
         transport, size = self._transport, len(payload)
-        if transport is None or transport.is_closing() or transport.get_write_buffer_size():
+        if transport is None or transport.is_closing() or transport.get_write_buffer_size() > FEW:
             return False
         head = b"\x81" if text else b"\x82"
         if size < 126:
@@ -249,10 +341,10 @@ class Connection:
         transport.write(head + payload)
         return True
 
-    async def _wait(self, sending: Any, waits_for: object, outgoing: Outgoing | None) -> None:
-        """Wait for a send that the socket does not take yet, then go on."""
+    async def _wait(self, message: dict[str, object], outgoing: Outgoing | None) -> None:
+        """Wait until the socket takes a message, then go on."""
         try:
-            await resume(sending, waits_for)
+            await self._send(message)
         except Exception as error:
             self._fail(error)
         else:
@@ -291,11 +383,9 @@ class Connection:
         if channel is None or block is None:
             return (outgoing.text or "").encode(), True
         if channel.binary:
-            return (
-                wire.batch_header(channel.id, block.count, outgoing.sequence, channel.dropped)
-                + block.binary,
-                False,
-            )
+            counts = block.count, outgoing.sequence, channel.dropped
+            head = HEADER.pack(wire.VERSION, wire.KIND_SAMPLES, channel.id, *counts)
+            return head + block.binary, False
         head = b'{"type":"samples","id":%d,"sequence":%d,"dropped":%d,' % (
             channel.id,
             outgoing.sequence,
@@ -313,7 +403,6 @@ class Broadcaster:
         self.viewers: set[Connection] = set()
         self._dirty: set[Connection] = set()
         self._woken = False
-        self._pushing = 0
         self._lock = threading.Lock()
         self.encoder = SampleEncoder()
 
@@ -321,7 +410,7 @@ class Broadcaster:
         """Have what waits sent; cheap when many connections are touched in one push."""
         with self._lock:
             self._dirty.add(connection)
-            if self._woken or self.loop is None or self._pushing == threading.get_ident():
+            if self._woken or self.loop is None:
                 return
             self._woken = True
         try:
@@ -330,17 +419,11 @@ class Broadcaster:
             # The loop has ended: no connection is left.
             return
 
-    @contextlib.contextmanager
-    def pushing(self) -> Iterator[None]:
-        """Suppress wake-ups of single connections while the core handles a block.
-
-        The caller flushes afterwards.
+    def hold(self) -> None:
+        """Have the loop not woken for what is queued from now on: its own thread, which calls this,
+        flushes in a moment.
         """
-        self._pushing = threading.get_ident()
-        try:
-            yield
-        finally:
-            self._pushing = 0
+        self._woken = True
 
     def flush(self) -> None:
         """Send what waits on connections that were touched; on the event loop."""

@@ -45,7 +45,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.service.credentials import NOBODY, Sessions, SignedCall, Tokens
-from gazeveil.gatekeeper.service.peers import Peers, address_of, local_of, peer_of_scope
+from gazeveil.gatekeeper.service.peers import Peers, peer_of_scope
 from gazeveil.gatekeeper.service.settings import Settings
 from gazeveil.pages import HEADERS, LOCAL_NAMES, host_name
 
@@ -196,14 +196,16 @@ class RateLimiter:
             query = scope.get("query_string", b"")[:512].decode("latin-1")
             credential = parse_qs(query).get("key", [""])[0]
         kind = "calls" if scope["path"].startswith("/v1") else "pages"
-        unknown = None if scope["type"] == "websocket" else f"{kind} from {address_of(scope)}"
+        unknown = (
+            None if scope["type"] == "websocket" else f"{kind} from {peer_of_scope(scope).address}"
+        )
         return self._take(scope, credential, unknown, signed)
 
     def hello(self, scope: Scope, credential: str, signed: str = "") -> bool:
         """Count a WebSocket by the token or the signature in its first message; False where there
         were too many.
         """
-        return self._take(scope, credential, f"calls from {address_of(scope)}", signed)
+        return self._take(scope, credential, f"calls from {peer_of_scope(scope).address}", signed)
 
     def _take(self, scope: Scope, credential: str, unknown: str | None, signed: str) -> bool:
         if signed:
@@ -231,7 +233,7 @@ class RateLimiter:
         return f"session {call.session.id}"
 
     def _local(self, scope: Scope) -> str | None:
-        peer = local_of(scope)
+        peer = peer_of_scope(scope).local
         app = None if peer is None else self._local_app(peer)
         return None if app is None else f"app {app}"
 
@@ -319,13 +321,11 @@ class RequestMiddleware:
         # cookies takes time that grows with the square of a quoted value.
         scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"cookie"]
         peer = peer_of_scope(scope)
-        if peer is not None:
-            peer.unread, peer.idle_since_s = 0, None
+        peer.unread, peer.idle_since_s = 0, None
         try:
             await self._answer(scope, receive, send)
         finally:
-            if peer is not None:
-                peer.idle_since_s = time.monotonic()
+            peer.idle_since_s = time.monotonic()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)

@@ -31,11 +31,10 @@ from gazeveil.gatekeeper.service.accepting import (
     refuse,
     say_and_close,
 )
-from gazeveil.gatekeeper.service.connections import Connection
+from gazeveil.gatekeeper.service.connections import Channel, Connection, Outgoing
 from gazeveil.gatekeeper.service.credentials import Caller
 from gazeveil.gatekeeper.service.owner_api import owner_of
 from gazeveil.gatekeeper.service.service import Service
-from gazeveil.gatekeeper.service.wire import Channel, Outgoing
 
 #: Messages of raw gaze in a second.
 FRAMES_HZ = 30.0

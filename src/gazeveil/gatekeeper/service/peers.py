@@ -26,11 +26,14 @@ import os
 import socket
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from starlette.types import Scope
 from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 
 from gazeveil.gatekeeper.policy.identity import peer_uid
 from gazeveil.gatekeeper.service.settings import Settings
@@ -49,6 +52,10 @@ FORGOTTEN = 64
 #: the socket to take it: so much are only answers to pings.
 MOST_UNSENT = 1 << 20
 
+#: What comes at once beyond this goes through the queue of its WebSocket, however small its
+#: messages are, so that they do not keep the event loop to themselves.
+MOST_AT_ONCE = 1024
+
 
 class Peer:
     """One open connection: how it is closed, and the address of the other side."""
@@ -62,6 +69,9 @@ class Peer:
         self.closing_since_s: float | None = None
         #: Bytes that came since the last request or message.
         self.unread = 0
+        #: Takes a binary message on the spot, or says that it did not; there while all before it
+        #: have been read and somebody waits for the next.
+        self.take: Callable[[bytes], bool] | None = None
         #: Its user, where it came over the Unix socket: asked before the first byte is read.
         self.local: int | None = None
         sock, name = transport.get_extra_info("socket"), transport.get_extra_info("peername")
@@ -71,22 +81,12 @@ class Peer:
             self.address = "local" if self.local is None else f"uid {self.local}"
 
 
-def peer_of_scope(scope: Scope) -> Peer | None:
-    """The connection that a request came over."""
-    peer = scope.get("state", {}).get("peer")
-    return peer if isinstance(peer, Peer) else None
-
-
-def address_of(scope: Scope) -> str:
-    """Where a request comes from; only the peer itself is believed, never a header."""
-    peer, client = peer_of_scope(scope), scope.get("client")
-    return peer.address if peer is not None else str(client[0]) if client else "local"
-
-
-def local_of(scope: Scope) -> int | None:
-    """Who sent a request over the Unix socket; None for all that came over the network."""
-    peer = peer_of_scope(scope)
-    return None if peer is None else peer.local
+def peer_of_scope(scope: Scope) -> Peer:
+    """The connection that a request came over: where from, and of which user of this machine. Only
+    the peer itself is believed, never a header.
+    """
+    peer: Peer = scope["state"]["peer"]
+    return peer
 
 
 def is_own(uid: int | None) -> bool:
@@ -127,7 +127,7 @@ class Peers:
         or session.
         """
         peer = peer_of_scope(scope)
-        if peer is None or peer.quota == quota or peer not in self._open:
+        if peer.quota == quota or peer not in self._open:
             return
         self._drop(peer)
         peer.quota = quota
@@ -193,6 +193,26 @@ class _Transport:
         self._guard.inner = protocol
 
 
+class DirectProtocol(WebSocketsSansIOProtocol):
+    """uvicorn's WebSocket, whose messages need not pass a queue and a task where who waits for them
+    takes them on the spot: of what a tracker's sample costs that is the half.
+    """
+
+    def handle_text(self, event: Frame) -> None:
+        """A text goes through the queue, and what follows it stays behind it."""
+        self.app_state["peer"].take = None
+        super().handle_text(event)
+
+    def handle_bytes(self, event: Frame) -> None:
+        """A binary message is taken here, or goes through the queue too."""
+        peer: Peer = self.app_state["peer"]
+        if event.fin and peer.take is not None and peer.take(bytes(event.data)):
+            peer.unread = 0
+        else:
+            peer.take = None
+            super().handle_bytes(event)
+
+
 class GuardedProtocol(asyncio.Protocol):
     """uvicorn's protocol of one connection, behind a guard that knows whose it is and how much came
     of it; requests find it as the `peer` in the state of their scope.
@@ -210,6 +230,8 @@ class GuardedProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Pass bytes on, unless too many come that cannot be read."""
         self._peer.unread += len(data)
+        if len(data) > MOST_AT_ONCE:
+            self._peer.take = None
         if self._peer.unread > MOST_UNREAD:
             self._peer.transport.abort()
         else:

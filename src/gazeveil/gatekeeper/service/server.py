@@ -38,7 +38,7 @@ from gazeveil.gatekeeper.logs import LOG, set_up
 from gazeveil.gatekeeper.policy.grant import PRESETS
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.service.application import build
-from gazeveil.gatekeeper.service.peers import GuardedProtocol
+from gazeveil.gatekeeper.service.peers import DirectProtocol, GuardedProtocol
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import Settings
 
@@ -134,7 +134,7 @@ def configure(app: ASGIApp, service: Service) -> uvicorn.Config:
         loop="uvloop" if sys.platform != "win32" else "asyncio",
         http=partial(GuardedProtocol, service.peers),  # type: ignore[arg-type]
         h11_max_incomplete_event_size=limits.head_bytes,
-        ws="websockets-sansio",
+        ws=DirectProtocol,
         ws_max_size=limits.message_bytes,
         ws_per_message_deflate=False,
         ws_ping_interval=limits.ping_s,

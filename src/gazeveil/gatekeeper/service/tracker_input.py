@@ -55,7 +55,8 @@ class TrackerInput:
         self.paused = "tracker"
         #: Whether the tracker's clock was set since that was told.
         self.jumped = False
-        self._came_s = 0.0
+        #: When the last block came, on the monotonic clock.
+        self.came_s = 0.0
         self.connected = False
         #: Whether a tracker holds the service's own channel.
         self.taken = False
@@ -79,40 +80,43 @@ class TrackerInput:
         return self._refused or ("" if self._tracker is None else self._tracker.trouble)
 
     async def push(self, block: Block) -> None:
-        """Have a block worked off: here, if that needs no waiting, or else on the core's thread;
-        waits only while much is waiting there.
+        """Have a block worked off; waits only while much is waiting on the core's thread."""
+        self.put(block)
+        # A tracker that sends without pause must not keep the event loop to itself.
+        self._in_a_row = (self._in_a_row + 1) % IN_A_ROW
+        if len(self._blocks) >= BLOCKS_AHEAD:
+            await self.settled()
+        elif not self._in_a_row:
+            await asyncio.sleep(0)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits that would have to be worked off before a new block."""
+        return not (self._switching or self._blocks) and (self._pump is None or self._pump.done())
+
+    def put(self, block: Block) -> None:
+        """Have a block worked off: here, if that needs no waiting, or else on the core's thread.
 
         Two changes of threads cost more than most blocks. Those that come while one is worked off
         elsewhere go together as the next, so that a busy machine pays for the change once.
         """
+        self.connected = True
         if self._clock is not None and len(block):
             jumps = self._clock.jumps
             block = self._clock.follow(block, arrival_ns())
             self.jumped = self._clock.jumps > jumps
-        self._came_s = time.monotonic()
+        self.came_s = time.monotonic()
         if len(block) and (self.paused or self.jumped):
             self.paused = ""
             self._on_pause()
-        if (
-            not self._switching
-            and not self._blocks
-            and (self._pump is None or self._pump.done())
-            and self._push_now(block)
-        ):
-            # A tracker that sends without pause must not keep the event loop to itself.
-            self._in_a_row = (self._in_a_row + 1) % IN_A_ROW
-            if not self._in_a_row:
-                await asyncio.sleep(0)
-            return
-        self._blocks.append(block)
-        if self._pump is None or self._pump.done():
-            self._pump = asyncio.create_task(self._work_off())
-        if len(self._blocks) >= BLOCKS_AHEAD:
-            await self.settled()
+        if not (self.idle and self._push_now(block)):
+            self._blocks.append(block)
+            if self._pump is None or self._pump.done():
+                self._pump = asyncio.create_task(self._work_off())
 
     def look(self) -> None:
         """Notice, once in a while, that no gaze comes."""
-        if not self.paused and time.monotonic() - self._came_s > SILENT_S:
+        if not self.paused and time.monotonic() - self.came_s > SILENT_S:
             self._pause()
 
     def _pause(self) -> None:
@@ -139,18 +143,16 @@ class TrackerInput:
         fresh = self._fresh(block)
         if len(fresh) < len(block) and not self._gap:
             return False  # the core is told on its own thread
+        self._broadcaster.hold()
         try:
-            with self._broadcaster.pushing():
-                taken = not len(fresh) or self._keeper.push_now(
-                    fresh.t_ns, fresh.x_deg, fresh.y_deg, fresh.valid
-                )
+            taken = not len(fresh) or self._keeper.push_now(*fresh.columns())
+            self._gap = self._gap and not (taken and len(fresh))
+            return taken
         except Exception as error:
             self._lost_block(error)
             return True
-        if taken and len(fresh):
-            self._gap = False
+        finally:
             self._broadcaster.flush()
-        return taken
 
     def push_waiting(self, block: Block) -> None:
         """Push a block, and wait for what it needs; never on the event loop."""
@@ -159,8 +161,7 @@ class TrackerInput:
             self._keeper.gap()
             self._gap = True
         if len(fresh):
-            with self._broadcaster.pushing():
-                self._keeper.push(fresh.t_ns, fresh.x_deg, fresh.y_deg, fresh.valid)
+            self._keeper.push(*fresh.columns())
             self._gap = False
 
     def _fresh(self, block: Block) -> Block:
@@ -225,7 +226,6 @@ class TrackerInput:
                 if block is None:
                     await self.lost()
                     continue
-                self.connected = True
                 await self.push(block)
             LOG.info("the tracker has ended", extra={"tracker": tracker.name})
         except DataError as error:

@@ -11,11 +11,12 @@ by the socket. Errors never quote what came.
 from __future__ import annotations
 
 import contextlib
+import time
 
 from starlette.websockets import WebSocket
 
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.gatekeeper.blocks import Block, parse_json, read_message, why_refused
+from gazeveil.gatekeeper.blocks import Block, parse_json, read_message, unpack, why_refused
 from gazeveil.gatekeeper.errors import LedgerError, Refused
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service import wire
@@ -29,7 +30,7 @@ from gazeveil.gatekeeper.service.accepting import (
     refuse,
     say_and_close,
 )
-from gazeveil.gatekeeper.service.peers import is_own, local_of
+from gazeveil.gatekeeper.service.peers import is_own, peer_of_scope
 from gazeveil.gatekeeper.service.service import Service
 
 
@@ -54,7 +55,10 @@ async def _take_in(service: Service, websocket: WebSocket) -> None:
     Refused
         Where it is no tracker of this service, or there is one already.
     """
-    data, own = await first_message(service, websocket), is_own(local_of(websocket.scope))
+    data, own = (
+        await first_message(service, websocket),
+        is_own(peer_of_scope(websocket.scope).local),
+    )
     try:
         hello = parse_json(data)
     except DataError as error:
@@ -92,12 +96,24 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
     source.taken = True
     source.connected = True
     LOG.info("a tracker has come")
+    idle_s = service.settings.limits.idle_s
+
+    def take(data: bytes) -> bool:
+        """Push a block on the spot, where nothing waits and it can be read."""
+        with contextlib.suppress(DataError):
+            if source.idle and len(block := unpack(data).block):
+                source.put(block)
+                return True
+        return False
+
     try:
         await _say(websocket, type="welcome", **service.public())
         while not service.stopping:
             try:
-                data = await receive(websocket, service.settings.limits.idle_s)
+                data = await receive(websocket, idle_s, take)
             except TimeoutError:
+                if time.monotonic() - source.came_s < idle_s:
+                    continue
                 await say_and_close(websocket, 1000, "idle", "No sample came for some time.")
                 return
             try:
@@ -114,7 +130,6 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
                 await _say(websocket, type="error", code="message", reason=str(error))
                 continue
             if isinstance(received, Block) and len(received):
-                source.connected = True
                 await source.push(received)
             elif received == "lost":
                 await source.lost()
