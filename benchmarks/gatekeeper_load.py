@@ -17,6 +17,9 @@ work keeps the echo's client from sending that often, the streams are measured a
 reached, which is told, and the latencies are not judged: what is measured then is the queue for the
 processor.
 
+*One message.* One private stream at 120 Hz: processor time of the server for each message of one
+sample, with all that runs beside.
+
 *Cold start.* With an empty compile cache: seconds to the first page, to `ready`, and then to the
 first samples of the first stream.
 
@@ -349,17 +352,17 @@ async def _paced(seconds: float, rate_hz: float, work: Any) -> float:
 
 
 async def stream_latency(
-    keeper: Gatekeeper, seconds: float, rate_hz: float, t_ns: list[int]
+    keeper: Gatekeeper, seconds: float, rate_hz: float, t_ns: list[int], streams: int = STREAMS
 ) -> tuple[np.ndarray, float, int]:
     """Milliseconds from before the tracker's send to the receipt at each stream; the server's
     processor time; samples that were dropped.
     """
-    sockets = [await keeper.stream(n, 1) for n in range(STREAMS)]
+    sockets = [await keeper.stream(n, 1) for n in range(streams)]
     tracker = await keeper.tracker()
     step_ns = round(1e9 / RATE_HZ)
     begun: list[float] = []
     took: list[float] = []
-    dropped = [0] * STREAMS
+    dropped = [0] * streams
 
     async def listen(number: int) -> None:
         async for data in sockets[number]:
@@ -512,12 +515,25 @@ async def measure(
     try:
         await echo_latency(address, bare_process, 0.5)
         await stream_latency(keeper, 1.0, RATE_HZ, t_ns)
-        both = []
+        both, alone = [], []
         for _ in range(turns):
+            one = await stream_latency(keeper, seconds, RATE_HZ, t_ns, streams=1)
+            alone.append(1e6 * one[1] / len(one[0]))
             bare = await echo_latency(address, bare_process, seconds)
             both.append((bare, await stream_latency(keeper, seconds, bare[2], t_ns)))
     finally:
         keeper.close()
+    lines.keep(
+        {
+            "figure": "processor time of a tracker's message of one sample, one stream open",
+            "value": round(float(np.median(alone)), 1),
+            "unit": "us",
+            "met": None,
+            "why": "a time, and so of this machine",
+            "turns": turns,
+            "load_before": load_before,
+        }
+    )
     more = {
         "reached_hz": round(float(np.median([bare[2] for bare, _ in both])), 1),
         "messages": sum(len(ours[0]) for _, ours in both),

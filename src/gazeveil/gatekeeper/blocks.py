@@ -30,7 +30,7 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -82,10 +82,14 @@ class Block:
     def __len__(self) -> int:
         return len(self.t_ns)
 
-    def columns(self) -> tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]:
-        """Times, places and validity: of one sample, as most messages have it, as numbers."""
-        t, x, y, valid = self.t_ns, self.x_deg, self.y_deg, self.valid
-        return (t, x, y, valid) if len(t) != 1 else (t.item(), x.item(), y.item(), valid.item())
+
+def columns(t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> tuple[Any, Any, Any, Any]:
+    """The same samples; a single one, as most messages have it, as numbers, which have a shorter
+    way through a core and a session.
+    """
+    if len(t_ns) != 1:
+        return t_ns, x_deg, y_deg, valid
+    return t_ns.item(), x_deg.item(), y_deg.item(), valid.item()
 
 
 class ReceivedBatch(NamedTuple):

@@ -10,11 +10,12 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
 from gazeveil.errors import DataError
-from gazeveil.gatekeeper.blocks import Block
+from gazeveil.gatekeeper.blocks import Block, columns
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service.connections import Broadcaster
@@ -145,7 +146,7 @@ class TrackerInput:
             return False  # the core is told on its own thread
         self._broadcaster.hold()
         try:
-            taken = not len(fresh) or self._keeper.push_now(*fresh.columns())
+            taken = not len(fresh) or self._keeper.push_now(*_columns(fresh))
             self._gap = self._gap and not (taken and len(fresh))
             return taken
         except Exception as error:
@@ -161,7 +162,7 @@ class TrackerInput:
             self._keeper.gap()
             self._gap = True
         if len(fresh):
-            self._keeper.push(*fresh.columns())
+            self._keeper.push(*_columns(fresh))
             self._gap = False
 
     def _fresh(self, block: Block) -> Block:
@@ -240,6 +241,10 @@ class TrackerInput:
         """Work off what waits, and end the thread."""
         await self.settled()
         await asyncio.to_thread(self._thread.shutdown, True)
+
+
+def _columns(block: Block) -> tuple[Any, Any, Any, Any]:
+    return columns(block.t_ns, block.x_deg, block.y_deg, block.valid)
 
 
 def _joined(several: list[Block]) -> Block:

@@ -41,6 +41,7 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Ints
 from gazeveil.compiled import compiled
+from gazeveil.gatekeeper.blocks import columns
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.streams.billing import (
     Billing,
@@ -161,11 +162,7 @@ class SharedStream:
         return self._amount if any(True for _ in views) else Fraction(0)
 
     def _release(self, samples: Samples) -> Callable[[StreamView], Samples]:
-        if len(samples[0]) == 1:  # one sample has a shorter way through a session
-            t_ns, x_deg, y_deg, valid = (column[0] for column in samples)
-            out = self._session.push(int(t_ns), float(x_deg), float(y_deg), bool(valid))
-        else:
-            out = self._session.push(*samples)
+        out = self._session.push(*columns(*samples))
         return lambda view: out
 
     # Subscribers.
@@ -373,7 +370,7 @@ class GradedStream(SharedStream):
 
     def _release(self, samples: Samples) -> Callable[[StreamView], Samples]:
         # By whole numbers: a hash of a Fraction costs as much as all else that is done here.
-        made = self._graded.push(*samples)
+        made = self._graded.push(*columns(*samples))
         views = {(scale.numerator, scale.denominator): view for scale, view in made.items()}
 
         def of(view: StreamView) -> Samples:

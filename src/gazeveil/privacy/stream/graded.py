@@ -453,7 +453,7 @@ class GradedSession:
     def _view(
         self, level: Fraction, first: int, x: Floats, y: Floats, ok: Bools
     ) -> tuple[Floats, Floats, Bools]:
-        out_x, out_y = np.where(ok, x, np.nan), np.where(ok, y, np.nan)
+        out_x, out_y = x.copy(), y.copy()  # the session has made lost ones NaN
         noise = self._noise_steps(level, first, len(x))
         _add(out_x, out_y, ok, noise, self.bits, isinstance(self.space, Sphere))
         return out_x, out_y, ok.copy()
