@@ -99,6 +99,12 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for doctests in src alone: every file of tests would be looked through a second time."""
+    return [c for c in (yield) if type(c).__name__ != "DoctestModule"]
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect without looking for garbage, and never look through what was collected again: it
     stays, with all that was imported for it, to the end of the process and of every fork.
