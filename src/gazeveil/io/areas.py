@@ -34,8 +34,7 @@ from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import DataError, FormatError
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parsing.assemble import kept
-from gazeveil.io.source import read_text
+from gazeveil.io.source import kept, read_text
 
 #: What the numbers of a box may mean.
 UNITS = ("deg", "px", "fraction", "lonlat")

@@ -16,12 +16,12 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache, wraps
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 from uuid import uuid4
 
 from gazeveil.errors import DataError, FormatError
@@ -333,3 +333,23 @@ def _held(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+T = TypeVar("T")
+
+
+def kept(most: int) -> Callable[[Callable[[Path], T]], Callable[[Path], T]]:
+    """Keep what the last `most` files gave, by path and change time."""
+
+    def wrap(read: Callable[[Path], T]) -> Callable[[Path], T]:
+        @lru_cache(maxsize=most)
+        def once(path: str, changed_ns: int) -> T:
+            return read(Path(path))
+
+        @wraps(read)
+        def keeping(path: Path) -> T:
+            return once(str(path), path.stat().st_mtime_ns if path.exists() else 0)
+
+        return keeping
+
+    return wrap

@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gazeveil.gatekeeper import LEVELS, Denied, PublicEvent
+from gazeveil.gatekeeper.policy.grant import PRESETS
 from gazeveil.gaze.geometry import Grid, Sphere
 from tests.support.places import ROOT
 from tests.support.recordings import real_cohort
@@ -463,6 +464,18 @@ def test_the_core_imports_no_web_server_and_no_attack() -> None:
         for name in loaded
         if name.startswith(("gazeveil.attacks", "gazeveil.utility", "gazeveil.evaluation"))
     ]
+
+
+def test_every_preset_can_be_granted_where_files_and_figures_cannot_be_read() -> None:
+    """As `packaging/device.txt` installs it."""
+    absent = ("polars", "sklearn", "scipy", "matplotlib", "pandas", "jinja2")
+    wanted = (
+        f"import sys; sys.modules.update(dict.fromkeys({absent}))\n"
+        "from gazeveil.gatekeeper.policy.grant import PRESETS\n"
+        "print(*(name for name in PRESETS if PRESETS[name].grant().scopes))"
+    )
+    said = subprocess.run([sys.executable, "-c", wanted], capture_output=True, text=True)
+    assert said.stdout.split() == list(PRESETS), said.stderr
 
 
 def test_the_threat_model_holds_the_table_of_selections() -> None:

@@ -80,7 +80,6 @@ from gazeveil.io.parsing.assemble import (
     columns,
     folder_name,
     guess_unit,
-    kept,
     person_in_folder,
     read_json,
 )
@@ -88,7 +87,7 @@ from gazeveil.io.parsing.headset import head_degrees
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import Table, open_sheet, parse_table, read_table
 from gazeveil.io.registry import PUBLISHED, Dataset, Format
-from gazeveil.io.source import Head, read_text, stem
+from gazeveil.io.source import Head, kept, read_text, stem
 
 _TRUE = frozenset({"true", "1", "1.0", "yes", "t"})
 _RATE_HZ = 60.0

@@ -71,7 +71,6 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import (
     cumulated_ns,
     has_variable,
-    kept,
     numbers,
     read_json,
     read_variable,
@@ -79,7 +78,7 @@ from gazeveil.io.parsing.assemble import (
 )
 from gazeveil.io.parsing.naming import Names
 from gazeveil.io.registry import MATLAB, PUBLISHED, Dataset, Format
-from gazeveil.io.source import Head, read_text, stem
+from gazeveil.io.source import Head, kept, read_text, stem
 
 SCREEN = Screen(800, 600, 395.0, 296.0, 570.0)
 

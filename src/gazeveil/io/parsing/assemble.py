@@ -29,10 +29,9 @@ import json
 import os
 import tokenize
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, wraps
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +42,7 @@ from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere, combine_eyes, wrap_x
 from gazeveil.gaze.recording import FILE, GUESSED, Fact, Message, Recording, are_plain, increasing
 from gazeveil.io.parsing.table import MOST_NS
-from gazeveil.io.source import Head, read_bytes, read_text, stem
+from gazeveil.io.source import Head, kept, read_bytes, read_text, stem
 
 _WRONG_UNIT_SHARE = 0.05
 
@@ -437,26 +436,6 @@ def guess_unit(ticks: Floats, rate_hz: float, units: Iterable[str] = TICK_S) -> 
         return "s"
     median = float(np.median(steps))
     return min(units, key=lambda u: abs(np.log(median * TICK_S[u] * rate_hz)))
-
-
-T = TypeVar("T")
-
-
-def kept(most: int) -> Callable[[Callable[[Path], T]], Callable[[Path], T]]:
-    """Keep what the last `most` files gave, by path and change time."""
-
-    def wrap(read: Callable[[Path], T]) -> Callable[[Path], T]:
-        @lru_cache(maxsize=most)
-        def once(path: str, changed_ns: int) -> T:
-            return read(Path(path))
-
-        @wraps(read)
-        def keeping(path: Path) -> T:
-            return once(str(path), path.stat().st_mtime_ns if path.exists() else 0)
-
-        return keeping
-
-    return wrap
 
 
 @kept(4)
