@@ -26,6 +26,7 @@ from tests.support.recordings import real_cohort
 
 FIGURES = Path(__file__).with_name("fingerprints.json")
 COLUMNS = ("value", "low", "high", "n", "chance", "p_value", "sd")
+STRONG = ("gaussian:sigma_deg=3", "clock-render:epsilon=3,r_deg=3", "mosaic:epsilon=3,r_deg=3")
 WINDOWS = FeaturePipeline(window_s=4.0, step_s=2.0)
 STREAM, TABLE = "gaussian:sigma_deg=1", "k-same-select:k=2"
 #: Kinds of inference attacks that a study takes and that need no releases of pieces.
@@ -41,11 +42,14 @@ def simulated() -> Cohort:
     return Cohort(recordings, tasks[0].people)
 
 
-def gazecom() -> Cohort:
-    """Recordings without the name of their task, as they were when the figures were taken."""
-    cohort = real_cohort("gazecom")
-    few = cohort.select(people=sorted(cohort.people)[:8], stimuli=sorted(cohort.stimuli)[:4])
-    return Cohort([r.with_(task="") for r in few], few.people)
+def few(dataset: str) -> Cohort:
+    """Eight people and four stimuli of a real dataset.
+
+    Their recordings have no name of a task, as when the first of these figures were taken.
+    """
+    cohort = real_cohort(dataset)
+    part = cohort.select(people=sorted(cohort.people)[:8], stimuli=sorted(cohort.stimuli)[:4])
+    return Cohort([r.with_(task="") for r in part], part.people)
 
 
 def quick() -> Results:
@@ -87,21 +91,20 @@ def inferred() -> Results:
 
 def quick_on_real() -> Results:
     return gazeveil.evaluate(
-        gazecom(), [STREAM, TABLE], "quick", ["density", "signal"], repetitions=2, executor=1
+        few("gazecom"), [STREAM, TABLE], "quick", ["density", "signal"], repetitions=2, executor=1
     )
 
 
 def strong_on_real() -> Results:
-    mechanisms = [
-        "gaussian:sigma_deg=3",
-        "clock-render:epsilon=3,r_deg=3",
-        "mosaic:epsilon=3,r_deg=3",
-    ]
-    return gazeveil.evaluate(gazecom(), mechanisms, "strong", repetitions=1, executor=1)
+    return gazeveil.evaluate(few("gazecom"), STRONG, "strong", repetitions=1, executor=1)
+
+
+def strong_on_headset() -> Results:
+    return gazeveil.evaluate(few("eyenavgs_nthu"), STRONG, "strong", repetitions=1, executor=1)
 
 
 SIMULATED = (quick, analyses, labelled, inferred)
-REAL = (quick_on_real, strong_on_real)
+REAL = (quick_on_real, strong_on_real, strong_on_headset)
 
 
 def figures(results: Results) -> dict[str, list[float | None]]:
