@@ -80,9 +80,7 @@ test: export POLARS_MAX_THREADS = 1
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed browser database
 	@$(MAKE) --no-print-directory --output-sync -j 2 check $(VENV)/.collected
-	rm -f .pytest_cache/v/cache/lastfailed
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not heavy" || { code=$$?; \
-	  test $$code = 1 && $(BIN)/python -m tests.support.repeat_failed || exit $$code; }
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not heavy"
 
 # To rewrite the assertions of the tests takes half of collecting them. One process does it while types are checked; else each does.
 $(VENV)/.collected: $(VENV)/.installed $(shell find src tests -name '*.py')

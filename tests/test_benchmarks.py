@@ -5,7 +5,6 @@ after the other, each judged by the figures it wrote.
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import json
 import subprocess
 import sys
@@ -137,24 +136,6 @@ def test_each_benchmark_is_judged_and_one_that_hangs_holds_up_nobody(
     assert listed.stdout.strip() in ("", "Z", "Z+"), listed.stdout
 
 
-def test_the_next_run_says_how_much_is_left_by_how_long_the_last_one_took(
-    run: ModuleType, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    results = folder / "results"
-    chosen = [run.Bench("sized", 3000, 6000, ("--small",))]
-    run.run_all(chosen, False, None, folder, results)
-    assert "about 3000 s; all that is left: 50 min" in capsys.readouterr().err
-    run.run_all(chosen, False, None, folder, results)
-    assert "about 0 s; all that is left: 0 min" in capsys.readouterr().err
-    run.run_all(chosen, True, None, folder, results)
-    assert "about 6000 s" in capsys.readouterr().err
-    figures = [
-        json.loads((where / "sized.jsonl").read_text(encoding="utf-8"))["figure"]
-        for where in (results, results / "full")
-    ]
-    assert figures == ["--small", ""]
-
-
 def test_without_recordings_what_needs_them_is_said_not_to_be_measured(
     run: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,14 +154,6 @@ def test_a_figure_that_cannot_be_judged_is_not_missed_and_one_below_its_floor_is
     low.add("b", 2.0, 1.999, "times")
     assert not low.close()
     assert json.loads((tmp_path / "a.jsonl").read_text(encoding="utf-8"))["met"] is None
-
-
-def test_a_limit_grows_with_what_a_fixed_piece_of_work_takes_and_never_shrinks() -> None:
-    lines = loaded("lines")
-    for second_s, times in ((0.053, 1.0), (0.159, 3.0), (0.001, 1.0)):
-        # A clock that goes on by so much between two looks.
-        clock = itertools.count(step=second_s).__next__
-        assert lines.slower(clock) == pytest.approx(times)
 
 
 def test_a_name_that_is_no_benchmark_is_refused_with_the_names_there_are(

@@ -3,8 +3,6 @@
 A command that compiles for long says so once, whichever process does; Python code does not.
 
 Tasks in worker processes: all are done, and the one that ends its process is found out.
-
-Tests with a limit of time get more of it, and a program that is wrong gets none.
 """
 
 from __future__ import annotations
@@ -38,7 +36,6 @@ from gazeveil.workers import (
     return_memory,
     workers_for,
 )
-from tests.support.more_time import with_more_time
 from tests.support.places import ROOT
 
 PROCESSOR = "x86-64" if platform.machine() == "x86_64" else "generic"
@@ -343,23 +340,3 @@ def test_freed_memory_between_blocks_in_use_goes_back_to_the_system():
     return_memory()
     assert len(kept) == 80
     assert before - resident_mib() > 50
-
-
-def test_what_fails_with_a_short_limit_is_tried_with_a_longer_one_and_no_longer() -> None:
-    tried: list[float] = []
-
-    def work(limit_s: float) -> float:
-        tried.append(limit_s)
-        assert limit_s > 1, "cut"
-        return limit_s
-
-    assert with_more_time(work, 0.5, 5, 50) == 5
-    assert tried == [0.5, 5]
-
-
-def test_what_fails_with_every_limit_fails() -> None:
-    def work(limit_s: float) -> None:
-        raise OSError(f"cut after {limit_s} s")
-
-    with pytest.raises(OSError, match="cut after 50 s"):
-        with_more_time(work, 0.5, 5, 50)

@@ -1,11 +1,7 @@
-"""What the run expects is there, and the check notices when it is not.
-
-A test that failed once is asked again; one that is broken ends the run all the same.
-"""
+"""What the run expects is there, and the check notices when it is not."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,7 +12,6 @@ import pytest
 from tests.conftest import EXIT_UNWANTED_SKIPS
 from tests.support.expected import REASONS, expected, is_here, marks_of, missed
 from tests.support.places import ROOT
-from tests.support.repeat_failed import MOST, TIMES, failed, passes, verdict
 
 
 def test_what_the_run_expects_is_here() -> None:
@@ -87,47 +82,3 @@ def test_a_run_fails_for_a_skip_that_was_not_expected(
     )
     assert run.returncode == code, run.stdout + run.stderr
     assert ("SKIPPED for want of data" in run.stdout) == (code != 0)
-
-
-def test_a_wavering_test_is_named_and_forgiven() -> None:
-    asked: list[str] = []
-
-    def ask(test: str) -> bool:
-        asked.append(test)
-        return True
-
-    good, why = verdict(["a.py::one"], ask)
-    assert good
-    assert asked == ["a.py::one"] * TIMES
-    assert "a.py::one" in why
-    assert "wavers" in why
-
-
-@pytest.mark.parametrize("time_of_failure", range(TIMES))
-def test_one_failure_alone_ends_the_run(time_of_failure: int) -> None:
-    answers = iter([True] * time_of_failure + [False] * TIMES)
-    good, why = verdict(["a.py::one"], lambda _: next(answers))
-    assert not good
-    assert "a.py::one" in why
-
-
-def test_many_failures_and_a_run_that_broke_off_are_not_asked_again() -> None:
-    def never(test: str) -> bool:
-        raise AssertionError(test)
-
-    assert not verdict([f"a.py::t{i}" for i in range(MOST + 1)], never)[0]
-    assert not verdict([], never)[0]
-
-
-def test_pytest_says_which_tests_failed_and_a_broken_one_fails_alone(tmp_path: Path) -> None:
-    file = tmp_path / "test_two.py"
-    file.write_text("def test_good(): pass\ndef test_bad(): assert 0\n", encoding="utf-8")
-    run = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", str(tmp_path)]
-    ended = subprocess.run([*run, str(file)], cwd=tmp_path, check=False, capture_output=True)
-    assert ended.returncode == 1
-    names = failed(tmp_path / ".pytest_cache/v/cache/lastfailed")
-    assert names == ["test_two.py::test_bad"]
-    assert json.loads((tmp_path / ".pytest_cache/v/cache/lastfailed").read_text())
-    assert passes(f"{file}::test_good")
-    assert not passes(f"{file}::test_bad")
-    assert failed(tmp_path / "nothing") == []

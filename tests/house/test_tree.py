@@ -16,7 +16,6 @@ RULES: tuple[Callable[[Tree], list[str]], ...] = (
     rules.long_functions,
     rules.import_circles,
     rules.private_imports,
-    rules.callable_modules,
 )
 
 
@@ -28,19 +27,6 @@ def tree() -> Tree:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_tree_keeps_the_rule(rule: Callable[[Tree], list[str]], tree: Tree) -> None:
     assert rule(tree) == [], f"{rule.__doc__}"
-
-
-def _paths() -> list[Path]:
-    return [
-        path
-        for folder in ("src", "tests", "benchmarks", "docs", "examples")
-        for path in sorted((ROOT / folder).rglob("*.py"))
-    ]
-
-
-def test_no_line_is_above_100_characters() -> None:
-    assert len(_paths()) > 500
-    assert rules.long_lines(_paths(), ROOT) == []
 
 
 def _made_up(folder: Path, files: dict[str, str]) -> Tree:
@@ -56,12 +42,6 @@ def test_a_class_name_in_two_modules_is_found(tmp_path: Path) -> None:
     assert rules.classes_defined_twice(_made_up(tmp_path, files)) == []
     files["b.py"] += "\nclass Plan: ..."
     assert rules.classes_defined_twice(_made_up(tmp_path, files)) == ["Plan: a.py, b.py"]
-
-
-def test_a_line_of_101_characters_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "a.py"
-    path.write_text("#" * 100 + "\n" + "#" * 101 + "\n", "utf-8")
-    assert rules.long_lines([path], tmp_path) == ["a.py:2"]
 
 
 @pytest.mark.parametrize(
@@ -131,15 +111,3 @@ def test_a_private_name_of_another_module_is_found(tmp_path: Path) -> None:
         "d.py": "from . import a as kept\nkept._own()",
     }
     assert rules.private_imports(_made_up(tmp_path, files)) == ["c.py: _own", "d.py: kept._own"]
-
-
-def test_a_module_called_like_a_function_is_found(tmp_path: Path) -> None:
-    files = {
-        "__init__.py": "from house.room import work\nfrom house.room.work import go",
-        "room/__init__.py": "from house.room.work import go",
-        "room/work.py": "def go(): ...",
-        "called.py": "import types\nclass Called(types.ModuleType): ...",
-    }
-    assert rules.callable_modules(_made_up(tmp_path, files)) == ["called.py: Called"]
-    files["room/__init__.py"] = "from house.room.run import work"
-    assert "room/__init__.py: work" in rules.callable_modules(_made_up(tmp_path, files))

@@ -17,7 +17,7 @@ from gazeveil.cli.main import VERBS
 from tests.support import newcomer
 from tests.support.manual import pages
 from tests.support.places import ROOT
-from tests.support.readability import page_ease, prose, reading_ease, syllables
+from tests.support.readability import page_ease
 
 
 def test_every_extra_is_on_the_page_of_installing() -> None:
@@ -108,21 +108,6 @@ def test_a_lesson_reads_easily(page: Path) -> None:
 def test_the_manual_grows_no_longer() -> None:
     manual = [page for page in pages() if page.is_relative_to(DOCS)]
     assert sum(len(page.read_text(encoding="utf-8").split()) for page in manual) <= 75_000
-
-
-@pytest.mark.parametrize(
-    ("word", "count"),
-    [("gaze", 1), ("table", 2), ("released", 2), ("recording", 3), ("epsilon", 3), ("charged", 1)],
-)
-def test_syllables(word: str, count: int) -> None:
-    assert syllables(word) == count
-
-
-def test_only_prose_is_read_and_long_words_read_badly() -> None:
-    page = "# Head\n\nA cat sat. [It](x.md) ran.\n\n| a | b |\n\n```sh\nls\n```\n<!-- no -->\n"
-    assert prose(page).split() == ["A", "cat", "sat.", "It", "ran."]
-    assert reading_ease("The cat sat on the mat. It ran.") > 100
-    assert reading_ease("Epistemological considerations notwithstanding, heterogeneity.") < 0
 
 
 @pytest.mark.heavy

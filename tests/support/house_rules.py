@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -74,16 +74,6 @@ def classes_defined_twice(tree: Tree) -> list[str]:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(tree.relative(name))
     return [f"{word}: {', '.join(at)}" for word, at in homes.items() if len(at) > 1]
-
-
-def long_lines(paths: Iterable[Path], root: Path) -> list[str]:
-    """Lines above the length, as `file:line`."""
-    return [
-        f"{path.relative_to(root).as_posix()}:{number}"
-        for path in paths
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
-        if len(line) > LINE_LENGTH
-    ]
 
 
 def _body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -185,33 +175,4 @@ def private_imports(tree: Tree) -> list[str]:
             and node.value.id in modules
             and re.match(r"_[^_]", node.attr)
         ]
-    return breaks
-
-
-def callable_modules(tree: Tree) -> list[str]:
-    """Modules that are called like functions, and functions that hide a module of their name."""
-    breaks = []
-    for name, code in tree.code.items():
-        breaks += [
-            f"{tree.relative(name)}: {node.name}"
-            for node in tree.nodes[name]
-            if isinstance(node, ast.ClassDef)
-            and any(ast.unparse(base).endswith("ModuleType") for base in node.bases)
-        ]
-        if not tree.is_package(name):
-            continue
-        for node in code.body:
-            words: list[str] = []
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                words = [node.name]
-            elif isinstance(node, ast.ImportFrom):
-                source = _from_module(tree, name, node)
-                words = [
-                    alias.asname or alias.name
-                    for alias in node.names
-                    if f"{source}.{alias.name}" not in tree.code
-                ]
-            breaks += [
-                f"{tree.relative(name)}: {word}" for word in words if f"{name}.{word}" in tree.code
-            ]
     return breaks
