@@ -2,11 +2,8 @@
 probabilistic PCA.
 """
 
-import json
 import math
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +15,6 @@ from gazeveil.models.training import split_by_person
 from gazeveil.privacy.synthesis.events_pd.mechanism import EventSynthPD
 from gazeveil.privacy.synthesis.events_pd.saccade_models import conditions
 from gazeveil.privacy.synthesis.motion import motion
-from tests.support.places import ROOT
 from tests.support.recordings import real_cohort
 
 torch = pytest.importorskip("torch", reason="the extra 'deep' is not installed")
@@ -239,41 +235,6 @@ sys.path.insert(0, sys.argv[1])
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0] + "/cvae.py", run_name="__main__")
 """
-
-
-def test_the_benchmark_runs_on_a_file_of_profiles_where_there_is_no_polars(tmp_path: Path) -> None:
-    profiles, amplitude, duration, _ = made(400)
-    np.savez(
-        tmp_path / "p.npz",
-        profiles=profiles,
-        amplitude_deg=amplitude,
-        duration_s=duration,
-        person=np.repeat([f"p{i}" for i in range(8)], 50),
-    )
-    given = [
-        str(ROOT / "benchmarks"),
-        "--profiles",
-        str(tmp_path / "p.npz"),
-        "--splits",
-        "1",
-        "--json",
-        str(tmp_path / "out.jsonl"),
-    ]
-    ran = subprocess.run(
-        [sys.executable, "-c", ALONE, *given], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    rows = {
-        r["figure"]: r for r in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
-    }
-    assert rows["cvae: validation loss (MSE + KL)"]["published"] == 0.33
-    assert (
-        rows["model: ppca, 4 latent"]["reconstruction"]
-        < rows["model: ppca, 4 latent"]["given_conditions"]
-        < rows["model: cvae"]["mean_profile"]
-    )
-    assert rows["cvae: sampling"]["per_s"] > 0
-    assert rows["cvae: training"]["value"] > 0
 
 
 @pytest.mark.heavy

@@ -291,22 +291,6 @@ def test_an_empty_folder_says_so(tmp_path: Path) -> None:
         gazeveil.read(tmp_path, format="eyelink-asc")
 
 
-@pytest.mark.parametrize(
-    "encode",
-    [
-        lambda t: t.encode("utf-16"),
-        lambda t: t.encode("utf-8-sig"),
-        lambda t: t.replace("\n", "\r\n").encode(),
-        lambda t: gzip.compress(t.encode("utf-16")),
-    ],
-)
-def test_encodings_and_line_ends_do_not_matter(tmp_path: Path, encode: object) -> None:
-    put(tmp_path / "a.csv", encode(CSV))  # type: ignore[operator]
-    (r,) = gazeveil.read(tmp_path / "a.csv")
-    np.testing.assert_array_equal(r.t_ns, [0, 10_000_000, 20_000_000, 30_000_000])
-    assert r.valid.tolist() == [True, True, False, True]
-
-
 def test_a_truncated_archive_is_named(tmp_path: Path) -> None:
     whole = gzip.compress((CSV + CSV.split("\n", 1)[1] * 2000).encode())
     put(tmp_path / "a.csv.gz", whole[: len(whole) // 2])
