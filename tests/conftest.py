@@ -148,9 +148,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail the run for such a skip, with a code of its own: what is missing stays missing, so no
-    test is asked again.
-    """
+    """Fail the run for such a skip, with a code of its own."""
     if UNWANTED_SKIPS and not hasattr(session.config, "workerinput"):
         session.exitstatus = EXIT_UNWANTED_SKIPS
 

@@ -19,11 +19,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.front_pictures import Dominated, dominated, fronts
+from benchmarks.front_pictures import Dominated, dominated
 
 from gazeveil.errors import GazeveilError
 from gazeveil.evaluation.report import write_report
-from gazeveil.evaluation.report.charts import drawing
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.plot.paths import INKS
@@ -336,12 +335,3 @@ def test_what_may_be_luck_is_not_called_clear(
     assert by_name(dominated(findings, "saliency", "kl")) == {
         "sigma_deg=1": ("sigma_deg=2", clearly)
     }
-
-
-def test_all_utilities_are_drawn_in_one_picture(tmp_path: Path) -> None:
-    findings = found({"sigma_deg=1": (0.9, 0.1, 0.0), "sigma_deg=2": (0.5, 0.2, 0.0)})
-    with drawing():
-        picture = fronts(findings, [("saliency", "kl")], tmp_path, "front")
-    assert (tmp_path / "front.png").stat().st_size > 5000
-    assert "Gaussian noise (1 deg)" in picture.svg
-    assert "against: saliency map" in picture.svg

@@ -37,30 +37,6 @@ def _made_up(folder: Path, files: dict[str, str]) -> Tree:
     return Tree(folder / "house")
 
 
-def test_a_class_name_in_two_modules_is_found(tmp_path: Path) -> None:
-    files = {"a.py": "class Plan: ...\nclass _State: ...", "b.py": "class _State: ..."}
-    assert rules.classes_defined_twice(_made_up(tmp_path, files)) == []
-    files["b.py"] += "\nclass Plan: ..."
-    assert rules.classes_defined_twice(_made_up(tmp_path, files)) == ["Plan: a.py, b.py"]
-
-
-@pytest.mark.parametrize(
-    ("statements", "comment", "breaks"),
-    [
-        (60, "", []),
-        (61, "", ["a.py: work"]),
-        (61, "# Long, as kernels are.\n", ["a.py: work"]),
-        (61, "# Long: one loop over samples, split it would keep its state in memory.\n", []),
-    ],
-)
-def test_a_long_function_must_say_why(
-    tmp_path: Path, statements: int, comment: str, breaks: list[str]
-) -> None:
-    text = f'{comment}@kernel\ndef work(\n    a,\n    b,\n):\n    """Works.\n\n    More.\n    """\n'
-    text += "    a += b\n" * statements
-    assert rules.long_functions(_made_up(tmp_path, {"a.py": text})) == breaks
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -100,14 +76,3 @@ def test_what_is_no_circle_is_none(tmp_path: Path, line: str) -> None:
         "room/c.py": "",
     }
     assert rules.import_circles(_made_up(tmp_path, files)) == []
-
-
-def test_a_private_name_of_another_module_is_found(tmp_path: Path) -> None:
-    files = {
-        "__init__.py": "",
-        "a.py": "def _own(): ...\n_own()",
-        "b.py": "import os\nos._exit(0)\nfrom numpy import _core\nfrom house import __version__",
-        "c.py": "from house.a import _own",
-        "d.py": "from . import a as kept\nkept._own()",
-    }
-    assert rules.private_imports(_made_up(tmp_path, files)) == ["c.py: _own", "d.py: kept._own"]

@@ -118,10 +118,3 @@ def test_the_first_ten_minutes_from_a_wheel(python: str, tmp_path: Path) -> None
         pytest.skip(f"{python} is not installed")
     wheel = newcomer.build_wheel(tmp_path, python)
     assert newcomer.walk(command, wheel, tmp_path) == []
-
-
-def test_what_was_compiled_is_found(tmp_path: Path) -> None:
-    (tmp_path / "gaze_1").mkdir()
-    assert newcomer.compiled_in(tmp_path) == []
-    (tmp_path / "gaze_1" / "render.draw-3.py311.1.nbc").touch()
-    assert newcomer.compiled_in(tmp_path) == ["compiled: render.draw-3.py311.1.nbc"]

@@ -1,8 +1,5 @@
 """Gaussian noise by blocks: its law, its controls, and its kernel word for word against plain
 integers.
-
-The tests of noise are tested themselves: what they must accept, and the mutants they must
-reject.
 """
 
 from __future__ import annotations
