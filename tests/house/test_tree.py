@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import re
+import tomllib
 from collections.abc import Callable
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -27,6 +31,25 @@ def tree() -> Tree:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_tree_keeps_the_rule(rule: Callable[[Tree], list[str]], tree: Tree) -> None:
     assert rule(tree) == [], f"{rule.__doc__}"
+
+
+def test_what_the_package_imports_is_declared(tree: Tree) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"].items()
+    needs = [*project["dependencies"], *(n for key, ns in extras if key != "dev" for n in ns)]
+    declared = {re.split(r"[^\w-]", need)[0].lower() for need in needs}
+    imported = {
+        name.split(".")[0]
+        for nodes in tree.nodes.values()
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or "."]
+        )
+    }
+    homes = packages_distributions()
+    others = imported & homes.keys() - {"gazeveil"}
+    assert {n for n in others if not {d.lower() for d in homes[n]} & declared} == set()
 
 
 def _made_up(folder: Path, files: dict[str, str]) -> Tree:
