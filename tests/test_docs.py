@@ -74,6 +74,7 @@ def test_the_page_of_the_architecture_is_what_contracts_and_a_profiler_say(tmp_p
     ](), again
     page = text.read_text(encoding="utf-8")
     assert page == made["page"](tmp_path), again
+    assert path.with_name("weight.md").read_text("utf-8") == made["weight"](), again
     walked = re.search(r"One recording passes (\d+) files", page)
     assert walked is not None
     assert int(walked[1]) <= 60

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
@@ -37,6 +38,7 @@ from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere, smooth_map
 from gazeveil.gaze.recording import Recording
+from gazeveil.pages import render
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.heatmaps import viewer_weights
 from gazeveil.privacy.mechanism import Mechanism, PieceMechanism
@@ -113,26 +115,20 @@ def _numbers(values: Floats) -> list[float | None]:
 
 _WEB = Path(__file__).with_name("web")
 
-#: Where figures stand in the page; the script finds them by this id.
-_DATA = '<script type="application/json" id="figures">{}</script>'
-
 
 def page(figures: object = None) -> str:
     """The whole page. `figures` is everything a saved page shows, as JSON has it; without them the
     page asks its server.
     """
-    text = (_WEB / "explore.html").read_text(encoding="utf-8")
     # Data must not end the element that holds it, nor begin a comment in it.
     held = json.dumps(figures, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
     parts = {
-        "POLICY": policy(live=figures is None),
-        "STYLE": _style(),
-        "SCRIPT": _script(),
-        "FIGURES": "" if figures is None else _DATA.format(held),
+        "policy": policy(live=figures is None),
+        "style": _style(),
+        "script": _script(),
+        "figures": "" if figures is None else held,
     }
-    for name, part in parts.items():
-        text = text.replace(f"<!--{name}-->", part)
-    return text
+    return render("explore/web/explore.html", **{name: Markup(t) for name, t in parts.items()})
 
 
 def policy(live: bool) -> str:
