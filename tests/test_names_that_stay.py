@@ -365,7 +365,7 @@ def test_files_of_weights_keep_their_name() -> None:
 
 
 def test_stimuli_are_compared_by_these_names() -> None:
-    from gazeveil.attacks.infer.kinds import KINDS
+    from gazeveil.attacks.infer import KINDS
 
     chosen: dict[str, Any] = {"attacks": "linkage+steps", "seconds": 10.0, "draws": 99}
     assert KINDS["stimulus-risk"](**chosen).kind == "stimulus-risk"

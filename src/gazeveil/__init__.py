@@ -6,11 +6,11 @@ Everything public is here and loads on first use, so that `import gazeveil` cost
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gazeveil.gaze import exchange
+from gazeveil.lazily import lazily
 from gazeveil.privacy import release_writer
 
 if TYPE_CHECKING:
@@ -52,10 +52,12 @@ _HOME = {
     "audit": "gazeveil.privacy.audit.run",
     "check_mechanism": "gazeveil.plugins",
     "detect": "gazeveil.events",
+    "errors": "gazeveil.errors",
     "evaluate": "gazeveil.evaluation.run",
     "event_features": "gazeveil.features",
     "mechanism": "gazeveil.privacy.registry",
     "mechanisms": "gazeveil.privacy.registry",
+    "plot": "gazeveil.plot",
     "protect": "gazeveil.privacy.registry",
     "read": "gazeveil.io.reading",
     "register": "gazeveil.plugins",
@@ -125,15 +127,4 @@ exchange.write_cohort = _write_cohort
 release_writer.write_release = _write_release
 
 
-def __getattr__(name: str) -> object:
-    if name in ("errors", "plot"):
-        return import_module(f"gazeveil.{name}")
-    if name not in _HOME:
-        raise AttributeError(f"module 'gazeveil' has no attribute '{name}'")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazily(__name__, _HOME)

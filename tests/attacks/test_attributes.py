@@ -24,7 +24,7 @@ import pytest
 import gazeveil
 from gazeveil.attacks.base import InferenceAttack, Scores
 from gazeveil.attacks.curves import auc, roc_area, roc_area_interval, tpr_at_fpr
-from gazeveil.attacks.infer.kinds import KINDS
+from gazeveil.attacks.infer import KINDS
 from gazeveil.attacks.infer.people import (
     AttributeInference,
     MembershipInference,

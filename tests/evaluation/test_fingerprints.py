@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.attacks.infer.kinds import KINDS
+from gazeveil.attacks.infer import KINDS
 from gazeveil.evaluation.results import Results
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze.cohort import Cohort

@@ -231,7 +231,7 @@ class Attack(ABC):
 
 @dataclass(frozen=True)
 class InferenceAttack(ABC):
-    """Base of the inference attacks (:mod:`gazeveil.attacks.infer.kinds`).
+    """Base of the inference attacks (:mod:`gazeveil.attacks.infer`).
 
     Class attributes
     ----------------

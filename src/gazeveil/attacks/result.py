@@ -73,7 +73,7 @@ class AttackResult:
 
 @dataclass(frozen=True)
 class InferenceResult:
-    """What an inference attack of a kind in :data:`gazeveil.attacks.infer.kinds.KINDS` found:
+    """What an inference attack of a kind in :data:`gazeveil.attacks.infer.KINDS` found:
     results by metric, the headline first, and further facts as JSON has them.
     """
 

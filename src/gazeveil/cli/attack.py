@@ -225,7 +225,7 @@ def _print_rates(results: Results, name: str, repetitions: int, doubt: str) -> N
 
 def _infer(text: str, raw: Cohort, protected: Cohort, seed: int, json_file: Path | None) -> None:
     """Run an inference attack and print what it found."""
-    from gazeveil.attacks.infer.kinds import KINDS
+    from gazeveil.attacks.infer import KINDS
     from gazeveil.features.recording_set import RecordingSet
     from gazeveil.registry import build, parse
 

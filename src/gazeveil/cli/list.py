@@ -60,7 +60,7 @@ def _parts(parts: Registry[Any], title: str) -> list[dict[str, str]]:
 
 
 def _attacks() -> list[dict[str, str]]:
-    from gazeveil.attacks.infer.kinds import KINDS as INFERRED
+    from gazeveil.attacks.infer import KINDS as INFERRED
     from gazeveil.attacks.registry import BATTERIES, REGISTRY, battery
 
     rows = _parts(REGISTRY, "Attacks (gazeveil attack -a NAME)")

@@ -473,7 +473,7 @@ def run(
         # A worker may have written some that it had no time to answer for.
         cells |= store.contents({cell: key for cell, key in keys.items() if cell not in cells})
     for cell in keys.keys() - cells.keys():
-        cells[cell] = {"failure": cut_sentence(limit_s or 0)}
+        cells[cell] = {"failure": f"Cut: the time limit of {limit_s or 0:g} s was over."}
     about = _about(study, raw, worker.context, len(keys))
     results = collect(study, planned, cells, {**about, "notes": notes})
     if results.frame.height == 0:
@@ -582,17 +582,6 @@ def _kept(store: Store, key: str, content: Content) -> Content:
         return content
     store.put(key, content)
     return store.get(key) or content
-
-
-def cut_sentence(limit_s: float) -> str:
-    """What is said of a cell that the time limit left out.
-
-    Examples
-    --------
-    >>> cut_sentence(120)
-    'Cut: the time limit of 120 s was over.'
-    """
-    return f"Cut: the time limit of {limit_s:g} s was over."
 
 
 def _about(

@@ -28,7 +28,7 @@ import polars as pl
 from gazeveil import checks
 from gazeveil.attacks import registry as batteries
 from gazeveil.attacks.base import Attack, InferenceAttack
-from gazeveil.attacks.infer.kinds import KINDS
+from gazeveil.attacks.infer import KINDS
 from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.errors import DataError, FormatError, GazeveilError, ParameterError
 from gazeveil.evaluation.sources import Files, Selection, Simulated, Source
@@ -140,7 +140,7 @@ class Inference(Utility):
     Parameters
     ----------
     attack : InferenceAttack
-        Any of :data:`gazeveil.attacks.infer.kinds.KINDS` but membership.
+        Any of :data:`gazeveil.attacks.infer.KINDS` but membership.
     """
 
     attack: InferenceAttack

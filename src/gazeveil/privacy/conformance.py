@@ -2,9 +2,9 @@
 
 Run it on a mechanism object::
 
-    from gazeveil.privacy.conformance import conform
-    findings = conform(my_mechanism)
-    assert not findings, findings
+    import gazeveil
+    results = gazeveil.check_mechanism(my_mechanism)
+    assert all(result.passed for result in results), results
 
 Each check is a function that yields sentences about what is wrong; an empty list is a pass. The kit
 brings its own small data for each kind of mechanism, so nothing has to be prepared. It looks at
@@ -22,15 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from gazeveil.conformance import run_kit
 from gazeveil.errors import GazeveilError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.mechanism import KINDS, Mechanism
-from gazeveil.privacy.plot_recipe import DRAWINGS, PlotRecipe
+from gazeveil.privacy.mechanism import DRAWINGS, KINDS, Mechanism, PlotRecipe
 from gazeveil.privacy.registry import get
 from gazeveil.privacy.release import Release
 from gazeveil.registry import build, parse
@@ -279,9 +277,3 @@ CHECKS: tuple[Callable[[Mechanism[Any]], Iterator[str]], ...] = (
     _does_not_depend_on_the_order_of_rows,
     _refuses_in_words,
 )
-
-
-def conform(mechanism: Mechanism[Any]) -> list[str]:
-    """Everything the kit finds wrong with a mechanism, as sentences; an empty list is a pass."""
-    results = run_kit(CHECKS, mechanism)
-    return [f"{result.check}: {fault}" for result in results for fault in result.problems]

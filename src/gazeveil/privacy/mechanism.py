@@ -46,7 +46,6 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.plot_recipe import PlotRecipe as PlotRecipe
 from gazeveil.privacy.release import Provenance, Release
 
 Data = TypeVar("Data")
@@ -56,6 +55,30 @@ _NO_NOTES: Mapping[str, int] = MappingProxyType({})
 
 #: What a mechanism takes and gives.
 KINDS = ("stream", "table", "cohort", "map", "people")
+
+#: Drawings that several mechanisms share, and `own`: the module of `drawings` named like it.
+DRAWINGS = ("streams", "features", "population", "own")
+
+
+@dataclass(frozen=True)
+class PlotRecipe:
+    """A drawing and the releases in it; `docs/reference/mechanisms/recipes.py` draws them.
+
+    Parameters
+    ----------
+    drawing : str
+        One of :data:`DRAWINGS` (gaze over time and in space, one feature and its expected error,
+        one person and where a population looks), or `module:function`, which takes a path.
+    releases : tuple of str
+        Mechanisms as `name:parameter=value,...`, or `:parameter=value,...` for the one whose recipe
+        this is.
+    errors : tuple of str
+        For `features`: mechanisms without epsilon, whose error is drawn against it.
+    """
+
+    drawing: str
+    releases: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ import pytest
 from scipy.special import ndtr
 
 from gazeveil import Recording, Sphere
+from gazeveil.conformance import run_kit
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import angle_deg
 from gazeveil.privacy.audit.run import audit
-from gazeveil.privacy.conformance import conform
+from gazeveil.privacy.conformance import CHECKS
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.chain import Chain, parse_stages
 from gazeveil.privacy.stream.gaussian import Gaussian, GaussianLattice
@@ -507,7 +508,7 @@ def test_the_page_names_places_of_this_tree_and_its_registry_line() -> None:
 
 
 def test_it_passes_the_kit_and_claims_nothing() -> None:
-    assert conform(OFFSET(most_deg=3)) == []
+    assert all(result.passed for result in run_kit(CHECKS, OFFSET(most_deg=3)))
     assert audit(OFFSET(most_deg=3), trials=100).epsilon_claimed is None
     with pytest.raises(ParameterError, match="at most 10 degrees"):
         OFFSET(most_deg=11)

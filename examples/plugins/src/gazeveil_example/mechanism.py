@@ -26,8 +26,7 @@ import numpy as np
 from gazeveil import Change, Guarantee, Loss, Mechanism, Release
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.privacy.audit.games import Game
-from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.plot_recipe import PlotRecipe
+from gazeveil.privacy.mechanism import Claim, PlotRecipe
 from gazeveil.privacy.promise.privacy_map import UnitMap
 
 

@@ -349,7 +349,10 @@ def _judged(
     kinds : array of str, shape (features,)
         The kind of each feature.
     """
-    even = _even_blocks(tuple(kinds.tolist()))
+    # By the size of its kind, so that the many steps do not drown the few lost samples: between
+    # equal features and equal kinds.
+    _, inverse, counts = np.unique(kinds, return_inverse=True, return_counts=True)
+    even = np.asarray(counts, dtype=np.float64)[inverse] ** -0.25
     weight = even * share
     # One kernel for each kind of numbers: a recording that is odd in one of them, by its noise say,
     # stays like others in the rest.
@@ -361,14 +364,6 @@ def _judged(
         kernel_scores(g * share, p * share, labels, own),
     )
     return [standardised_scores(part) for part in parts]
-
-
-def _even_blocks(blocks: tuple[str, ...]) -> Floats:
-    """Weights of columns by the size of their kind, so that the many steps do not drown the few
-    lost samples: between equal features and equal kinds.
-    """
-    names, inverse, counts = np.unique(blocks, return_inverse=True, return_counts=True)
-    return np.asarray(counts, dtype=np.float64)[inverse] ** -0.25 if len(names) else np.ones(0)
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,8 @@ def maps(findings: Findings, folder: Path, with_names: bool = False) -> Picture 
         covered = (place[0], place[1], place[3], place[2])
         heat_map(values, ax=axes, extent_deg=covered, top=top)
         axes.set(xlabel="", ylabel="")
-        axes.set_title(_wrapped(_label(text, findings)), fontsize=9.5)
+        title = wrap(_label(text, findings), 27, max_lines=2, placeholder="...")
+        axes.set_title("\n".join(title), fontsize=9.5)
     drawn.supxlabel("x (deg)", fontsize=10, color=light("ink"))
     drawn.supylabel("y (deg)", fontsize=10, color=light("ink"))
     title = findings.results.examples.get("title", "") if with_names else ""
@@ -158,11 +159,6 @@ def _ordered(by_mechanism: Mapping[str, object], findings: Findings) -> list[str
     """Texts of the examples: raw, then in the order of the releases, then the rest."""
     first = [NONE, *(r.text for r in findings.releases)]
     return list(dict.fromkeys([*(t for t in first if t in by_mechanism), *by_mechanism]))
-
-
-def _wrapped(label: str) -> str:
-    """A title of a narrow panel, on two lines where one is too short."""
-    return "\n".join(wrap(label, 27, max_lines=2, placeholder="..."))
 
 
 def _label(text: str, findings: Findings) -> str:

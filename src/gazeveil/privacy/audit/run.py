@@ -473,10 +473,6 @@ def _beyond_half() -> Game:
     )
 
 
-def _regrouped() -> Game:
-    return mechanism("k-same-select", k=4, reading="published").audit_game(None)
-
-
 def _missing_r() -> Game:
     radius, threshold, epsilon_test = 50, 30, Fraction(3, 100)
 
@@ -561,7 +557,10 @@ PLANTED = (
     Planted("no clipping", _no_clipping),
     Planted("real-only Fourier noise", _real_only),
     Planted("noise beyond half the spectrum", _beyond_half),
-    Planted("k-same regrouped per task", _regrouped),
+    Planted(
+        "k-same regrouped per task",
+        lambda: mechanism("k-same-select", k=4, reading="published").audit_game(None),
+    ),
     Planted("Kaleido test noise without r", _missing_r),
     Planted("Laplace noise in floating point", _float_laplace),
     Planted("one seed used twice", _seed_reuse),

@@ -185,8 +185,19 @@ class Gaussian(StreamMechanism):
             space,
             GaussianLattice.of(Fraction(self.sigma_deg)),
         )
-        return gaussian_guarantee(
-            self.title, losses, self.w, Fraction(self.r_deg), "proofs/gaussian.md"
+        r_deg = Fraction(self.r_deg)
+        change = (
+            Change.sample(r_deg, "coordinates")
+            if self.w == 1
+            else Change.window(self.w, move_deg=r_deg, metric="coordinates")
+        )
+        return Guarantee(
+            "rho-zcdp",
+            losses,
+            change,
+            mechanism=self.title,
+            assumptions=(ASSUMPTION,),
+            reason="proofs/gaussian.md",
         )
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
@@ -207,20 +218,6 @@ class Gaussian(StreamMechanism):
         return _FilledStage(
             lattice.bits, space, supply, lattice.variance_deg2, Memory.of(space, 1 / rate_hz, keys)
         )
-
-
-def gaussian_guarantee(
-    title: str, losses: GaussianMap, w: int, r_deg: Fraction, proof: str
-) -> Guarantee:
-    """The promise of Gaussian noise, first about one window of w samples that move by at most r."""
-    change = (
-        Change.sample(r_deg, "coordinates")
-        if w == 1
-        else Change.window(w, move_deg=r_deg, metric="coordinates")
-    )
-    return Guarantee(
-        "rho-zcdp", losses, change, mechanism=title, assumptions=(ASSUMPTION,), reason=proof
-    )
 
 
 class _FloatStage(Stage):

@@ -48,10 +48,6 @@ from gazeveil.privacy.synthesis.profiles import fit_profiles, speed_profiles
 #: of David-John et al.'s (2023) probabilities of a sample.
 LEAST_SPREAD_DEG = 0.01
 
-#: Columns of :attr:`Motion.fixations` and of :attr:`Motion.saccades`.
-FIXATION_COLUMNS = ("mu_x_deg", "mu_y_deg", "sigma_x_deg", "sigma_y_deg", "samples")
-SACCADE_COLUMNS = ("a_deg_s", "b", "c", "samples")
-
 
 @dataclass(frozen=True, eq=False)
 class Motion:
@@ -66,9 +62,9 @@ class Motion:
     samples : int
         Length of the recording.
     fixations : array of float64, shape (fixations, 5)
-        :data:`FIXATION_COLUMNS`, in order of time.
+        mu_x_deg, mu_y_deg, sigma_x_deg, sigma_y_deg and samples of each, in order of time.
     saccades : array of float64, shape (saccades, 4)
-        :data:`SACCADE_COLUMNS`, in order of time.
+        a_deg_s, b, c and samples of each, in order of time.
     is_fixation : array of bool, shape (events,)
         The order of events: True stands for the next row of `fixations`, False for the next of
         `saccades`.

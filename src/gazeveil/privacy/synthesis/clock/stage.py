@@ -274,21 +274,10 @@ class ClockStage(Stage):
         return t_ns, x_deg, y_deg, valid
 
 
-class WholeStage(Stage):
+class WholeStage(ClockStage):
     """The offline form: a block is a whole recording, and what was read in a slot is shown in that
-    slot. Parameters as of :class:`ClockStage`.
+    slot.
     """
-
-    def __init__(
-        self,
-        slots: NoisySlots,
-        model: Floats,
-        settings: Floats,
-        streams: int,
-        sources: Sequence[Source],
-    ) -> None:
-        self.slots, self.model, self.settings = slots, model, settings
-        self.keys = stream_keys(streams, sources)
 
     def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """What is shown instead of these samples."""
