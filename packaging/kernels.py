@@ -194,13 +194,14 @@ def _done(number: int) -> tuple[str, float, str]:
     return name, time.monotonic() - began, failure
 
 
-def compile_all(workers: int, numbers: list[int]) -> None:
-    """Compile side by side; a line says how far it is."""
+def compile_all(workers: int, numbers: list[int]) -> list[str]:
+    """Compile side by side; a line says how far it is. Returns the pieces that failed."""
     from tests.support.one_compiler import compile_in_one_process
 
     compile_in_one_process()
-    began, pieces = time.monotonic(), len(numbers)
+    began, pieces, failures = time.monotonic(), len(numbers), []
     here = Path.cwd()
+    sys.stderr.write(f"compiling {pieces} pieces of work; simulating people for them comes first\n")
     with tempfile.TemporaryDirectory(prefix="gazeveil-kernels-") as folder:
         os.chdir(folder)
         with redirect_stdout(io.StringIO()), multiprocessing.get_context("fork").Pool(1) as pool:
@@ -216,7 +217,10 @@ def compile_all(workers: int, numbers: list[int]) -> None:
                 )
                 sys.stderr.write(f"{line[:140]:<100}{end}")
                 sys.stderr.flush()
+                if failure:
+                    failures.append(f"{name}: {failure}")
         os.chdir(here)
+    return failures
 
 
 def compiled_for(processor: str, folder: Path) -> Iterator[tuple[Path, str]]:
@@ -260,4 +264,5 @@ with suppress(ImportError):
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    compile_all(len(os.sched_getaffinity(0)), chosen(" ".join(sys.argv[1:])))
+    if failed := compile_all(len(os.sched_getaffinity(0)), chosen(" ".join(sys.argv[1:]))):
+        sys.exit("\n".join([f"{len(failed)} pieces of work failed, so kernels lack:", *failed]))
