@@ -7,11 +7,10 @@ export MPLBACKEND := Agg
 # The optional deep models are tested with the wheel for processors alone; a newer one pulls gigabytes of CUDA on Linux.
 TORCH := torch==2.13.0
 
-# Numba keeps machine code per file and does not see that an inlined function of another file has changed: each state of the sources has a
-# cache of its own.
-KERNELS = $(abspath $(VENV))/numba/$(shell find src -name '*.py' | sort | xargs sha1sum | sha1sum | cut -c1-12)
+# A kernel is compiled again when it, or what it is made of, has changed (src/gazeveil/compiled.py): one folder serves all states.
+KERNELS := $(abspath $(VENV))/numba
 
-.PHONY: install wheel release browser database demo test check bench audit docs newcomer clean
+.PHONY: install wheel source release browser database demo test check bench audit docs newcomer clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,12 +18,13 @@ help:
 	@echo "make test    style, types, layers, and all tests"
 	@echo "make check   style, types and layers alone"
 	@echo "make wheel   the wheel of this kind of machine, with compiled kernels, in dist"
+	@echo "make source  the source archive, and a wheel without compiled kernels for other machines, in dist"
 	@echo "make bench   speed and agreement against peers, side by side, in about 45 minutes; JSON lines in benchmarks/results"
 	@echo "make audit   the heavy checks: memory at 100 million samples, every labelled file, planted bugs and who catches them"
 	@echo "make docs    the manual as HTML in docs/_build"
 	@echo "make newcomer   install the wheel into empty environments and follow the first ten minutes"
 
-# Everything, and all kernels compiled once, side by side; tests find them while no source has changed, and else compile what they call.
+# Everything, and all kernels compiled once, side by side; tests find them, and compile what has changed since.
 install: export NUMBA_CACHE_DIR = $(KERNELS)
 install: $(VENV)/.installed
 	@test -e $(KERNELS)/.all || { $(BIN)/python packaging/kernels.py && touch $(KERNELS)/.all; }
@@ -42,7 +42,12 @@ $(VENV)/.installed: $(VENV)/.package
 
 # For this machine's kind and the Python of the environment, with the machine code of all kernels; takes minutes.
 wheel: $(VENV)/.installed
-	GAZEVEIL_KERNELS=1 $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	GAZEVEIL_KERNELS=1 $(BIN)/python -m hatchling build -t wheel
+
+# The source, and from it a wheel without machine code, for all other machines; without a compiler.
+source: $(VENV)/.installed
+	$(BIN)/python -m hatchling build -t sdist
+	CC=false CXX=false $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist dist/gazeveil-*.tar.gz
 
 # Pages are tested in a real browser. Where it cannot be installed those tests say so and are skipped.
 browser:
@@ -99,9 +104,10 @@ audit: $(VENV)/.installed
 docs: $(VENV)/.installed
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
 
-# An empty environment for each Python that is here, the wheel, and docs/start/ten-minutes.md line by line.
+# An empty environment, the wheel, and docs/start/ten-minutes.md line by line: for each Python that is here, or PYTHON=python3.12; with a
+# wheel made now, or WHEEL=dist/gazeveil-*.whl.
 newcomer: $(VENV)/.installed
-	$(BIN)/python -m tests.support.newcomer
+	$(BIN)/python -m tests.support.newcomer $(if $(WHEEL),--wheel $(wildcard $(WHEEL))) $(if $(findstring command,$(origin PYTHON)),$(PYTHON))
 
 # make release VERSION=0.2.0: the version in its two files, a commit and a tag; wheels are built where the tag is pushed.
 release:

@@ -12,9 +12,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing.context import BaseContext
 from threading import Semaphore, Timer
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
 
 #: What is said. A command compiles what it needs: another command may say it again.
 SENTENCE = "Compiling parts of this command for this machine: once, for half a minute to two."

@@ -117,4 +117,4 @@ def test_the_first_ten_minutes_from_a_wheel(python: str, tmp_path: Path) -> None
     if (command := newcomer.find(python)) is None:
         pytest.skip(f"{python} is not installed")
     wheel = newcomer.build_wheel(tmp_path, python)
-    assert newcomer.walk(command, wheel, tmp_path) == []
+    assert newcomer.walk(command, [wheel], tmp_path) == []

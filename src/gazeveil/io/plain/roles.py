@@ -84,9 +84,8 @@ _NOUNS = {
     "session": "session sess sitzung",
     "task": "task",
 }
-_KEY_NAME = {
-    role: [re.compile(noun + _OF) for noun in nouns.split()] for role, nouns in _NOUNS.items()
-}
+# Not compiled here: recordings of which no column has to be guessed need none of them.
+_KEY_NAME = {role: [noun + _OF for noun in nouns.split()] for role, nouns in _NOUNS.items()}
 
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -227,7 +226,7 @@ def key_columns(names: Iterable[str]) -> dict[str, list[str]]:
     for name in names:
         word = squeezed(name)
         for role, nouns in _KEY_NAME.items():
-            ranks = [rank for rank, noun in enumerate(nouns) if noun.fullmatch(word)]
+            ranks = [rank for rank, noun in enumerate(nouns) if re.fullmatch(noun, word)]
             if ranks:
                 found.setdefault(role, []).append((ranks[0], len(word), name))
     return {role: [name for _, _, name in sorted(ranked)] for role, ranked in found.items()}
