@@ -109,12 +109,14 @@ docs: $(VENV)/.installed
 newcomer: $(VENV)/.installed
 	$(BIN)/python -m tests.support.newcomer $(if $(WHEEL),--wheel $(wildcard $(WHEEL))) $(if $(findstring command,$(origin PYTHON)),$(PYTHON))
 
-# make release VERSION=0.2.0: the version in its two files, a commit and a tag; wheels are built where the tag is pushed.
+# make release VERSION=0.2.0: the version where it stands, a commit and a tag; wheels are built where the tag is pushed.
+VERSIONED := src/gazeveil/__init__.py CITATION.cff docs/start/ten-minutes.md docs/howto/gatekeeper/running.md docs/reference/cite.md
 release:
-	@test -n "$(VERSION)" || { echo "Say which: make release VERSION=0.2.0"; exit 2; }
+	@echo "$(VERSION)" | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || { echo "Say which, three numbers: make release VERSION=0.2.0"; exit 2; }
 	@test -z "$$(git status --porcelain)" || { echo "Commit first."; exit 2; }
-	sed -i 's/^__version__ = .*/__version__ = "$(VERSION)"/' src/gazeveil/__init__.py
-	sed -i 's/^version: .*/version: $(VERSION)/' CITATION.cff
+	@! git tag | grep -qx "v$(VERSION)" || { echo "v$(VERSION) is there already."; exit 2; }
+	sed -i "s/$$(sed -n 's/^version: //p' CITATION.cff | sed 's/[.]/[.]/g')/$(VERSION)/" $(VERSIONED)
+	sed -i "s/^## .* (not released yet)$$/## $(VERSION) ($$(date +%F))/" CHANGELOG.md
 	git commit -qam "Release $(VERSION)"
 	git tag -a v$(VERSION) -m "Gazeveil $(VERSION)"
 
