@@ -201,11 +201,14 @@ def compile_all(workers: int, numbers: list[int]) -> list[str]:
     compile_in_one_process()
     began, pieces, failures = time.monotonic(), len(numbers), []
     here = Path.cwd()
-    sys.stderr.write(f"compiling {pieces} pieces of work; simulating people for them comes first\n")
+    sys.stderr.write(f"compiling what {pieces} pieces of work need\n")
     with tempfile.TemporaryDirectory(prefix="gazeveil-kernels-") as folder:
         os.chdir(folder)
-        with redirect_stdout(io.StringIO()), multiprocessing.get_context("fork").Pool(1) as pool:
-            pool.apply(_prepare)
+        if pieces > 1:  # the demo simulates its own people
+            sys.stderr.write("simulating people first, without a line for about a minute\n")
+            fork = multiprocessing.get_context("fork")
+            with redirect_stdout(io.StringIO()), fork.Pool(1) as pool:
+                pool.apply(_prepare)
         with multiprocessing.get_context("fork").Pool(workers, maxtasksperchild=8) as pool:
             for count, (name, spent_s, failure) in enumerate(
                 pool.imap_unordered(_done, numbers), 1
@@ -262,7 +265,12 @@ with suppress(ImportError):
             shutil.rmtree(getattr(self, "_folder", ""), ignore_errors=True)
 
 
+def main(words: str) -> None:
+    """Compile what the pieces need whose name begins with these words; fails where one fails."""
+    if failed := compile_all(len(os.sched_getaffinity(0)), chosen(words)):
+        sys.exit("\n".join([f"{len(failed)} pieces of work failed, so kernels lack:", *failed]))
+
+
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    if failed := compile_all(len(os.sched_getaffinity(0)), chosen(" ".join(sys.argv[1:]))):
-        sys.exit("\n".join([f"{len(failed)} pieces of work failed, so kernels lack:", *failed]))
+    main(" ".join(sys.argv[1:]))

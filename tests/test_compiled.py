@@ -340,3 +340,16 @@ def test_freed_memory_between_blocks_in_use_goes_back_to_the_system():
     return_memory()
     assert len(kept) == 80
     assert before - resident_mib() > 50
+
+
+def test_a_build_that_would_lack_kernels_fails_and_names_what_failed(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "packaging")
+    kernels = import_module("kernels")
+    monkeypatch.setattr(kernels, "work", lambda: [("good", list), ("bad", lambda: 1 / 0)])
+    monkeypatch.setattr(kernels, "_prepare", list)
+    with pytest.raises(SystemExit, match=r"bad: ZeroDivisionError: division by zero$"):
+        kernels.main("")
+    kernels.main("good")
+    assert "2/2" in capfd.readouterr().err

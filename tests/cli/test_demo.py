@@ -12,6 +12,9 @@ from gazeveil.cli import demo
 from gazeveil.evaluation.results import Results
 from tests.support.command_line import run
 
+#: As a newcomer gets them: the fixture `quick` takes less.
+STEPS, ATTACKS = demo.STEPS, demo.ATTACKS
+
 SMALL = ("--people", 5, "--seconds", 6, "--repetitions", 1, "--workers", 1)
 
 
@@ -51,6 +54,13 @@ def test_the_demo_shows_one_mechanism_of_each_kind(folder: Path) -> None:
                      if line.startswith('  "')}  # fmt: skip
     assert list(results.failures) == []
     assert {a for a in results.frame["attack"].to_list() if a} == {"rbfn", "linkage"}
+
+
+def test_the_first_picture_comes_at_once_and_the_strong_battery_attacks() -> None:
+    assert [step.split()[0] for step in STEPS[:2]] == ["simulate", "inspect"]
+    assert "--plot" in STEPS[1]
+    assert ATTACKS == "strong"
+    assert 'attacks = "{attacks}"' in demo.STUDY
 
 
 @pytest.mark.usefixtures("undrawn")
