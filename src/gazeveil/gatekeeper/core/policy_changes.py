@@ -35,7 +35,7 @@ class PolicyChanges:
         #: Wearers and apps that lost a grant to another policy, which no row of the audit log says.
         self._unrecorded: set[tuple[str, str]] = set()
         #: Wearers and apps whose grants have ended by time, as far as that is written.
-        self._ended = self._ended_by_time()
+        self._ended = self._ended_by(state.ledger.now_ns.written_ns)
 
     @property
     def policy(self) -> Policy:
@@ -232,17 +232,16 @@ class PolicyChanges:
         LedgerError
             Where that is not possible now.
         """
-        ended = self._ended_by_time()
+        ended = self._ended_by(self._state.clock_ns())
         for _, app in sorted(ended - self._ended):
             self._state.record("end", app, {"code": "expired"})
         self._ended = ended
 
-    def _ended_by_time(self) -> set[tuple[str, str]]:
-        now_ns = self._state.clock_ns()
+    def _ended_by(self, time_ns: int) -> set[tuple[str, str]]:
         return {
             key
             for key, grant in self._state.policy.grants.items()
-            if grant.expires_ns is not None and grant.expires_ns <= now_ns
+            if grant.expires_ns is not None and grant.expires_ns <= time_ns
         }
 
     def _tidy_soon(self) -> None:

@@ -98,6 +98,8 @@ class ForwardClock:
 
     def __init__(self, latest_ns: int = 0, clock_ns: Callable[[], int] | None = None) -> None:
         self._clock_ns, self._passes = clock_ns or time.time_ns, clock_ns is None
+        #: The last time that was written: what has ended since holds in memory alone.
+        self.written_ns = latest_ns
         self._latest_ns, self._at_ns = latest_ns, time.monotonic_ns()
         self._lock = threading.Lock()
 

@@ -25,7 +25,7 @@ from gazeveil.gatekeeper.service.app_api import PROBLEMS, Body, Credentials, ser
 from gazeveil.gatekeeper.service.credentials import NOBODY, Caller, SignedCall, page_key
 from gazeveil.gatekeeper.service.decisions import unknown_preset
 from gazeveil.gatekeeper.service.guard import SESSION_HEADER, bearer, same_origin
-from gazeveil.gatekeeper.service.service import HOUR_NS, Service
+from gazeveil.gatekeeper.service.service import HOUR_NS, TOKEN_FILE, Service
 
 _STALE = "This link has been used or has expired. Start the service again for a new one."
 
@@ -221,6 +221,9 @@ def make_owner_token(request: Request, owner: Owner, body: OwnerTokenBody) -> di
     can.
     """
     service = service_of(request)
+    if body.name == TOKEN_FILE:
+        reason = "This name is the token file's, whose token ends at a start. Choose another name."
+        raise Refused(422, "taken", reason)
     days = service.settings.token_days if body.days is None else float(body.days)
     expires_ns = service.ledger.now_ns() + round(days * 24 * HOUR_NS)
     token = service.tokens.issue(body.name, "owner", expires_ns)

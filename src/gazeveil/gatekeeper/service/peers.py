@@ -3,7 +3,7 @@ file handles that others need.
 
 uvicorn bounds what one head, body or message may hold, but not how slowly a head comes, how many
 connections are silent, nor how many pings and pieces of a message come that are not read: without
-what is done here `test_hostile_requests.py` fails. A proxy in front would do it, but on loopback
+what is done here `test_hostile.py` fails. A proxy in front would do it, but on loopback
 there is none. A :class:`GuardedProtocol` stands between the socket and uvicorn's own protocol,
 which it leaves as it is:
 

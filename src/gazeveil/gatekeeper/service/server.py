@@ -298,19 +298,23 @@ def warm_up(service: Service) -> None:
     """
     rate_hz, still = service.keeper.rate_hz, np.full(240, 1.0)
     t_ns = (np.arange(240) * (1e9 / rate_hz)).astype(np.int64)
-    with contextlib.ExitStack() as done, contextlib.suppress(Exception):
-        done.callback(setattr, service, "warming", False)
-        ledger = done.enter_context(Ledger.open("sqlite://"))
-        policy = Policy({"warm-up": PRESETS["study"].grant()}, consent=True)
-        keeper = done.enter_context(
-            Gatekeeper(policy, ledger, rate_hz=rate_hz, space=service.keeper.space)
-        )
-        for i, text in enumerate(policy.apps["warm-up"].mechanisms):
-            stream = keeper.app("warm-up").open_private_stream(text, lambda *_: None)
-            begin_ns = 2 * i * int(t_ns[-1])
-            keeper.push(begin_ns + t_ns, still, still, np.ones(240, dtype=np.bool_))
-            keeper.push(begin_ns + int(t_ns[-1]) + 10**7, 1.0, 1.0)
-            stream.close()  # one of a family at a time
+    try:
+        with contextlib.ExitStack() as done:
+            ledger = done.enter_context(Ledger.open("sqlite://"))
+            policy = Policy({"warm-up": PRESETS["study"].grant()}, consent=True)
+            keeper = done.enter_context(
+                Gatekeeper(policy, ledger, rate_hz=rate_hz, space=service.keeper.space)
+            )
+            for i, text in enumerate(policy.apps["warm-up"].mechanisms):
+                stream = keeper.app("warm-up").open_private_stream(text, lambda *_: None)
+                begin_ns = 2 * i * int(t_ns[-1])
+                keeper.push(begin_ns + t_ns, still, still, np.ones(240, dtype=np.bool_))
+                keeper.push(begin_ns + int(t_ns[-1]) + 10**7, 1.0, 1.0)
+                stream.close()  # one of a family at a time
+    except Exception as error:
+        LOG.error("what is compiled first failed, so first answers are late", exc_info=error)
+    finally:
+        service.warming = False
 
 
 @contextlib.contextmanager

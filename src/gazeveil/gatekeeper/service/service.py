@@ -184,6 +184,7 @@ class Service(Decisions):
         """
         self.spent = self.ledger.all_spent(self.ledger.now_ns())
         self.keeper.record_ends()
+        self.tokens.record_ends()
 
     async def watch_ledger(self) -> None:
         """End what is given where the ledger is silent."""
