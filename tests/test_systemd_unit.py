@@ -39,6 +39,12 @@ def test_every_variable_of_the_unit_is_a_setting_that_does_something() -> None:
     assert {"HOME", "UNIX_SOCKET", "OWNER_TOKEN_FILE", "DATABASE_FILE"} <= set(names)
     assert {name.lower() for name in names} <= set(Settings.model_fields)
     assert "password" not in text.lower()
+    # With DynamicUser= its own folder would be a link into one that other users cannot enter: the
+    # socket's unit makes it.
+    assert not re.search(r"^RuntimeDirectory", text, re.M)
+    local = re.search(r"^ListenStream=(%t/.*)$", UNIT.with_suffix(".socket").read_text(), re.M)
+    assert local is not None
+    assert f"UNIX_SOCKET={local.group(1)}\n" in text
 
 
 def test_the_command_of_the_unit_is_one_of_ours() -> None:

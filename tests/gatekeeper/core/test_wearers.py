@@ -552,15 +552,37 @@ def test_an_end_that_was_reached_holds_with_the_clock_set_back_and_after_a_resta
             keeper(ledger, lambda: NOON_NS).app("a").current_tile()
 
 
-def test_a_token_that_has_ended_stays_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    shift = [0]
-    monkeypatch.setattr(ledger_module.time, "time_ns", lambda: NOON_NS + shift[0])
-    with Ledger.open() as ledger:
+def test_an_end_that_came_while_the_service_was_stopped_is_written_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, now = f"sqlite:///{tmp_path / 'ledger.db'}", [NOON_NS]
+    monkeypatch.setattr(ledger_module.time, "time_ns", lambda: now[0])
+    for now[0] in (NOON_NS, NOON_NS + 2 * HOUR_NS):
+        with Ledger.open(url) as ledger:
+            device = keeper(ledger)
+            device.record_ends()
+            device.record_ends()
+    now[0] = NOON_NS
+    with Ledger.open(url) as ledger:
+        assert [row.kind for row in AuditLog(ledger).last()] == ["end"]
+        with pytest.raises(Denied, match="expired"):
+            keeper(ledger).app("a").current_tile()
+
+
+def test_a_token_that_has_ended_stays_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, now = f"sqlite:///{tmp_path / 'ledger.db'}", [NOON_NS]
+    monkeypatch.setattr(ledger_module.time, "time_ns", lambda: now[0])
+    with Ledger.open(url) as ledger:
         tokens = Tokens(ledger.database, ledger.now_ns)
         token = tokens.issue("a", "app", NOON_NS + HOUR_NS)
         assert tokens.holder(token) is not None
-        for shift[0] in (2 * HOUR_NS, 0):
+        for now[0] in (NOON_NS + 2 * HOUR_NS, NOON_NS):
             assert tokens.holder(token) is None
+        tokens.record_ends()
+    with Ledger.open(url) as ledger:
+        assert Tokens(ledger.database, ledger.now_ns).holder(token) is None
 
 
 def test_time_goes_on_after_the_system_s_clock_was_set_back(

@@ -18,6 +18,7 @@ from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.ledger.audit import AuditLog
 from gazeveil.gatekeeper.ledger.database import ONLY_GROW, Database, OtherServiceError
 from gazeveil.gatekeeper.ledger.ledger import DAY_NS, Charge, Ledger
+from tests.support.ledger_entries import adds_up, amounts
 from tests.support.more_time import with_more_time
 from tests.support.postgres import Server, database_url, postgres, quick_folder  # noqa: F401
 
@@ -43,7 +44,7 @@ def test_thirds_add_up_to_exactly_one_and_the_fourth_is_refused_with_what_is_lef
     ) as denied:
         ledger.charge("r3", [cost("1/3")], "an answer", 0)
     assert denied.value.code == "budget"
-    assert (ledger.spent("shop", "epsilon", 0), len(ledger.entries())) == (1, 3)
+    assert (ledger.spent("shop", "epsilon", 0), len(amounts(ledger))) == (1, 3)
 
 
 def test_a_limit_is_met_exactly_and_not_by_the_smallest_part_more(ledger: Ledger) -> None:
@@ -75,7 +76,7 @@ def test_several_accounts_pay_together_or_not_at_all_and_the_first_that_cannot_i
 def test_a_request_sent_again_costs_once_even_when_the_budget_is_gone(ledger: Ledger) -> None:
     for _ in range(3):
         ledger.charge("a", [cost(1)], "", 0)
-    assert (ledger.spent("shop", "epsilon", 0), len(ledger.entries())) == (1, 1)
+    assert (ledger.spent("shop", "epsilon", 0), len(amounts(ledger))) == (1, 1)
     for other in (cost("1/2"), cost(1, "bank")):
         with pytest.raises(LedgerError, match="'a' was used before with other charges"):
             ledger.charge("a", [other], "", 0)
@@ -105,7 +106,7 @@ def test_hostile_quotients_keep_the_sums_small_and_are_rounded_up_never_down(
     spent = ledger.spent("shop", "epsilon", 0)
     assert true < spent <= true + Fraction(len(primes), 10**18)
     assert spent.denominator.bit_length() < 400
-    assert spent == sum((entry.amount for entry in ledger.entries()), start=Fraction(0))
+    assert spent == sum(amounts(ledger), start=Fraction(0))
     ledger.charge(f"r{primes[-1]}", [cost(Fraction(1, primes[-1]))], "", 0)
     assert ledger.spent("shop", "epsilon", 0) == spent
 
@@ -122,13 +123,13 @@ def test_times_that_are_no_times_are_refused_before_anything_is_written(now: obj
     with Ledger.open() as ledger:
         with pytest.raises(ParameterError, match="nanoseconds"):
             ledger.charge("r", [cost(1)], "", now)  # type: ignore[arg-type]
-        assert ledger.entries() == ()
+        assert amounts(ledger) == []
 
 
 def test_texts_with_quotes_zeroes_and_megabytes_neither_inject_nor_crash(ledger: Ledger) -> None:
     wild = "Robert'); DROP TABLE ledger_entries;-- %s ? :a {x} \N{SNOWMAN}"
     ledger.charge(wild, [cost(1, wild)], wild, 0)
-    assert ledger.entries()[-1].why == wild
+    assert ledger.database.rows("SELECT why FROM ledger_entries") == [(wild,)]
     for bad in ("", "a\x00b", "x" * 501, None):
         with pytest.raises(ParameterError):
             ledger.charge(bad, [cost(1, wild)], "", 0)  # type: ignore[arg-type]
@@ -146,16 +147,7 @@ def test_the_database_itself_refuses_to_change_what_only_grows(
             ledger.database.write(lambda sql, t=table: sql(statement.format(t)))
     with pytest.raises(LedgerError, match=r"never deleted|only grows"):
         ledger.database.write(lambda sql: sql("DELETE FROM ledger_accounts"))
-    assert (len(ledger.entries()), log.verify()) == (1, True)
-
-
-def test_an_account_that_was_tampered_with_is_found_by_adding_up_its_entries(
-    ledger: Ledger,
-) -> None:
-    ledger.charge("a", [cost(2, limit=5)], "", 0)
-    assert ledger.verify() == ()
-    ledger.database.write(lambda sql: sql("UPDATE ledger_accounts SET total = '1'"))
-    assert ledger.verify() == ("The account shop has 1 epsilon in its row and 2 in its entries.",)
+    assert (len(amounts(ledger)), log.verify()) == (1, True)
 
 
 def test_threads_of_two_ledgers_never_pass_the_limit_together(database_url: str) -> None:
@@ -183,7 +175,7 @@ def test_threads_of_two_ledgers_never_pass_the_limit_together(database_url: str)
         thread.join()
     assert (failed, len(given)) == ([], 20)
     totals = {("device", "epsilon"): 20, ("shop", "epsilon"): 20, ("bank", "epsilon"): 1}
-    assert (ledgers[1].all_spent(0), ledgers[0].verify()) == (totals, ())
+    assert (ledgers[1].all_spent(0), adds_up(ledgers[0])) == (totals, True)
     for ledger in ledgers:
         ledger.close()
 

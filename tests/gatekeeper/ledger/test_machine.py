@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.ledger.ledger import DAY_NS, Charge, Ledger
+from tests.support.ledger_entries import adds_up
 from tests.support.postgres import database_url, postgres, quick_folder  # noqa: F401
 
 HOUR_NS = 3_600_000_000_000
@@ -95,7 +96,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert spent == self.gone(name) <= limit
 
     def teardown(self) -> None:
-        assert self.workers[0].verify() == ()
+        assert adds_up(self.workers[0])
         for worker in self.workers:
             worker.close()
 

@@ -162,6 +162,8 @@ def test_programs_get_named_tokens_that_can_be_listed_and_ended(here: Running) -
             until_closed(live)
         assert program.get("/v1/apps").status_code == 401
     assert here.owner.delete(f"/v1/owner/tokens/{made['id']}").status_code == 404
+    meant = here.owner.post("/v1/owner/tokens", json={"name": "owner-token-file"})
+    assert (meant.status_code, meant.json()["error"]["code"]) == (422, "taken")
 
 
 def test_a_session_ends_in_time() -> None:

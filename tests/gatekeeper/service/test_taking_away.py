@@ -382,6 +382,9 @@ def test_the_end_of_a_programs_token_is_written_when_the_database_is_back(tmp_pa
         database = service_of(here).ledger.database
         question = "SELECT ended_ns FROM tokens WHERE id = ?"
         until(lambda: database.rows(question, made["id"]) != [(None,)])
+        tokens = service_of(here).tokens
+        short = tokens.issue("script", "owner", tokens.now_ns() + 10**8)
+        until(lambda: database.rows(question, short.split("_")[2]) != [(None,)])
 
 
 # --- one order of decisions
@@ -389,13 +392,19 @@ def test_the_end_of_a_programs_token_is_written_when_the_database_is_back(tmp_pa
 
 
 class Gate:
-    """A lock that tells when somebody stands before it."""
+    """A lock before which the first that comes waits, until those behind it have passed."""
 
     def __init__(self) -> None:
-        self.lock, self.somebody = threading.RLock(), threading.Event()
+        self.lock, self.somebody, self.open = (
+            threading.RLock(),
+            threading.Event(),
+            threading.Event(),
+        )
 
     def __enter__(self) -> None:
-        self.somebody.set()
+        if not self.somebody.is_set():
+            self.somebody.set()
+            assert self.open.wait(60)
         self.lock.acquire()
 
     def __exit__(self, *_: object) -> None:
@@ -414,11 +423,13 @@ def overtaken(
     giving = threading.Thread(
         target=lambda: answers.append(here.owner.request(method, give, **wish)), daemon=True
     )
-    with gate.lock:
-        giving.start()
-        assert gate.somebody.wait(30)
+    giving.start()
+    assert gate.somebody.wait(30)
+    try:
         yield answers
-    giving.join(30)
+    finally:
+        gate.open.set()
+        giving.join(30)
 
 
 @pytest.mark.parametrize("take", ["revoke", "consent"])
@@ -447,6 +458,30 @@ def test_what_was_given_before_is_void_once_something_was_taken(
     shop = policy.apps.get(app)  # an import takes away at once what it does not have
     assert shop is None or shop.revoked if take == "revoke" else not policy.consent
     until(lambda: not service_of(here).revocations.pending)
+
+
+@pytest.mark.parametrize(
+    ("give", "body", "status"),
+    [
+        ("/v1/apps/{app}/grant", {"preset": "study"}, 409),
+        ("/v1/policy", "consent = true\n", 409),
+        ("/v1/consent", {"on": True}, 200),
+    ],
+)
+def test_of_two_grants_the_one_that_came_later_holds(
+    here: Running, monkeypatch: pytest.MonkeyPatch, give: str, body: object, status: int
+) -> None:
+    """The one that got the lock last held."""
+    here.app()
+    app = here.last
+    with (
+        overtaken(here, monkeypatch, give.format(app=app), body) as answers,
+        httpx.Client(base_url=here.address, headers=here.owner.headers) as other,
+    ):
+        later = other.post(f"/v1/apps/{app}/grant", json={"preset": "follow"})
+        assert later.status_code == 200
+    assert answers[0].status_code == status
+    assert service_of(here).policy.apps[app].preset == "follow"
 
 
 def test_a_grant_that_is_being_written_does_not_undo_the_off_that_was_pressed_after_it(

@@ -16,7 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gazeveil.gatekeeper.core.app_state import AppState, Indicator, InUse, RefusalRows, last_minute
 from gazeveil.gatekeeper.core.area_metrics import Observation, Regions, Tiles
@@ -49,6 +49,13 @@ if TYPE_CHECKING:
 
 #: `keep(sql, policy)` writes a policy in the transaction of its audit row.
 Keep: TypeAlias = "Callable[[Sql, Policy], None]"
+
+
+class Arrival(NamedTuple):
+    """When a command of the owner came: its number, and how often something had been taken away."""
+
+    number: int
+    taken: int
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,10 @@ class DeviceState:
         #: How often something was taken away; read before a change is prepared, it says whether
         #: something was meanwhile.
         self.taken = 0
+        self._arrivals = itertools.count(1)
+        #: Number of the last command that gave something which is in force, by what it is about: an
+        #: app, or everything at once.
+        self.given: dict[str, int] = {}
         self.wearer = policy.wearer
         self.policy = policy
         self.ledger, self.audit, self.clock_ns, self._keep = ledger, audit, clock_ns, keep
@@ -109,6 +120,10 @@ class DeviceState:
         self.uses.granted(policy, clock_ns())
         self.indicator = Indicator()
         self._begin()
+
+    def arrival(self) -> Arrival:
+        """The next number for a command of the owner, as it comes."""
+        return Arrival(next(self._arrivals), self.taken)
 
     def _begin(self) -> None:
         """Make all that comes of one wearer's gaze, so that nothing of it can be there for the next
@@ -434,10 +449,3 @@ class DeviceState:
         self.tile.forget(self.t_ms)
         self.regions.forget(self.t_ms)
         self.selections.forget()
-
-    def tick_over(self) -> None:
-        """A tick is over: what is in use may have changed, and metrics are told."""
-        if self.indicator.waiting:
-            self.in_use()
-        for observation in tuple(self.observations.values()):
-            observation.push(self.t_ms)

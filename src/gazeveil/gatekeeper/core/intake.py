@@ -194,7 +194,10 @@ class GazeIntake:
                 self._publish(fixation.end_ns // self._quantiser.tick_ns + 1)
                 self._state.rests(fixation)
             self._publish(tick)
-            self._state.tick_over()
+            if self._state.indicator.waiting:
+                self._state.in_use()
+            for observation in tuple(self._state.observations.values()):
+                observation.push(self._state.t_ms)
         if fixations:
             self._state.selections.judge(fixations, self._state.clock_ns())
 

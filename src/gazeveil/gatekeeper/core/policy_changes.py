@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from gazeveil.gatekeeper.core.device_state import DeviceState
+from gazeveil.gatekeeper.core.device_state import Arrival, DeviceState
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy
@@ -16,11 +16,14 @@ from gazeveil.gatekeeper.policy.policy import Policy
 #: taken is stopped before.
 TIDY_S = 0.2
 
-#: Why what was given before something was taken away does not come in force.
-TAKEN_MEANWHILE = (
-    "Something was taken away while this was written, so it is not in force. Look again, and decide"
-    " anew."
+#: Why what was given before a later command does not come in force.
+CHANGED_MEANWHILE = (
+    "Something was taken away, or decided otherwise, while this waited, so it is not in force. Look"
+    " again, and decide anew."
 )
+
+#: What a command is about that is about no one app: no app has such a name.
+_CONSENT, _ALL = ":consent", ":all"
 
 #: Scopes that read what was looked at before the question.
 READ_BACK = frozenset({"areas", "fixations", "saccades"})
@@ -42,16 +45,16 @@ class PolicyChanges:
         """The policy in force."""
         return self._state.policy
 
-    # Giving: written first. `taken` is what the state's `taken` was when the command came.
+    # Giving: written first. `arrival` says when the command came, by default now.
 
-    def grant(self, app: str, grant: Grant, taken: int | None = None) -> None:
+    def grant(self, app: str, grant: Grant, arrival: Arrival | None = None) -> None:
         """Grant an app something, in place of what it had.
 
         Raises
         ------
         Denied
-            With code `changed` where something was taken away meanwhile: what the wearer did last
-            holds.
+            With code `changed` where something was taken away meanwhile, or a later command about
+            the same is in force: what the wearer did last holds.
         LedgerError
             Where it cannot be written; nothing has changed.
         """
@@ -61,20 +64,20 @@ class PolicyChanges:
             "expires_ns": grant.expires_ns,
         }
         with self._owner:
-            self._give(lambda policy: policy.with_grant(app, grant), "grant", app, taken, detail)
+            self._give(lambda policy: policy.with_grant(app, grant), "grant", app, arrival, detail)
 
-    def consent(self, on: bool, taken: int | None = None) -> None:
+    def consent(self, on: bool, arrival: Arrival | None = None) -> None:
         """Switch everything on or off; without consent samples are not even looked at."""
         if on:
             with self._owner:
-                self._give(partial(replace, consent=True), "consent", "device", taken, {})
+                self._give(partial(replace, consent=True), "consent", _CONSENT, arrival, {})
         else:
             self.take(lambda policy: replace(policy, consent=False))
             self._record("consent", "device", self.policy)
 
-    def set_policy(self, policy: Policy, taken: int | None = None) -> None:
+    def set_policy(self, policy: Policy, arrival: Arrival | None = None, about: str = _ALL) -> None:
         """Put another policy in force. What it takes away is gone at once; what it gives comes in
-        force when it is written.
+        force when it is written. `about` is the app that it changes, where it is one alone.
 
         Raises
         ------
@@ -83,7 +86,7 @@ class PolicyChanges:
         """
         with self._owner:
             state = self._state
-            taken = state.taken if taken is None else taken
+            arrival = self._in_turn(arrival, about)
             before, after = state.policy, policy.worn_by(state.wearer)
             gone = {
                 app
@@ -94,10 +97,10 @@ class PolicyChanges:
                 lost = {(before.wearer or "", app) for app in gone}
                 self._unrecorded |= {key for key in lost if _allows(before.apps[key[1]])}
                 self.take(lambda now: _without(now, after, gone))
-                taken += 1
+                arrival = arrival._replace(taken=arrival.taken + 1)
             try:
                 self._record_grants(before, after)
-                self._give(lambda _: after, "policy", "device", taken, {})
+                self._give(lambda _: after, "policy", about, arrival, {})
             except LedgerError:
                 unlike = {app for app, grant in before.apps.items() if after.apps.get(app) != grant}
                 self._unrecorded |= {
@@ -127,25 +130,36 @@ class PolicyChanges:
         self,
         change: Callable[[Policy], Policy],
         kind: str,
-        app: str,
-        taken: int | None,
+        about: str,
+        arrival: Arrival | None,
         detail: dict[str, object],
     ) -> None:
         """Put a change of the policy in force once it is written."""
-        state = self._state
-        taken = state.taken if taken is None else taken
-        if state.taken != taken:
-            raise Denied("changed", TAKEN_MEANWHILE)
+        state, arrival = self._state, self._in_turn(arrival, about)
+        if state.taken != arrival.taken:
+            raise Denied("changed", CHANGED_MEANWHILE)
         policy = change(state.policy).worn_by(state.wearer)
+        app = about if kind == "grant" else "device"
         state.record(kind, app, _detail(policy, detail), policy)
-        self._apply(policy, taken)
+        self._apply(policy, arrival.taken)
+        state.given[about] = arrival.number
+
+    def _in_turn(self, arrival: Arrival | None, about: str) -> Arrival:
+        """When a command came, where none that came later is in force about the same: commands may
+        be written in another order than they came in.
+        """
+        arrival, given = arrival or self._state.arrival(), self._state.given
+        alike = given if about == _ALL else {about, _ALL} & given.keys()
+        if any(given[one] > arrival.number for one in alike):
+            raise Denied("changed", CHANGED_MEANWHILE)
+        return arrival
 
     def _apply(self, policy: Policy, taken: int) -> None:
         state = self._state
         with state.lock:
             with state.policy_lock:
                 if state.taken != taken:
-                    raise Denied("changed", TAKEN_MEANWHILE)
+                    raise Denied("changed", CHANGED_MEANWHILE)
                 for app, grant in policy.apps.items():
                     self._leave_past_untold(app, grant)
                 state.policy = policy

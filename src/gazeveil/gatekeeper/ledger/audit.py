@@ -273,8 +273,7 @@ class AuditLog:
         LedgerError
             Where it cannot be written; then nothing may be answered.
         """
-        work = self.writes(kind, app, detail, now_ns, also)
-        self._database.write(work)
+        self._database.write(self.writes(kind, app, detail, now_ns, also))
 
     def writes(
         self,

@@ -60,20 +60,6 @@ class Charge:
             object.__setattr__(self, name, value)
 
 
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One line of the ledger."""
-
-    id: int
-    request_id: str
-    account: str
-    currency: str
-    amount: Fraction
-    day: int
-    why: str
-    at_ns: int
-
-
 class ForwardClock:
     """The larger of a clock and the latest time that is known: a day or a grant that has ended
     stays ended if the device's clock is set.
@@ -248,43 +234,6 @@ class Ledger:
             self.database.probe(sql)
             rows = sql("SELECT account, currency, day, total, seen_ns FROM ledger_accounts")
             return {(account, currency): _gone(row, now) for account, currency, *row in rows}
-
-        return self.database.write(work)
-
-    def entries(self, after: int = 0, limit: int = 1000) -> tuple[LedgerEntry, ...]:
-        """Lines of the ledger after a number, oldest first."""
-        rows = self.database.rows(
-            "SELECT id, request_id, account, currency, amount, day, why, at_ns FROM ledger_entries"
-            " WHERE id > ? ORDER BY id LIMIT ?",
-            after,
-            checks.count("entries", "limit", limit),
-        )
-        return tuple(
-            LedgerEntry(number, request, account, currency, Fraction(amount), *rest)
-            for number, request, account, currency, amount, *rest in rows
-        )
-
-    def verify(self) -> tuple[str, ...]:
-        """Add up every account's last day from its entries; what does not agree, one sentence
-        each.
-        """
-
-        def work(sql: Sql) -> tuple[str, ...]:
-            wrong = []
-            rows = sql("SELECT account, currency, day, total FROM ledger_accounts")
-            for account, currency, day, total in rows:
-                entries = sql(
-                    "SELECT amount FROM ledger_entries WHERE account = ? AND currency = ? AND"
-                    " day = ?",
-                    *(account, currency, day),
-                )
-                added = sum((Fraction(amount) for (amount,) in entries), start=Fraction(0))
-                if added != Fraction(total):
-                    wrong.append(
-                        f"The account {account} has {format_exact(Fraction(total))} {currency} in"
-                        f" its row and {format_exact(added)} in its entries."
-                    )
-            return tuple(wrong)
 
         return self.database.write(work)
 

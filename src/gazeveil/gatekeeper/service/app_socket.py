@@ -61,7 +61,10 @@ class AppSession:
     async def listen(self) -> None:
         """Read commands until the app leaves or asks for too much."""
         limits = self.service.settings.limits
-        if not self._is_still_the_app():
+        # A revocation during the handshake did not close this connection.
+        local, service = self.connection.local, self.service
+        known = service.tokens.holder(self.token) if local is None else service.local_app(local)
+        if known is None or (local is not None and known != self.caller.app):
             reason = "The token was taken away or replaced. Ask the owner."
             return self._leave("token", reason, UNKNOWN)
         heard = time.monotonic()
@@ -97,15 +100,6 @@ class AppSession:
     def _leave(self, code: str, reason: str, close_code: int) -> None:
         self._error(code, reason)
         self.connection.hang_up(close_code, code)
-
-    def _is_still_the_app(self) -> bool:
-        """Whether the token is still valid after the connection was made.
-
-        A revocation during the handshake does not close this connection.
-        """
-        if (local := self.connection.local) is not None:
-            return self.service.local_app(local) == self.caller.app
-        return self.service.tokens.holder(self.token) is not None
 
     def _error(self, code: str, reason: str) -> None:
         self.connection.answer({"type": "error", "code": code, "reason": reason})

@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from gazeveil import __version__
@@ -24,7 +24,7 @@ from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.policy.policy import NAME_PATTERN, NAMES
 from gazeveil.gatekeeper.service import app_api, owner_api
 from gazeveil.gatekeeper.service.app_socket import stream
-from gazeveil.gatekeeper.service.guard import WEB, Pages, RequestMiddleware, problem
+from gazeveil.gatekeeper.service.guard import RequestMiddleware, answer_page, problem
 from gazeveil.gatekeeper.service.live import live
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.tracker_socket import tracker
@@ -109,9 +109,11 @@ def build(service: Service) -> ASGIApp:
         WebSocketRoute("/v1/stream", stream),
         WebSocketRoute("/v1/tracker", tracker),
         WebSocketRoute("/v1/live", live),
-        Mount("/", Pages(directory=WEB, html=True, check_dir=False)),
+        Route("/{path:path}", answer_page),
     ]
-    return RequestMiddleware(app, service.settings, service.origins, service.rate_limiter.admit)
+    return RequestMiddleware(
+        app, service.settings, service.origins, service.rate_limiter.admit, service.page_host
+    )
 
 
 async def _described(description: bytes, _: Request) -> Response:

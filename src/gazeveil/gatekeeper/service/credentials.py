@@ -234,13 +234,10 @@ class Tokens:
         return self._database.owe(lambda sql: self._write_ends(sql, gone)) if gone else None
 
     def record_ends(self) -> None:
-        """End those whose time is over, so that no restart with a clock that was set back gives them
-        again.
-        """
-        with self._lock:
-            over = [token.id for token in self._live.values() if not self._is_live(token)]
-        for token_id in over:
-            self.end(id=token_id)
+        """End those whose time is over: no restart with a clock that was set back revives them."""
+        for token in tuple(self._live.values()):
+            if not self._is_live(token):
+                self.end(id=token.id)
 
     def ever(self, app: str) -> bool:
         """Whether an app of this name ever had a token."""

@@ -1,7 +1,8 @@
 """What the owner decides: grants, consent, apps, asks and wearers.
 
 What gives something is written first, policy and audit row in one transaction, and comes in force
-then; not where something was taken away since the command came, whatever it waited for. What takes
+then; not where since the command came something was taken away, or a later one about the same is in
+force, whatever it waited for. What takes
 something away is in force at once, from memory, and is written when the database takes it
 (:mod:`gazeveil.gatekeeper.service.store`). Where both meet, taking away holds.
 """
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
+from gazeveil.gatekeeper.core.device_state import Arrival
 from gazeveil.gatekeeper.errors import LedgerError, Refused
 from gazeveil.gatekeeper.policy.grant import PRESETS, Grant
 from gazeveil.gatekeeper.policy.policy import Policy
@@ -43,7 +45,7 @@ class Decisions(ServiceQueries):
 
     # --- giving
     # ----------------------------------------------------------------------------------------------
-    # `taken` of the following is what the core's `taken` was when the command came.
+    # `arrival` of the following says when the command came, by default now.
 
     @contextmanager
     def _giving(self, *changed: str) -> Iterator[None]:
@@ -59,7 +61,11 @@ class Decisions(ServiceQueries):
         self.changed(*changed, "audit")
 
     def set_grant(
-        self, app: str, grant: Grant, taken: int | None = None, asked: AccessRequest | None = None
+        self,
+        app: str,
+        grant: Grant,
+        arrival: Arrival | None = None,
+        asked: AccessRequest | None = None,
     ) -> None:
         """Grant something. Where it answers a question, the one that asked is the app from now
         on.
@@ -71,12 +77,12 @@ class Decisions(ServiceQueries):
                 grant = replace(grant, origins=(asked.origin,))
             if asked is not None and asked.uid is not None:
                 grant = replace(grant, uid=asked.uid)
-            self.keeper.grant(app, grant, taken)
+            self.keeper.grant(app, grant, arrival)
             if asked is not None and asked.token:
                 self.tokens.admit(app, self.token_end_ns())
             self.access_requests.forget(app)
 
-    def add_app(self, app: str, origins: tuple[str, ...], taken: int | None = None) -> None:
+    def add_app(self, app: str, origins: tuple[str, ...], arrival: Arrival | None = None) -> None:
         """Make an app known that holds no token.
 
         A grant that the owner imported for an app to come is its own. What an earlier app of the
@@ -85,26 +91,26 @@ class Decisions(ServiceQueries):
         with self._giving("apps"):
             before = self.policy.without(app) if self.tokens.ever(app) else self.policy
             grant = replace(before.apps.get(app, Grant()), origins=origins)
-            self._set_policy(before.with_grant(app, grant), taken)
+            self._set_policy(before.with_grant(app, grant), arrival, app)
 
-    def consent(self, on: bool, taken: int | None = None) -> bool:
+    def consent(self, on: bool, arrival: Arrival | None = None) -> bool:
         """Give consent, or take it back; whether that is written."""
         if not on:
             return self._take("consent", "", "consent", "apps", "audit")
         with self._giving("consent", "apps"):
-            self.keeper.consent(True, taken)
+            self.keeper.consent(True, arrival)
         return True
 
-    def import_policy(self, policy: Policy, taken: int | None = None) -> None:
+    def import_policy(self, policy: Policy, arrival: Arrival | None = None) -> None:
         """Put a policy in force in place of all that was decided; what it takes away is gone at
         once.
         """
         with self._giving("consent", "apps", "asks"):
-            self._set_policy(policy, taken)
+            self._set_policy(policy, arrival)
 
-    def _set_policy(self, policy: Policy, taken: int | None) -> None:
+    def _set_policy(self, policy: Policy, arrival: Arrival | None, *about: str) -> None:
         """Put a policy in force, for connections that are open too."""
-        self.keeper.set_policy(policy, taken)
+        self.keeper.set_policy(policy, arrival, *about)
         self.discard_denied()
         self.hang_up_other_programs()
 

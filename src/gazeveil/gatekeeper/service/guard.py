@@ -39,8 +39,9 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gazeveil.gatekeeper.errors import Refused
@@ -50,6 +51,10 @@ from gazeveil.gatekeeper.service.settings import Settings
 from gazeveil.pages import HEADERS, LOCAL_NAMES, host_name
 
 WEB = Path(__file__).parents[1] / "web"
+
+#: Has a browser forget what another program left under this origin while it had the port: scripts
+#: for its cache, and service workers, whose scripts browsers ask for again.
+FORGET = {"clear-site-data": '"cache", "storage"'}
 
 #: Types that browsers insist on, whatever the machine's own list of types says.
 _TYPES = {
@@ -104,20 +109,14 @@ def page_of(scope: Scope) -> Page | None:
     )
 
 
-class Pages(StaticFiles):
-    """The files, from memory; what is none of them is answered as the usual class does."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        """A file."""
-        page = page_of(scope)
-        if page is None:
-            return await super().get_response(path, scope)
-        answer = Response(page.body, headers=page.headers)
-        return (
-            NotModifiedResponse(answer.headers)
-            if self.is_not_modified(answer.headers, Headers(scope=scope))
-            else answer
-        )
+async def answer_page(request: Request) -> Response:
+    """A file, from memory alone; a path that is none of them never reaches the disk."""
+    page = page_of(request.scope)
+    if page is None:
+        raise HTTPException(404)
+    if page.headers["etag"] in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers={"etag": page.headers["etag"]})
+    return Response(page.body, headers=page.headers)
 
 
 #: Keys that a set of buckets remembers.
@@ -293,7 +292,7 @@ def same_origin(headers: Headers, scheme: str, public: Collection[str] = ()) -> 
 
 class RequestMiddleware:
     """The outermost layer. `origins` gives those of all apps, for browsers; `admit` says whether a
-    request may still come, by its quota.
+    request may still come, by its quota; `page_host` is the name that the owner's link has.
     """
 
     def __init__(
@@ -302,11 +301,13 @@ class RequestMiddleware:
         settings: Settings,
         origins: Callable[[], Collection[str]],
         admit: Callable[[Scope, Headers], bool],
+        page_host: str,
     ) -> None:
         self.app, self.settings, self.origins, self.admit = app, settings, origins, admit
         public = (urlsplit(origin).netloc for origin in settings.public_origin)
         self.hosts = {
             *LOCAL_NAMES,
+            page_host,
             settings.host.lower(),
             *(h.lower() for h in settings.hosts),
             *(host_name(netloc) for netloc in public),
@@ -378,6 +379,8 @@ class RequestMiddleware:
         if not self.admit(scope, headers):
             reason = "There are too many requests. Wait a minute."
             return problem(429, "rate", reason, {"retry-after": "60"})
+        if "service-worker" in headers:
+            return problem(404, "unknown", "Our pages have no service worker.", FORGET)
         return None
 
     def _preflight(self, scope: Scope, origin: str) -> Response:

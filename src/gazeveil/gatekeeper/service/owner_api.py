@@ -17,6 +17,7 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
+from gazeveil.gatekeeper.core.device_state import Arrival
 from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.policy.grant import PRESETS
 from gazeveil.gatekeeper.policy.policy import NAME_PATTERN, Policy
@@ -24,7 +25,7 @@ from gazeveil.gatekeeper.service.answers import certificate_text
 from gazeveil.gatekeeper.service.app_api import PROBLEMS, Body, Credentials, service_of
 from gazeveil.gatekeeper.service.credentials import NOBODY, Caller, SignedCall, page_key
 from gazeveil.gatekeeper.service.decisions import unknown_preset
-from gazeveil.gatekeeper.service.guard import SESSION_HEADER, bearer, same_origin
+from gazeveil.gatekeeper.service.guard import FORGET, SESSION_HEADER, bearer, same_origin
 from gazeveil.gatekeeper.service.service import HOUR_NS, TOKEN_FILE, Service
 
 _STALE = "This link has been used or has expired. Start the service again for a new one."
@@ -142,14 +143,14 @@ async def owner_caller(request: Request, credentials: Credentials, signed: Signe
     return caller
 
 
-async def taken_before(request: Request) -> int:
-    """How often something had been taken away when the request came: read on the event loop, before
-    any thread is waited for.
+async def arrival_of(request: Request) -> Arrival:
+    """The number of a command, and what had been taken away when it came: given on the event loop,
+    before any thread is waited for.
     """
-    return service_of(request).keeper.state.taken
+    return service_of(request).keeper.state.arrival()
 
 
-TakenBefore = Annotated[int, Depends(taken_before)]
+Came = Annotated[Arrival, Depends(arrival_of)]
 Owner = Annotated[Caller, Depends(owner_caller)]
 
 
@@ -167,7 +168,7 @@ def enter(request: Request, key: Annotated[str, Query(max_length=256)] = "") -> 
     """
     if not service_of(request).tokens.is_link(key):
         return HTMLResponse(_PAGE.format(script="", words=_STALE), 403)
-    return HTMLResponse(_PAGE.format(script=_SCRIPT, words="Signing in."))
+    return HTMLResponse(_PAGE.format(script=_SCRIPT, words="Signing in."), headers=FORGET)
 
 
 @router.post("/sign-in", status_code=201)
@@ -303,7 +304,7 @@ def _known(service: Service, app: str) -> None:
 
 
 @router.post("/apps", status_code=201)
-def add_app(request: Request, taken: TakenBefore, owner: Owner, body: AppBody) -> dict[str, str]:
+def add_app(request: Request, arrival: Came, owner: Owner, body: AppBody) -> dict[str, str]:
     """Make an app known and give out its token, once. It may do nothing until it is granted
     something.
     """
@@ -314,7 +315,7 @@ def add_app(request: Request, taken: TakenBefore, owner: Owner, body: AppBody) -
     if body.name in service.tokens.apps():
         reason = "There is an app of this name already. Rotate its token, or choose another name."
         raise Refused(403, "taken", reason)
-    service.add_app(body.name, tuple(body.origins), taken)
+    service.add_app(body.name, tuple(body.origins), arrival)
     token = service.tokens.issue(body.name, "app", service.token_end_ns())
     service.changed("apps")
     return {"app": body.name, "token": token}
@@ -322,7 +323,7 @@ def add_app(request: Request, taken: TakenBefore, owner: Owner, body: AppBody) -
 
 @router.post("/apps/{app}/grant")
 def grant(
-    request: Request, taken: TakenBefore, owner: Owner, app: AppName, body: GiveBody
+    request: Request, arrival: Came, owner: Owner, app: AppName, body: GiveBody
 ) -> dict[str, Any]:
     """Grant a preset; in force at once."""
     service = service_of(request)
@@ -334,7 +335,7 @@ def grant(
     if body.preset not in PRESETS:
         raise unknown_preset()
     answered = waiting if body.ask is not None else None
-    service.set_grant(app, PRESETS[body.preset].grant(lasts=body.lasts), taken, answered)
+    service.set_grant(app, PRESETS[body.preset].grant(lasts=body.lasts), arrival, answered)
     return _app(service, app)
 
 
@@ -399,7 +400,7 @@ def dismiss(request: Request, owner: Owner, number: Annotated[int, Path(ge=0, le
 
 @router.post("/consent")
 async def consent(
-    request: Request, taken: TakenBefore, owner: Owner, body: ConsentBody
+    request: Request, arrival: Came, owner: Owner, body: ConsentBody
 ) -> dict[str, bool]:
     """Whether anything may leave the device; off ends everything at once, also while nothing can be
     written.
@@ -407,7 +408,7 @@ async def consent(
     service = service_of(request)
     if not body.on:
         return {"on": False, "written": await service.at_once(service.consent, False)}
-    return {"on": True, "written": await run_in_threadpool(service.consent, True, taken)}
+    return {"on": True, "written": await run_in_threadpool(service.consent, True, arrival)}
 
 
 @router.post("/confirm", status_code=204)
@@ -489,11 +490,11 @@ def export_policy(request: Request, owner: Owner) -> PlainTextResponse:
 
 
 @router.put("/policy")
-async def import_policy(request: Request, taken: TakenBefore, owner: Owner) -> dict[str, Any]:
+async def import_policy(request: Request, arrival: Came, owner: Owner) -> dict[str, Any]:
     """Put the TOML of the body in force, in place of all that was decided. What it takes away is
     gone at once.
     """
     service, body = service_of(request), await request.body()
     policy = Policy.parse(body.decode("utf-8", "replace"))
-    await run_in_threadpool(service.import_policy, policy, taken)
+    await run_in_threadpool(service.import_policy, policy, arrival)
     return {"consent": service.policy.consent, "apps": len(service.policy.apps)}

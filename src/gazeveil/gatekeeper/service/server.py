@@ -299,12 +299,11 @@ def warm_up(service: Service) -> None:
     rate_hz, still = service.keeper.rate_hz, np.full(240, 1.0)
     t_ns = (np.arange(240) * (1e9 / rate_hz)).astype(np.int64)
     try:
-        with contextlib.ExitStack() as done:
-            ledger = done.enter_context(Ledger.open("sqlite://"))
-            policy = Policy({"warm-up": PRESETS["study"].grant()}, consent=True)
-            keeper = done.enter_context(
-                Gatekeeper(policy, ledger, rate_hz=rate_hz, space=service.keeper.space)
-            )
+        policy = Policy({"warm-up": PRESETS["study"].grant()}, consent=True)
+        with (
+            Ledger.open("sqlite://") as ledger,
+            Gatekeeper(policy, ledger, rate_hz=rate_hz, space=service.keeper.space) as keeper,
+        ):
             for i, text in enumerate(policy.apps["warm-up"].mechanisms):
                 stream = keeper.app("warm-up").open_private_stream(text, lambda *_: None)
                 begin_ns = 2 * i * int(t_ns[-1])

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import TypeVar
 
 from gazeveil.errors import ParameterError
@@ -111,6 +112,9 @@ class Service(Decisions):
         self.access_requests = AccessRequests(database, self.tokens)
         self.revocations = Revocations(settings.home / "taken-back", self._owe)
         policy = read_policy(database)
+        #: Host of the owner's link. After an earlier start another program may have had the port
+        #: and left a service worker, which would read the link: so the origin is a new one.
+        self.page_host = "127.0.0.1" if policy is None else f"{token_hex(8)}.localhost"
         if policy is None:
             policy = Policy.load(settings.policy) if settings.policy else Policy()
         policy = ended_by_restart(self.revocations.from_policy(policy, now_ns()), now_ns())
@@ -303,11 +307,11 @@ class Service(Decisions):
         """A link for the owner that works once, for an hour; under the public origin where there is
         one.
         """
-        address = next(iter(self.settings.public_origin), address)
+        own = address.replace("//127.0.0.1:", f"//{self.page_host}:")
         key = self.tokens.issue(
             "owner", "link", self.ledger.now_ns() + HOUR_NS, in_place_of_others=True
         )
-        return f"{address}/owner?key={key}"
+        return f"{next(iter(self.settings.public_origin), own)}/owner?key={key}"
 
     @property
     def tracker_token_path(self) -> Path | None:

@@ -29,11 +29,6 @@ SCREEN = rf"^{_NUMBER}x{_NUMBER}px,{_NUMBER}x{_NUMBER}mm,{_NUMBER}mm$"
 ORIGIN = r"^https?://(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(?::[0-9]{1,5})?$"
 
 
-def default_home() -> Path:
-    """`$GAZEVEIL_HOME`, or `~/.gazeveil`."""
-    return Path(os.environ.get("GAZEVEIL_HOME") or Path.home() / ".gazeveil")
-
-
 class CallerLimits(BaseModel):
     """Bounds that keep one caller from starving the others; no honest one meets them."""
 
@@ -84,7 +79,9 @@ class Settings(BaseSettings):
         use_attribute_docstrings=True,
     )
 
-    home: Path = Field(default_factory=default_home)
+    home: Path = Field(
+        default_factory=lambda: Path(os.environ.get("GAZEVEIL_HOME") or Path.home() / ".gazeveil")
+    )
     """Folder of the database and the keys; made if it is missing, for its owner alone.
     One that is there and open to other users is refused.
     """

@@ -40,8 +40,9 @@ WAIT_S = 0.4
 
 def _rows(policy: Policy) -> dict[tuple[str, str], dict[str, Any]]:
     """Rows by wearer and app: the device has no wearer, a wearer's own row no app."""
-    device = {name: plain(value) for name, value in asdict(policy.device).items()}
-    rows: dict[tuple[str, str], dict[str, Any]] = {("", ""): device}
+    rows: dict[tuple[str, str], dict[str, Any]] = {
+        ("", ""): {name: plain(value) for name, value in asdict(policy.device).items()}
+    }
     for name, wearer in policy.wearers.items():
         rows[name, ""] = {"consent": wearer.consent}
         rows |= {(name, app): grant_table(grant) for app, grant in wearer.apps.items()}
