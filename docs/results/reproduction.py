@@ -1,4 +1,5 @@
-"""Write one page per paper from reproduction.json and claims.toml.
+"""Write one page per paper from reproduction.json and claims.toml, and the first sentence of
+reproduction.md.
 
 `python docs/results/reproduction.py` writes the pages. With `NAME=RUN ...`, folders that `gazeveil
 reproduce NAME --out RUN` wrote, their figures enter the record first.
@@ -7,10 +8,11 @@ reproduce NAME --out RUN` wrote, their figures enter the record first.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,9 @@ CODES = {
     "ren2024": "S003",
     "davidjohn2023": "S004",
 }
+
+#: What became of a claim.
+STATUSES = ("held", "failed", "artefact", "untestable here")
 
 Record = dict[str, list[dict[str, Any]]]
 
@@ -56,9 +61,10 @@ def page(paper: str, record: Record, notes: Mapping[str, Any], folder: Path = HE
     for row in (row for rows in record.values() for row in rows):
         others = {**found.get(row["id"], {}).get("beside", {}), **row["beside"]}
         found[row["id"]] = {**row, "beside": others}
-    own = {f.id for f in figures_of(paper)} | {i for i in found if i.startswith(f"{paper}-")}
-    figures = [f for f in figures_of(paper) if f.model != "chance" and f.value]
-    measured = [f for f in figures if f.id in found]
+    places = {f.id for f in figures_of(paper)}
+    figures = [f for f in figures_of(paper) if f.model != "chance"]
+    printed = [f for f in figures if f.value]
+    measured = [f for f in printed if f.id in found]
     studies = ", ".join(f"`{name}`" for name in record if name.startswith(f"{paper}/"))
     lines = [
         f"# {CITATIONS[paper].partition(':')[0]} ({CODES[paper]})",
@@ -67,7 +73,7 @@ def page(paper: str, record: Record, notes: Mapping[str, Any], folder: Path = HE
         "",
         CITATIONS[paper],
         "",
-        f"{len(measured):,} of {len(figures):,} published figures have one of ours beside them"
+        f"{len(measured):,} of {len(printed):,} published figures have one of ours beside them"
         " ([how to read the tables](reproduction.md#how-to-read-the-tables)).",
         f"Ours come from `gazeveil reproduce` with {studies}.",
         notes["notes"][paper],
@@ -79,14 +85,25 @@ def page(paper: str, record: Record, notes: Mapping[str, Any], folder: Path = HE
         *(_claim(claim) for claim in notes["claim"] if claim["paper"] == paper),
         "",
     ]
-    # Of claims those that are graded stand here; the others are in the record.
-    rows = [r for i, r in found.items() if i in own and (not i.startswith(paper) or r["verdict"])]
+    # Of orders those that are graded stand here; the others are in the record.
+    graded = {i for i, row in found.items() if i.startswith(f"{paper}-") and row["verdict"]}
+    rows = [row for i, row in found.items() if i in places | graded]
     lines += markdown(sections(paper, rows, folder), folder)
     left = Counter(f.location for f in figures if f.id not in found and f.metric != "participants")
     if left:
         counts = ", ".join(f"{location} ({n})" for location, n in left.items())
         lines += ["## Not measured", "", f"Figures, with their number: {counts}."]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def headline(claims: Sequence[Mapping[str, str]]) -> str:
+    """The first sentence of reproduction.md: how many claims have which status."""
+    counts = Counter(claim["status"] for claim in claims)
+    held, failed, artefact, untestable = (counts[status] for status in STATUSES)
+    return (
+        f"**Of {counts.total()} main claims of the papers {held} hold, {failed} fail, {artefact} are"
+        f" artefacts of the attacker or of the noise, and {untestable} need the papers' data.**"
+    )
 
 
 def _claim(claim: Mapping[str, str]) -> str:
@@ -105,6 +122,10 @@ def main() -> None:
     if runs:
         add(record, runs)
     notes = tomllib.loads((HERE / "claims.toml").read_text(encoding="utf-8"))
+    front = HERE / "reproduction.md"
+    text = front.read_text(encoding="utf-8")
+    sentence = headline(notes["claim"])
+    front.write_text(re.sub(r"^\*\*.*?\*\*", sentence, text, flags=re.MULTILINE), encoding="utf-8")
     for paper in CITATIONS:
         (HERE / f"{paper}.md").write_text(page(paper, record, notes), encoding="utf-8")
 

@@ -33,7 +33,7 @@ from gazeveil.papers.study_file import PARTS, folder_name, reason_lines
 MOST_COLUMNS = 6
 
 #: Most figures of a table with a row per setting; in longer tables a row is one mechanism.
-MOST_FIGURES = 16
+MOST_FIGURES = 12
 
 
 @dataclass(frozen=True)

@@ -60,10 +60,10 @@ _OTHER_UNIT = "the paper's screen units are not known, ours are degrees"
 
 
 def protected(dataset: str, mechanism: str, epsilon: str, radius: str) -> dict[str, str]:
-    """Our parameters of a setting of the paper."""
+    """Our parameters of a setting of the paper; DPGazeSynth's radius is that of equation (8)."""
     if mechanism == "kaleido":
         return {"epsilon": epsilon, "r_deg": RADII_DEG[dataset][radius]}
-    return {"epsilon": epsilon, "G": RADII[radius]}
+    return {"epsilon": epsilon, "G": RADII[radius], "r_deg": "eq8"}
 
 
 def f1(
