@@ -35,7 +35,7 @@ from gazeveil.gaze.recording import (
 )
 from gazeveil.io.folder import EXPECTED, Found, scan_file, scan_folder, scan_index
 from gazeveil.io.known import FILE_NAME, HEADING, beside, dataset_toml, read_dataset_file
-from gazeveil.io.parsing.naming import COPY, spelling_doubts
+from gazeveil.io.parsing.naming import COPY, DATE, spelling_doubts
 from gazeveil.io.parsing.table import printable
 from gazeveil.io.plain.roles import GAZE_ROLES
 from gazeveil.io.plain.text import FirstRows
@@ -108,7 +108,7 @@ def read(
     chosen = get(format) if isinstance(format, str) else format
     found = _found(place, chosen, options, common)
     root = place if place.is_dir() else place.parent
-    handles, chosen = [_in_text(h) for h in found.handles], found.format
+    handles, chosen = list(_undated(map(_in_text, found.handles))), found.format
     doubts = (*found.doubts, *spelling_doubts(h.person for h in handles))
     _point_out(found, doubts, root)
     files = dict.fromkeys(Path(h.source) for h in handles if h.source)
@@ -254,9 +254,9 @@ def left_out(skipped: Sequence[Skipped], root: Path) -> str:
 def _people(people: object, recorded: set[str]) -> dict[str, Attributes]:
     """The `people` option as a table."""
     if isinstance(people, Mapping):
-        allowed = "a mapping of person to a mapping of attributes, or a CSV/TSV file"
         for attributes in people.values():
             if not isinstance(attributes, Mapping):
+                allowed = "a mapping of person to a mapping of attributes, or a CSV/TSV file"
                 checks.refuse("read", "people", allowed, attributes)
         return {str(p): dict(a) for p, a in people.items()}
     if isinstance(people, str | os.PathLike):
@@ -278,8 +278,8 @@ def _text(name: str) -> str:
 def _in_text(handle: Handle) -> Handle:
     """A handle whose names can be written to every file."""
     names = {n: _text(getattr(handle, n)) for n in KEY_NAMES}
-    known = tuple(names.values()) == handle.key
-    return handle if known else _renamed(handle, chunks=None, **names)
+    same = tuple(names.values()) == handle.key
+    return handle if same else _renamed(handle, chunks=None, **names)
 
 
 def _renamed(handle: Handle, **names: Any) -> Handle:
@@ -292,14 +292,26 @@ def _load_as(load: Callable[[], Recording], names: Mapping[str, str]) -> Recordi
     return load().with_(**names)
 
 
+def _undated(handles: Iterable[Handle]) -> Iterator[Handle]:
+    """Give sessions that a guessed path calls by dates the numbers 1, 2, ... of a person's viewings
+    of the stimulus, in the order they were found: a date is no session of an experiment.
+    """
+    viewed = Counter[RecordingKey]()
+    for h in handles:
+        said, key = h.facts.get("session"), (h.person, h.stimulus, "", h.task)
+        if said is not None and said.origin == GUESSED and DATE.fullmatch(h.session):
+            viewed[key] += 1
+            h = _renamed(h, session=str(viewed[key]))
+        yield h
+
+
 def _number_sessions(handles: list[Handle]) -> Iterator[Handle]:
     """Give recordings that clash the sessions 1, 2, ... in the order they were found."""
     totals = Counter(h.key for h in handles)
     used: Counter[RecordingKey] = Counter()
     for h in handles:
         used[h.key] += 1
-        several = totals[h.key] > 1
-        yield _renamed(h, session=f"{h.session}.{used[h.key]}") if several else h
+        yield _renamed(h, session=f"{h.session}.{used[h.key]}") if totals[h.key] > 1 else h
 
 
 def _load_named(

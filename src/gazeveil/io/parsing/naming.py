@@ -222,7 +222,8 @@ _NUMBERED = re.compile(r"[psu][\W_]?\d{2,}", re.I)
 _SESSION = re.compile(
     r"(?:session|sess|ses|sitzung|day|tag|visit|wave|round|run|block|messung)[\W_]?\w+", re.I
 )
-_DATE = re.compile(r"(?:19|20)\d\d[-_.]?\d\d[-_.]?\d\d|\d\d[-.]\d\d[-.](?:19|20)\d\d")
+#: A date as names of files and folders have it.
+DATE = re.compile(r"(?:19|20)\d\d[-_.]?\d\d[-_.]?\d\d|\d\d[-.]\d\d[-.](?:19|20)\d\d")
 _TRACKERS = (
     "tobii|eyelink|smi|pupil|gazepoint|vive|pico|quest|hololens|varjo|neon|webcam|tracker|camera"
 )
@@ -240,7 +241,7 @@ _THING = re.compile(
     re.I,
 )
 # Parts of a file name: a date, a participant with its number, or what stands between joints.
-_TOKEN = re.compile(rf"{_DATE.pattern}|(?:{_PERSON_WORDS})[_\-. ]?\d+(?![^\W_])|[^_\-. ]+", re.I)
+_TOKEN = re.compile(rf"{DATE.pattern}|(?:{_PERSON_WORDS})[_\-. ]?\d+(?![^\W_])|[^_\-. ]+", re.I)
 _LETTERS_AND_DIGITS = re.compile(r"[^\W\d_]+\d+")
 _MOST_SHOWN, _MOST_READINGS = 4, 4
 #: Topic of the doubt about copies.
@@ -402,9 +403,7 @@ def _rivals(columns: Sequence[tuple[str, ...]], person: int) -> Iterator[int]:
     for i, column in enumerate(columns):
         pairs, kinds = len(set(zip(people, column, strict=True))), len(set(column))
         differs = pairs > len(set(people)) or (not sure and 1 < kinds < pairs)
-        other = all(
-            any(k.fullmatch(w) for k in (_DATE, _SESSION, _THING, _TRACKER)) for w in column
-        )
+        other = all(any(k.fullmatch(w) for k in (DATE, _SESSION, _THING, _TRACKER)) for w in column)
         if differs and not other and not (sure and i > person):
             yield i
 
@@ -452,7 +451,7 @@ def _pattern(parts: Sequence[_Parts], person: set[int], dated: bool) -> str:
             words.append("{person}")
         elif len(set(column)) == 1 and i < depth:
             words.append("{}")
-        elif all(_DATE.fullmatch(w) for w in column):
+        elif all(DATE.fullmatch(w) for w in column):
             words.append("{session}" if dated else "{}")
         elif all(_SESSION.fullmatch(w) for w in column) and "{session}" not in words:
             words.append("{session}")

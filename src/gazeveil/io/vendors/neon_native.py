@@ -206,8 +206,9 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
         )
     wearer = folder / "wearer.json"
     name = read_json(wearer).get("name") if wearer.is_file() else None
-    person = name if isinstance(name, str) else None
-    names = naming_options(**options).names(folder, root, by_folders(folder, root), person=person)
+    names = naming_options(**options).names(
+        folder, root, by_folders(folder, root), person=name if isinstance(name, str) else None
+    )
     return [names.handle(partial(load, folder, names), folder)]
 
 

@@ -26,10 +26,10 @@ The CSV folder that Pupil Cloud and Neon Player export, for Pupil Invisible and 
 The glasses know no head pose, so the head is the world: a `Sphere` around it, straight ahead at
 (180, 90), `metadata["frame"] = "head"`. Old exports without azimuth and elevation go through the
 scene camera's nominal focal length (`metadata["assumed_geometry"]`). Samples with the glasses off,
-or in a blink, are invalid. A `gaze.csv` of several recordings gives one each, with the recording id
-as session. Invisible is told from Neon by `info.json`, by the files only Neon has
-(`3d_eye_states.csv`, `saccades.csv`), or by the size of the scene picture (1088 x 1080; Neon: 1600
-x 1200).
+or in a blink, are invalid. A `gaze.csv` of several recordings gives one each, as sessions 1, 2,
+... with the recording id in the metadata. Invisible is told from Neon by `info.json`, by the files
+only Neon has (`3d_eye_states.csv`, `saccades.csv`), or by the size of the scene picture (1088 x
+1080; Neon: 1600 x 1200).
 """
 
 from __future__ import annotations
@@ -348,7 +348,11 @@ def _load_cloud(path: Path, names: Names, part: tuple[str, ...], camera: Camera)
     sheet, parts = _open(path, stamp(path))
     rows, folder = parts[part], path.parent
     t_ns = sheet.times_ns("timestamp [ns]", unit="ns")[rows]
-    metadata: dict[str, object] = {"frame": "head", "pupil_unit": "mm"}
+    metadata: dict[str, object] = {
+        "frame": "head",
+        "pupil_unit": "mm",
+        **({"recording": part[0]} if len(parts) > 1 else {}),
+    }
     if sheet.has("azimuth [deg]", "elevation [deg]"):
         x = 180.0 + sheet.floats("azimuth [deg]")[rows]
         y = 90.0 - sheet.floats("elevation [deg]")[rows]
@@ -429,7 +433,8 @@ def _events(folder: Path, part: tuple[str, ...]) -> tuple[Message, ...]:
 
 def _scan_cloud(path: Path, root: Path, **options: object) -> Iterator[Handle]:
     """One recording per folder, Neon's or Invisible's as it is: the person is the wearer of
-    info.json or the folder above, the stimulus the folder.
+    info.json or the folder above, the stimulus the folder. Several recordings in one file are
+    sessions 1, 2, ...; their ids are in the metadata.
     """
     place = path if path.is_file() else find_file(path, "gaze.csv")
     if place is None:
@@ -442,13 +447,13 @@ def _scan_cloud(path: Path, root: Path, **options: object) -> Iterator[Handle]:
     camera = NEON if is_neon(folder) else INVISIBLE
     wearer = _info(folder).get("wearer_name")
     parts = _open(place, stamp(place))[1]
-    for part in parts:
+    for number, part in enumerate(parts, 1):
         names = naming_options(**options).names(
             folder,
             root,
             by_folders(folder, root),
             person=wearer if isinstance(wearer, str) else None,
-            session=part[0] if len(parts) > 1 else None,
+            session=str(number) if number > 1 else None,
         )
         yield names.handle(partial(_load_cloud, place, names, part, camera), place)
 

@@ -308,14 +308,13 @@ def scan(
                 trial if len(export.parts) > 1 else "",
             )
         sessions[stimulus] = sessions.get(stimulus, 0) + 1
-        again = f"{sessions[stimulus]}" if sessions[stimulus] > 1 else None
         names = naming.names(
             path,
             root,
             {"person": stem(path), "stimulus": stem(path)},
             person=export.header.get("subject"),
             stimulus=stimulus,
-            session=again,
+            session=f"{sessions[stimulus]}" if sessions[stimulus] > 1 else None,
         )
         yield names.handle(partial(load, path, names, part, screen), path)
 

@@ -8,7 +8,8 @@ resolution width/height`, `Gaze point (left/right) X/Y`, `Validity left/right`, 
 left/right`, `Eye movement type` or `GazeEventType`, `Sensor`, `Event` or `StudioEvent`.
 
 * One recording per participant, recording and stimulus; rows outside a stimulus are the stimulus
-  :data:`NO_STIMULUS`. The recording name becomes the session where a participant has more than one.
+  :data:`NO_STIMULUS`. The session counts a participant's recordings of that stimulus in the order
+  they appear; the recording name, which is often numbered over participants, is in the metadata.
 * Rows of other sensors and event rows are not samples: they are counted, and events become
   messages.
 * Validity is `Valid`/`Invalid`, or 0 (certain) to 4 (lost), of which 0 and 1 are used.
@@ -197,8 +198,8 @@ def _open(
         ("recordingname",),
         ("presentedstimulusname", "presentedmedianame", "medianame", "stimulusname"),
     )
-    table = replace(header, frame=frame)
-    return replace(export, parts=dict(table.groups(*(export.column(*names) for names in keys))))
+    groups = replace(header, frame=frame).groups(*(export.column(*names) for names in keys))
+    return replace(export, parts=dict(groups))
 
 
 def _used(sheet: Table) -> dict[str, Floats | pl.Series]:
@@ -222,8 +223,8 @@ def _stepped_unit(ticks: Floats) -> str:
 def _said_unit(name: str) -> str | None:
     """The unit in the brackets of a column of times."""
     brackets = " ".join(_BRACKETS.findall(name)).lower().split()
-    words = (("ms", "ms"), ("us", "us"), ("µs", "us"), ("μs", "us"))
-    return next((unit for word, unit in words if word in brackets), None)
+    words = {"ms": "ms", "us": "us", "µs": "us", "μs": "us"}
+    return next((unit for word, unit in words.items() if word in brackets), None)
 
 
 def load(
@@ -244,7 +245,6 @@ def load(
         export.floats(export.column(f"pupildiameter{s}", f"pupil{s}")) for s in ("left", "right")
     ]
     pupils = [np.where(p[kept] > 0, p[kept], np.nan) for p in sizes if p is not None]
-    pupil = pupil_of(pupils)
     eyes = [None if eye is None else eye[kept] for eye in (left, right)]
     single = None if combined is None or any(e is not None for e in eyes) else combined[kept]
     return assemble(
@@ -256,7 +256,7 @@ def load(
         y_deg=None if single is None else single[:, 1],
         left_deg=eyes[0],
         right_deg=eyes[1],
-        pupil=pupil,
+        pupil=pupil_of(pupils),
         labels={} if export.types is None else {"tobii": export.types[kept]},
         messages=tuple(export.messages[part]),
         not_samples={
@@ -384,16 +384,16 @@ def scan(
     naming = naming_options(**options)
     export = _open(path, stamp(path), decimal, time_unit)
     has_stimuli = any(stimulus for _, _, stimulus in export.parts)
-    recorded = {(person, recording) for person, recording, _ in export.parts}
-    times = Counter(person for person, _ in recorded)
+    viewed = Counter[tuple[str, ...]]()  # by participant and stimulus
     for part in export.parts:
-        person, recording, stimulus = part
-        file_says = {
-            "person": person,
-            "stimulus": stimulus or (NO_STIMULUS if has_stimuli else ""),
-            "session": recording if times[person] > 1 else "",
-        }
-        names = naming.names(path, root, **file_says)
+        viewed[part[::2]] += 1
+        names = naming.names(
+            path,
+            root,
+            person=part[0],
+            stimulus=part[2] or (NO_STIMULUS if has_stimuli else ""),
+            session=f"{viewed[part[::2]]}" if viewed[part[::2]] > 1 else "",
+        )
         yield names.handle(partial(load, path, names, part, (screen, time_unit, decimal)), path)
 
 
