@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 import stat
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from gazeveil.privacy.publication.names import read_key
 from gazeveil.privacy.publication.outputs import Part, PartSummary
 from gazeveil.release.run import WorkFolder
 from tests.support.command_line import heard
+from tests.support.recordings import real
 
 STREAM = "gaussian:sigma_deg=2"
 
@@ -113,6 +116,30 @@ def test_the_plan_says_everything_and_writes_nothing(
     code, said, _ = run(capsys, "publish", raw, "-m", "k-same-synth:k=6,match=crowd", "--plan")
     assert "to protect with one process; then the strong battery attacks: " in said
     assert "1 stimulus that fewer than k = 6 people saw" in said
+
+
+def test_a_headset_is_published_by_groups_and_the_curator_hears_who_shares_a_cell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The minute in a file name of VR-EyeTracking is no session, so four people share a cell."""
+    source, copy = real("vr_eyetracking"), tmp_path / "vr_eyetracking"
+    places = [f for video in ("073", "074") for f in sorted(source.rglob(f"{video}._*"))]
+    people = Counter(file.parent.name for file in places)
+    both = sorted(person for person, count in people.items() if count == 2)[:4]
+    for file in [f for f in places if f.parent.name in both]:
+        place = copy / file.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, place)
+    shutil.copy(source / "frame_interval_s.json", copy)
+    words = ("--preset", "public-events", "--attacks", "quick")
+    (tmp_path / "few.toml").write_text("[attack]\nrepetitions = 1\n")
+    words = (*words, "--from", tmp_path / "few.toml")
+    code, said, err = run(capsys, "publish", copy, tmp_path / "out", *words)
+    assert code == 0, err
+    assert "For you alone, not covered by the promise, never to be published:" in said
+    assert "fewest sharing: 4, most sharing: 4" in said
+    assert "sharing" not in "".join(f.read_text() for f in (tmp_path / "out").glob("PRIVACY.*"))
+    assert len(gazeveil.read(tmp_path / "out")) == 8
 
 
 def test_the_file_of_choices_makes_the_same_choices_again(

@@ -63,7 +63,10 @@ def sizes(people: Any) -> list[int]:
     ("k", "expected"), [(4, [7, 9, 5, 4, 6]), (6, [7, 9, 9, 6]), (8, [13, 8, 10]), (15, [15, 16])]
 )
 def test_the_supplements_class_sizes_are_reproduced(k: int, expected: list[int]) -> None:
-    assert sizes(Demographics(k, reading="published").release(PEOPLE).data) == sorted(expected)
+    release = Demographics(k, reading="published").release(PEOPLE)
+    assert sizes(release.data) == sorted(expected)
+    shared = {"fewest_sharing": min(expected), "most_sharing": max(expected)}
+    assert dict(release.curator_notes) == shared
 
 
 @pytest.mark.parametrize(

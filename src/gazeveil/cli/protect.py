@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -367,8 +368,7 @@ def _print_notes(data: Any, release: Release[Any], seed: int | None) -> None:
     pieces = issubclass(get(release.provenance.mechanism), PieceMechanism)
     if isinstance(data, Cohort) and isinstance(release.data, Cohort) and not pieces:
         notes = {"recordings left out": len(set(data.keys) - set(release.data.keys)), **notes}
-    counts = ", ".join(f"{name.replace('_', ' ')}: {n}" for name, n in notes.items() if n)
-    if counts:
-        say(f"For you alone, not covered by the promise, never to be published: {counts}.")
+    for sentence in replace(release, curator_notes=notes).for_curator:
+        say(sentence)
     if seed is not None:
         say(f"{SEEDED} Never publish it.")

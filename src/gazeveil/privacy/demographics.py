@@ -28,7 +28,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -41,6 +42,7 @@ from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism, PlotRecipe
 from gazeveil.privacy.release import Release
+from gazeveil.privacy.tables.ksame import fewest_sharing
 
 #: Person to attributes, as `cohort.people` has it.
 People: TypeAlias = Mapping[str, Mapping[str, object]]
@@ -106,8 +108,9 @@ class Demographics(Mechanism[People]):
     def check(self) -> None:
         """Check k and the attributes."""
         self.store("k", checks.count(self.name, "k", self.k, least=2))
-        given = self.attributes
-        names = AttributeNames(given.split(":") if isinstance(given, str) else given)
+        names = AttributeNames(
+            self.attributes.split(":") if isinstance(self.attributes, str) else self.attributes
+        )
         if (
             not names
             or not all(isinstance(n, str) and n for n in names)
@@ -160,7 +163,12 @@ class Demographics(Mechanism[People]):
             released = self._exact(rows)
         else:
             released = self._mondrian(rows)
-        return Release({p: released[p] for p in data}, self._guarantee(), self.provenance(None))
+        return Release(
+            {p: released[p] for p in data},
+            self._guarantee(),
+            self.provenance(None),
+            fewest_sharing(self.name, _alike(released), self.k),
+        )
 
     def _value(self, person: str, name: str, attributes: object) -> float | str:
         value = attributes.get(name) if isinstance(attributes, Mapping) else None
@@ -223,12 +231,9 @@ class Demographics(Mechanism[People]):
                 "age": _span(low, high),
                 "gender": ANY if gender is None else str(a["gender"]),
             }
-        sizes: dict[tuple[object, ...], int] = {}
-        for r in result.values():
-            sizes[tuple(r.values())] = sizes.get(tuple(r.values()), 0) + 1
-        if min(sizes.values()) < self.k:
+        if min(_alike(result)) < self.k:
             raise DataError(
-                f"With the supplement's ranges a group has {min(sizes.values())} people, fewer than"
+                f"With the supplement's ranges a group has {min(_alike(result))} people, fewer than"
                 f" k = {self.k}. Nothing was released."
             )
         return result
@@ -263,6 +268,11 @@ class Demographics(Mechanism[People]):
         from gazeveil.privacy.audit.people import crowd_game
 
         return crowd_game(self, unit)
+
+
+def _alike(released: Mapping[str, Mapping[str, object]]) -> Collection[int]:
+    """How many people share each released row."""
+    return Counter(tuple(row.values()) for row in released.values()).values()
 
 
 def _span(low: float, high: float) -> str:

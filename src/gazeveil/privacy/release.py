@@ -116,8 +116,12 @@ class Release(Generic[Data]):
     def _repr_html_(self) -> str:
         data = self.data
         what = repr(data) if isinstance(data, Cohort) else type(data).__name__
-        rows = [("data", what), ("mechanism", self.provenance.mechanism)]
-        rows += [("status", self.guarantee.status), ("kept as it was", ", ".join(self.kept) or "-")]
+        rows = [
+            ("data", what),
+            ("mechanism", self.provenance.mechanism),
+            ("status", self.guarantee.status),
+            ("kept as it was", ", ".join(self.kept) or "-"),
+        ]
         return card("Release", rows) + self.guarantee._repr_html_()
 
     @property
@@ -127,6 +131,19 @@ class Release(Generic[Data]):
             object.__setattr__(self, "promised", self.promised())
         assert isinstance(self.promised, Guarantee)
         return self.promised
+
+    @property
+    def for_curator(self) -> tuple[str, ...]:
+        """The curator's notes as one sentence; none without a count."""
+        notes = [f"{name.replace('_', ' ')}: {n}" for name, n in self.curator_notes.items() if n]
+        return (
+            (
+                "For you alone, not covered by the promise, never to be published:"
+                f" {', '.join(notes)}.",
+            )
+            if notes
+            else ()
+        )
 
     def write(self, path: str | Path, **choices: Any) -> Path:
         """Write what may be published, with its certificate.

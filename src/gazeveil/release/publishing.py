@@ -470,7 +470,7 @@ class _Job:
             count = len(publication.parts)
             noun = ("piece" if publication.pieces else "recording") + "s" * (count != 1)
             self.told.say("protect", f"{count:,} {noun} by {self.chosen.name}.")
-            for note in publication.notes:
+            for note in (*publication.notes, *publication.release.for_curator):
                 self.told.say("protect", note)
             measured.update(self.attack(self._written(publication, folder)))
             return measured
@@ -518,8 +518,8 @@ class _Job:
         )
         noun = "maps" if chosen.kind == "map" else "features"
         with charged(names, release.guarantee, self.out, self.charging) as answer:
-            if answer:
-                self.told.say("protect", f"ledger: {answer}")
+            for sentence in (*([f"ledger: {answer}"] if answer else []), *release.for_curator):
+                self.told.say("protect", sentence)
             with staged(self.out) as folder:
                 write(folder / f"{noun}.{recipe.choices.to}")
                 (folder / RECIPE_NAME).write_text(

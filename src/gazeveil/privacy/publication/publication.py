@@ -133,9 +133,11 @@ class Publication:
                 numbered.append(f"names of {words} that became numbers: {len(changed)}")
         if not numbered:
             return self.table.notes
-        told = f"{', '.join(numbered)}, because they may tell who or when. To publish them, list"
-        told = f'{told} them: stimuli = ["NAME"] in dataset.toml.'.capitalize()
-        return (*self.table.notes, told)
+        told = (
+            f"{', '.join(numbered)}, because they may tell who or when. To publish them, list"
+            ' them: stimuli = ["NAME"] in dataset.toml.'
+        )
+        return (*self.table.notes, told.capitalize())
 
     def description(
         self, summaries: Sequence[PartSummary], measured: Mapping[str, Any] | None = None

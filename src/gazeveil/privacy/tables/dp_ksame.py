@@ -54,7 +54,7 @@ from gazeveil.privacy.tables.dct_knorm import (
     least_error,
     noise_law,
 )
-from gazeveil.privacy.tables.ksame import need, random_groups
+from gazeveil.privacy.tables.ksame import fewest_sharing, need, random_groups
 from gazeveil.privacy.tables.recordings import (
     PUBLIC,
     STEPS,
@@ -252,20 +252,29 @@ class DPKSame(Mechanism[FeatureTable]):
         DataError
             For a table without rows or public bounds, or of fewer than k people.
         """
-        work = self._prepare(data)
+        work, bounds = self._prepare(data), public_bounds(self.name, data)
         words = Words(source(seed, self.name))
         groups = random_groups(len(work.people), self.k, words)
         steps, delta, assumptions = self._noisy(work, groups, words)
-        real = work.grid.real(steps.transpose(0, 1, 3, 2))
-        table = grouped_table(work, groups, np.clip(real, *public_bounds(self.name, data).T))
+        values = np.clip(work.grid.real(steps.transpose(0, 1, 3, 2)), *bounds.T)
         guarantee = self._guarantee(work.sizes, delta, assumptions)
-        return self.released(table, guarantee, seed, work.grid.notes())
+        # Cells of one contributor stay: leaving them out would tell which recordings there are.
+        sharing = (n for group in groups for n in (work.places[group] >= 0).sum(axis=0).tolist())
+        notes = {**work.grid.notes(), **fewest_sharing(self.name, sharing, self.k, least=1)}
+        return self.released(grouped_table(work, groups, values), guarantee, seed, notes)
 
     def plan(self, sizes: Sizes) -> Design:
         """What is released for a table of that size; public numbers alone decide."""
         check_size(self.name, self.D, sizes.length)
-        shrinks = self.shrink == "wiener"
-        return plan(sizes, float(self.budget), self.per, self.k**2, shrinks, self.D, self.noise)
+        return plan(
+            sizes,
+            float(self.budget),
+            self.per,
+            self.k**2,
+            self.shrink == "wiener",
+            self.D,
+            self.noise,
+        )
 
     @property
     def budget(self) -> Fraction:

@@ -69,19 +69,19 @@ def need(owner: str, people: int, k: int) -> None:
         )
 
 
-def fewest_sharing(owner: str, sharing: Iterable[int], k: int) -> dict[str, int]:
+def fewest_sharing(owner: str, sharing: Iterable[int], k: int, least: int = 2) -> dict[str, int]:
     """How many people share a released cell (one group at one stimulus, session and task), at
-    least and at most, for the curator.
+    least and at most, for the curator; cells of fewer than `least` are not released.
 
     Raises
     ------
     DataError
         Where no cell is shared.
     """
-    counts = [count for count in sharing if count > 1]
+    counts = [count for count in sharing if count >= least]
     if not counts:
         raise DataError(
-            f"{owner} with k = {k} averages what the people of a group have in common, and here one"
+            f"{owner} with k = {k} releases what people of a group have in common, and here one"
             " person at most shares a stimulus, session and task with a group. Give recordings that"
             " belong together the same names. Nothing was released."
         )
@@ -191,8 +191,9 @@ class KSameSelect(Mechanism[FeatureTable]):
         need(self.name, len(seqs.people), self.k)
         people = sorted(seqs.people)
         words = Words(source(seed, self.name, "corrected"))
-        groups = random_groups(len(people), self.k, words)
-        return [tuple(people[i] for i in group) for group in groups]
+        return [
+            tuple(people[i] for i in group) for group in random_groups(len(people), self.k, words)
+        ]
 
     def _guarantee(self) -> Guarantee:
         return Guarantee(
@@ -230,12 +231,14 @@ class KSameSelect(Mechanism[FeatureTable]):
                 " smaller k, or give recordings that belong together the same names. Nothing was"
                 " released."
             )
-        keys = Keys.of_recordings(
-            [key for key, _ in recordings],
-            [np.arange(len(a), dtype=np.int64) for _, a in recordings],
-        )
         table = FeatureTable(
-            np.concatenate([a for _, a in recordings]), seqs.table.columns, keys, seqs.table.bounds
+            np.concatenate([a for _, a in recordings]),
+            seqs.table.columns,
+            Keys.of_recordings(
+                [key for key, _ in recordings],
+                [np.arange(len(a), dtype=np.int64) for _, a in recordings],
+            ),
+            seqs.table.bounds,
         )
         notes |= {**fewest_sharing(self.name, sharing, self.k), "suppressed": suppressed}
         return self.released(table, self._guarantee(), seed, notes)
@@ -287,10 +290,9 @@ class KSameSelect(Mechanism[FeatureTable]):
                         total += values[np.append(rows, np.full(longest - len(rows), rows[-1]))]
                     for recording in members_with_data:
                         parts[recording] = total[: seqs.lengths[recording]] / len(members_with_data)
-        notes = fewest_sharing(self.name, sharing, self.k)
-        notes["suppressed"] = sharing.count(1)
-        guarantee = self._guarantee().with_status("refuted", _REFUTED)
-        return Release(rebuild_rows(seqs, parts), guarantee, self.provenance(seed), notes)
+        notes = {**fewest_sharing(self.name, sharing, self.k), "suppressed": sharing.count(1)}
+        promise = self._guarantee().with_status("refuted", _REFUTED)
+        return Release(rebuild_rows(seqs, parts), promise, self.provenance(seed), notes)
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""

@@ -21,6 +21,7 @@ proofs/marginals.md has the proofs.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -48,7 +49,7 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, generator, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.tables.exponential import complete_values
-from gazeveil.privacy.tables.ksame import need
+from gazeveil.privacy.tables.ksame import fewest_sharing, need
 from gazeveil.privacy.tables.recordings import (
     PUBLIC,
     ROWS,
@@ -95,6 +96,11 @@ class BinnedRows:
         whose = np.repeat([person[key[0]] for key in seqs.keys], seqs.lengths)
         which = np.repeat([task[task_of(key)] for key in seqs.keys], seqs.lengths)
         return cls(whose, which, codes[seqs.order], len(people), len(tasks))
+
+    @property
+    def contributors(self) -> Ints:
+        """How many people have rows of each task."""
+        return np.array([np.unique(self.person[self.task == t]).size for t in range(self.tasks)])
 
     def weights(self, bins: int) -> Ints:
         """Histograms in which each person weighs at most :data:`PARTS`, shape (tasks, features,
@@ -322,8 +328,9 @@ class Marginals(Mechanism[FeatureTable]):
         low, high = values.min(axis=0), values.max(axis=0)
         codes = bin_codes(values, low, high, self.bins)
         draw = generator(source(seed, self.name, "published"))
-        parts: list[Floats] = [np.empty((0, 0))] * len(seqs.keys)
-        for task in sorted({task_of(key) for key in seqs.keys}):
+        parts: list[Floats | None] = [None] * len(seqs.keys)
+        sharing = Counter(task for _, task in {(key[0], task_of(key)) for key in seqs.keys})
+        for task in sorted(task for task, people in sharing.items() if people > 1):
             mine = [i for i, key in enumerate(seqs.keys) if task_of(key) == task]
             rows = np.concatenate([seqs.rows(i) for i in mine])
             # The probability of a vector is the same for every seed, so all records of the task are
@@ -348,7 +355,11 @@ class Marginals(Mechanism[FeatureTable]):
                 "the length of recordings",
             ),
         )
-        return Release(rebuild_rows(seqs, parts), promise, self.provenance(seed))
+        notes = {
+            **fewest_sharing(self.name, sharing.values(), self.k),
+            "suppressed": sum(people == 1 for people in sharing.values()),
+        }
+        return Release(rebuild_rows(seqs, parts), promise, self.provenance(seed), notes)
 
     # --- with noise
     # ----------------------------------------------------------------------------------------------
@@ -380,16 +391,15 @@ class Marginals(Mechanism[FeatureTable]):
         notes = {
             "clamped": int(np.count_nonzero((raw < bounds[:, 0]) | (raw > bounds[:, 1]))),
             "missing": int(np.count_nonzero(np.isnan(raw))),
+            **fewest_sharing(self.name, rows.contributors.tolist(), self.k, least=1),
         }
-        table = under_pseudonyms(seqs.table, shape, synthetic)
-        return self.released(table, guarantee, seed, notes)
+        return self.released(under_pseudonyms(seqs.table, shape, synthetic), guarantee, seed, notes)
 
     def _noisy_pmfs(self, rows: BinnedRows, epsilon: Fraction, words: Words) -> Floats:
         """Noisy probabilities, shape (tasks, features, bins)."""
         counts = rows.weights(self.bins)
         noise = discrete_laplace(self._scale(epsilon), counts.size, words).reshape(counts.shape)
-        people = np.array([np.unique(rows.person[rows.task == t]).size for t in range(rows.tasks)])
-        return on_simplex((counts + noise) / (PARTS * people[:, None, None]))
+        return on_simplex((counts + noise) / (PARTS * rows.contributors[:, None, None]))
 
     def _scale(self, epsilon: Fraction) -> Fraction:
         scale = 2 * PARTS / epsilon

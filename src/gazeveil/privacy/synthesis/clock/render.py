@@ -593,8 +593,9 @@ class ClockRenderKSame(Mechanism[Cohort]):
             name=data.name,
             read_as=data.read_as,
         )
-        guarantee = law_guarantee(self.title, self.k, "proofs/clock-render-k-same.md")
-        return self.released(out, guarantee, seed, notes)
+        return self.released(
+            out, law_guarantee(self.title, self.k, "proofs/clock-render-k-same.md"), seed, notes
+        )
 
     def laws(self, data: Cohort, seed: int | None = None) -> dict[RecordingKey, Law]:
         """What :meth:`release` with the same seed renders, by (person, stimulus, session, task):

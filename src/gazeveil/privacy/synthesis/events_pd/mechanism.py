@@ -305,23 +305,22 @@ class EventSynthPD(Mechanism[Cohort]):
         self, motions: Mapping[RecordingKey, Motion], seed: int | None
     ) -> tuple[dict[RecordingKey, SyntheticRecording], dict[str, int], Guarantee]:
         cells = Counter(key[1:] for key in motions)
-        notes = fewest_sharing(self.name, cells.values(), self.k)
+        sharing = fewest_sharing(self.name, cells.values(), self.k)
         alone = [key for key in motions if cells[key[1:]] == 1]
         motions = {key: m for key, m in motions.items() if cells[key[1:]] > 1}
         names = sorted({key[0] for key in motions})
         identity = {person: i / len(names) for i, person in enumerate(names)}
         generator = self._generator(motions, names, identity, seed)
-        test = PublishedTest(self.k - 1, cell_width(self.gamma), self.attempts)
         plans, counts = published_plans(
             motions,
             identity,
             generator,
-            test,
+            PublishedTest(self.k - 1, cell_width(self.gamma), self.attempts),
             self.probability == "histogram",
             self.failed == "release",
             lambda key: source(seed, self.name, "events", *key),
         )
-        notes = {**counts, **notes, "suppressed": len(alone)}
+        notes = {**counts, **sharing, "suppressed": len(alone)}
         return plans, notes, published_guarantee(self)
 
     # --- corrected
@@ -350,7 +349,7 @@ class EventSynthPD(Mechanism[Cohort]):
                 " known. Choose a smaller k, or give recordings that belong together the same"
                 " names. Nothing was released."
             )
-        return drawn.plans, drawn.notes(motions), crowd_guarantee(self)
+        return drawn.plans, drawn.notes(motions, self.k), crowd_guarantee(self)
 
     def _generator(
         self,
@@ -507,8 +506,9 @@ class CorrectedPlans:
     drawn: list[Drawn]
     frames: dict[Cell, Frame]
 
-    def notes(self, motions: Mapping[RecordingKey, Motion]) -> dict[str, int]:
+    def notes(self, motions: Mapping[RecordingKey, Motion], k: int) -> dict[str, int]:
         """Counts for the curator."""
+        cells = Counter(key[1:] for key in self.plans if motions[key].rate_hz > 0)
         counts: dict[str, int] = {}
         for kind in ("fixations", "saccades"):
             rows = [getattr(d, kind) for d in self.drawn]
@@ -516,6 +516,7 @@ class CorrectedPlans:
             counts[f"{kind}_dropped"] = sum(int(np.isnan(r[:, -1]).sum()) for r in rows)
         return {
             **counts,
+            **fewest_sharing("event-synth-pd", cells.values(), k),
             "attempts": sum(d.attempts for d in self.drawn),
             "recordings_left_out": sum(key[1:] not in self.frames for key in motions),
             "recordings_of_unknown_rate": unknown_rates(motions),

@@ -412,8 +412,8 @@ class KSameSynth(Mechanism[Cohort]):
         notes = {"recordings_of_unknown_rate": unknown_rates(motions)}
         if self.reading == "published":
             published, sharing = published_motions(motions, self.k, words)
-            counts = {**fewest_sharing(self.name, sharing, self.k), "suppressed": sharing.count(1)}
-            return published, {**notes, **counts}
+            notes |= fewest_sharing(self.name, sharing, self.k)
+            return published, {**notes, "suppressed": sharing.count(1)}
         laws, counts = shared(motions, groups_of(people, self.k, words), self.k, self._average)
         return laws, {**notes, **counts}
 
