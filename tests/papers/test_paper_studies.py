@@ -38,7 +38,7 @@ from gazeveil.papers.figures import (
 )
 from gazeveil.papers.grading import figures_of, paper_module
 from gazeveil.papers.page import write
-from gazeveil.papers.parts import MultiPartStudy, StudyPart, most_seen
+from gazeveil.papers.parts import CHECKSUMS, MultiPartStudy, StudyPart, most_seen
 from gazeveil.privacy.registry import mechanism
 from tests.support.recordings import real
 
@@ -178,7 +178,17 @@ def test_the_real_sets_are_found_under_the_data_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("GAZEVEIL_DATA", str(real("gazecom").parent))
-    assert all(p.real for p in study_file.read(FOLDER / "gazecom.toml").parts)
+    held = study_file.read(FOLDER / "gazecom.toml").parts
+    assert all(p.real for p in held)
+    assert held[0].source == "recordings of the dataset, the files that were graded"
+    assert len(CHECKSUMS[held[0].said["cohort"]["format"]]) == 64
+    assert CHECKSUMS["gazecom"] in held[0].layouts[0]
+    # Other files are said, and are no error.
+    monkeypatch.setitem(CHECKSUMS, "gazecom", "0" * 64)
+    assert "other files than those that were graded" in held[0].source
+    et_dk2 = study_file.read(FOLDER / "davidjohn2021" / "fig4.toml").parts[0]
+    assert et_dk2.source == "simulated people"
+    assert "not known" in et_dk2.layouts[0]
     monkeypatch.setenv("GAZEVEIL_DATA", str(tmp_path))
     assert not any(p.real for p in study_file.read(FOLDER / "gazecom.toml").parts)
 

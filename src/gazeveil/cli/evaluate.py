@@ -187,6 +187,7 @@ def run_parts(
     plan = shorter(read(path, quick).only(part, have_data), **counts)
     runs = []
     for each in plan.parts:
+        say(f"{each.label}: {each.source}.")
         with bar(f"Computing cells of {each.label}") as progress:
             runs.append(run_part(each, out, executor, progress))
         results = runs[-1].results
@@ -194,9 +195,8 @@ def run_parts(
             say(each.label)
             show(results)
     results = together(plan, runs, out)
-    page = write({path.stem: results}, out)
     say_found(results)
-    return results, page
+    return results, write({path.stem: results}, out)
 
 
 def say_found(results: Results) -> None:

@@ -122,14 +122,12 @@ def accuracy(
         "person": f"person-by-window:classifier={classifier},vote={vote}",
     }
     name, parameters = METHODS[method] if method else ("none", {})
-    budget = {"epsilon": BUDGETS[total]} if method else {}
-    when = scenario or ("release/release" if method else "raw/raw")
     return CellQuery(
         dataset,
         "accuracy",
         name,
-        {**parameters, **budget},
-        when,
+        {**parameters, **({"epsilon": BUDGETS[total]} if method else {})},
+        scenario or ("release/release" if method else "raw/raw"),
         reading=reading,
         utility=names[task],
         tolerance="accuracy",

@@ -164,10 +164,10 @@ def unprinted(
     model: str = "RBFN",
 ) -> PublishedFigure:
     """A place of a picture whose value the paper does not print, or prints elsewhere."""
-    name = "-".join((paper, location, dataset, mechanism, parameter)).replace(" ", "")
     unit = "%" if metric == "identification rate" else ""
     return PublishedFigure(
-        name, paper, dataset, mechanism, parameter, model, metric, value, unit, "picture", location
+        "-".join((paper, location, dataset, mechanism, parameter)).replace(" ", ""),
+        *(paper, dataset, mechanism, parameter, model, metric, value, unit, "picture", location),
     )
 
 
@@ -320,8 +320,7 @@ class Estimate:
 
     def inverse(self) -> Estimate:
         """One over it; nothing below zero has one."""
-        ends = (1 / v if v > 0 else math.nan for v in (self.value, self.high, self.low))
-        return Estimate(*ends)
+        return Estimate(*(1 / v if v > 0 else math.nan for v in (self.value, self.high, self.low)))
 
 
 class Lookup:

@@ -211,8 +211,7 @@ def _row(figure: PublishedFigure, asked: Asked, lookup: Lookup) -> Row:
 
 def _numbers(estimate: Estimate) -> list[float | None]:
     """Value, low and high as JSON has them."""
-    ends = estimate.value, estimate.low, estimate.high
-    return [None if math.isnan(v) else v for v in ends]
+    return [None if math.isnan(v) else v for v in (estimate.value, estimate.low, estimate.high)]
 
 
 def _formula(asked: Formula, figure: PublishedFigure, quick: bool) -> Row:

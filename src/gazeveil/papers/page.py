@@ -247,9 +247,10 @@ def _range(values: Sequence[Any]) -> str:
 
 
 def _verdict(row: Mapping[str, Any]) -> str:
-    simulated = str(row["reason"]).startswith(SIMULATED)  # the italics say so
     return (
-        "" if simulated else f"{row['verdict'] or 'not graded'}: {row['reason']}".removesuffix(": ")
+        ""  # italics say that people are simulated
+        if str(row["reason"]).startswith(SIMULATED)
+        else f"{row['verdict'] or 'not graded'}: {row['reason']}".removesuffix(": ")
     )
 
 
@@ -272,9 +273,8 @@ def _correlations(
 
 
 def _shape(part: Mapping[str, Any]) -> str:
-    source = "recordings of the dataset" if part["real"] else "simulated people"
     return (
-        f"{part['people']} people, {part['stimuli']} stimuli, {source},"
+        f"{part['people']} people, {part['stimuli']} stimuli, {part['source']},"
         f" {part['repetitions']} repetitions"
     )
 

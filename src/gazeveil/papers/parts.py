@@ -4,6 +4,8 @@ as one, some people at random, or the table of windows.
 
 from __future__ import annotations
 
+import hashlib
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +18,7 @@ from gazeveil import checks
 from gazeveil.attacks.registry import is_battery
 from gazeveil.errors import ParameterError
 from gazeveil.evaluation.sources import Files, Simulated, opened
-from gazeveil.evaluation.study import Study, from_toml
+from gazeveil.evaluation.study import Study, find_path, from_toml
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Cohort, Handle, natural
@@ -25,6 +27,11 @@ from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.io.known import known_table
 from gazeveil.io.registry import get as format_named
 from gazeveil.papers import protocols
+
+#: Format -> checksum of the files of that dataset that were graded.
+CHECKSUMS: Mapping[str, str] = tomllib.loads(
+    Path(__file__).with_name("checksums.toml").read_text(encoding="utf-8")
+)
 
 #: The screen of the study of GazeBaseVR.
 VR_SCREEN = known_table("gazebase-vr").screen
@@ -87,8 +94,19 @@ class StudyPart:
 
     @property
     def layouts(self) -> list[str]:
-        """The folder of each dataset of the part, and how its files lie there."""
+        """The folder of each dataset of the part, how its files lie there, and their checksum."""
         return [f"{t.get('path')}/ ({_layout(t)})" for t in tables_in(self.said.get("cohort"))]
+
+    @property
+    def source(self) -> str:
+        """Origin of the recordings, and whether files are those that were graded."""
+        tables = tables_in(self.said.get("cohort")) if self.real else []
+        known = [CHECKSUMS.get(str(table.get("format"))) for table in tables]
+        if not all(known) or not known:
+            return "recordings of a dataset never graded here" if known else "simulated people"
+        same = [checksum(find_path(str(t["path"]), self.here)) for t in tables] == known
+        words = "the files" if same else "other files than those"
+        return f"recordings of the dataset, {words} that were graded"
 
     def resolved(self) -> StudyPart:
         """Return the part after a look at its files.
@@ -225,8 +243,12 @@ class StudyPart:
                 tuple(self.said.get("drop", ())),
                 bool(self.said.get("documents", False)),
             )
-        source = raw if raw.cohort is None or "attributes" in self.said else raw.cohort
-        return replace(study, source=source, people=None, stimuli=None)
+        return replace(
+            study,
+            source=raw if raw.cohort is None or "attributes" in self.said else raw.cohort,
+            people=None,
+            stimuli=None,
+        )
 
 
 @dataclass(frozen=True)
@@ -261,6 +283,16 @@ class MultiPartStudy:
                 name="--data",
             )
         return replace(self, parts=tuple(found))
+
+
+def checksum(folder: Path) -> str:
+    """SHA-256 of the sorted lines of checksums and paths of a folder's files."""
+    lines = (
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.relative_to(folder).as_posix()}\n"
+        for file in folder.rglob("*")
+        if file.is_file()
+    )
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
 def tables_in(value: object) -> list[dict[str, Any]]:
@@ -344,7 +376,9 @@ def _annotated(table: FeatureTable, path: str) -> FeatureTable:
 
 def _layout(table: Mapping[str, Any]) -> str:
     dataset = format_named(str(table["format"])).dataset if "format" in table else None
-    return "any files" if dataset is None else dataset.layout
+    checksum = CHECKSUMS.get(str(table.get("format")), "not known")
+    files = "any files" if dataset is None else dataset.layout
+    return f"{files}; SHA-256 of the files that were graded: {checksum}"
 
 
 def _handle(item: Recording | Handle, dataset: str) -> Handle:
@@ -361,8 +395,9 @@ def _handle(item: Recording | Handle, dataset: str) -> Handle:
 
 
 def _renamed(item: Recording | Handle, person: str, stimulus: str) -> Recording:
-    recording = item if isinstance(item, Recording) else item.load()
-    return recording.with_(person=person, stimulus=stimulus)
+    return (item if isinstance(item, Recording) else item.load()).with_(
+        person=person, stimulus=stimulus
+    )
 
 
 def _with_table_1(raw: RecordingSet, which: str) -> RecordingSet:

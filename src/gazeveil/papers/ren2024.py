@@ -75,13 +75,12 @@ def f1(
 ) -> CellQuery:
     """The cell of a macro F1."""
     parameters = protected("360_em", mechanism, epsilon, radius) if epsilon else {}
-    scenario = "raw/raw" if mechanism == "none" else "raw/private"
     return CellQuery(
         "360_em",
         "f1_macro",
         mechanism,
         parameters,
-        scenario,
+        "raw/raw" if mechanism == "none" else "raw/private",
         reading=reading or BESIDE.get(mechanism, ""),
         attack=attack,
         tolerance="identification",
@@ -93,15 +92,13 @@ def task(
 ) -> CellQuery:
     """The cell of a task accuracy in percent."""
     parameters = protected("GazeBaseVR", mechanism, epsilon, radius) if epsilon else {}
-    scenario = "raw/raw" if mechanism == "none" else "raw/private"
-    reading = reading or BESIDE.get(mechanism, "")
     return CellQuery(
         "GazeBaseVR",
         "accuracy",
         mechanism,
         parameters,
-        scenario,
-        reading=reading,
+        "raw/raw" if mechanism == "none" else "raw/private",
+        reading=reading or BESIDE.get(mechanism, ""),
         utility="task",
         scale=100,
         tolerance="accuracy",
@@ -114,13 +111,12 @@ def distance(
     """The cell of a distance between raw and protected gaze."""
     utility, name = METRICS[metric]
     other = _OTHER_UNIT if utility == "signal" else "the base of the paper's logarithm is not known"
-    reading = reading or BESIDE.get(mechanism, "")
     return CellQuery(
         dataset,
         name,
         mechanism,
         protected(dataset, mechanism, epsilon, radius),
-        reading=reading,
+        reading=reading or BESIDE.get(mechanism, ""),
         utility=utility,
         other_model=other,
     )

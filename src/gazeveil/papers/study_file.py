@@ -434,14 +434,21 @@ def _part_entry(part: StudyPart, results: Results) -> dict[str, object]:
     """What `parts` of a study says of one: its dataset, its size and its protocol."""
     cohort = results.study.get("cohort", {})
     shape = {k: cohort.get(k) for k in _SHAPE} if isinstance(cohort, Mapping) else {}
-    protocol = {k: results.study.get(k) for k in _PROTOCOL}
-    named = {"cohort": part.label, "dataset": part.dataset, "real": part.real}
-    return {**named, **shape, **protocol}
+    return {
+        "cohort": part.label,
+        "dataset": part.dataset,
+        "real": part.real,
+        "source": part.source,
+        **shape,
+        **{k: results.study.get(k) for k in _PROTOCOL},
+    }
 
 
 def _left_out(part: StudyPart, results: Results) -> list[str]:
-    reasons = [*_texts(results.study.get("left_out")), *(f"{note}." for note in part.notes)]
-    return [f"{part.label}: {reason}" for reason in reasons]
+    return [
+        f"{part.label}: {reason}"
+        for reason in (*_texts(results.study.get("left_out")), *(f"{n}." for n in part.notes))
+    ]
 
 
 def _texts(value: object) -> list[object]:
