@@ -101,8 +101,8 @@ def headline(claims: Sequence[Mapping[str, str]]) -> str:
     counts = Counter(claim["status"] for claim in claims)
     held, failed, artefact, untestable = (counts[status] for status in STATUSES)
     return (
-        f"**Of {counts.total()} main claims of the papers {held} hold, {failed} fail, {artefact} are"
-        f" artefacts of the attacker or of the noise, and {untestable} need the papers' data.**"
+        f"**Of {counts.total()} main claims of the papers {held} hold, {failed} fail, {artefact}"
+        f" are artefacts of the attacker or of the noise, and {untestable} need the papers' data.**"
     )
 
 

@@ -256,7 +256,7 @@ def test_a_verb_is_called_as_its_module_and_every_module_of_a_verb_is_one() -> N
 HEAVY = {"numba", "scipy", "sklearn", "polars", "matplotlib", "torch", "cryptography", "numpy"}
 
 #: Modules of the package that the help of a verb may import.
-MOST_OF_OURS = 14
+MOST_OF_OURS = 15
 
 COUNT = """
 import sys
@@ -339,7 +339,7 @@ def test_to_inspect_takes_no_mathematics_and_to_protect_no_compiler(tmp_path: Pa
     gazeveil.simulate(2, 2, 5.0, 120.0, seed=1).write(tmp_path / "raw")
     modules = modules_of("inspect", str(tmp_path / "raw"))
     assert modules & HEAVY == {"numpy", "polars"}
-    assert len(ours(modules)) <= 50
+    assert len(ours(modules)) <= 51
     # The first compiles what no run has compiled before it.
     _, second = (
         modules_of(

@@ -107,8 +107,8 @@ def maps(findings: Findings, folder: Path, with_names: bool = False) -> Picture 
         covered = (place[0], place[1], place[3], place[2])
         heat_map(values, ax=axes, extent_deg=covered, top=top)
         axes.set(xlabel="", ylabel="")
-        title = wrap(_label(text, findings), 27, max_lines=2, placeholder="...")
-        axes.set_title("\n".join(title), fontsize=9.5)
+        lines = wrap(_label(text, findings), 27, max_lines=2, placeholder="...")
+        axes.set_title("\n".join(lines), fontsize=9.5)
     drawn.supxlabel("x (deg)", fontsize=10, color=light("ink"))
     drawn.supylabel("y (deg)", fontsize=10, color=light("ink"))
     title = findings.results.examples.get("title", "") if with_names else ""
