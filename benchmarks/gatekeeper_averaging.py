@@ -14,11 +14,20 @@ it got it estimates the place in several ways:
 The figure is the median error over places of the way that does best. Places are random, or the
 worst: within a tenth of a degree of where four cells meet, so that one look after the other may be
 in any of four. Budgets and calls are not what the attack is about, so the app has enough of both.
+
+Those places lie so far apart that no cell belongs to two, so the attack cannot see what neighbours
+tell of one another. The second attack, on real people's gaze over dense neighbouring cells, does:
+what an app is told are landmarks, as if it knew nothing of where they are but a rough place, and it
+looks for the injective map from landmarks to cells that makes their rough places and other people's
+steps between cells likeliest (:func:`landmarks`). Its control is the mechanism that it took down:
+each cell had one noisy place for a day, and every step between cells was told.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,13 +36,20 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
-from gazeveil.gatekeeper import PRESETS, DeviceLimits, Gatekeeper, Ledger, Policy
+import gatekeeper_presets
+import gazeveil
+from gatekeeper_presets import COHORTS, COLUMNS, REGIONS, ROWS, View
+from gazeveil.gatekeeper import PRESETS, DeviceLimits, Gatekeeper, Ledger, Policy, Target
 from gazeveil.gatekeeper.core.areas import LEVELS
+from gazeveil.gatekeeper.core.selection import LEAST_DWELL_MS
 from gazeveil.gatekeeper.ledger.ledger import DAY_NS
 from gazeveil.gatekeeper.policy.grant import CURRENCIES, Preset
-from gazeveil.gaze.geometry import haversine_deg
+from gazeveil.gaze.geometry import Screen, haversine_deg
+from gazeveil.gaze.recording import Recording
 from lines import Lines, markdown, put_into
 
 RATE_HZ = 120.0
@@ -62,6 +78,7 @@ class Seen:
     streams: dict[str, list[NDArray[np.float64]]] = field(default_factory=lambda: defaultdict(list))
     tiles: list[int] = field(default_factory=list)
     cells: list[Place] = field(default_factory=list)
+    regions: list[Place] = field(default_factory=list)
 
 
 def random_places(count: int, seed: int = 1) -> list[Place]:
@@ -76,7 +93,7 @@ def worst_places(count: int, seed: int = 1) -> list[Place]:
 
 def _around(count: int, seed: int, off_deg: float) -> list[Place]:
     """Places up to so far from corners of cells, which are so far apart that no cell belongs to
-    two.
+    two: what neighbours tell of one another is what :func:`landmarks` is for.
     """
     rng = np.random.default_rng(seed)
     corners = rng.permutation([(x, y) for x in range(40, 325, 20) for y in (70, 90, 110)])[:count]
@@ -138,6 +155,9 @@ class Attack:
             clock_ns=lambda: self.now_ns,
         )
         self.app = self.keeper.app("app")
+        self.region, self.offer = "closed", None
+        if "region" in grant.scopes:
+            self.app.on_region(lambda region, _: setattr(self, "region", region))
         self.rng = np.random.default_rng(seed)
         self.level, self.t = LEVELS[level], 0
         self.heard: list[Place] = []
@@ -160,6 +180,8 @@ class Attack:
     def session(self, place: Place, seen: Seen) -> Mapping[str, NDArray[np.float64]]:
         """One look of ten seconds; gives what each stream had told after the first 0.3 s."""
         opened, kept = [], {}
+        if "select" in self.scopes:
+            self._choose(seen)
         for text in self.mechanisms:
             blocks: list[NDArray[np.float64]] = []
             opened.append(
@@ -179,12 +201,37 @@ class Attack:
         self._push(gaze[first:])
         if "tile" in self.scopes and (tile := self.app.current_tile()) is not None:
             seen.tiles.append(tile)
+        if "region" in self.scopes:
+            across, down = REGIONS[self.region]
+            seen.regions.append((180.0 + across, 90.0 + down))
         for text, blocks in kept.items():
             seen.streams[text].append(np.concatenate(blocks))
         for stream in opened:
             stream.close()
         self._away(place, seen)
         return early
+
+    def _choose(self, seen: Seen) -> None:
+        """Offer things all over the view, of which the next look chooses one."""
+        self.now_ns += 60 * 10**9  # ten choices a minute
+        sides = 360 / COLUMNS, 180 / ROWS
+        middles = {
+            f"{i} {j}": ((i + 0.5) * sides[0], (j + 0.5) * sides[1])
+            for i in range(COLUMNS)
+            for j in range(ROWS)
+        }
+        things = [
+            Target(name, x - sides[0] / 2, y - sides[1] / 2, *sides)
+            for name, (x, y) in middles.items()
+        ]
+        if self.offer is not None and self.offer.ended is None:
+            self.offer.close()
+        self.offer = self.app.select(
+            things,
+            lambda name: seen.cells.append(middles[name]),
+            by="dwell",
+            dwell_ms=LEAST_DWELL_MS,
+        )
 
     def _away(self, place: Place, seen: Seen) -> None:
         """Look elsewhere, so that the fixation is over and told."""
@@ -218,6 +265,7 @@ class Attack:
                 told = self.session(place, seen)
                 if number == 0:
                     short.tiles, short.cells = list(seen.tiles), list(seen.cells)
+                    short.regions = list(seen.regions)
                     short.streams.update({text: [block] for text, block in told.items()})
             if number == 0:
                 errors[AFTER[0]], errors[AFTER[1]] = (
@@ -258,7 +306,9 @@ class Attack:
         for text in self.mechanisms:
             for of in (_all, _different):
                 yield lambda seen, text=text, of=of: _mean(of(seen.streams[text]))
-        if self.scopes & {"events", "fixations"}:
+        if "region" in self.scopes:
+            yield lambda seen: _of_cells(seen.regions)
+        if self.scopes & {"events", "fixations", "select"}:
             yield lambda seen: _of_cells(seen.cells)
         if "tile" in self.scopes:
             yield lambda seen: self._tile_middle(seen)
@@ -311,9 +361,266 @@ def _apart(one: Place, other: Place) -> float:
     return float(haversine_deg(one[0], one[1], other[0], other[1]))
 
 
+# --- landmarks
+# --------------------------------------------------------------------------------------------------
+
+
+#: Noise of a cell's place in the mechanism that was withdrawn: places lay 9.9 degrees off, in the
+#: median.
+NOISE_DEG = 8.2
+
+#: Recordings of one person that follow one another: of GazeCom 3.3 minutes.
+SESSION = 10
+
+#: Rounds of annealing, what the likelihood of steps is divided by at its begin and its end, and how
+#: often it begins anew.
+ROUNDS, HEATS, TRIES = 400_000, (1000.0, 3.0), 3
+
+#: People who are looked for.
+WEARERS = 12
+
+
+@dataclass
+class Cells:
+    """A grid over a screen, and how other people's gaze goes over it."""
+
+    space: Screen
+    side_deg: float = _CELL_DEG
+
+    def __post_init__(self) -> None:
+        self.columns, self.rows = (
+            math.ceil(side / self.side_deg)
+            for side in (self.space.width_deg, self.space.height_deg)
+        )
+        column, row = np.meshgrid(np.arange(self.columns), np.arange(self.rows))
+        corner = -np.array([self.space.width_deg, self.space.height_deg]) / 2
+        self.centres = corner + (np.stack((column.ravel(), row.ravel()), axis=1) + 0.5) * (
+            self.side_deg
+        )
+
+    def of(self, x_deg: NDArray[np.float64], y_deg: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Numbers of cells; samples that are lost have one too."""
+        column = np.nan_to_num((x_deg + self.space.width_deg / 2) // self.side_deg)
+        row = np.nan_to_num((y_deg + self.space.height_deg / 2) // self.side_deg)
+        column, row = np.clip(column, 0, self.columns - 1), np.clip(row, 0, self.rows - 1)
+        return np.asarray(row * self.columns + column, dtype=np.int64)
+
+    def steps(self, recordings: Iterable[Recording]) -> NDArray[np.float64]:
+        """How often gaze went from each cell to each other."""
+        counts = np.zeros((len(self.centres),) * 2)
+        for recording in recordings:
+            cell = self.of(recording.x_deg[recording.valid], recording.y_deg[recording.valid])
+            went = np.flatnonzero(np.diff(cell))
+            np.add.at(counts, (cell[went], cell[went + 1]), 1)
+        return counts
+
+
+def withdrawn(recordings: Sequence[Recording], cells: Cells, seed: int) -> list[View]:
+    """What the withdrawn mechanism told of one person's day: each cell has one noisy place."""
+    rng = np.random.default_rng(seed)
+    places = cells.centres + rng.normal(0, NOISE_DEG, cells.centres.shape)
+    told = []
+    for recording in recordings:
+        x, y = places[cells.of(recording.x_deg, recording.y_deg)].T.copy()
+        x[~recording.valid] = y[~recording.valid] = np.nan
+        told.append(View(x, y))
+    return told
+
+
+@njit
+def _steps(
+    mark: int, taken_for: NDArray[np.int64], went: NDArray[np.float64], likely: NDArray[np.float64]
+) -> float:
+    """What the steps from one landmark and to it add to the likelihood."""
+    cell, total = taken_for[mark], 0.0
+    for other in range(len(taken_for)):
+        total += went[mark, other] * likely[cell, taken_for[other]]
+        total += went[other, mark] * likely[taken_for[other], cell]
+    return total
+
+
+@njit
+def _annealed(
+    near: NDArray[np.float64],
+    went: NDArray[np.float64],
+    likely: NDArray[np.float64],
+    taken_for: NDArray[np.int64],
+    holds: NDArray[np.int64],
+    heats: NDArray[np.float64],
+    draws: NDArray[np.float64],
+) -> tuple[float, NDArray[np.int64]]:
+    """The likeliest map met on the way, and how much likelier it is than the first. Steps count
+    little at first, so that the landmarks' own places say which way round the map is.
+    """
+    now, best, found = 0.0, 0.0, taken_for.copy()
+    for i in range(len(heats)):
+        mark, cell = int(draws[i, 0] * len(taken_for)), int(draws[i, 1] * len(holds))
+        before, other = taken_for[mark], holds[cell]
+        if cell == before:
+            continue
+        by_place = near[mark, cell] - near[mark, before]
+        by_steps = -_steps(mark, taken_for, went, likely)
+        there, back = 0.0, 0.0
+        if other >= 0:
+            by_place += near[other, before] - near[other, cell]
+            by_steps -= _steps(other, taken_for, went, likely)
+            # The steps between the two are counted twice, before and after.
+            there, back = went[mark, other], went[other, mark]
+            taken_for[other] = before
+        taken_for[mark] = cell
+        by_steps += (there - back) * (likely[before, cell] - likely[cell, before])
+        by_steps += _steps(mark, taken_for, went, likely)
+        if other >= 0:
+            by_steps += _steps(other, taken_for, went, likely)
+        if by_place + by_steps / heats[i] > np.log(draws[i, 2]):
+            holds[cell], holds[before] = mark, other
+            now += by_place + by_steps
+            if now > best:
+                best, found = now, taken_for.copy()
+        else:
+            taken_for[mark] = before
+            if other >= 0:
+                taken_for[other] = cell
+    return best, found
+
+
+def landmarks(
+    views: Sequence[View],
+    steps: NDArray[np.float64],
+    cells: Cells,
+    sd_deg: float,
+    rounds: int = ROUNDS,
+    seed: int = 1,
+) -> list[View]:
+    """What was told of one person, each landmark moved to the cell that it is taken for.
+
+    The map is injective. It begins as the cheapest assignment by the landmarks' own places and how
+    often they and the cells are visited, and is annealed: a landmark moves to another cell, and
+    one that is there goes where it came from.
+
+    Parameters
+    ----------
+    views : sequence of View
+        What was told, in its order.
+    steps : array
+        Other people's steps between cells.
+    cells : Cells
+        The grid.
+    sd_deg : float
+        How far what is told lies from gaze, in each direction.
+    """
+    known = [np.stack((view.x_deg, view.y_deg), axis=1)[view.known] for view in views]
+    places, all_marks = np.unique(np.concatenate(known), axis=0, return_inverse=True)
+    marks = np.split(all_marks.ravel(), np.cumsum([len(one) for one in known])[:-1])
+    went = np.zeros((len(places),) * 2)
+    for mark in marks:
+        at = np.flatnonzero(np.diff(mark))
+        np.add.at(went, (mark[at], mark[at + 1]), 1)
+    visits = steps.sum(axis=0) + 0.5
+    # What nobody did before is not impossible: as likely as steps so far anywhere.
+    apart = np.linalg.norm(cells.centres[:, None] - cells.centres[None], axis=2)
+    usual = np.exp(-apart / 5.0) * visits
+    usual /= usual.sum(axis=1, keepdims=True)
+    likely = np.log((steps + 2 * usual) / (steps + 2 * usual).sum(axis=1, keepdims=True))
+    near = -((places[:, None] - cells.centres[None]) ** 2).sum(axis=2) / (2 * sd_deg**2)
+    often = (went.sum(axis=0) + 1)[:, None] * np.log(visits / visits.sum())[None]
+    taken_for = linear_sum_assignment(-(near + 0.3 * often))[1]
+    holds = np.full(len(cells.centres), -1)
+    holds[taken_for] = np.arange(len(places))
+    heats = np.geomspace(*HEATS, rounds)
+    tried = [
+        _annealed(near, went, likely, taken_for.copy(), holds.copy(), heats, draws)
+        for draws in np.random.default_rng(seed).random((TRIES, rounds, 3))
+    ]
+    found = max(tried, key=lambda one: one[0])[1]
+    moved = []
+    for view, mark in zip(views, marks, strict=True):
+        x, y = np.full(len(view.x_deg), np.nan), np.full(len(view.x_deg), np.nan)
+        x[view.known], y[view.known] = cells.centres[found[mark]].T
+        moved.append(View(x, y))
+    return moved
+
+
+def off_deg(recordings: Sequence[Recording], views: Sequence[View]) -> NDArray[np.float64]:
+    """How far what is believed lies from gaze, at each moment."""
+    return np.concatenate(
+        [
+            np.hypot(recording.x_deg - view.x_deg, recording.y_deg - view.y_deg)[
+                recording.valid & view.known
+            ]
+            for recording, view in zip(recordings, views, strict=True)
+        ]
+    )
+
+
+def attacked(
+    people: Mapping[str, Sequence[Recording]],
+    tell: Callable[[str], Sequence[View]],
+    wearers: Sequence[str],
+    cells: Cells,
+    rounds: int = ROUNDS,
+) -> tuple[float, float]:
+    """Median errors over moments and people: of what is told, and of landmarks put on the map."""
+    views = {name: list(tell(name)) for name in wearers}
+    steps = {name: cells.steps(recordings) for name, recordings in people.items()}
+    told = {name: off_deg(people[name], views[name]) for name in wearers}
+    found = []
+    for name in wearers:
+        others = [told[other] for other in wearers if other != name]
+        sd_deg = float(np.sqrt(np.mean(np.concatenate(others) ** 2) / 2))
+        rest = sum((steps[other] for other in people if other != name), np.zeros_like(steps[name]))
+        moved = landmarks(_on_cells(views[name], cells), rest, cells, sd_deg, rounds)
+        found.append(float(np.median(off_deg(people[name], moved))))
+    return float(np.median(np.concatenate(list(told.values())))), float(np.median(found))
+
+
+def _on_cells(views: Sequence[View], cells: Cells) -> Sequence[View]:
+    """The same, at middles of cells where it is more places than there are cells."""
+    known = [np.stack((v.x_deg, v.y_deg), axis=1)[v.known] for v in views]
+    if len(np.unique(np.concatenate(known), axis=0)) <= len(cells.centres):
+        return views
+    coarse = []
+    for view in views:
+        x, y = np.full(len(view.x_deg), np.nan), np.full(len(view.x_deg), np.nan)
+        x[view.known], y[view.known] = cells.centres[
+            cells.of(view.x_deg[view.known], view.y_deg[view.known])
+        ].T
+        coarse.append(View(x, y))
+    return coarse
+
+
+def landmark_table(data: Path, lines: Lines) -> list[list[str]]:
+    """Rows: what is told, and the median errors as told and with the landmarks' map."""
+    people: dict[str, list[Recording]] = defaultdict(list)
+    for recording in gazeveil.read(data / COHORTS["screen"]):
+        if len(people[recording.person]) < SESSION:
+            people[recording.person].append(recording)
+    wearers = sorted(people)[:WEARERS]
+    cells = Cells(next(iter(people.values()))[0].space)
+    rows = []
+    for name in ("withdrawn", *PRESETS):
+        if name == "withdrawn":
+            seeds = {person: seed for seed, person in enumerate(wearers)}
+            told, found = attacked(
+                people, lambda p, s=seeds: withdrawn(people[p], cells, s[p]), wearers, cells
+            )
+        else:
+            told, found = attacked(
+                people,
+                lambda p, n=name: [gatekeeper_presets.seen(r, n) for r in people[p]],
+                wearers,
+                cells,
+            )
+        lines.keep({"landmarks": name, "told_deg": round(told, 2), "found_deg": round(found, 2)})
+        shown = "withdrawn: one noisy place a cell" if name == "withdrawn" else f"`{name}`"
+        rows.append([shown, f"{told:.1f}°", f"{found:.1f}°"])
+    return rows
+
+
 def _stated_deg(preset: Preset, kind: str, after: str) -> float | None:
     """What the preset's sentence says about it; None where it says nothing."""
-    assert preset.steady is not None
+    if preset.steady is None:
+        return None
     if kind == "worst":
         return preset.steady.worst_deg if after == AFTER[2] else None
     said = dict(
@@ -330,8 +637,6 @@ def table(count: int, lines: Lines) -> list[list[str]]:
     """Rows: preset and kind of place, then the error after each time."""
     rows = []
     for name, preset in PRESETS.items():
-        if preset.steady is None:
-            continue
         few = (
             min(count, 12) if "samples" in preset.grant().scopes else count
         )  # errors of fresh noise are much alike
@@ -368,6 +673,12 @@ def main() -> None:
     print(text)
     if arguments.page is not None:
         put_into(arguments.page, "gatekeeper averaging", text)
+    if "GAZEVEIL_DATA" in os.environ:
+        found = landmark_table(Path(os.environ["GAZEVEIL_DATA"]), lines)
+        text = markdown(["preset", "as told", "as landmarks"], found)
+        print(text)
+        if arguments.page is not None:
+            put_into(arguments.page, "gatekeeper landmarks", text)
     sys.exit(0 if lines.close() else 1)
 
 

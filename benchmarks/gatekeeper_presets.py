@@ -324,7 +324,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     data = Path(os.environ["GAZEVEIL_DATA"])
     cohorts = {name: list(gazeveil.read(data / folder)) for name, folder in COHORTS.items()}
-    rows = [["(no app)", "nothing"]]
+    rows = [["(no app)", "nothing", "nothing"]]
     for recordings in cohorts.values():
         views = [(r, nothing(r)) for r in recordings]
         rows[0] += [place(views), recognised(views)]
@@ -335,8 +335,13 @@ def main() -> None:
             views = [(r, seen(r, preset)) for r in recordings]
             cells += [place(views), recognised(views)]
             print(preset, name, cells[-2:], flush=True)
-        rows.append([f"`{preset}`", TOLD[preset], *cells])
-    columns = ["preset", "told", *(f"{what}, {c}" for c in COHORTS for what in ("place", "people"))]
+        rows.append([f"`{preset}`", PRESETS[preset].sentence, TOLD[preset], *cells])
+    columns = [
+        "preset",
+        "told to the wearer",
+        "told to the app",
+        *(f"{what}, {c}" for c in COHORTS for what in ("place", "people")),
+    ]
     text = markdown(columns, rows)
     print(text)
     if given.page is not None:

@@ -51,7 +51,8 @@ def launched() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Any other host is unknown to this browser, so a page that needs one would fail.
         rules = (
-            "--host-resolver-rules=MAP gaze.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+            "--host-resolver-rules=MAP gaze.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1,"
+            " EXCLUDE *.localhost"
         )
         made = playwright.chromium.launch(
             executable_path=chromium(),

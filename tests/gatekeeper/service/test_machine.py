@@ -30,8 +30,10 @@ from websockets.sync.client import connect, unix_connect
 from gazeveil.cli.main import app as cli
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gatekeeper.ledger.ledger import Ledger
+from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.policy.identity import peer_uid
 from gazeveil.gatekeeper.policy.policy import Policy
+from gazeveil.gatekeeper.service import server
 from gazeveil.gatekeeper.service.application import build
 from gazeveil.gatekeeper.service.server import Server, address_of, configure, listen, listen_local
 from gazeveil.gatekeeper.service.service import Service
@@ -281,12 +283,19 @@ def _lives(port: int) -> bool:
         return False
 
 
-def test_ready_means_that_the_first_stream_comes_at_once(here: Running, tmp_path: Path) -> None:
+def test_ready_means_that_the_first_stream_comes_at_once(
+    here: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here.service.warming = True
     answer = httpx.get(here.address + "/health/ready")
     assert (answer.status_code, answer.json()["ready"]) == (503, False)
     assert "compiles" in answer.json()["reason"]
-    here.service.warming = False
+    said = list[str]()
+    with monkeypatch.context() as broken:
+        broken.setattr(server, "Gatekeeper", None)
+        broken.setattr(LOG, "error", lambda text, **_: said.append(text))
+        server.warm_up(here.service)
+    assert said == ["what is compiled first failed, so first answers are late"]
     assert httpx.get(here.address + "/health/ready").json()["ready"]
     with Process(tmp_path / "home", free_port()) as service:
         until(lambda: httpx.get(service.address + "/health/ready").status_code == 200, 300)

@@ -20,6 +20,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper import Policy
 from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.policy.grant import PRESETS
+from gazeveil.gatekeeper.service import application, guard
 from gazeveil.gatekeeper.service.asks import MOST_DISMISSALS, MOST_NEWCOMERS
 from gazeveil.gatekeeper.service.credentials import Sessions, page_key
 from gazeveil.gatekeeper.service.guard import SESSION_HEADER, WEB
@@ -302,7 +303,7 @@ def test_a_page_asks_by_its_origin_and_a_thief_of_it_inherits_nothing(here: Runn
         assert here.owner.post(f"/v1/apps/{NAME}/grant", json=given).status_code == 200
         me = me_of(here, token)
         assert (me["state"], me["want"], me["answer"]) == ("granted", "follow", "granted")
-        assert app.get("/v1/tile", headers=SHOP).status_code == 200
+        assert app.get("/v1/tile", headers=SHOP).json()["error"]["code"] == "scope"
         again = app.post("/v1/ask", json={"want": "follow"}, headers=SHOP)
         assert again.json() == {"state": "granted"}
         elsewhere = app.get("/v1/me", headers={"Origin": "https://evil.example"})
@@ -443,9 +444,13 @@ def test_pages_and_the_client_are_open_and_carry_their_headers(here: Running) ->
 
 
 def test_a_stranger_gets_401_403_or_404_everywhere_else(
-    here: Running, monkeypatch: pytest.MonkeyPatch
+    here: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     stranger = httpx.Client(base_url=here.address)
+    for module in (application, guard):  # an unknown path is no question to the disk
+        monkeypatch.setattr(module, "WEB", tmp_path / "nowhere", raising=False)
+    with running(tmp_path / "home") as other:
+        assert httpx.get(other.address + "/nothing").json()["error"]["code"] == "unknown"
     monkeypatch.setattr(fastapi.FastAPI, "openapi", None)  # it is made once, not for each
     paths = stranger.get("/openapi.json").json()["paths"]
     closed = [

@@ -395,11 +395,8 @@ class Gate:
     """A lock before which the first that comes waits, until those behind it have passed."""
 
     def __init__(self) -> None:
-        self.lock, self.somebody, self.open = (
-            threading.RLock(),
-            threading.Event(),
-            threading.Event(),
-        )
+        self.lock = threading.RLock()
+        self.somebody, self.open = threading.Event(), threading.Event()
 
     def __enter__(self) -> None:
         if not self.somebody.is_set():

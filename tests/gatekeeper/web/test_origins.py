@@ -148,6 +148,51 @@ def test_the_key_is_read_by_nobody_and_the_owner_signs_out_on_the_page(
         context.close()
 
 
+#: What another program leaves under the origin while it has the port: a service worker that
+#: answers in the place of every page, and scripts that are never asked for again.
+LEFT = {
+    "/worker.js": """self.addEventListener("install", () => self.skipWaiting());
+    self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
+    self.addEventListener("fetch", (event) => event.respondWith(new Response("taken " +
+      event.request.url)));""",
+    "/dash/enter.js": "document.title = 'taken'",
+}
+LEAVE = """async () => {
+  await import("/dash/enter.js");
+  await navigator.serviceWorker.register("/worker.js");
+  await navigator.serviceWorker.ready;
+}"""
+
+
+def test_what_a_program_left_that_had_the_port_does_not_meet_the_owner(
+    browser: Browser, tmp_path: Path
+) -> None:
+    process, context = Process(tmp_path / "home", free_port()), browser.new_context()
+    page = context.new_page()
+    with process:
+        page.goto(process.link)
+        page.wait_for_selector("#board:not([hidden])")
+    squatter = OtherOrigin(process.port, LEFT)
+    page.goto(process.address)
+    page.evaluate(LEAVE)
+    assert page.title() == "taken"
+    squatter.close()
+    with process:
+        page.goto(f"{process.address}/owner?key=read")
+        assert "taken" in page.content(), "the attack works at the origin of before"
+        page.goto(process.link)
+        page.wait_for_selector("#board:not([hidden])")
+        assert page.evaluate("navigator.serviceWorker.controller") is None
+        assert page.evaluate("fetch('/dash/enter.js').then((answer) => answer.text())") == (
+            (WEB / "dash" / "enter.js").read_text()
+        )
+        # Browsers ask for the script of a service worker again, and hear that there is none.
+        until(lambda: "taken" not in page.goto(process.address).text())
+        page.goto(process.link.replace(process.link.split("/")[2], process.address[7:]))
+        assert page.title() != "taken"
+    context.close()
+
+
 def test_a_browser_without_keys_is_told_where_to_sign_in(browser: Browser, tmp_path: Path) -> None:
     with Process(tmp_path / "home", free_port(), GAZEVEIL_HOSTS='["gaze.example"]') as started:
         page = browser.new_page()

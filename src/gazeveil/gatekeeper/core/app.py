@@ -327,9 +327,9 @@ class App:
         """Have `callback(region, t_ms)` called with `at-you`, `left`, `right`, `up`, `down` or
         `closed`, at once and whenever it changes.
         """
-        allowed = self._ask("tile", "on_region")
+        allowed = self._ask("region", "on_region")
         with self._state.answering(allowed):
-            subscription = self._subscribe("tile")
+            subscription = self._subscribe("region")
             self._state.regions.enter(subscription, callback)
             tell(subscription, callback, self._state.regions.now, self._state.t_ms)
             return subscription

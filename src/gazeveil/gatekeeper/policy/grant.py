@@ -46,6 +46,7 @@ SCOPES: Mapping[str, str] = MappingProxyType(
         "events": (
             "be told when a fixation, saccade or pursuit has ended, in quantised cells and ticks"
         ),
+        "region": "know which way the eyes look: at you, left, right, up, down or closed",
         "tile": "know which large tile is looked at",
         "samples": "receive samples that a granted mechanism protects",
     }
@@ -310,7 +311,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "follow": Preset(
             "It can turn your avatar's eyes: at you, left, right, up, down, closed.",
             True,
-            {"preset": "follow", "scopes": frozenset({"tile"})},
+            {"preset": "follow", "scopes": frozenset({"region"})},
         ),
         "count": Preset(
             "It learns which parts of its page you look at, and how long.",

@@ -11,7 +11,7 @@ const WANTS = /** @type {Record<string, string>} */ ({
 });
 
 const SCOPE_WORDS = /** @type {Record<string, string>} */ ({
-  select: "which thing you chose", areas: "looks at its parts", fixations: "each look at its parts", saccades: "when a look at its parts begins", events: "how your eyes move", tile: "which way your eyes look", samples: "your gaze with noise",
+  select: "which thing you chose", areas: "looks at its parts", fixations: "each look at its parts", saccades: "when a look at its parts begins", events: "how your eyes move", region: "which way your eyes look", tile: "which large part of the view you look at", samples: "your gaze with noise",
 });
 
 /** How long a grant lasts, least first: code, name, what it means. */
@@ -29,7 +29,7 @@ const KINDS = /** @type {Record<string, string>} */ ({
 });
 
 const IN_USE = /** @type {Record<string, string>} */ ({
-  select: "your next choice", samples: "your gaze with noise", fixation: "where your eyes rest", saccade: "where your eyes jump", pursuit: "what your eyes follow", tile: "which way your eyes look", region: "which way your eyes look", events: "how your eyes move", areas: "looks at its parts", metrics: "looks at its parts", fixations: "each look at its parts", saccades: "when a look at its parts begins"
+  select: "your next choice", samples: "your gaze with noise", fixation: "where your eyes rest", saccade: "where your eyes jump", pursuit: "what your eyes follow", tile: "which large part of the view you look at", region: "which way your eyes look", events: "how your eyes move", areas: "looks at its parts", metrics: "looks at its parts", fixations: "each look at its parts", saccades: "when a look at its parts begins"
 });
 
 /** @param {string} want @returns {string} */
