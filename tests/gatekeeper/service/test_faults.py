@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class Load:
 
     def __init__(self, process: Process, token: str) -> None:
         self.process, self.token = process, token
-        self.received = 0
+        self.received = self.opened = 0
         self.here = Running(process.address, "")
         self.errors: list[Exception] = []
         self._stop = threading.Event()
@@ -67,6 +68,7 @@ class Load:
                     # ends, and is asked for again.
                     while (message := talk.hear(60))["type"] not in ("ended", "refused"):
                         self.received += len(message.get("block", ()))
+                        self.opened += message["type"] == "subscribed"
             except (WebSocketException, OSError, AssertionError) as error:
                 self.errors.append(error)
                 time.sleep(0.2)
@@ -121,10 +123,9 @@ def survive(home: Path, kills: int, url: str | None) -> None:
             assert spent * 10 >= load.received, (
                 f"{account}: {load.received} samples were received, {spent} was charged"
             )
-        # Over-charging is what a crash wastes: the lease in use and the one ahead, for each life.
-        assert ledger.spent("app:greedy", "epsilon", now) * 10 <= load.received + 40 * 10 * (
-            kills + 1
-        )
+        # Over-charging is what a crash wastes: the lease in use and the one ahead, of each stream.
+        wasted = ledger.spent("app:greedy", "epsilon", now) - Fraction(load.received, 10)
+        assert wasted <= 2 * (load.opened + 1)
     assert load.received >= 20 * kills
 
 

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from gazeveil.gatekeeper import Grant, Policy, blocks
+from gazeveil.gatekeeper import Policy, blocks
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.trackers.tracker import TrackerClock
-from tests.support.gatekeeper_running import Process, Running, Talk, free_port, until
+from tests.support.gatekeeper_running import ALL, GAUSSIAN, Process, Running, Talk, free_port, until
 
 MS = 10**6
 S = 10**9
@@ -194,9 +194,7 @@ def shop(home: Path) -> Iterator[tuple[Process, Driver, Talk]]:
     """A service as it is, a driver, and an app whose button is chosen by resting the eyes on it."""
     home.mkdir(mode=0o700)
     policy = home.parent / "policy.toml"
-    scopes = frozenset({"select", "events", "fixations"})
-    grant = Grant(scopes, streams=0, areas=1, calls_per_minute=100_000)
-    policy.write_text(Policy({"shop": grant}, consent=True).text())
+    policy.write_text(Policy({"shop": ALL}, consent=True).text())
     settings = {"LATE_MS": "200", "TRACKER": "websocket", "POLICY": str(policy)}
     environment = {f"GAZEVEIL_{name}": value for name, value in settings.items()}
     with Process(home, free_port(), **environment) as process:
@@ -208,6 +206,9 @@ def shop(home: Path) -> Iterator[tuple[Process, Driver, Talk]]:
             here.talk(token) as talk,
             Driver(line) as driver,
         ):
+            for number, what in ((2, "fixation"), (3, "samples")):
+                named = {"mechanism": GAUSSIAN} if what == "samples" else {}
+                assert talk.subscribe(number, what=what, **named)["type"] == "subscribed"
             show_button(talk)
             look_and_choose(talk, driver)
             yield process, driver, talk
@@ -221,24 +222,29 @@ def show_button(talk: Talk) -> None:
 def look_and_choose(talk: Talk, driver: Driver) -> None:
     """A look that is not over chooses, so the test sees something at all; then away again."""
 
+    seen = set[str]()
+
     def chosen() -> bool:
         driver.place = (100.0, 90.0) if driver.place[0] > 150 else (200.0, 90.0)
-        return chooses(talk, 2.0)
+        seen.update(told_of_button(talk, 2.0))
+        return seen >= {"chosen", "event", "samples"}
 
     until(chosen, 60)
     driver.place = (200.0, 90.0)
-    time.sleep(1.0)
+    told_of_button(talk, 1.0)
     show_button(talk)
 
 
-def chooses(talk: Talk, seconds: float) -> bool:
-    """Whether a choice comes."""
-    end = time.monotonic() + seconds
+def told_of_button(talk: Talk, seconds: float) -> set[str]:
+    """What comes of looks at the button: a choice, an event, samples."""
+    found, end = set[str](), time.monotonic() + seconds
     with contextlib.suppress(TimeoutError):
         while (left := end - time.monotonic()) > 0:
-            if talk.hear(left).get("code") == "chosen":
-                return True
-    return False
+            message = talk.hear(left)
+            near = np.abs(np.asarray(message.get("x_deg"), dtype=np.float64) - 100.0) < 50.0
+            if message.get("code") == "chosen" or near.any():
+                found.add(message.get("code", message["type"]))
+    return found
 
 
 def look_about(driver: Driver, seconds: float) -> None:
@@ -250,7 +256,7 @@ def look_about(driver: Driver, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("seconds", [5, pytest.param(20, marks=pytest.mark.heavy)])
-def test_a_service_that_was_stopped_chooses_nothing_from_looks_that_are_over(
+def test_a_service_that_was_stopped_tells_nothing_of_looks_that_are_over(
     tmp_path: Path, seconds: float
 ) -> None:
     with shop(tmp_path / "home") as (process, driver, talk):
@@ -259,16 +265,16 @@ def test_a_service_that_was_stopped_chooses_nothing_from_looks_that_are_over(
             look_about(driver, seconds)
         finally:
             os.kill(process.process.pid, signal.SIGCONT)
-        assert not chooses(talk, 2.0)
+        assert told_of_button(talk, 2.0) == set()
         look_and_choose(talk, driver)
 
 
-def test_a_driver_that_was_stopped_chooses_nothing_from_looks_that_are_over(tmp_path: Path) -> None:
+def test_a_driver_that_was_stopped_tells_nothing_of_looks_that_are_over(tmp_path: Path) -> None:
     with shop(tmp_path / "home") as (_, driver, talk):
         driver.running.clear()
         look_about(driver, 5)
         driver.running.set()
-        assert not chooses(talk, 2.0)
+        assert told_of_button(talk, 2.0) == set()
         driver.ahead_ns = 2 * 3600 * S
         look_and_choose(talk, driver)
         driver.ahead_ns = 0
