@@ -54,12 +54,6 @@ from gazeveil.gaze.recording import Recording
 from lines import markdown, put_into
 
 COHORTS = {"screen": "gazecom", "headset": "eyenavgs_nthu"}
-TOLD = {
-    "choose": "32 things all over the view, chosen by a rest of 0.5 s",
-    "follow": "the region: at you, left, right, up, down, closed",
-    "count": "looks at its areas, as cells of 5 degrees",
-    "study": "every event, and samples with little noise",
-}
 #: Things of an app that asks for choices all over the view, again and again.
 COLUMNS, ROWS = 8, 4
 
@@ -324,7 +318,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     data = Path(os.environ["GAZEVEIL_DATA"])
     cohorts = {name: list(gazeveil.read(data / folder)) for name, folder in COHORTS.items()}
-    rows = [["(no app)", "nothing", "nothing"]]
+    rows = [["(no app)", "nothing"]]
     for recordings in cohorts.values():
         views = [(r, nothing(r)) for r in recordings]
         rows[0] += [place(views), recognised(views)]
@@ -335,11 +329,10 @@ def main() -> None:
             views = [(r, seen(r, preset)) for r in recordings]
             cells += [place(views), recognised(views)]
             print(preset, name, cells[-2:], flush=True)
-        rows.append([f"`{preset}`", PRESETS[preset].sentence, TOLD[preset], *cells])
+        rows.append([f"`{preset}`", PRESETS[preset].sentence, *cells])
     columns = [
         "preset",
         "told to the wearer",
-        "told to the app",
         *(f"{what}, {c}" for c in COHORTS for what in ("place", "people")),
     ]
     text = markdown(columns, rows)
