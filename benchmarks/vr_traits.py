@@ -139,7 +139,7 @@ def rate(values: Floats, people: NDArray[np.str_], videos: NDArray[np.str_]) -> 
     for seed in range(SPLITS):
         names = np.random.default_rng(seed).permutation(np.unique(videos))
         trains = np.isin(videos, names[: len(names) // 2])
-        forest = ExtraTreesClassifier(200, min_samples_leaf=3, random_state=seed)
+        forest = ExtraTreesClassifier(100, min_samples_leaf=3, random_state=seed)
         forest.fit(values[trains], people[trains])
         right = forest.predict(values[~trains]) == people[~trains]
         for person in np.unique(people[~trains]):

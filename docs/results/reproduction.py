@@ -61,6 +61,10 @@ def page(paper: str, record: Record, notes: Mapping[str, Any], folder: Path = HE
     for row in (row for rows in record.values() for row in rows):
         others = {**found.get(row["id"], {}).get("beside", {}), **row["beside"]}
         found[row["id"]] = {**row, "beside": others}
+    for row in found.values():
+        tried = [name for name in row["beside"] if name.startswith("strongest of ")]
+        for name in sorted(tried, key=lambda name: int(name.rpartition(" ")[2])):
+            row["beside"]["strongest"] = row["beside"].pop(name)
     places = {f.id for f in figures_of(paper)}
     figures = [f for f in figures_of(paper) if f.model != "chance"]
     printed = [f for f in figures if f.value]

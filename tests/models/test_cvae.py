@@ -204,14 +204,15 @@ def test_nothing_to_train_on_bad_sizes_and_no_torch_are_refused_in_words(
         network(Layers(), np.zeros(POINTS), 1.0)
 
 
+@pytest.mark.parametrize("generator", ["cvae", "cvae-32"])
 @pytest.mark.parametrize(
     "reading", ["corrected", pytest.param("published", marks=pytest.mark.heavy)]
 )
-def test_the_mechanism_draws_saccades_by_the_network(reading: str) -> None:
+def test_the_mechanism_draws_saccades_by_the_network(reading: str, generator: str) -> None:
     from gazeveil.privacy.synthesis.events_pd.audit import sessions
 
     cohort = Cohort(list(sessions(np.random.default_rng(1), people=6, events=20)[0]))
-    release = EventSynthPD(3, 2, generator="cvae", reading=reading).release(cohort, seed=1)
+    release = EventSynthPD(3, 2, generator=generator, reading=reading).release(cohort, seed=1)
     notes = release.curator_notes
     assert notes["saccades"] > 50
     assert sum(r.valid.sum() for r in release.data) > 0

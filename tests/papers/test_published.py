@@ -1,6 +1,10 @@
 """Published figures beside ours: what is compared how, and with which verdict."""
 
+import json
 import math
+import re
+import runpy
+import tomllib
 from collections import Counter
 
 import pytest
@@ -32,6 +36,7 @@ from gazeveil.papers.grading import (
     summary,
 )
 from gazeveil.papers.page import sections
+from tests.support.places import ROOT
 
 
 def results(rows: list[dict[str, object]], real: bool = False, **study: object) -> Results:
@@ -568,3 +573,51 @@ def test_only_the_published_reading_of_a_synthesis_stands_beside_the_papers() ->
         assert (
             lookup.find(davidjohn2023.rate("EHTask", "k-same-synth", {"k": "2"})) is not None
         ) == there
+
+
+PAGES = runpy.run_path(str(ROOT / "docs" / "results" / "reproduction.py"))
+RECORD = json.loads((ROOT / "docs" / "results" / "reproduction.json").read_text("utf-8"))
+NOTES = tomllib.loads((ROOT / "docs" / "results" / "claims.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("paper", CITATIONS)
+def test_every_place_of_the_record_stands_on_the_page_of_its_paper(paper: str) -> None:
+    page = (ROOT / "docs" / "results" / f"{paper}.md").read_text("utf-8")
+    places = dict(re.findall(r"^## (.+?)$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+    recorded = {row["id"]: row for rows in RECORD.values() for row in rows}
+    found = [f for f in figures_of(paper) if f.id in recorded and f.model != "chance"]
+    assert len(found) >= 20
+    for figure in found:
+        place = places[figure.location[:1].upper() + figure.location[1:]]
+        words = f"| {figure.dataset}, {figure.mechanism.replace('none', 'raw')}"
+        assert words in place, figure.about
+        if figure.location.startswith("Fig"):
+            assert f"({paper}-{figure.location.lower().replace(' ', '')}.png)" in place
+    left = places.get("Not measured", "")
+    for location, count in re.findall(r"([^,:]+) \((\d+)\)", left):
+        missing = [f for f in figures_of(paper) if f.location == location.strip()]
+        assert int(count) <= len([f for f in missing if f.id not in recorded])
+    graded = {i for i, row in recorded.items() if i.startswith(f"{paper}-") and row["verdict"]}
+    for name in graded - {f.id for f in figures_of(paper)}:
+        assert recorded[name]["what"].replace("<", "&lt;") in places["Orders and formulas"]
+
+
+def test_claims_have_one_of_four_statuses_and_the_front_counts_them() -> None:
+    claims = NOTES["claim"]
+    assert {claim["status"] for claim in claims} == {*PAGES["STATUSES"]}
+    assert {claim["paper"] for claim in claims} == {*CITATIONS}
+    for claim in claims:
+        assert re.search(r"\d|proved", claim["number"]), claim["what"]
+        assert ("link" in claim) != ("test" in claim)
+        if claim["status"] == "untestable here":
+            assert "Test: `gazeveil reproduce" in claim["number"], claim["what"]
+    front = (ROOT / "docs" / "results" / "reproduction.md").read_text("utf-8")
+    assert PAGES["headline"](claims) in front
+    counts = [int(n) for n in re.findall(r"\d+", PAGES["headline"](claims))]
+    assert counts[0] == len(claims) == sum(counts[1:])
+    for paper in CITATIONS:
+        page = (ROOT / "docs" / "results" / f"{paper}.md").read_text("utf-8")
+        own = [claim for claim in claims if claim["paper"] == paper]
+        assert Counter(re.findall(r"\| \*([a-z ]+)\* \|", page)) == Counter(
+            claim["status"] for claim in own
+        )

@@ -187,18 +187,19 @@ def _tables(figures: Sequence[PublishedFigure], found: Rows) -> tuple[PageTable,
 def _table(metric: str, unit: str, figures: Sequence[PublishedFigure], found: Rows) -> PageTable:
     models = list(dict.fromkeys(f.model for f in figures))
     wide, alike = 1 < len(models) <= MOST_COLUMNS, len(models) == 1
-    joined = len(figures) > MOST_FIGURES
+    joined, sets = len(figures) > MOST_FIGURES, {f.dataset for f in figures}
     cells: dict[str, dict[str, list[PublishedFigure]]] = {}
     for f in figures:
         words = (f.mechanism.replace("none", "raw"), "" if joined else f.parameter)
-        setting = ", ".join(filter(None, (f.dataset, " ".join(filter(None, words)))))
-        label = ", ".join(filter(None, (setting, "" if wide or alike else f.model)))
+        names = (f.dataset if len(sets) > 1 else "", " ".join(filter(None, words)))
+        label = ", ".join(filter(None, (*names, "" if wide or alike else f.model)))
         column = f.model if wide else unit or "value"
         cells.setdefault(label, {}).setdefault(column, []).append(f)
     columns = models if wide else [unit or "value"]
     others = list(dict.fromkeys(n for f in figures for n in found[f.id].get("beside", {})))
     verdicts = any(found[f.id]["verdict"] for f in figures)
-    title = ", ".join(filter(None, (metric, unit if wide else "", models[0] if alike else "")))
+    alone = [*(models if alike else ()), *(sets if len(sets) == 1 else ())]
+    title = ", ".join(filter(None, (metric, unit if wide else "", *alone)))
     rows = []
     for label, row in cells.items():
         here = [found[f.id] for group in row.values() for f in group]
@@ -217,13 +218,16 @@ def _table(metric: str, unit: str, figures: Sequence[PublishedFigure], found: Ro
 def _cell(figures: Sequence[PublishedFigure], found: Rows) -> str:
     """Published values and ours, of one setting or over several."""
     rows = [found[f.id] for f in figures]
-    ours = _range([row["ours"] for row in rows])
     ends = [(row["low"], row["high"]) for row in rows if None not in (row["low"], row["high"])]
     simulated = any(str(row["reason"]).startswith(SIMULATED) for row in rows)
     # What grades nothing stands without its interval, which is in the record.
-    text = ours + (f" ({_interval(ends)})" if ends and not simulated else "")
-    published = figures[0].value if len(figures) == 1 else _range([f.number for f in figures])
-    return f"{published.replace('nan', '') or '-'} / " + (f"*{text}*" if simulated else text)
+    text = _range([row["ours"] for row in rows]) + (
+        f" ({_interval(ends)})" if ends and not simulated else ""
+    )
+    printed = figures[0].value if len(figures) == 1 else _range([f.number for f in figures])
+    return (f"{printed} / " if printed not in ("", "nan") else "") + (
+        f"*{text}*" if simulated else text
+    )
 
 
 def _beside(rows: Sequence[Mapping[str, Any]], name: str) -> str:
@@ -274,7 +278,7 @@ def _correlations(
 
 def _shape(part: Mapping[str, Any]) -> str:
     return (
-        f"{part['people']} people, {part['stimuli']} stimuli, {part['source']},"
+        f"{part['people']} people, {part['stimuli']} stimuli, {part.get('source', 'recordings')},"
         f" {part['repetitions']} repetitions"
     )
 

@@ -56,7 +56,7 @@ METRICS = {
     "density error (JSD, 60x60 grid)": ("density", "jsd_pooled"),
 }
 
-_OTHER_UNIT = "the paper's screen units are not known, ours are degrees"
+_OTHER_UNIT = "the paper names no unit (pixels of a plane fit its size), ours are degrees"
 
 
 def protected(dataset: str, mechanism: str, epsilon: str, radius: str) -> dict[str, str]:

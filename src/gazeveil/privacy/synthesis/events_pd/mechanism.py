@@ -141,7 +141,7 @@ def crowd_guarantee(mechanism: EventSynthPD) -> Guarantee:
 #: Generators of saccades; forms of a saccade's probability; what becomes of events that never pass;
 #: detectors.
 CHOICES: Mapping[str, tuple[str, ...]] = {
-    "generator": ("ppca", "cvae"),
+    "generator": ("ppca", "cvae", "cvae-32"),
     "probability": ("latent", "histogram"),
     "failed": ("drop", "release"),
     "detector": tuple(METHODS),
@@ -171,8 +171,9 @@ class EventSynthPD(Mechanism[Cohort]):
     attempts : int
         Most attempts for one event.
     generator : str, optional
-        Of saccades: `ppca`, or `cvae` (David-John et al.'s (2023) network, needs torch). By
-        default `cvae` in `published` and `ppca` in `corrected`.
+        Of saccades: `ppca`, or `cvae` (David-John et al.'s (2023) network with the 64 latent
+        numbers that the supplement prints, needs torch) or `cvae-32` (with the 32 of the main
+        paper's drawing). By default `cvae` in `published` and `ppca` in `corrected`.
     probability : str
         Of a saccade: `latent` normals (David-John et al. 2023), or summed bins of each person's
         speeds, `histogram` (main paper; `published` alone).
@@ -359,9 +360,15 @@ class EventSynthPD(Mechanism[Cohort]):
         seed: int | None,
     ) -> Generator:
         """The generator of saccades."""
-        if self.generator == "cvae":
-            return network(motions, people, identity, source(seed, self.name, "training"))
-        return closed_form(motions, people)
+        if self.generator == "ppca":
+            return closed_form(motions, people)
+        return network(
+            motions,
+            people,
+            identity,
+            source(seed, self.name, "training"),
+            32 if self.generator == "cvae-32" else 64,
+        )
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
@@ -432,9 +439,10 @@ def network(
     people: Sequence[str],
     identity: Mapping[str, float] | None,
     source: Source,
+    latent: int,
 ) -> Generator:
-    """David-John et al.'s (2023) C-VAE of all saccades; `identity` gives the number that stands for
-    a person, None leaves it out.
+    """David-John et al.'s (2023) C-VAE of all saccades, with `latent` numbers; `identity` gives the
+    number that stands for a person, None leaves it out.
 
     Raises
     ------
@@ -454,7 +462,7 @@ def network(
         amplitude,
         duration,
         who,
-        layers=Layers(identity=identity is not None),
+        layers=Layers(identity=identity is not None, latent=latent),
         schedule=Schedule(seed=seed),
     )[0]
 
