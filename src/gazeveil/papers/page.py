@@ -32,7 +32,8 @@ from gazeveil.papers.study_file import PARTS, folder_name, reason_lines
 #: Most models that stand side by side; more become rows.
 MOST_COLUMNS = 6
 
-#: Most figures of a table with a row per setting; in longer tables a row is one mechanism.
+#: Most figures of a table with a row per setting. In longer tables, and beside a picture whose
+#: values are not printed, a row is one mechanism.
 MOST_FIGURES = 12
 
 
@@ -187,7 +188,8 @@ def _tables(figures: Sequence[PublishedFigure], found: Rows) -> tuple[PageTable,
 def _table(metric: str, unit: str, figures: Sequence[PublishedFigure], found: Rows) -> PageTable:
     models = list(dict.fromkeys(f.model for f in figures))
     wide, alike = 1 < len(models) <= MOST_COLUMNS, len(models) == 1
-    joined, sets = len(figures) > MOST_FIGURES, {f.dataset for f in figures}
+    sets = {f.dataset for f in figures}
+    joined = len(figures) > MOST_FIGURES or not any(f.value for f in figures)
     cells: dict[str, dict[str, list[PublishedFigure]]] = {}
     for f in figures:
         words = (f.mechanism.replace("none", "raw"), "" if joined else f.parameter)
@@ -211,8 +213,10 @@ def _table(metric: str, unit: str, figures: Sequence[PublishedFigure], found: Ro
                 *(["; ".join(dict.fromkeys(map(_verdict, here)))] if verdicts else []),
             )
         )
-    heads = (*(c or "-" for c in columns), *others, *(["verdict"] if verdicts else []))
-    return PageTable((title, *heads), tuple(rows))
+    return PageTable(
+        (title, *(c or "-" for c in columns), *others, *(["verdict"] if verdicts else [])),
+        tuple(rows),
+    )
 
 
 def _cell(figures: Sequence[PublishedFigure], found: Rows) -> str:
@@ -225,7 +229,7 @@ def _cell(figures: Sequence[PublishedFigure], found: Rows) -> str:
         f" ({_interval(ends)})" if ends and not simulated else ""
     )
     printed = figures[0].value if len(figures) == 1 else _range([f.number for f in figures])
-    return (f"{printed} / " if printed not in ("", "nan") else "") + (
+    return (f"{printed}/" if printed not in ("", "nan") else "") + (
         f"*{text}*" if simulated else text
     )
 
