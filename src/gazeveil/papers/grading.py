@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -398,7 +398,10 @@ def _draw_panel(panel: Axes, lines: Mapping[str, Line]) -> None:
     at = {place: i for i, place in enumerate(sorted(places, key=lambda x: x != "raw"))}
     for number, (label, line) in enumerate(lines.items()):
         ink = light(SERIES[number % len(SERIES)])
-        further = [(f"{label}: {name}", p, ":") for name, p in line.beside.items()]
+        further = [
+            (f"{label}: {name}", others, style)
+            for (name, others), style in zip(line.beside.items(), cycle((":", "-.")), strict=False)
+        ]
         for name, points, style in (
             (label, line.ours, "-"),
             (f"{label}, published", line.published, "--"),
