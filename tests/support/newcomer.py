@@ -174,14 +174,17 @@ def compiled_in(folder: Path) -> list[str]:
     return [f"compiled: {file.name}" for file in sorted(folder.rglob("*.nbc"))]
 
 
-def written(times: Times, before: bool) -> str:
-    """The seconds of each command as rows of a table, the wheel without machine code first."""
-    head = ("first, without machine code", "again", "first", "again")[0 if before else 2 :]
-    lines = [f"| `gazeveil` | {' | '.join(head)} |", "|---|" + "---|" * len(head)]
+def written(times: Times, wheels: int) -> str:
+    """Seconds of each command, first and again, as rows of a table with a column for each wheel."""
+    head = ["command", *("without machine code", "with it")[-wheels:]]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for command, spent_s in times.items():
-        columns = spent_s[::2] + spent_s[1::2] if before else spent_s
-        words = " ".join(command.split()[1:3]).removesuffix(" people").removesuffix(" published")
-        lines.append(f"| {words} | {' | '.join(f'{s:.1f}' for s in columns)} |")
+        name = command.split()[1].removeprefix("--")
+        pairs = (
+            f"{cold_s:.1f}/{again_s:.1f}"
+            for cold_s, again_s in zip(spent_s[:wheels], spent_s[wheels:], strict=True)
+        )
+        lines.append(f"| {name} | {' | '.join(pairs)} |")
     return "\n".join(lines)
 
 
@@ -207,7 +210,7 @@ def main() -> int:
         bad += len(wrong)
         for text in wrong:
             sys.stdout.write(f"{text}\n\n")
-        table = written(times, given.before)
+        table = written(times, len(wheels))
         sys.stdout.write(f"{table}\n{python}, {wheels[-1].name}: {len(wrong)} not as printed\n")
         if given.page and not wrong:
             text = given.page.read_text("utf-8")
