@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gazeveil.cli.main import VERBS
 from tests.support import newcomer
@@ -43,6 +44,16 @@ def test_every_verb_is_somewhere_in_the_manual() -> None:
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages())
     said = set(re.findall(r"gazeveil ([a-z][a-z-]+)", text))
     assert {verb.replace("_", "-") for verb in VERBS} - said == set()
+
+
+def test_workflows_run_commands_that_exist() -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    known = {"make": targets, "gazeveil": VERBS, "pip": ["install"]}
+    files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    jobs = [j for f in files for j in yaml.safe_load(f.read_text("utf-8"))["jobs"].values()]
+    lines = [step["run"].split() for job in jobs for step in job["steps"] if "run" in step]
+    assert len(lines) > 5
+    assert [line for line in lines if line[1] not in known[line[0]]] == []
 
 
 def test_the_readme_is_short_and_has_one_table_and_one_picture() -> None:
