@@ -145,19 +145,6 @@ def test_the_best_machine_code_that_a_processor_runs_is_taken(
     compiled.processor.cache_clear()
 
 
-def test_a_build_that_would_lack_kernels_fails_and_names_what_failed(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.syspath_prepend(ROOT / "packaging")
-    kernels = import_module("kernels")
-    monkeypatch.setattr(kernels, "work", lambda: [("good", list), ("bad", lambda: 1 / 0)])
-    monkeypatch.setattr(kernels, "_prepare", list)
-    with pytest.raises(SystemExit, match=r"bad: ZeroDivisionError: division by zero$"):
-        kernels.main("")
-    kernels.main("good")
-    assert "2/2" in capfd.readouterr().err
-
-
 SOURCE = """
 from gazeveil.compiled import compiled
 
