@@ -1,7 +1,7 @@
 """Releases of 1, 10 and 100 million samples: time, processor time and memory, beside polars' own
 reading and writing of the same files; one JSON line per figure.
 
-    python benchmarks/release_scale.py [--json FILE] [--millions 1 10 100] [--page FILE]
+    python benchmarks/release_scale.py [--json FILE] [--millions 10 100] [--page FILE]
 
 The input is simulated: ten recordings of 100,000 samples (250 Hz, losses included), of which larger
 cohorts have copies that begin elsewhere. All of it lies in a temporary folder and is removed.
@@ -191,7 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--json", type=Path, help="write the lines here")
     parser.add_argument("--page", type=Path, help="put the table into this page")
-    parser.add_argument("--millions", type=int, nargs="+", default=[1, 10, 100])
+    parser.add_argument("--millions", type=int, nargs="+", default=[10, 100])
     parser.add_argument("--folder", type=Path, help="where to put the recordings")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("--source", type=Path, help=argparse.SUPPRESS)
