@@ -123,11 +123,11 @@ def test_a_kernel_is_made_anew_where_one_that_it_calls_has_changed(tmp_path: Pat
     called = "from called import step\n@compiled\ndef twice(x):\n    return step(step(x)) + STEP\n"
     (tmp_path / "caller.py").write_text(head + called)
     settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    for step, constant in ((1, 0), (2, 0), (2, 5)):
-        (tmp_path / "constants.py").write_text(f"STEP = {constant}\n")
+    for step, constant in ((1, "0"), (2, "0"), (2, "5"), (2, "np.uint64(5)"), (2, "np.uint64(6)")):
+        (tmp_path / "constants.py").write_text(f"import numpy as np\nSTEP = {constant}\n")
         text = f"{head}@compiled\ndef step(x):\n    return x + {step}.0\n"
         (tmp_path / "called.py").write_text(text)
-        code = f"from caller import twice; assert twice(1.0) == {1 + 2 * step + constant}"
+        code = f"from caller import twice, STEP; assert twice(1.0) == {1 + 2 * step} + STEP"
         subprocess.run([sys.executable, "-B", "-c", code], check=True, cwd=tmp_path, env=settings)
 
 

@@ -54,7 +54,7 @@ def _held(function: Callable[..., Any], seen: set[object]) -> Iterator[bytes]:
         called = getattr(value, "py_func", None)
         if called is not None and called not in seen:
             yield from _held(called, seen)
-        elif isinstance(value, int | float | tuple | np.ndarray):
+        elif isinstance(value, int | float | tuple | np.ndarray | np.generic):
             yield value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
 
 
