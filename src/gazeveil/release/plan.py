@@ -177,9 +177,9 @@ def attack_in_words(
 def _protection_s(
     cohort: Cohort, looks: Sequence[Look], mechanism: Mechanism[Any], alignment: Alignment
 ) -> float | None:
-    """Processor seconds that one part of the recordings takes, for all of them by their samples: a recording
-    of middle length of streams, the shortest of the stimuli that most people saw of cohorts. None
-    where the mechanism does not take a part.
+    """Processor seconds that one part of the recordings takes, for all of them by their samples: a
+    recording of middle length of streams, the shortest of the stimuli that most people saw of
+    cohorts. None where the mechanism does not take a part.
     """
     if mechanism.kind == "stream":
         chosen = [sorted(looks, key=lambda look: look.samples)[len(looks) // 2]]
