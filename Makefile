@@ -99,6 +99,7 @@ bench: $(VENV)/.installed
 # Planted bugs: every one must fail a test, and most of them an audit.
 audit: $(VENV)/.installed
 	$(BIN)/python -m pytest -m heavy
+	GAZEVEIL_EXAMPLES=400 $(BIN)/python -m pytest -m "hypothesis and not heavy"
 	$(BIN)/python -m tests.planted.run
 
 docs: $(VENV)/.installed

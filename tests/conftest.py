@@ -31,7 +31,9 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 # The first example of a test may compile a kernel: time limits belong to whole tests
 # (pytest-timeout), not to examples.
-settings.register_profile("gazeveil", deadline=None)
+settings.register_profile(
+    "gazeveil", deadline=None, max_examples=int(os.environ.get("GAZEVEIL_EXAMPLES", "40"))
+)
 settings.load_profile("gazeveil")
 
 if os.environ.get("GAZEVEIL_PLANT"):

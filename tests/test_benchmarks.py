@@ -136,14 +136,6 @@ def test_each_benchmark_is_judged_and_one_that_hangs_holds_up_nobody(
     assert listed.stdout.strip() in ("", "Z", "Z+"), listed.stdout
 
 
-def test_without_recordings_what_needs_them_is_said_not_to_be_measured(
-    run: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GAZEVEIL_DATA", str(folder / "none"))
-    outcomes = run.run_all([run.Bench("good", 1, 1, needs_data=True)], False, None, folder, folder)
-    assert [(o.word, o.bad) for o in outcomes] == [("not measured", False)]
-
-
 def test_a_figure_that_cannot_be_judged_is_not_missed_and_one_below_its_floor_is(
     tmp_path: Path,
 ) -> None:
@@ -154,12 +146,3 @@ def test_a_figure_that_cannot_be_judged_is_not_missed_and_one_below_its_floor_is
     low.add("b", 2.0, 1.999, "times")
     assert not low.close()
     assert json.loads((tmp_path / "a.jsonl").read_text(encoding="utf-8"))["met"] is None
-
-
-def test_a_name_that_is_no_benchmark_is_refused_with_the_names_there_are(
-    run: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        run.main(["--only", "sped"])
-    assert stopped.value.code == 2
-    assert "speed" in capsys.readouterr().err

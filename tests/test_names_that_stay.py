@@ -99,16 +99,6 @@ def test_every_format_of_the_design_is_there(name: str) -> None:
     assert registry.get(name).name == name
 
 
-def test_read_and_write(cohort: gazeveil.Cohort, tmp_path: Path) -> None:
-    cohort.write(tmp_path / "cohort")
-    back = gazeveil.read(tmp_path / "cohort", format=None)
-    assert isinstance(back, gazeveil.Cohort)
-    assert len(back) == len(cohort) == 4
-    assert set(back.people) == set(cohort.people)
-    assert back.stimuli == cohort.stimuli
-    assert list(back.skipped) == []
-
-
 def test_simulate_counts_and_spaces() -> None:
     for task in ["free-viewing", "video", "search", "tracking"]:
         assert isinstance(
@@ -195,24 +185,6 @@ def test_detect_by_every_method(
     np.testing.assert_array_equal(events.offset_ns, recording.t_ns[events.offset])
 
 
-def test_feature_tables(cohort: gazeveil.Cohort) -> None:
-    for table in (
-        gazeveil.event_features(cohort),
-        gazeveil.window_features(cohort, window_s=2.0, step_s=1.0),
-    ):
-        assert isinstance(table, gazeveil.FeatureTable)
-        assert table.values.dtype == np.float64
-        assert table.values.shape == (len(table), len(table.columns))
-        assert table.bounds is not None
-        assert table.bounds.shape == (len(table.columns), 2)
-        for name in ("person", "stimulus", "session", "task", "index"):
-            assert len(getattr(table.keys, name)) == len(table)
-        first = table.columns[0]
-        bounds = table.with_bounds({first: (-1.0, 2.0)}).bounds
-        assert bounds is not None
-        assert bounds[0].tolist() == [-1.0, 2.0]
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(verb: str) -> None:
     done = command_line.gazeveil(verb, "--help")
@@ -239,16 +211,6 @@ def test_protect_takes_what_each_kind_of_mechanism_takes(cohort: gazeveil.Cohort
         release = gazeveil.protect(data, text, seed=None, keep=())
         assert isinstance(release, gazeveil.Release)
         assert str(release.guarantee)
-
-
-def test_data_frames_go_out_and_come_back(cohort: gazeveil.Cohort) -> None:
-    events, table = gazeveil.detect(cohort[0]), gazeveil.event_features(cohort)
-    for value in (cohort[0], cohort, events, table):
-        for frame in (value.to_polars(), value.to_pandas()):
-            assert len(type(value).from_frame(frame)) == len(value)
-    assert callable(gazeveil.Results.from_frame)
-    assert callable(gazeveil.Results.to_polars)
-    assert callable(gazeveil.Results.to_pandas)
 
 
 PICTURES = """before_after events_ribbon front heat_map main_sequence scanpath
@@ -421,55 +383,6 @@ def test_every_battery_is_there_in_python_and_on_the_command_line(
         assert "--attacks" in said
         assert name in said
         assert ("--no-attacks" in said) is (verb == "evaluate")
-
-
-def test_results_compare_the_strongest_attacker_with_one_attack() -> None:
-    results = gazeveil.evaluate(
-        gazeveil.simulate(3, 3, 6.0, 120.0, seed=2),
-        attacks="quick",
-        utilities=["density"],
-        repetitions=2,
-        executor=1,
-    )
-    assert {a for a in results.frame["attack"] if a} == {"rbfn", "linkage"}
-    (row,) = results.strongest_against("rbfn").to_dicts()
-    assert {"strongest", "value", "chosen", "other", "difference", "called_safe", "tried"} <= set(
-        row
-    )
-    assert (row["other"], row["tried"]) == ("rbfn", 2)
-    assert set(results.called_safe("rbfn")) == {"releases", "called_safe"}
-    assert results.study["battery"] == "quick battery"
-
-
-def test_serve_starts_alone_and_answers_strangers_with_401_403_or_404(tmp_path: Path) -> None:
-    import httpx
-
-    from tests.support.gatekeeper_running import Process, free_port
-
-    port = free_port()
-    with Process(
-        tmp_path / "home", port
-    ) as service:  # gazeveil serve --port N, with $GAZEVEIL_HOME
-        assert f"http://127.0.0.1:{port}/" in service.link
-        assert list((tmp_path / "home").glob("*.sqlite"))
-        with httpx.Client(base_url=service.address) as stranger:
-            for path in ("/openapi.json", "/health", "/"):
-                assert stranger.get(path).status_code == 200, path
-            assert stranger.get("/metrics").status_code in (401, 403, 404)
-            paths = [
-                p for p in stranger.get("/openapi.json").json()["paths"] if p.startswith("/v1")
-            ]
-            assert len(paths) > 10
-            for path in (*paths, "/v1/nothing", "/etc/passwd"):
-                assert stranger.get(path.replace("{", "").replace("}", "")).status_code in (
-                    401,
-                    403,
-                    404,
-                    405,
-                ), path
-        assert service.owner().get("/v1/apps").status_code == 200
-        again = httpx.get(service.link)
-        assert again.status_code in (401, 403, 404, 410), "the owner's link works once"
 
 
 def test_the_gatekeeper_embeds_without_the_web() -> None:

@@ -1,6 +1,6 @@
 """The example package is installed, found by entry point, listed, used, and passes its kits; a
-broken part of each kind is rejected. Its format and its attack, those of the how-to pages, also
-work in the places of this tree that the pages name.
+broken part of each kind is rejected. The format, the attack and the mechanism of the how-to pages
+also work in the places of this tree that the pages name.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ from gazeveil.gatekeeper.trackers import Tracker
 from gazeveil.io import registry as formats
 from gazeveil.io.conformance import check_format
 from gazeveil.io.registry import Format
+from gazeveil.privacy import registry as mechanisms
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.registry import Registry, is_class_of
 from gazeveil.relay.conformance import check_tracker
 from gazeveil.release.scrub import scrub
 from gazeveil.utility.base import Utility, UtilityResult, check_utility
+from tests.privacy.test_fingerprints import fingerprint
 from tests.support.command_line import Said
 from tests.support.places import ROOT
 
@@ -130,9 +132,8 @@ def in_the_tree(
     ((name, where),) = ast.literal_eval("{" + line + "}").items()
     module, attribute = (where, "FORMAT") if isinstance(where, str) else where
     inner, _, file = module.rpartition(".")
-    example = re.search(r"\]\((\S+\.py)\)", text)
-    assert example is not None
-    shutil.copy(ROOT / "docs" / "howto" / example[1], folder / f"{file}.py")
+    *_, example = re.findall(r"\]\((\S+\.py)\)", text)
+    shutil.copy(ROOT / "docs" / "howto" / example, folder / f"{file}.py")
     assert f"`src/gazeveil/{package}/{inner}/{file}.py`" in text
     home = import_module(f"gazeveil.{package}.{inner}")
     patch.setattr(home, "__path__", [*home.__path__, str(folder)])
@@ -170,6 +171,20 @@ def test_an_attack_in_the_tree_is_one_module_and_one_line(
     assert found.failures == ()
     assert name in found.frame["attack"].to_list()
     assert failed(check_attack(attacks.attack(name))) == ""
+
+
+def test_a_mechanism_in_the_tree_is_one_module_and_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, where = in_the_tree(monkeypatch, tmp_path, "add_mechanism", "privacy")
+    monkeypatch.setitem(mechanisms.BUILT_IN, name, where)
+    module = (tmp_path / f"{name}.py").read_text("utf-8")
+    imported = re.findall(r"^(?:from|import) gazeveil.*$", module, re.MULTILINE)
+    assert len(imported) <= 5
+    assert failed(gazeveil.check_mechanism(gazeveil.mechanism(f"{name}:most_deg=3"))) == ""
+    assert fingerprint(f"{name}:most_deg=3") == fingerprint(f"{name}:most_deg=3")
+    with pytest.raises(ParameterError, match="at most 10 degrees"):
+        gazeveil.mechanism(f"{name}:most_deg=11")
 
 
 @pytest.mark.parametrize(

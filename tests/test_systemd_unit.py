@@ -165,22 +165,6 @@ def test_an_apps_token_cannot_be_made_the_owners(tmp_path: Path) -> None:
         assert asked(here.address, token) == 403
 
 
-INSTRUCTIONS = {
-    "FROM",
-    "WORKDIR",
-    "COPY",
-    "RUN",
-    "ENV",
-    "USER",
-    "VOLUME",
-    "EXPOSE",
-    "STOPSIGNAL",
-    "HEALTHCHECK",
-    "ENTRYPOINT",
-    "CMD",
-}
-
-
 def parse(text: str) -> list[tuple[str, str]]:
     """Instructions and what follows them; lines that end in a backslash go on."""
     joined = re.sub(
@@ -195,17 +179,6 @@ def parse(text: str) -> list[tuple[str, str]]:
 
 def containerfile() -> list[tuple[str, str]]:
     return parse((ROOT / "Containerfile").read_text(encoding="utf-8"))
-
-
-def test_every_instruction_is_one_and_lists_are_json() -> None:
-    lines = containerfile()
-    assert lines[0][0] == "FROM"
-    assert {word for word, _ in lines} <= INSTRUCTIONS
-    for word, rest in lines:
-        if word in ("ENTRYPOINT", "CMD", "VOLUME"):
-            assert all(isinstance(part, str) for part in json.loads(rest)), word
-        if word == "HEALTHCHECK":
-            compile(json.loads(rest.partition("CMD ")[2])[2], "health", "exec")
 
 
 def test_the_last_stage_runs_the_service_as_a_user_without_rights() -> None:

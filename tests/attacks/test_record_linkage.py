@@ -38,19 +38,6 @@ def shuffled(table, seed=1):
     )
 
 
-def test_matching_all_names_at_once_beats_one_by_one_where_scores_are_weak():
-    alone, together = [], []
-    for seed in range(5):
-        gallery, probe = split(
-            trait_table(people=30, stimuli=4, apart=0.35, noise=0.5, seed=seed), 2
-        )
-        both = RecordLinkage().run(probe, trait_material(gallery), seed=1).results
-        alone.append(both[0].value)
-        together.append(both[1].value)
-    assert 0.3 < np.mean(alone) < 0.9
-    assert np.mean(together) > np.mean(alone) + 0.03
-
-
 def test_two_releases_of_shuffled_people_join_at_chance():
     values = []
     for seed in range(20):

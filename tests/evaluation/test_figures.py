@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import gazeveil
-from gazeveil.attacks.result import DealtNames, _deals, best_above, people_interval
+from gazeveil.attacks.result import DealtNames, _deals, best_above
 from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.report.sections import inferences
 from gazeveil.evaluation.report.summary import baseline_sentence, verdict
@@ -71,30 +71,6 @@ def test_names_dealt_anew_alarm_one_time_in_twenty(
         names = DealtNames(cells.to_list(), when, part, answers, credit)
         alarms += names.p_value() <= 0.05
     assert 0.01 <= alarms / 200 <= 0.08
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "attack"),
-    [("none", NETWORK), ("k-same-select", "linkage"), ("k-same-select", NETWORK)],
-)
-def test_intervals_hold_the_rate_of_cohorts_drawn_from_real_people(
-    study: Results, mechanism: str, attack: str
-) -> None:
-    """2,000 cohorts of 24 drawn from these people, seeded."""
-    shares = (
-        asked(study, mechanism)
-        .filter((pl.col("attack") == attack) & (pl.col("scenario") != "raw/private"))
-        .group_by("part")
-        .agg(pl.col("value").mean())["value"]
-        .to_numpy()
-    )
-    assert shares.min() < shares.max()  # else there is nothing to draw
-    rng = np.random.default_rng(7)
-    held = 0
-    for _ in range(2000):
-        low, high = people_interval(rng.choice(shares, 24))
-        held += low <= shares.mean() <= high
-    assert 0.93 <= held / 2000 <= 0.99, held / 2000
 
 
 def test_the_best_of_attackers_of_pieces_alarms_falsely_in_at_most_8_of_100_studies() -> None:

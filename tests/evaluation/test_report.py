@@ -5,7 +5,6 @@ Reports of names that mean harm, and of results that are hardly there.
 
 from __future__ import annotations
 
-import itertools
 import re
 import warnings
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from gazeveil.attacks.curves import found_among
 from gazeveil.evaluation.report import headline, summary
 from gazeveil.evaluation.report.charts import gallery_curve
 from gazeveil.evaluation.report.findings import Findings
@@ -298,25 +298,12 @@ def test_settings_are_numbered_in_numeric_order_and_long_studies_show_the_most_p
     assert "the most protective of 14 settings" in said[1]
 
 
-def test_the_gallery_curve_is_what_drawing_galleries_gives() -> None:
+def test_the_gallery_curve_is_that_of_an_attackers_scores() -> None:
     people, beaten, tied = 6, [0, 2, 5, 0, 0], [0, 0, 0, 2, 5]
-    credit = [1.0, 0.0, 0.0, 1 / 3, 1 / 6]
-    drawn = []
-    for size in range(2, people + 1):
-        hits = []
-        for b, t in zip(beaten, tied, strict=True):
-            # The others: the first b score above, the next t the same, the rest below.
-            galleries = list(itertools.combinations(range(people - 1), size - 1))
-            hits.append(
-                np.mean(
-                    [
-                        0.0 if any(o < b for o in g) else 1 / (1 + sum(b <= o < b + t for o in g))
-                        for g in galleries
-                    ]
-                )
-            )
-        drawn.append(np.mean(hits))
-    assert gallery_curve(beaten, credit, people) == pytest.approx(drawn, abs=1e-12)
+    sizes = range(2, people + 1)
+    pairs = list(zip(beaten, tied, strict=True))
+    expected = [np.mean([found_among(b, t, people, size) for b, t in pairs]) for size in sizes]
+    assert gallery_curve(beaten, [1.0, 0.0, 0.0, 1 / 3, 1 / 6], people) == pytest.approx(expected)
     assert gallery_curve([None, 0], [0.0, 1.0], 4).tolist() == [0.5, 0.5, 0.5]
 
 

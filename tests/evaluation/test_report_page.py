@@ -19,12 +19,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.front_pictures import Dominated, dominated
 
 from gazeveil.errors import GazeveilError
 from gazeveil.evaluation.report import write_report
-from gazeveil.evaluation.report.findings import Findings
-from gazeveil.evaluation.results import Results, frame_of, outcomes_of
+from gazeveil.evaluation.results import Results
 from gazeveil.plot.paths import INKS
 from tests.evaluation.report_page import Page
 from tests.support.chromium import chromium
@@ -252,86 +250,3 @@ def test_the_page_and_its_pictures_turn_dark_with_the_reader(served: Server, wri
 
 
 PEOPLE, STIMULI = 20, 8
-
-
-def found(
-    releases: dict[str, tuple[float, float, float]], metric: str = "kl", better: str = "lower"
-) -> Findings:
-    """Releases with a rate of recognition, a figure of a utility, and how much its parts differ."""
-    rows, outcomes = [], []
-    for i, (parameters, (rate, value, spread)) in enumerate(releases.items()):
-        cell = {
-            "mechanism": "gaussian",
-            "reading": "corrected",
-            "parameters": parameters,
-            "events": "redetected",
-        }
-        common = {**cell, "cohort": "made", "repetitions": 1, "seed": 1}
-        attack = {"scenario": "private/private", "attack": "steps", "metric": "identification_rate"}
-        use = {"scenario": "raw/private", "utility": "saliency", "metric": metric}
-        rows += [
-            {
-                **common,
-                **attack,
-                "value": rate,
-                "low": 0.0,
-                "high": 1.0,
-                "n": PEOPLE,
-                "chance": 0.1,
-            },
-            {**common, **use, "value": value, "low": value, "high": value, "better": better},
-        ]
-        parts = value + spread * np.random.default_rng(i).normal(size=STIMULI)
-        outcomes += [
-            {
-                **cell,
-                **attack,
-                "repetition": 0,
-                "part": f"p{k:02}",
-                "value": float(k < rate * PEOPLE),
-            }
-            for k in range(PEOPLE)
-        ]
-        outcomes += [
-            {**cell, **use, "repetition": 0, "part": f"s{k}", "value": float(v)}
-            for k, v in enumerate(parts)
-        ]
-    return Findings(Results(frame_of(rows), outcomes_of(outcomes)))
-
-
-def by_name(beaten: tuple[Dominated, ...]) -> dict[str, tuple[str, bool]]:
-    return {d.release.key[2]: (d.by.key[2], d.clearly) for d in beaten}
-
-
-@pytest.mark.parametrize(
-    ("figures", "metric", "better", "beaten"),
-    [
-        ([(0.9, 0.1), (0.5, 0.2), (0.8, 0.3), (0.1, 0.9)], "kl", "lower", {3: 2}),
-        ([(0.9, 0.1), (0.5, 0.2)], "cc", "higher", {1: 2}),
-        ([(0.5, 0.1), (0.5, 0.1)], "kl", "lower", {}),
-    ],
-    ids=["lower is better", "higher is better", "equal"],
-)
-def test_a_release_is_beaten_only_where_another_is_no_worse_in_both(
-    figures: list[tuple[float, float]], metric: str, better: str, beaten: dict[int, int]
-) -> None:
-    releases = {f"sigma_deg={i}": (*pair, 0.0) for i, pair in enumerate(figures, 1)}
-    expected = {f"sigma_deg={i}": (f"sigma_deg={by}", True) for i, by in beaten.items()}
-    findings = found(releases, metric, better)
-    assert by_name(dominated(findings, "saliency", metric)) == expected
-
-
-@pytest.mark.parametrize(
-    ("rates", "spread", "clearly"),
-    [((0.9, 0.2), 0.001, True), ((0.9, 0.2), 1.0, False), ((0.5, 0.45), 0.001, False)],
-    ids=["far apart", "stimuli differ", "one person more"],
-)
-def test_what_may_be_luck_is_not_called_clear(
-    rates: tuple[float, float], spread: float, clearly: bool
-) -> None:
-    findings = found(
-        {"sigma_deg=1": (rates[0], 0.3, spread), "sigma_deg=2": (rates[1], 0.1, spread)}
-    )
-    assert by_name(dominated(findings, "saliency", "kl")) == {
-        "sigma_deg=1": ("sigma_deg=2", clearly)
-    }

@@ -32,7 +32,7 @@ from gazeveil.evaluation.run import evaluate
 from gazeveil.evaluation.sources import in_memory, loaded, scratch_paths
 from gazeveil.evaluation.study import Study
 from gazeveil.evaluation.worker import Worker, forget_shared
-from gazeveil.features.recording_set import FeaturePipeline, RecordingSet, carry
+from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze import scratch
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.events import Events
@@ -257,26 +257,7 @@ def alive(pid: int) -> bool:
 # --------------------------------------------------------------------------------------------------
 
 
-def test_a_process_that_dies_loses_nothing(cohort: Cohort, tmp_path: Path) -> None:
-    calm = evaluate(
-        cohort,
-        [NOISE],
-        [Place(), Deadly(file=str(tmp_path / "none"), lives=0)],
-        repetitions=2,
-        executor=1,
-    )
-    once = evaluate(
-        cohort,
-        [NOISE],
-        [Place(), Deadly(file=str(tmp_path / "deaths"), lives=1)],
-        repetitions=2,
-        executor=2,
-    )
-    assert (tmp_path / "deaths").read_text() == "x"
-    assert not once.failures
-    assert once.frame.drop("attack").equals(calm.frame.drop("attack"))
-
-
+@pytest.mark.heavy
 def test_a_batch_that_always_kills_its_process_is_reported_and_the_others_are_not_harmed(
     cohort: Cohort, tmp_path: Path
 ) -> None:
@@ -457,25 +438,6 @@ def test_whoever_does_not_see_the_disk_gets_the_recordings(
     assert Elsewhere.scratch
     assert not any(Elsewhere.scratch)
     assert bytes_of_many(tmp_path / "elsewhere") == bytes_of_many(tmp_path / "memory")
-
-
-def test_parts_halves_and_carried_events_are_the_same_where_set_aside(
-    many: Cohort, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def made() -> list[Cohort]:
-        whole = RecordingSet(many)
-        return [
-            carry(many, FeaturePipeline()),
-            *(p.cohort for p in whole.halves() if p.cohort is not None),
-        ]
-
-    before = made()
-    monkeypatch.setattr(scratch, "IN_MEMORY", 0)
-    after = made()
-    assert all(is_set_aside(item) for part in after for item in part.items)
-    for a, b in zip(before, after, strict=True):
-        assert all(same(x, y) for x, y in zip(a, b, strict=True))
-        assert all(x.labels.keys() == y.labels.keys() for x, y in zip(a, b, strict=True))
 
 
 def test_sets_are_put_together_without_reading_them(

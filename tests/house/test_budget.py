@@ -62,6 +62,11 @@ def test_every_package_keeps_its_budget() -> None:
     assert out_of_budget(counted(ROOT / "src" / "gazeveil"), LINES["statements"]) == []
 
 
+def test_tests_weigh_at_most_seven_tenths_of_the_package() -> None:
+    weight = {name: counted(ROOT / name).total() for name in ("src", "tests")}
+    assert weight["tests"] <= 0.7 * weight["src"], weight
+
+
 def options_of_verbs() -> dict[str, int]:
     verbs = getattr(get_command(build()), "commands", {})
     return {

@@ -71,32 +71,6 @@ def test_the_divergence_is_zero_at_the_standard_normal_and_positive_elsewhere() 
     assert float(got) == pytest.approx(want, rel=1e-8)
 
 
-def test_gradients_are_those_of_differences() -> None:
-    net = network(Layers(hidden=6, latent=3, decoder=5), np.full(POINTS, 100.0), 80.0, seed=3)
-    for half in (net.encoder, net.decoder):
-        half.double()
-    batch = net.inputs(*(a[:20] for a in made(20)))
-    assert batch[0].dtype == torch.float64
-
-    def loss() -> torch.Tensor:
-        return net.loss(batch, torch.Generator().manual_seed(5))
-
-    for part in net.parameters():
-        part.grad = None
-    loss().backward()
-    for part in net.parameters():
-        flat = part.data.view(-1)
-        for i in range(0, len(flat), max(1, len(flat) // 7)):
-            step, before = 1e-6, flat[i].item()
-            values = []
-            for sign in (1, -1):
-                flat[i] = before + sign * step
-                values.append(float(loss().detach()))
-            flat[i] = before
-            got, want = float(part.grad.view(-1)[i]), (values[0] - values[1]) / (2 * step)
-            assert abs(got - want) < 1e-5 * max(1.0, abs(want))
-
-
 def mean_loss(net: CVAE, batch, times: int = 20) -> float:
     """Mean loss of a batch over draws of the latent numbers."""
     draws = torch.Generator().manual_seed(1)

@@ -460,6 +460,7 @@ def test_a_cohort_of_unequal_rates_promises_what_holds_for_each_of_them() -> Non
     )
 
 
+@pytest.mark.heavy
 def test_an_attack_on_the_slow_stream_stays_below_what_is_promised_and_far_above_what_was() -> None:
     clock: Any = gazeveil.mechanism("clock-render:epsilon=1,r_deg=2")
     change = Change.window(500, move_deg=2)
@@ -541,15 +542,10 @@ def test_all_recordings_of_a_person_count_and_the_worst_person_decides() -> None
     assert "everything of one person, replaced by any other: epsilon = 1980" in str(g)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "dpgazesynth:epsilon=1,G=6,r_deg=2",
-        pytest.param("dpgazesynth-one-report:epsilon=1,G=6,r_deg=2", marks=pytest.mark.heavy),
-    ],
-)
+@pytest.mark.heavy
+@pytest.mark.parametrize("text", ["dpgazesynth", "dpgazesynth-one-report"])
 def test_replacing_a_person_moves_where_windows_begin(text: str) -> None:
-    mechanism = gazeveil.mechanism(text)
+    mechanism = gazeveil.mechanism(f"{text}:epsilon=1,G=6,r_deg=2")
 
     def play(side: int, trials: int) -> np.ndarray:
         x = np.full(50, 20.0 if side else -20.0)

@@ -139,7 +139,9 @@ def stop_after(process: subprocess.Popen[str], out: Path, parts: int, kind: sign
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "workers"), [(GAUSSIAN, 2), (KSAME, 2)])
+@pytest.mark.parametrize(
+    ("name", "workers"), [(GAUSSIAN, 2), pytest.param(KSAME, 2, marks=pytest.mark.heavy)]
+)
 def test_any_number_of_workers_writes_the_same_bytes(
     raw: Path, whole: dict[str, Any], tmp_path: Path, name: str, workers: int
 ) -> None:

@@ -79,10 +79,13 @@ def random_case(mechanism: StreamMechanism, rng: np.random.Generator) -> tuple[C
     )
 
 
+@pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.heavy)])
 @pytest.mark.parametrize("text", MECHANISMS)
-def test_no_random_change_of_a_random_cohort_loses_more_than_is_promised(text: str) -> None:
+def test_no_random_change_of_a_random_cohort_loses_more_than_is_promised(
+    text: str, times: int
+) -> None:
     mechanism: Any = gazeveil.mechanism(text)
-    for _ in range(2):
+    for _ in range(times):
         seed = int(np.random.SeedSequence().entropy % 2**32)  # type: ignore[operator]
         game, change = random_case(mechanism, np.random.default_rng(seed))
         loss = mechanism.release(game.cohort(0, 1)).guarantee.map(change)
@@ -126,6 +129,7 @@ def lost(text: str, only: str, confidence: float = 0.999, tries: int = 1) -> boo
     return any(judge(text, g, 1500, each).refuted for _ in range(tries) for g in games)
 
 
+@pytest.mark.heavy
 def test_the_largest_window_of_unequal_rates_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     text, only = "clock-render:epsilon=1,r_deg=2", "samples in a row"
     assert not lost(text, "its own change", SURE)

@@ -257,29 +257,6 @@ def test_exp_is_right_to_its_last_bits(x: Fraction, bits: int) -> None:
         assert abs(Decimal(rational.exp_minus(x, bits)) - truth) < 4
 
 
-def test_pi_is_right() -> None:
-    digits = str(rational.pi(400) * 10**100 >> 400)
-    assert (
-        digits == "314159265358979323846264338327950288419716939937510"
-        "58209749445923078164062862089986280348253421170679"
-    )
-
-
-@given(turn=st.integers(0, 2**200 - 1))
-@settings(max_examples=50)
-def test_cos_and_sin_lie_on_the_circle_at_the_right_angle(turn: int) -> None:
-    cos, sin = rational.cos_sin_of_turn(turn, 200)
-    assert abs(cos * cos + sin * sin - (1 << 400)) < 1 << 204
-    angle = 2 * math.pi * (turn / 2**200)
-    assert math.isclose(cos / 2**200, math.cos(angle), abs_tol=1e-14)
-    assert math.isclose(sin / 2**200, math.sin(angle), abs_tol=1e-14)
-    half_cos, half_sin = rational.cos_sin_of_turn(turn // 2, 200)
-    assert (
-        abs((half_cos**2 - half_sin**2 >> 200) - cos) < 64
-    )  # cos 2a = cos**2 a - sin**2 a ties the digits together
-    assert abs((half_cos * half_sin >> 199) - sin) < 64
-
-
 @compiled
 def _platform(x: float) -> tuple[float, float, float, float]:
     return math.log(x), math.sqrt(x), math.cos(2.0 * math.pi * x), math.sin(2.0 * math.pi * x)

@@ -325,30 +325,6 @@ def test_audit_of_one_publication_finds_its_budget_and_no_more(space: Any) -> No
     assert 0.75 <= found <= 1.0
 
 
-@pytest.mark.parametrize(
-    ("text", "refuted"),
-    [
-        ("kaleido:epsilon=1,w=50,r_deg=2", False),
-        ("kaleido:epsilon=3,w=10,r_deg=2", False),
-        ("kaleido-uniform:epsilon=1,w=50,r_deg=2", False),
-        ("kaleido:epsilon=1,w=50,r_deg=2,reading=published", True),
-        ("kaleido:epsilon=2,w=50,r_deg=10,reading=published", True),
-        ("kaleido:epsilon=1,w=50,r_deg=0.5,reading=published", True),
-    ],
-)
-def test_audits_of_whole_windows(text: str, refuted: bool) -> None:
-    # Honest noise is refuted by chance in at most one run in a million.
-    found = gazeveil.audit(text, trials=10_000, confidence=1 - 1e-6)
-    assert found.unit == "window"
-    assert found.refuted == refuted
-    assert found.epsilon_claimed is not None
-    assert found.epsilon_lower is not None
-    assert found.statistical is not None
-    assert found.epsilon_lower > 0.8 * found.epsilon_claimed
-    if not refuted:
-        assert found.statistical <= found.epsilon_claimed
-
-
 def test_the_worst_loss_is_found_by_hand() -> None:
     # Two slots, threshold far away: a test tells r / scale whatever it says; shares 1/2 and 1/4.
     loss = worst_loss(2, 10.0, 1000.0, 1.0, lambda s: ((1 - s) / 2,) * 2, True)

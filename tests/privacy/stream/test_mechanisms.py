@@ -1,14 +1,9 @@
 """What each stream mechanism does to gaze, against its law, its formula or a slow second way of
 computing it.
-
-The stream mechanism of the how-to page: built from its module as a newcomer would.
 """
 
 from __future__ import annotations
 
-import importlib
-import re
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -16,17 +11,13 @@ import pytest
 from scipy.special import ndtr
 
 from gazeveil import Recording, Sphere
-from gazeveil.conformance import run_kit
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import angle_deg
-from gazeveil.privacy.audit.run import audit
-from gazeveil.privacy.conformance import CHECKS
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.chain import Chain, parse_stages
 from gazeveil.privacy.stream.gaussian import Gaussian, GaussianLattice
 from tests.support.gaussian_epsilon import epsilon_of_gaussian
 from tests.support.laws import assert_distribution
-from tests.support.places import ROOT
 from tests.support.strategies import SCREEN
 
 SPHERE = Sphere()
@@ -484,31 +475,3 @@ def test_the_largest_windows_do_not_overflow() -> None:
         out = released(text, r)
         assert abs(out.x_deg[-1] - 359.999) < 1e-3
         assert abs(out.y_deg[-1] - 179.999) < 1e-3
-
-
-MODULE = ROOT / "docs" / "howto" / "offset.py"
-sys.path.insert(0, str(MODULE.parent))
-OFFSET = importlib.import_module("offset").Offset
-sys.path.remove(str(MODULE.parent))
-
-
-def test_five_import_lines_from_public_places_are_enough() -> None:
-    imports = re.findall(r"^(?:from|import) gazeveil.*$", MODULE.read_text("utf-8"), re.MULTILINE)
-    assert len(imports) <= 5
-    assert not [line for line in imports if re.search(r"[ .]_", line)]
-
-
-def test_the_page_names_places_of_this_tree_and_its_registry_line() -> None:
-    page = (ROOT / "docs" / "howto" / "add_mechanism.md").read_text("utf-8")
-    for place in re.findall(r"`((?:src|proofs|docs|tests)/[^`]*)offset[^`]*`", page):
-        assert (ROOT / place.rpartition("/")[0]).is_dir()
-    registry = (ROOT / "src" / "gazeveil" / "privacy" / "registry.py").read_text("utf-8")
-    assert '"temporal": ("stream.filters", "Temporal"),' in registry  # the form of the line
-    assert '"offset": ("stream.offset", "Offset"),' in page
-
-
-def test_it_passes_the_kit_and_claims_nothing() -> None:
-    assert all(result.passed for result in run_kit(CHECKS, OFFSET(most_deg=3)))
-    assert audit(OFFSET(most_deg=3), trials=100).epsilon_claimed is None
-    with pytest.raises(ParameterError, match="at most 10 degrees"):
-        OFFSET(most_deg=11)

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from benchmarks.table_errors import expected_error, unclamped
+from benchmarks.table_errors import unclamped
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.table import FeatureTable, Keys
@@ -506,34 +506,6 @@ def test_the_error_of_dcfpa_is_the_closed_form(n, k):
     spectrum = np.fft.rfft(np.diff(x, prepend=0.5))
     form = dcfpa_error(spectrum, n, np.sqrt(4 * n - 3), 100)[k - 1]
     assert measured(f"dcfpa:chunk={n},k={k}", x, 100, 120_000) == pytest.approx(form, rel=0.02)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "lpa:",
-        "fpa:",
-        "cfpa:chunk=20",
-        "dcfpa:chunk=20",
-        "dct-knorm:",
-        "dct-knorm:profile=exponential",
-    ],
-)
-@pytest.mark.parametrize("shrink", ["none", "wiener"])
-def test_expected_errors_of_a_table_are_what_many_releases_have(text, shrink):
-    x, copies = signal(50), 4000
-    keys = Keys.of_recordings(
-        [(f"p{i}", "s", "1", "") for i in range(copies)], [np.arange(50)] * copies
-    )
-    t = FeatureTable(np.tile(x, copies)[:, None], ("a",), keys, [[0.0, 1.0]])
-    m = mechanism(text + f",shrink={shrink},epsilon=20")
-    many = np.mean(
-        [
-            ((unclamped(m, t, seed=s)[:, :, 0] - np.rint(x * STEPS) / STEPS) ** 2).mean()
-            for s in range(6)
-        ]
-    )
-    assert many == pytest.approx(expected_error(m, t)[0], rel=0.05)
 
 
 def test_public_rules_look_at_public_things_and_follow_the_budget():

@@ -168,21 +168,6 @@ def test_published_pads_with_the_last_vector_and_cuts_back_to_the_own_length():
     assert np.allclose(out.select(people="b").values, (a[:2] + b) / 2)
 
 
-def test_the_error_of_random_groups_is_the_closed_form():
-    n, k, features = 20, 4, 3
-    rng = np.random.default_rng(0)
-    values = rng.random((n, features))
-    keys = Keys.of_recordings([(p, "s", "", "") for p in people(n)], [np.arange(1)] * n)
-    table = FeatureTable(values, ("a", "b", "c"), keys)
-    errors = [
-        ((KSameSelect(k).release(table, seed=s).data.values - values) ** 2).mean(axis=0)
-        for s in range(1500)
-    ]
-    assert np.mean(errors, axis=0) == pytest.approx(
-        (1 - 1 / k) * values.var(axis=0, ddof=1), rel=0.02
-    )
-
-
 def test_values_that_few_have_measured_become_the_midpoint():
     table = made({(p, "s"): 2 for p in "abc"}, bounds=(0.0, 10.0))
     values = table.values.copy()

@@ -182,12 +182,17 @@ def _places(part: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.parametrize("junk", [None, pytest.param("1/0", marks=pytest.mark.heavy)])
-def test_no_value_of_a_certificate_can_be_edited_unseen(out: Path, junk: object) -> None:
+@pytest.mark.parametrize(
+    ("junk", "every"),
+    [(None, 4), *(pytest.param(junk, 1, marks=pytest.mark.heavy) for junk in (None, "1/0"))],
+)
+def test_no_value_of_a_certificate_can_be_edited_unseen(
+    out: Path, junk: object, every: int
+) -> None:
     """Each is red or bad input, never green and never a traceback."""
     file = out / "PRIVACY.json"
     whole = file.read_text("utf-8")
-    for place in _places(json.loads(whole)):
+    for place in _places(json.loads(whole))[::every]:
         certificate = json.loads(whole)
         part = certificate
         for name in place[:-1]:
