@@ -134,15 +134,3 @@ def test_each_benchmark_is_judged_and_one_that_hangs_holds_up_nobody(
     # A process that was killed may still be listed until somebody asks how it ended.
     listed = subprocess.run(["ps", "-o", "stat=", "-p", child], capture_output=True, text=True)
     assert listed.stdout.strip() in ("", "Z", "Z+"), listed.stdout
-
-
-def test_a_figure_that_cannot_be_judged_is_not_missed_and_one_below_its_floor_is(
-    tmp_path: Path,
-) -> None:
-    lines = loaded("lines")
-    unjudged, low = lines.Lines(tmp_path / "a.jsonl"), lines.Lines(None)
-    unjudged.keep({"figure": "a", "met": None, "why": "busy"})
-    assert unjudged.close()
-    low.add("b", 2.0, 1.999, "times")
-    assert not low.close()
-    assert json.loads((tmp_path / "a.jsonl").read_text(encoding="utf-8"))["met"] is None

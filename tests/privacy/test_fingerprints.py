@@ -136,15 +136,6 @@ def test_every_mechanism_has_a_fingerprint_in_each_reading() -> None:
     assert "graded" in FINGERPRINTS
 
 
-def test_a_change_in_the_ninth_digit_is_noticed() -> None:
-    data = recording(0, 0)
-    x_deg = data.x_deg.copy()
-    x_deg[7] *= 1 + 1e-8
-    assert digest(data.with_(x_deg=x_deg)) != digest(data)
-    x_deg[7] = data.x_deg[7] * (1 + 1e-13)
-    assert digest(data.with_(x_deg=x_deg)) == digest(data)
-
-
 if __name__ == "__main__":
     made = {case: fingerprint(case) for case in (*FINGERPRINTS, *sys.argv[1:])}
     FILE.write_text(json.dumps(made, indent=1) + "\n", "utf-8")

@@ -9,7 +9,7 @@ import ast
 import pytest
 
 from tests.planted import PLANTS
-from tests.planted.plant import SURE, Plant, everywhere, method
+from tests.planted.plant import SURE, Plant
 from tests.planted.run import LEAST_AUDITED
 from tests.support.places import ROOT
 
@@ -37,14 +37,6 @@ def test_every_plant_is_a_name_a_sentence_and_a_test_that_exists(plant: Plant) -
 def test_there_are_as_many_plants_as_the_review_asks_for() -> None:
     assert len(PLANTS) >= 44
     assert sum(bool(plant.audit) for plant in PLANTS.values()) >= LEAST_AUDITED
-
-
-def test_a_plant_in_a_name_that_is_gone_is_an_error() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        with pytest.raises(AttributeError):
-            everywhere(patch, "privacy.promise.loss", "gone", lambda old: old)
-        with pytest.raises(AttributeError, match="no longer fits"):
-            method(patch, "privacy.promise.loss", "Loss", "gone", lambda old: old)
 
 
 @pytest.mark.parametrize("name", QUICK)
