@@ -224,6 +224,7 @@ def test_runs_without_a_viewer_are_measured_and_nobody_is_asked_for(
     assert results.frame["attack"].is_null().all()
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("data")
 def test_the_short_form_takes_what_is_there_and_grades_nothing() -> None:
     # At most 6 people and 6 stimuli, and the files have 3 and 4.

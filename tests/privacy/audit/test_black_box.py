@@ -249,9 +249,9 @@ def test_a_person_loses_the_sum_over_all_their_recordings(text: str) -> None:
     "text",
     [
         "lpa:epsilon=1",
-        "cfpa:epsilon=1/2,chunk=2,k=1,per=chunk",
+        pytest.param("cfpa:epsilon=1/2,chunk=2,k=1,per=chunk", marks=pytest.mark.heavy),
         "dp-k-same:k=3,epsilon=1",
-        "marginals:k=3,epsilon=1",
+        pytest.param("marginals:k=3,epsilon=1", marks=pytest.mark.heavy),
     ],
 )
 def test_honest_tables_lose_no_black_box_game(text: str) -> None:
@@ -263,7 +263,12 @@ def test_honest_tables_lose_no_black_box_game(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["k-same-synth:k=2", "clock-render-k-same:k=2", "heatmap-laplace:epsilon=1"]
+    "text",
+    [
+        "k-same-synth:k=2",
+        pytest.param("clock-render-k-same:k=2", marks=pytest.mark.heavy),
+        "heatmap-laplace:epsilon=1",
+    ],
 )
 def test_honest_releases_about_people_lose_no_black_box_game(text: str) -> None:
     mechanism = gazeveil.mechanism(text)
