@@ -131,6 +131,18 @@ def test_a_kernel_is_made_anew_where_one_that_it_calls_has_changed(tmp_path: Pat
         subprocess.run([sys.executable, "-B", "-c", code], check=True, cwd=tmp_path, env=settings)
 
 
+def test_a_kernel_is_made_anew_where_fields_of_its_argument_changed_places(tmp_path: Path) -> None:
+    head = "from __future__ import annotations\nfrom gazeveil.compiled import compiled\n"
+    kernel = "from pairs import Pair\n@compiled\ndef first(pair: Pair):\n    return pair.x\n"
+    (tmp_path / "kernel.py").write_text(head + kernel)
+    code = "from kernel import first, Pair; assert first(Pair(x=1.0, y=2.0)) == 1.0"
+    settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for fields in ("x: float\n    y: float\n", "y: float\n    x: float\n"):
+        pair = f"from typing import NamedTuple\nclass Pair(NamedTuple):\n    {fields}"
+        (tmp_path / "pairs.py").write_text(pair)
+        subprocess.run([sys.executable, "-B", "-c", code], check=True, cwd=tmp_path, env=settings)
+
+
 @pytest.mark.parametrize(("lacking", "best"), [((), "x86-64-v3"), (("fma",), "x86-64")])
 def test_the_best_machine_code_that_a_processor_runs_is_taken(
     lacking: tuple[str, ...], best: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

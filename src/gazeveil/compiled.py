@@ -46,11 +46,14 @@ def processor() -> str | None:
 
 
 def _held(function: Callable[..., Any], seen: set[object]) -> Iterator[bytes]:
-    """What the machine code of a kernel is made of: its source, constants, and kernels it calls."""
+    """What the machine code of a kernel is made of: its source, constants, kernels it calls, and
+    the fields of named tuples it takes, which numba knows by their number alone.
+    """
     seen.add(function)
     yield Path(function.__code__.co_filename).read_bytes()
-    for name in function.__code__.co_names:
+    for name in (*function.__code__.co_names, *function.__annotations__.values()):
         value = function.__globals__.get(name)
+        value = getattr(value, "_fields", None) if isinstance(value, type) else value
         called = getattr(value, "py_func", None)
         if called is not None and called not in seen:
             yield from _held(called, seen)
@@ -111,8 +114,11 @@ class KernelCache(FunctionCache):
 
     def is_kept(self) -> bool:
         """Whether there is machine code of the function, for some types of arguments."""
-        files = (cast("Any", self)._cache_file, self._brought)
-        return any(Path(file._index_path).is_file() for file in files if file is not None)
+        return any(
+            Path(file._index_path).is_file()
+            for file in (cast("Any", self)._cache_file, self._brought)
+            if file is not None
+        )
 
 
 def _kernel(function: Callable[P, R], **choices: Any) -> Callable[P, R]:
