@@ -327,10 +327,12 @@ class Recording(Tabular):
                 f"Sample {first} of {self.title} is marked valid but holds NaN or infinity. Mark it"
                 " invalid."
             )
-        self._check_range()
-        times = self.t_ns[self.valid]
-        if len(times) > 1 and (np.diff(times) <= 0).any():
-            first = int(np.flatnonzero(np.diff(times) <= 0)[0]) + 1
+        # Mostly all are valid, and a slice copies nothing.
+        seen = slice(None) if self.valid.all() else self.valid
+        self._check_range(self.x_deg[seen], self.y_deg[seen])
+        times = self.t_ns[seen]
+        if (times[1:] <= times[:-1]).any():
+            first = int(np.flatnonzero(times[1:] <= times[:-1])[0]) + 1
             raise DataError(
                 f"Times of valid samples must increase. In {self.title} valid sample {first} does"
                 " not come after the one before it. Mark such samples invalid with"
@@ -370,8 +372,7 @@ class Recording(Tabular):
                 )
             object.__setattr__(self, name, read_only(value))
 
-    def _check_range(self) -> None:
-        x, y = self.x_deg[self.valid], self.y_deg[self.valid]
+    def _check_range(self, x: Floats, y: Floats) -> None:
         if not are_plain(self.space, x, y).all():
             allowed = (
                 "x in [0, 360) and y in [0, 180) on a Sphere"

@@ -25,6 +25,7 @@ from gazeveil.privacy.synthesis.mosaic.paths import (
     PathLaw,
     dealt_names,
     followed,
+    nearness,
     paths_in,
 )
 from gazeveil.privacy.synthesis.mosaic.readings import CrowdReadings, PublicWindows
@@ -238,6 +239,8 @@ def test_a_path_follows_the_posterior() -> None:
     """
     crowd_readings = readings(4, 3, seed=3)
     others = np.array([1, 2, 3])
+    near = nearness(crowd_readings.places, 5.0, False)
+    usable = np.ascontiguousarray(crowd_readings.seen.T) & np.isin(np.arange(4), others)
     seen = np.array([True, False, True])
     rng = np.random.default_rng(0)
     drawn = Counter(
@@ -246,11 +249,10 @@ def test_a_path_follows_the_posterior() -> None:
                 crowd_readings.places[0],
                 seen,
                 crowd_readings.places,
-                crowd_readings.seen,
-                others,
+                usable,
+                near,
                 3.0,
                 0.4,
-                5.0,
                 False,
                 rng.random(3),
             ).tolist()
@@ -301,8 +303,8 @@ def test_far_readings_and_empty_slots_leave_no_hole() -> None:
     assert not nobody.usable.any()
     assert (
         followed(
-            places[0], seen[0], places, seen, np.array([], dtype=np.int64), 1.0, 0.5, 1.0, False,
-            np.zeros(4),
+            places[0], seen[0], places, np.zeros((4, 3), bool), np.ones((4, 3, 3)), 1.0, 0.5,
+            False, np.zeros(4),
         )
         == NOBODY
     ).all()  # fmt: skip

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,7 @@ _TURN = 2.0**-64
 # The south pole is shown just inside [0, 180).
 
 
+@lru_cache(maxsize=64)
 def lattice_bits(r_deg: Fraction) -> int:
     """2**bits steps to a degree: between 1024 and 2048 in r, so that rounding costs less than 1.4
     parts in 1000; at least 32 to a degree.

@@ -29,13 +29,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.composition import RecordingsMap
@@ -172,7 +175,7 @@ class Mosaic(PieceMechanism):
             checks.refuse(self.name, name, f"at most {most}", value)
         self.store(name, value)
 
-    @property
+    @cached_property
     def reader(self) -> ClockRender:
         """What reads gaze and adds noise."""
         return ClockRender(self.epsilon, self.r_deg, self.slot_s, self.window_s, form="offline")
@@ -197,8 +200,10 @@ class Mosaic(PieceMechanism):
         pieces: dict[str, tuple[Recording | Handle, RecordingKey]] = {}
         for number, crowd in enumerate(crowds):
             readings = self._read(crowd, seed)
+            clock = crowd.windows.rate_hz, crowd.space
+            law = self.reader.model(*clock), self.reader.settings(*clock)
             for window in self._crowded(readings):
-                pieces |= self._pieces(number, readings, window, seed, lazy)
+                pieces |= self._pieces(number, readings, window, law, seed, lazy)
         # The order of names is the order in which they were dealt, so it tells nothing.
         names = sorted(pieces)
         out = Cohort([pieces[n][0] for n in names], name=data.name, read_as=data.read_as)
@@ -235,19 +240,24 @@ class Mosaic(PieceMechanism):
         return [window for window, people in enumerate(seen) if people >= self.crowd]
 
     def _pieces(
-        self, number: int, readings: CrowdReadings, window: int, seed: int | None, lazy: bool
+        self,
+        number: int,
+        readings: CrowdReadings,
+        window: int,
+        law: tuple[Floats, Floats],
+        seed: int | None,
+        lazy: bool,
     ) -> dict[str, tuple[Recording | Handle, RecordingKey]]:
         """The pieces of one window by their names, with whose they are."""
         about = (self.name, number, window)
         paths = paths_in(readings, window, self.path_law(readings), source(seed, *about, "paths"))
-        viewers = len(readings.keys)
+        places = paths.places[..., 0], paths.places[..., 1]
+        if isinstance(readings.space, Sphere):
+            places = readings.space.degrees(paths.places)
+        t_ns, viewers = readings.windows.times_ns(window), len(readings.keys)
         names = dealt_names(viewers, Words(source(seed, *about, "names")))
         eyes = source(seed, *about, "eyes").take(viewers)
         _, stimulus, _, task = readings.keys[0]
-        law = (
-            self.reader.model(readings.windows.rate_hz, readings.space),
-            self.reader.settings(readings.windows.rate_hz, readings.space),
-        )
         made: dict[str, tuple[Recording | Handle, RecordingKey]] = {}
         for viewer in range(viewers):
             name = f"{number + 1:03d}-{window + 1:03d}-{int(names[viewer]) + 1:04d}"
@@ -255,9 +265,10 @@ class Mosaic(PieceMechanism):
                 (name, stimulus, "1", task),
                 readings.space,
                 readings.windows,
-                window,
+                t_ns,
                 law,
-                paths.places[viewer],
+                places[0][viewer],
+                places[1][viewer],
                 paths.there[viewer],
                 int(eyes[viewer]),
             )

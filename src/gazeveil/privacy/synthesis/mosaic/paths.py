@@ -39,44 +39,48 @@ def _apart_deg(a: Floats, b: Floats, sphere: bool) -> float:
 
 
 @compiled
-def _moves(
-    places: Floats,
-    usable: Bools,
-    others: Ints,
-    slot: int,
-    stay: float,
-    move_deg: float,
-    sphere: bool,
-    out: Floats,
-) -> None:
-    """Probability of each step from the slot before, shape (others, others)."""
-    m = len(others)
+def nearness(places: Floats, move_deg: float, sphere: bool) -> Floats:
+    """How near the place of each viewer in a slot is to that of each in the slot before: exp(-
+    distance / move_deg), shape (slots, viewers before, viewers).
+    """
+    m, slots = places.shape[:2]
+    out = np.zeros((slots, m, m))
+    for j in range(1, slots):
+        for a in range(m):
+            for c in range(m):
+                away = _apart_deg(places[a, j - 1], places[c, j], sphere)
+                out[j, a, c] = math.exp(-away / move_deg)
+    return out
+
+
+@compiled
+def _moves(near: Floats, usable: Bools, stay: float, out: Floats) -> None:
+    """Probability of each step from the slot before, shape (viewers, viewers)."""
+    m = len(usable)
     for a in range(m):
-        here, total, able = others[a], 0.0, 0
         for c in range(m):
-            out[a, c] = 0.0
-            if usable[others[c], slot]:
-                able += 1
-                away = _apart_deg(places[here, slot - 1], places[others[c], slot], sphere)
-                out[a, c] = math.exp(-away / move_deg)
-                total += out[a, c]
-        kept = stay if usable[here, slot] else 0.0
-        for c in range(m):
-            if total > 0.0:
-                out[a, c] *= (1.0 - kept) / total
-            elif usable[others[c], slot]:
-                # All are too far for a double: any of them.
-                out[a, c] = (1.0 - kept) / able
-        if kept > 0.0:
-            out[a, a] += kept
+            out[a, c] = near[a, c] * usable[c]
+        total, kept = _total(out[a]), stay if usable[a] else 0.0
+        if total == 0.0:
+            # All are too far for a double: any of them.
+            out[a] = usable
+            total = _total(out[a])
+        out[a] *= (1.0 - kept) / total
+        out[a, a] += kept
+
+
+@compiled
+def _total(weights: Floats) -> float:
+    # Numba's own sum would bring scipy into every process that protects: 0.2 s.
+    total = 0.0
+    for w in weights:
+        total += w
+    return total
 
 
 @compiled
 def _drawn(weights: Floats, uniform: float) -> int:
-    total = 0.0
-    for w in weights:
-        total += w
-    rest, last = uniform * total, -1
+    rest, last = uniform * _total(weights), -1
     for i in range(len(weights)):
         if weights[i] > 0.0:
             last = i
@@ -92,10 +96,9 @@ def followed(
     own_seen: Bools,
     places: Floats,
     usable: Bools,
-    others: Ints,
+    near: Floats,
     b_deg: float,
     stay: float,
-    move_deg: float,
     sphere: bool,
     uniforms: Floats,
 ) -> Ints:
@@ -108,13 +111,13 @@ def followed(
     own_seen : array of bool, shape (slots,)
         Where there is one.
     places : array, shape (viewers, slots, 3)
-        Where every viewer may be followed to.
-    usable : array of bool, shape (viewers, slots)
-        Whether a viewer may be followed.
-    others : array of int64
-        Who may be followed: never the person.
-    b_deg, move_deg : float
-        Lengths in degrees, see the module.
+        Where each viewer may be followed to.
+    usable : array of bool, shape (slots, viewers)
+        Whether a viewer may be followed: never the person.
+    near : array, shape (slots, viewers, viewers)
+        Of :func:`nearness`.
+    b_deg : float
+        Length in degrees, see the module.
     stay : float
         Probability of following the same viewer for another slot.
     sphere : bool
@@ -127,43 +130,39 @@ def followed(
     array of int64, shape (slots,)
         Numbers of viewers; -1 where none of them can be followed.
     """
-    slots, m = len(own), len(others)
+    slots, m = usable.shape
     path = np.full(slots, NOBODY)
-    if m == 0:
-        return path
-    forward, steps = np.zeros((slots, m)), np.empty((slots, m, m))
+    forward, steps, away = np.zeros((slots, m)), np.empty((slots, m, m)), np.zeros(m)
     for j in range(slots):
         nearest = np.inf
         for c in range(m):
-            if own_seen[j] and usable[others[c], j]:
-                nearest = min(nearest, _apart_deg(own[j], places[others[c], j], sphere))
-        begun = j > 0 and forward[j - 1].sum() > 0.0
+            if own_seen[j] and usable[j, c]:
+                away[c] = _apart_deg(own[j], places[c, j], sphere)
+                nearest = min(nearest, away[c])
+        begun = j > 0 and _total(forward[j - 1]) > 0.0
+        # A viewer who cannot be reached is not impossible: slots are never left empty.
+        forward[j] = _LEAST if begun else 1.0
         if begun:
-            _moves(places, usable, others, j, stay, move_deg, sphere, steps[j])
+            _moves(near[j], usable[j], stay, steps[j])
+            for a in range(m):  # for all c at a time, and for each in this order
+                for c in range(m):
+                    forward[j, c] += forward[j - 1, a] * steps[j, a, c]
         for c in range(m):
-            if usable[others[c], j]:
-                prior = 1.0
-                if begun:
-                    # A viewer who cannot be reached is not impossible: slots are never left empty.
-                    prior = _LEAST
-                    for a in range(m):
-                        prior += forward[j - 1, a] * steps[j, a, c]
-                if own_seen[j]:
-                    # Counted from the nearest, so that no distance is too large for a double.
-                    away = _apart_deg(own[j], places[others[c], j], sphere) - nearest
-                    prior *= max(math.exp(-away / b_deg), _LEAST)
-                forward[j, c] = prior
-        total = forward[j].sum()
+            if not usable[j, c]:
+                forward[j, c] = 0.0
+            elif own_seen[j]:
+                # Counted from the nearest, so that no distance is too large for a double.
+                forward[j, c] *= max(math.exp(-(away[c] - nearest) / b_deg), _LEAST)
+        total = _total(forward[j])
         if total > 0.0:
             forward[j] /= total
     ahead = NOBODY
     for j in range(slots - 1, -1, -1):
         weights = forward[j].copy()
-        if ahead != NOBODY and weights.sum() > 0.0:
+        if ahead != NOBODY and _total(weights) > 0.0:
             weights *= np.maximum(steps[j + 1, :, ahead], _LEAST)
         ahead = _drawn(weights, uniforms[j])
-        if ahead != NOBODY:
-            path[j] = others[ahead]
+        path[j] = ahead
     return path
 
 
@@ -249,28 +248,35 @@ def _stitched(
     """A path for every viewer from the readings of others."""
     # Places are filled over the whole stimulus: the first slots of a window may be empty.
     places = np.ascontiguousarray(readings.filled[:, slots])
-    usable = np.ascontiguousarray(readings.usable[:, slots])
+    usable = np.ascontiguousarray(readings.usable[:, slots].T)
     random = generator(source)
-    drawn = np.zeros_like(places)
-    there = np.zeros(usable.shape, dtype=np.bool_)
+    drawn, there = np.zeros_like(places), np.zeros(places.shape[:2], dtype=np.bool_)
+    many = len(places) > MOST_OTHERS + 1
+    # How near viewers are is the same for every path, unless each has a few of a large crowd.
+    near = nearness(places[: 0 if many else None], law.move_deg, readings.sphere)
+    crowd, followable = np.arange(len(places)), places
     for viewer in range(len(places)):
         others = others_of(readings.keys, viewer)
-        if len(others) > MOST_OTHERS:
-            others = random.permutation(others)[:MOST_OTHERS]
+        able = np.zeros_like(usable)
+        able[:, others] = usable[:, others]
+        if many:
+            few = len(others) <= MOST_OTHERS
+            crowd = others if few else random.permutation(others)[:MOST_OTHERS]
+            followable, able = places[crowd], np.ascontiguousarray(able[:, crowd])
+            near = nearness(followable, law.move_deg, readings.sphere)
         path = followed(
             np.ascontiguousarray(readings.places[viewer, slots]),
             np.ascontiguousarray(readings.seen[viewer, slots]),
-            places,
-            usable,
-            others,
+            followable,
+            able,
+            near,
             law.b_deg,
             law.stay,
-            law.move_deg,
             readings.sphere,
             np.asarray(random.random(places.shape[1])),
         )
         there[viewer] = path != NOBODY
-        drawn[viewer] = places[path, np.arange(len(path))]
+        drawn[viewer] = followable[path, np.arange(len(path))]
     return drawn, there
 
 

@@ -205,12 +205,12 @@ class PieceRendering:
         What degrees mean.
     windows : PublicWindows
         When pieces are.
-    window : int
-        Which window it is.
+    t_ns : array of int64
+        Times of the samples of its window.
     law : pair of arrays of float64
         Of readings and of the eye that renders, as `ClockRender` has them.
-    places : array, shape (slots, 3)
-        Where the path lies.
+    slot_x, slot_y : array, shape (slots,)
+        Where the path lies, in degrees.
     there : array of bool, shape (slots,)
         Whether it has a place.
     eye : int
@@ -220,23 +220,20 @@ class PieceRendering:
     key: RecordingKey
     space: Space
     windows: PublicWindows
-    window: int
+    t_ns: Ints = field(repr=False)
     law: tuple[Floats, Floats] = field(repr=False)
-    places: Floats = field(repr=False)
+    slot_x: Floats = field(repr=False)
+    slot_y: Floats = field(repr=False)
     there: Bools = field(repr=False)
     eye: int
 
     def __call__(self) -> Recording:
         """The piece."""
-        n, rate_hz = self.windows.piece_samples, self.windows.rate_hz
-        if isinstance(self.space, Sphere):
-            slot_x, slot_y = self.space.degrees(self.places)
-        else:
-            slot_x, slot_y = self.places[:, 0], self.places[:, 1]
+        n = len(self.t_ns)
         x, y, valid = np.empty((1, n)), np.empty((1, n)), np.empty((1, n), dtype=np.bool_)
         show(
-            np.ascontiguousarray(slot_x)[None],
-            np.ascontiguousarray(slot_y)[None],
+            np.ascontiguousarray(self.slot_x)[None],
+            np.ascontiguousarray(self.slot_y)[None],
             self.there[None],
             self.windows.slot,
             *self.law,
@@ -249,12 +246,12 @@ class PieceRendering:
         return Recording(
             person,
             stimulus,
-            self.windows.times_ns(self.window),
+            self.t_ns,
             x[0],
             y[0],
             valid[0],
             space=self.space,
-            rate_hz=rate_hz,
+            rate_hz=self.windows.rate_hz,
             session=session,
             task=task,
         )
