@@ -18,7 +18,8 @@ reached, which is told, and the latencies are not judged: what is measured then 
 processor.
 
 *One message.* One private stream at 120 Hz: processor time of the server for each message of one
-sample, with all that runs beside.
+sample, with all that runs beside. The echo: one connection that sends such messages 120 times a
+second. To compare two commits, run this file with the other one's `src` on `PYTHONPATH`.
 
 *Cold start.* With an empty compile cache: seconds to the first page, to `ready`, and then to the
 first samples of the first stream.
@@ -299,19 +300,19 @@ async def stream_messages(keeper: Gatekeeper, seconds: float, t_ns: list[int]) -
     rate = sum(got) / (time.perf_counter() - begin)
     for socket in (*sockets, tracker):
         await socket.close()
-    await asyncio.gather(*listeners, return_exceptions=True)
+    await asyncio.gather(*listeners)
     return rate, sum(dropped)
 
 
 async def echo_latency(
-    address: str, process: subprocess.Popen[Any], seconds: float
+    address: str, process: subprocess.Popen[Any], seconds: float, connections: int = STREAMS
 ) -> tuple[np.ndarray, float, float]:
     """Milliseconds from before each send to its receipt, all connections; the server's processor
     time; the rate that was reached.
     """
     message = batch_of(0, 1, 1)
-    sockets = [await connect(address, compression=None) for _ in range(STREAMS)]
-    begun: list[list[float]] = [[] for _ in range(STREAMS)]
+    sockets = [await connect(address, compression=None) for _ in range(connections)]
+    begun: list[list[float]] = [[] for _ in range(connections)]
     took: list[float] = []
 
     async def listen(number: int) -> None:
@@ -320,7 +321,7 @@ async def echo_latency(
             took.append(time.perf_counter() - begun[number][at])
             at += 1
 
-    listeners = [asyncio.create_task(listen(n)) for n in range(STREAMS)]
+    listeners = [asyncio.create_task(listen(n)) for n in range(connections)]
 
     async def burst() -> None:
         for number, socket in enumerate(sockets):
@@ -333,7 +334,7 @@ async def echo_latency(
     used = cpu_s(process) - begin
     for socket in sockets:
         await socket.close()
-    await asyncio.gather(*listeners, return_exceptions=True)
+    await asyncio.gather(*listeners)
     return np.array(took) * 1000, used, rate_hz
 
 
@@ -373,7 +374,7 @@ async def stream_latency(
             *_, sequence, dropped[number] = blocks.HEADER.unpack_from(data)
             took.append(now - begun[sequence])
 
-    listeners = [asyncio.create_task(listen(n)) for n in range(STREAMS)]
+    listeners = [asyncio.create_task(listen(n)) for n in range(streams)]
 
     async def one() -> None:
         begun.append(time.perf_counter())
@@ -386,8 +387,23 @@ async def stream_latency(
     used = cpu_s(keeper.process) - begin
     for socket in (*sockets, tracker):
         await socket.close()
-    await asyncio.gather(*listeners, return_exceptions=True)
+    await asyncio.gather(*listeners)
     return np.array(took) * 1000, used, sum(dropped)
+
+
+async def one_message(
+    keeper: Gatekeeper,
+    address: str,
+    bare_process: subprocess.Popen[Any],
+    seconds: float,
+    t_ns: list[int],
+) -> tuple[float, float]:
+    """Microseconds of processor time of a message of one sample: of the Gatekeeper with one stream
+    open, and of the echo with one connection.
+    """
+    took, used, _ = await stream_latency(keeper, seconds, RATE_HZ, t_ns, streams=1)
+    bare_took, bare_used, _ = await echo_latency(address, bare_process, seconds, connections=1)
+    return 1e6 * used / len(took), 1e6 * bare_used / len(bare_took)
 
 
 def memory_mib(process: subprocess.Popen[Any]) -> float:
@@ -437,7 +453,7 @@ async def soak(lines: Lines, seconds: float, load_before: float) -> None:
         looking.cancel()
         for socket in (*sockets, tracker):
             await socket.close()
-        await asyncio.gather(*listeners, looking, return_exceptions=True)
+        await asyncio.gather(*listeners)
     finally:
         keeper.close()
     third = len(memory) // 3
@@ -515,21 +531,28 @@ async def measure(
     try:
         await echo_latency(address, bare_process, 0.5)
         await stream_latency(keeper, 1.0, RATE_HZ, t_ns)
-        both, alone = [], []
+        both = []
+        alone = [
+            await one_message(keeper, address, bare_process, seconds, t_ns) for _ in range(turns)
+        ]
         for _ in range(turns):
-            one = await stream_latency(keeper, seconds, RATE_HZ, t_ns, streams=1)
-            alone.append(1e6 * one[1] / len(one[0]))
             bare = await echo_latency(address, bare_process, seconds)
             both.append((bare, await stream_latency(keeper, seconds, bare[2], t_ns)))
     finally:
         keeper.close()
+    one_us, bare_us = np.median(alone, axis=0)
     lines.keep(
         {
-            "figure": "processor time of a tracker's message of one sample, one stream open",
-            "value": round(float(np.median(alone)), 1),
-            "unit": "us",
+            "figure": (
+                "processor time of a tracker's message of one sample, one stream open, over that"
+                " of a bare echo"
+            ),
+            "value": round(float(np.median([one / bare for one, bare in alone])), 3),
+            "unit": "times",
             "met": None,
-            "why": "a time, and so of this machine",
+            "why": "to be compared with the same figure of another commit",
+            "microseconds": round(float(one_us), 1),
+            "echo_microseconds": round(float(bare_us), 1),
             "turns": turns,
             "load_before": load_before,
         }

@@ -469,13 +469,45 @@ def test_the_core_imports_no_web_server_and_no_attack() -> None:
 def test_every_preset_can_be_granted_where_files_and_figures_cannot_be_read() -> None:
     """As `packaging/device.txt` installs it."""
     absent = ("polars", "sklearn", "scipy", "matplotlib", "pandas", "jinja2")
-    wanted = (
-        f"import sys; sys.modules.update(dict.fromkeys({absent}))\n"
-        "from gazeveil.gatekeeper.policy.grant import PRESETS\n"
-        "print(*(name for name in PRESETS if PRESETS[name].grant().scopes))"
-    )
-    said = subprocess.run([sys.executable, "-c", wanted], capture_output=True, text=True)
-    assert said.stdout.split() == list(PRESETS), said.stderr
+    named = f"import sys; sys.modules.update(dict.fromkeys({absent}))\n"
+    said = subprocess.run([sys.executable, "-c", named + DEVICE], capture_output=True, text=True)
+    heard = [f"{text} 120" for text in PRESETS["study"].grant().mechanisms]
+    assert said.stdout.splitlines() == [
+        *PRESETS,
+        *heard,
+        "This needs the package 'polars', which is not installed. Install it with: pip install"
+        " 'gazeveil[service]'",
+    ], said.stderr
+
+
+#: Grants every preset, gives samples through every mechanism of a study, puts the web application
+#: together, and cannot replay a file.
+DEVICE = """
+import gazeveil.gatekeeper.service.application
+from gazeveil.errors import MissingExtraError
+from gazeveil.gatekeeper import Gatekeeper, Ledger, Policy
+from gazeveil.gatekeeper.policy.grant import PRESETS
+from gazeveil.gatekeeper.trackers import open_tracker
+for name in PRESETS:
+    assert PRESETS[name].grant().scopes
+    print(name)
+study = PRESETS["study"].grant()
+for text in study.mechanisms:
+    given = 0
+    def take(t_ns, x_deg, y_deg, valid):
+        global given
+        given += len(t_ns)
+    with Ledger.open("sqlite://") as ledger:
+        keeper = Gatekeeper(Policy({"lab": study}, consent=True), ledger, rate_hz=120.0, seed=1)
+        keeper.app("lab").open_private_stream(text, take)
+        for i in range(120):
+            keeper.push(i * 8_333_333, 180.0, 90.0)
+    print(text, given)
+try:
+    open_tracker("replay:recording.csv")
+except MissingExtraError as error:
+    print(error)
+"""
 
 
 def test_the_threat_model_holds_the_table_of_selections() -> None:

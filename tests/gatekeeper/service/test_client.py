@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import queue
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -183,6 +185,28 @@ def test_regions_numbers_and_pauses_are_pushed(here: Running, tracker: TrackerTa
     here.owner.post("/v1/apps/avatar/revoke", json={})
 
 
+def test_the_end_of_a_grant_is_told_where_nothing_is_open(
+    here: Running, tracker: TrackerTalk
+) -> None:
+    """Who waited for pauses waited for ever."""
+    with connect(here.address, here.app("ender", "follow")) as gaze:
+        heard: list[Any] = []
+        thread = gaze.add_event_listener("region", heard.append)
+        refusal = later(lambda: next(m for m in gaze.on("paused") if m["reason"] == "none"))
+        end = later(lambda: dict(next(gaze.on("ended"))))
+        until(lambda: [c.granted for c in here.service.broadcaster.of("ender")] == [True] * 3)
+        assert gaze.me()["t_ms"] % 100 == 0
+        here.owner.post("/v1/apps/ender/revoke", json={})
+        assert refusal.get(timeout=60) == "revoked"
+        told = {"type": "ended", "code": "revoked"}
+        told["reason"] = "The wearer has stopped this app: its grant was revoked."
+        assert end.get(timeout=60) == told
+        thread.join(60)
+        assert heard[-1] == told
+        assert heard[0]["kind"] == "region"
+        assert gaze.me()["t_ms"] is None, "the time of another wearer's session is nobody's"
+
+
 def test_numbers_of_targets_are_pushed_at_once_and_after_each_change(
     here: Running, tracker: TrackerTalk
 ) -> None:
@@ -287,6 +311,48 @@ def test_waits_double_up_to_a_limit_and_what_is_final_is_not_tried_again() -> No
     ended = '{"type": "ended", "id": 1, "code": "shutdown", "reason": "later"}'
     assert WireProtocol("t", {}).heard(ended) is None
     assert stream_address("https://device.example") == "wss://device.example/v1/stream"
+
+
+def test_the_types_check_a_users_file(tmp_path: Path) -> None:
+    deno = shutil.which("deno")
+    if deno is None:
+        pytest.skip("deno is not installed: the types of the JavaScript client are not checked")
+    web = ROOT / "src" / "gazeveil" / "gatekeeper" / "web"
+    (tmp_path / "deno.json").write_text(
+        '{"compilerOptions": {"strict": true, "lib": ["esnext", "dom", "dom.iterable"]}}'
+    )
+    page = tmp_path / "page.ts"
+    page.write_text(
+        f'// @ts-types="{web}/client.d.ts"\nimport gaze from "{web}/client.js";\n{PAGE}'
+    )
+    command = [deno, "check", "--config", str(tmp_path / "deno.json"), str(page)]
+    environment = {**os.environ, "DENO_DIR": str(tmp_path / "deno"), "NO_COLOR": "1"}
+    found = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert found.returncode == 0, found.stderr
+
+
+#: What an app's developer writes; a line that must not pass says so.
+PAGE = """
+if ((await gaze.ask("choose")) === "granted") {
+  const button = await gaze.choose(document.querySelectorAll("button"), { by: "dwell" });
+  button.click();
+}
+const open = await gaze.observe(document.querySelectorAll("img"), ({ thing, dwell_ms }) => {
+  console.log(thing.alt, dwell_ms.toFixed());
+});
+open.close();
+await gaze.on("paused", ({ reason }) => console.log(reason));
+await gaze.on("ended", ({ kind, code }) => console.log(kind, code));
+for await (const sent of gaze.follow()) {
+  console.log("region" in sent ? sent.region : sent.x_deg[0]);
+  // @ts-expect-error: what is no avatar has no region
+  console.log(sent.region, sent.x_deg);
+}
+const { t_ms } = await gaze.me();
+console.log(t_ms === null ? "no grant" : t_ms.toFixed());
+// @ts-expect-error: there is no such event
+await gaze.on("blink", () => {});
+"""
 
 
 def test_the_client_loads_no_compiler_and_no_frame() -> None:

@@ -4,6 +4,7 @@ pings nobody reads, forged tokens, floods, and a taint that must show up nowhere
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -33,7 +34,7 @@ from websockets.exceptions import ConnectionClosed
 
 from gazeveil.gatekeeper import DeviceLimits, blocks
 from gazeveil.gatekeeper.logs import JsonLines, set_up
-from gazeveil.gatekeeper.service import guard
+from gazeveil.gatekeeper.service import guard, tracker_socket
 from gazeveil.gatekeeper.service.accepting import PATIENCE
 from gazeveil.gatekeeper.service.guard import KEYS, SESSION_HEADER, Buckets, depth
 from gazeveil.gatekeeper.streams.billing import NOT_NOW
@@ -357,23 +358,30 @@ def test_half_heads_do_not_lock_the_owner_out(tmp_path: Path) -> None:
                 one.close()
 
 
-def test_what_says_nothing_more_is_closed_when_it_is_idle(tmp_path: Path) -> None:
+def test_what_says_nothing_more_is_closed_unless_it_is_a_known_app(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that waits for pauses alone was closed after two minutes, and read that gaze had
+    stopped.
+    """
+    timeout, patience = asyncio.timeout, tracker_socket.IDLE_S
+
     def work(idle_s: float) -> None:
+        monkeypatch.setattr(tracker_socket, "IDLE_S", idle_s)
+        monkeypatch.setattr(asyncio, "timeout", lambda s: timeout(idle_s if s == patience else s))
         home = tmp_path / f"home-{idle_s}"
-        with running(home, idle_s=idle_s, hello_s=2 * idle_s) as here, SteadyClock() as clock:
+        with running(home, hello_s=2 * idle_s) as here, SteadyClock() as clock:
             token = here.app()
-            with here.talk(token) as talk:
-                assert talk.hear()["code"] == "idle"
-            with here.talk(None) as silent:
+            with here.talk(token) as talk, here.talk(None) as silent:
                 assert silent.hear()["code"] == "hello"
                 with pytest.raises(ConnectionClosed):
                     silent.hear()
                 assert silent.socket.close_code == 4001
-            assert clock() < 10 * idle_s + 2
-            with here.talk(token) as talk:
-                assert talk.subscribe(1, what="tile")["type"] == "subscribed"
-                with pytest.raises(TimeoutError):
-                    talk.hear(3 * idle_s)
+                with here.tracker() as tracker:
+                    assert tracker.talk.until("error")["code"] == "idle"
+                assert clock() < 10 * idle_s + 2
+                talk.say(type="ping")
+                assert talk.hear()["type"] == "pong"
 
     with_more_time(work, 0.4, 3, 12)
 

@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,12 @@ from websockets.sync.client import connect, unix_connect
 
 from gazeveil.cli.main import app as cli
 from gazeveil.errors import GazeveilError, ParameterError
+from gazeveil.gatekeeper import client
+from gazeveil.gatekeeper.client import Target
+from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.logs import LOG
-from gazeveil.gatekeeper.policy.identity import peer_uid
+from gazeveil.gatekeeper.policy.identity import peer_uid, user_app
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.service import server
 from gazeveil.gatekeeper.service.application import build
@@ -502,6 +506,40 @@ def test_another_user_is_the_app_of_that_user_and_no_other_and_no_tracker(
     assert "hello with the tracker's token" in as_user(OTHER_UID, folder, UPGRADE, frame)
     assert local.owner.delete("/v1/apps/game").status_code == 200
     assert me_as(GAME_UID, folder) == "token", "an app that was dropped is not known any more"
+
+
+def test_a_program_of_an_unknown_user_asks_and_then_chooses(
+    local: Running, folder: Path, policy: Policy
+) -> None:
+    unnamed = POLICY.partition("[apps.here]")[0]
+    assert local.owner.put("/v1/policy", content=unnamed).status_code == 200
+    lamp, app = Target("lamp", 140, 80, 10, 10), user_app(os.geteuid())
+    with (
+        client.connect(f"unix:{folder / 's'}") as gaze,
+        local.tracker() as tracker,
+        ThreadPoolExecutor() as threads,
+    ):
+        with pytest.raises(Denied) as refusal:
+            gaze.choose([lamp])
+        assert refusal.value.code == "token"
+        asked = threads.submit(gaze.ask, "choose", every_s=0.05)
+        until(lambda: local.owner.get("/v1/asks").json()["asks"])
+        (ask,) = local.owner.get("/v1/asks").json()["asks"]
+        assert (ask["app"], ask["want"]) == (app, "choose")
+        with pytest.raises(Denied) as refusal:
+            gaze.choose([lamp])
+        assert refusal.value.code == "no-grant"
+        yes = {"preset": "choose", "lasts": "until-stopped", "ask": ask["id"]}
+        assert local.owner.post(f"/v1/apps/{app}/grant", json=yes).status_code == 200
+        assert asked.result(60) == "granted"
+        chosen = threads.submit(gaze.choose, [lamp])
+        while not chosen.done():
+            tracker.look(230.0, 120.0, 0.4)
+            tracker.look(145.0, 85.0, 1.0)
+            tracker.talk.say(type="confirm")
+            with contextlib.suppress(TimeoutError):
+                chosen.result(0.2)
+        assert chosen.result().name == "lamp"
 
 
 def test_the_kernel_says_who_connected() -> None:

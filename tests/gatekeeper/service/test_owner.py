@@ -151,6 +151,41 @@ def test_signing_out_and_a_new_link_end_the_session_and_its_live_view(here: Runn
                 assert two.get("/v1/owner/tokens").json()["yours_ends_ns"] > time.time_ns()
 
 
+WEARERS = """
+consent = true
+apps.shop.scopes = ["select"]
+
+[wearers.anna]
+consent = true
+apps.shop.scopes = ["select"]
+"""
+
+
+def test_the_owners_page_hears_what_the_owner_looks_at_and_no_other_wearer(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text(WEARERS)
+    lamp = {"name": "lamp", "x_deg": 140, "y_deg": 80, "width_deg": 10, "height_deg": 10}
+    with running(tmp_path / "home", policy=tmp_path / "policy.toml") as here:
+        owner = here.owner.headers["Authorization"].removeprefix("Bearer ")
+        here.owner.post("/v1/wearer", json={"name": "owner"})
+        token = here.owner.post("/v1/apps", json={"name": "shop"}).json()["token"]
+        for wearer, lit in (("anna", []), ("owner", ["lamp", None, "lamp"])):
+            here.owner.post("/v1/wearer", json={"name": wearer})
+            heard: list[Any] = []
+            with (
+                here.tracker() as tracker,
+                here.talk(owner, "/v1/live") as live,
+                here.talk(token) as talk,
+            ):
+                assert talk.subscribe(1, what="select", targets=[lamp])["type"] == "subscribed"
+                for x, y in ((230, 120), (145, 85), (230, 120), (145, 85)):
+                    tracker.look(x, y, 1.0)
+                tracker.talk.say(type="confirm")
+                assert talk.hear()["target"] == "lamp"
+                while (message := live.hear())["type"] != "sent":
+                    heard += [message["target"]] if message["type"] == "hover" else []
+            assert heard == lit
+
+
 def test_programs_get_named_tokens_that_can_be_listed_and_ended(here: Running) -> None:
     made = here.owner.post("/v1/owner/tokens", json={"name": "backup", "days": 1}).json()
     with here.client(made["token"]) as program:

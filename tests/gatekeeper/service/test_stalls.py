@@ -276,6 +276,8 @@ def test_a_driver_that_was_stopped_tells_nothing_of_looks_that_are_over(tmp_path
         driver.running.set()
         assert told_of_button(talk, 2.0) == set()
         driver.ahead_ns = 2 * 3600 * S
+        until(lambda: talk.until("paused")["reason"] == "clock", 60)
+        talk.until("resumed")
         look_and_choose(talk, driver)
         driver.ahead_ns = 0
         look_and_choose(talk, driver)

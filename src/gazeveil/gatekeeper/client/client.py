@@ -18,10 +18,11 @@ where no service answers. Calls that wait block their thread: in an event loop r
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import quote
 
 from gazeveil.errors import MissingExtraError
@@ -49,7 +50,15 @@ Answer = Literal["granted", "refused", "dismissed"]
 By = Literal["confirm", "dwell"]
 Mode = Literal["end", "start-stop", "start"]
 Kind = Literal[
-    "fixation", "saccade", "pursuit", "saccade-start", "region", "tile", "paused", "resumed"
+    "fixation",
+    "saccade",
+    "pursuit",
+    "saccade-start",
+    "region",
+    "tile",
+    "paused",
+    "resumed",
+    "ended",
 ]
 
 #: How long the eyes must rest on a target that is chosen by dwell, in milliseconds.
@@ -150,7 +159,7 @@ class Gaze:
                 return "dismissed"
             time.sleep(every_s)
             answer = self.me()["answer"] or "dismissed"
-        return _ANSWERS[answer]
+        return cast(Answer, answer)
 
     def choose(
         self,
@@ -178,7 +187,9 @@ class Gaze:
         Denied
             Where it is refused, or ended before a choice was made.
         """
-        for message in self._events(patience, **_selection(targets, by, dwell_ms)):
+        places = [asdict(target) for target in targets]
+        how = {"by": by, "dwell_ms": dwell_ms}
+        for message in self._events(patience, what="select", targets=places, **how):
             return _named(targets, message["target"])
         raise Denied("network", "The connection ended before a choice was made.")
 
@@ -188,26 +199,37 @@ class Gaze:
         """Each target's numbers, at once and after each change; targets as in :meth:`choose`, at
         most 16.
         """
-        for message in self._events(patience, what="areas", targets=_places(targets)):
+        places = [asdict(target) for target in targets]
+        for message in self._events(patience, what="areas", targets=places):
             yield _named(targets, message["name"]), _metrics(message)
 
     def on(self, kind: Kind, mode: Mode = "end", patience: int | None = None) -> Iterator[Message]:
-        """Messages as they come; ends by :class:`Denied` with the reason.
+        """Messages as they come; ends by :class:`Denied` with the reason, also where the grant
+        ends while nothing is heard.
 
         Parameters
         ----------
         kind : str
             Movements (`fixation`, `saccade`, `pursuit`, `saccade-start`), an avatar's `region`,
-            or `paused` and `resumed`, when gaze stops and comes back.
+            `paused` and `resumed`, when gaze stops and comes back, or `ended`, when the grant
+            does: its one message has the code and the reason, and nothing is raised.
         mode : str
             Of `saccade`: `start-stop` also tells the start, by its time alone; `start` tells
             nothing else.
         patience : int, optional
             Failed connections in a row after which it gives up.
         """
-        for message in self._events(patience, **_wish(kind, mode)):
-            if kind not in _NEWS or message["type"] == kind:
-                yield message
+        wish: dict[str, object] = {} if kind in _NEWS else {"what": kind, "mode": mode}
+        if kind == "saccade-start":
+            wish = {"what": "saccade", "mode": "start"}
+        try:
+            for message in self._events(patience, **wish):
+                if kind not in _NEWS or message["type"] == kind:
+                    yield message
+        except Denied as denied:
+            if kind != "ended":
+                raise
+            yield {"type": "ended", "code": denied.code, "reason": denied.reason}
 
     def follow(
         self, mechanism: str | None = None, batch: int = BATCH, patience: int | None = None
@@ -224,7 +246,11 @@ class Gaze:
         patience : int, optional
             Failed connections in a row after which it gives up.
         """
-        yield from self._listen(patience, **self._following(mechanism, batch))
+        wish: dict[str, object] = {"what": "region"}
+        if mechanism is not None or self.me()["want"] != "follow":
+            named = {} if mechanism is None else {"mechanism": mechanism}
+            wish = {"what": "samples", **named, "encoding": "binary", "batch": batch}
+        yield from self._listen(patience, **wish)
 
     def left(self) -> float:
         """Seconds until the grant ends or is used up; infinite where only the wearer ends it, 0
@@ -287,13 +313,25 @@ class Gaze:
         tile = self._call("GET", "/v1/tile")["tile"]
         return None if tile is None else int(tile)
 
-    # Carrying.
+    def add_event_listener(
+        self, kind: Kind, callback: Callable[[Message], None], mode: Mode = "end"
+    ) -> threading.Thread:
+        """Call back on what :meth:`on` tells, on a thread of its own; the last call is an `ended`
+        message with the code and the reason.
+        """
 
-    def _following(self, mechanism: str | None, batch: int) -> dict[str, object]:
-        if mechanism is None and self.me()["want"] == "follow":
-            return {"what": "region"}
-        named = {} if mechanism is None else {"mechanism": mechanism}
-        return {"what": "samples", **named, "encoding": "binary", "batch": batch}
+        def listen() -> None:
+            try:
+                for message in self.on(kind, mode):
+                    callback(message)
+            except Denied as denied:
+                callback({"type": "ended", "code": denied.code, "reason": denied.reason})
+
+        thread = threading.Thread(target=listen, daemon=True)
+        thread.start()
+        return thread
+
+    # Carrying.
 
     def _listen(self, patience: int | None, **wish: object) -> Iterator[Batch | Message]:
         return listen(self.url, WireProtocol(self._token, wish, patience), self.timeout_s)
@@ -325,30 +363,8 @@ class Gaze:
         return call(self.url, self._token, self.timeout_s, method, path, body, parameters)
 
 
-_ANSWERS: dict[object, Answer] = {
-    "granted": "granted",
-    "refused": "refused",
-    "dismissed": "dismissed",
-}
-
 #: Kinds that belong to no subscription.
-_NEWS = ("paused", "resumed")
-
-
-def _wish(kind: Kind, mode: Mode) -> dict[str, object]:
-    if kind in _NEWS:
-        return {}
-    if kind == "saccade-start":
-        return {"what": "saccade", "mode": "start"}
-    return {"what": kind, "mode": mode}
-
-
-def _places(targets: Sequence[Target]) -> list[dict[str, object]]:
-    return [asdict(target) for target in targets]
-
-
-def _selection(targets: Sequence[Target], by: By, dwell_ms: int) -> dict[str, object]:
-    return {"what": "select", "targets": _places(targets), "by": by, "dwell_ms": dwell_ms}
+_NEWS = ("paused", "resumed", "ended")
 
 
 def _named(targets: Sequence[Target], name: object) -> Target:
@@ -356,11 +372,9 @@ def _named(targets: Sequence[Target], name: object) -> Target:
 
 
 def _metrics(answer: Message) -> AreaMetrics:
-    values: dict[str, Any] = {field.name: answer[field.name] for field in fields(AreaMetrics)}
-    return AreaMetrics(**values)
+    return AreaMetrics(**{f.name: cast(Any, answer[f.name]) for f in fields(AreaMetrics)})
 
 
 def _area(answer: Message) -> RegisteredArea:
     names = ("id", "name", "x_deg", "y_deg", "width_deg", "height_deg")
-    values: dict[str, Any] = {name: answer[name] for name in names}
-    return RegisteredArea(**values)
+    return RegisteredArea(**{name: cast(Any, answer[name]) for name in names})

@@ -85,8 +85,9 @@ def _connection(url: str, timeout_s: float) -> HTTPConnection:
         return _UnixConnection(path, timeout_s)
     parts = urlsplit(url)
     if parts.scheme == "https":
-        context = ssl.create_default_context()
-        return HTTPSConnection(parts.netloc, timeout=timeout_s, context=context)
+        return HTTPSConnection(
+            parts.netloc, timeout=timeout_s, context=ssl.create_default_context()
+        )
     return HTTPConnection(parts.netloc, timeout=timeout_s)
 
 
@@ -276,9 +277,11 @@ def _open(url: str, timeout_s: float) -> ClientConnection:
         "max_size": MOST_BYTES,
     }
     path = unix_path(url)
-    if path is not None:
-        return unix_connect(path, uri="ws://localhost/v1/stream", **options)
-    return connect_port(stream_address(url), **options)
+    return (
+        connect_port(stream_address(url), **options)
+        if path is None
+        else unix_connect(path, uri="ws://localhost/v1/stream", **options)
+    )
 
 
 def listen(url: str, talk: WireProtocol, timeout_s: float) -> Iterator[Batch | Message]:

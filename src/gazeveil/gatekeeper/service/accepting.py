@@ -36,14 +36,14 @@ LEFT = (Disconnected, WebSocketDisconnect, RuntimeError, OSError)
 
 
 async def receive(
-    websocket: WebSocket, seconds: float, take: Callable[[bytes], bool] | None = None
+    websocket: WebSocket, seconds: float | None, take: Callable[[bytes], bool] | None = None
 ) -> str | bytes:
     """The next message of a WebSocket that `take` does not take on the spot.
 
     Raises
     ------
     TimeoutError
-        Where none comes in time.
+        Where none comes in time, if there is one.
     """
     peer = peer_of_scope(websocket.scope)
     async with asyncio.timeout(seconds):

@@ -139,6 +139,10 @@ class ServiceQueries:
         mouse = self.settings.tracker == "mouse"
         return {"connected": self.tracker_input.connected, "mouse": mouse}
 
+    def t_ms(self, app: str) -> int | None:
+        """The time that events count in, for an app with a grant: it begins anew with a wearer."""
+        return self.keeper.state.t_ms if self.state(app) == "granted" else None
+
     # --- grants and budgets
     # ----------------------------------------------------------------------------------------------
 

@@ -176,6 +176,7 @@ def me(request: Request, caller: Me) -> dict[str, Any]:
         "grant": grant,
         "want": None if grant is None else grant["preset"],
         "left_s": None if caller.newcomer else service.left_s(app),
+        "t_ms": None if caller.newcomer else service.t_ms(app),
         "answer": service.access_requests.answer(app),
         "budgets": [] if caller.newcomer else service.budgets(app),
         "blocked": app in service.access_requests.blocked_apps(),

@@ -8,7 +8,6 @@ after a few the connection is closed. The core decides what may be had; this fil
 from __future__ import annotations
 
 import contextlib
-import time
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -36,7 +35,7 @@ from gazeveil.gatekeeper.service.accepting import (
 )
 from gazeveil.gatekeeper.service.connections import Channel
 from gazeveil.gatekeeper.service.credentials import Caller
-from gazeveil.gatekeeper.service.peers import peer_of_scope
+from gazeveil.gatekeeper.service.peers import MOST_OF_AN_APP, peer_of_scope
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.trackers.simulated import MouseTracker
 
@@ -67,17 +66,10 @@ class AppSession:
         if known is None or (local is not None and known != self.caller.app):
             reason = "The token was taken away or replaced. Ask the owner."
             return self._leave("token", reason, UNKNOWN)
-        heard = time.monotonic()
         while self.connection.closing is None:
             await self.connection.accepts_commands.wait()
-            try:
-                text = await receive(self.websocket, limits.idle_s)
-            except TimeoutError:
-                if self.connection.channels or time.monotonic() - heard < limits.idle_s:
-                    continue
-                reason = "Nothing was asked for some time. Connect again when needed."
-                return self._leave("idle", reason, 1000)
-            heard = time.monotonic()
+            # However long it says nothing: it may wait for what is told unasked.
+            text = await receive(self.websocket, None)
             try:
                 command = wire.read_command(text, limits.json_depth)
             except wire.BadMessageError as error:
@@ -244,8 +236,10 @@ async def stream(websocket: WebSocket) -> None:
             await refuse(websocket, refused)
             return
         session = AppSession(service, caller, websocket, token, origin)
-        welcome = {"type": "welcome", "app": caller.app, "tracker": service.tracker_here()}
-        session.connection.answer({**welcome, **service.public()})
+        welcome = {"app": caller.app, "t_ms": service.t_ms(caller.app), **service.public()}
+        welcome["tracker"] = service.tracker_here()
+        session.connection.answer({"type": "welcome", **welcome})
+        service.tell_end(session.connection)
         if service.tracker_input.paused and service.state(caller.app) == "granted":
             session.connection.answer(service.paused())
         service.keeper.connected(caller.app)
@@ -277,7 +271,7 @@ async def _caller(service: Service, websocket: WebSocket) -> tuple[Caller, str, 
     caller = service.app_caller(hello.token, origin, peer_of_scope(websocket.scope).local)
     if caller.newcomer:
         raise Refused(403, "no-grant", "The wearer has not answered yet. Wait, or ask again.")
-    most = settings.limits.connections_per_app
-    if len(service.broadcaster.of(caller.app)) >= most:
-        raise Refused(503, "busy", f"An app may have {most} connections. Close one first.")
+    if len(service.broadcaster.of(caller.app)) >= MOST_OF_AN_APP:
+        reason = f"An app may have {MOST_OF_AN_APP} connections. Close one first."
+        raise Refused(503, "busy", reason)
     return caller, hello.token, origin

@@ -155,6 +155,8 @@ class Connection:
         self.accepts_commands.set()
         self.closing: tuple[int, str] | None = None
         self.expires_ns: int | None = None
+        #: Whether the app had a grant when that was last looked at.
+        self.granted = False
         #: The program at the other end, where it is the app by that and not by a token.
         self.local: int | None = None
         self._send = send

@@ -17,10 +17,12 @@ from functools import partial
 
 from gazeveil.gatekeeper.core.device_state import Arrival
 from gazeveil.gatekeeper.errors import LedgerError, Refused
+from gazeveil.gatekeeper.policy.decision import Request
 from gazeveil.gatekeeper.policy.grant import PRESETS, Grant
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.service.answers import ServiceQueries
 from gazeveil.gatekeeper.service.asks import AccessRequest, name_of_origin
+from gazeveil.gatekeeper.service.connections import Connection
 from gazeveil.gatekeeper.service.store import Revocation, Revocations, write_policy
 
 _DAY_NS = 86_400 * 10**9
@@ -141,17 +143,30 @@ class Decisions(ServiceQueries):
 
     def discard_denied(self) -> None:
         """Throw away what a slow reader was to get of streams that had ended by their budget, where
-        its grant has ended since; of open streams the core does it.
+        its grant has ended since; of open streams the core does it. Then tell whose grant has
+        ended.
         """
         for connection in tuple(self.broadcaster.connections):
             if connection.waiting:
                 connection.discard_ended(partial(self._may_have, connection.app))
+            if connection.app:
+                self.tell_end(connection)
+
+    def tell_end(self, connection: Connection) -> None:
+        """Tell an app once that its grant has ended, also where it has nothing open; then what it
+        had open has said so before.
+        """
+        state, grant = self.keeper.state, self.policy.apps.get(connection.app, Grant())
+        scope, mechanism = min(grant.scopes, default=""), next(iter(grant.mechanisms), None)
+        now = state.decide(Request(connection.app, scope, mechanism, state.clock_ns()))
+        was, connection.granted = connection.granted, now.allow
+        if was and not now.allow:
+            connection.answer({"type": "ended", "code": now.code, "reason": now.reason})
 
     def _may_have(self, app: str, mechanism: str) -> bool:
         """Whether an app may have samples of a mechanism now."""
-        policy, grant = self.policy, self.policy.apps.get(app)
-        in_force = grant is not None and self.keeper.state.in_force(app, grant)
-        return policy.consent and in_force and grant is not None and mechanism in grant.mechanisms
+        state = self.keeper.state
+        return state.decide(Request(app, "samples", mechanism, state.clock_ns())).allow
 
     # --- asks
     # ----------------------------------------------------------------------------------------------
@@ -232,8 +247,12 @@ class Decisions(ServiceQueries):
             for connection in tuple(self.broadcaster.connections)
             if connection.local is not None and self.local_app(connection.local) != connection.app
         ]
-        reason = "The policy does not name this program as the app any more. Ask the owner."
-        self.broadcaster.hang_up(others, "token", reason, 4001)
+        self.broadcaster.hang_up(
+            others,
+            "token",
+            "The policy does not name this program as the app any more. Ask the owner.",
+            4001,
+        )
 
     def wearer_figures(self) -> dict[str, object]:
         """Who wears the device, and whom the policy names."""
@@ -246,5 +265,4 @@ class Decisions(ServiceQueries):
 
 def unknown_preset() -> Refused:
     """What is answered to a name that is no preset."""
-    reason = f"There is no such preset. Presets are: {', '.join(PRESETS)}."
-    return Refused(422, "preset", reason)
+    return Refused(422, "preset", f"There is no such preset. Presets are: {', '.join(PRESETS)}.")

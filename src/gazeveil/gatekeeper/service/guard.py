@@ -1,10 +1,10 @@
 """What every request passes first: checks of its host name, rate, size and depth; and headers that
 every answer gets.
 
-A plain ASGI layer. Bodies are read whole here, at most `body_bytes` in at most `body_s` seconds, so
-that nothing behind it waits on a slow sender. A page of another origin may read answers only where
-its origin is one of an app's; whether the app itself may be used from there is decided where its
-token is known.
+A plain ASGI layer. Bodies are read whole here, at most :data:`BODY_BYTES` in at most :data:`BODY_S`
+seconds, so that nothing behind it waits on a slow sender. A page of another origin may read answers
+only where its origin is one of an app's; whether the app itself may be used from there is decided
+where its token is known.
 
 How often and how deep: the limits that keep one caller from starving the others.
 
@@ -118,6 +118,9 @@ async def answer_page(request: Request) -> Response:
         return Response(status_code=304, headers={"etag": page.headers["etag"]})
     return Response(page.body, headers=page.headers)
 
+
+#: Largest HTTP body, and the seconds in which it must have come.
+BODY_BYTES, BODY_S = 65_536, 10.0
 
 #: Keys that a set of buckets remembers.
 KEYS = 10_000
@@ -409,7 +412,7 @@ class RequestMiddleware:
     ) -> tuple[Response | None, Receive]:
         """Why a body is refused, and what gives the body once more to who is behind."""
         try:
-            async with asyncio.timeout(self.settings.limits.body_s):
+            async with asyncio.timeout(BODY_S):
                 body = await self._read(headers, receive)
         except TimeoutError:
             reason = "The body did not come in time. Send it again."
@@ -434,11 +437,10 @@ class RequestMiddleware:
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes | Response:
         """The body, or why it is refused."""
-        most = self.settings.limits.body_bytes
-        reason = f"A body may have {most} bytes. Send less at once."
+        reason = f"A body may have {BODY_BYTES} bytes. Send less at once."
         too_large = problem(413, "size", reason, {"connection": "close"})
         length = headers.get("content-length", "")
-        if length.isdigit() and int(length) > most:
+        if length.isdigit() and int(length) > BODY_BYTES:
             return too_large
         parts: list[bytes] = []
         size, more = 0, True
@@ -448,7 +450,7 @@ class RequestMiddleware:
                 return problem(400, "gone", "The request ended before its body did. Send it again.")
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > most:
+            if size > BODY_BYTES:
                 return too_large
             more = message.get("more_body", False)
         return b"".join(parts)

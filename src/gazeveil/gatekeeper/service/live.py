@@ -18,6 +18,7 @@ from starlette.websockets import WebSocket
 
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gatekeeper.errors import Refused
+from gazeveil.gatekeeper.policy.policy import OWNER
 from gazeveil.gatekeeper.service import wire
 from gazeveil.gatekeeper.service.accepting import (
     LEFT,
@@ -46,8 +47,8 @@ VIEWERS = 8
 class Viewer:
     """Gathers raw samples for one page."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self, service: Service, connection: Connection) -> None:
+        self.service, self.connection = service, connection
         self.channel = Channel(connection, 0, "raw", announced=True)
         connection.channels[0] = self.channel
         self._blocks: list[tuple[Ints, Floats, Floats, Bools]] = []
@@ -72,9 +73,12 @@ class Viewer:
         self.connection.offer(Outgoing(text.decode(), self.channel))
 
     def hover(self, app: str | None, target: str | None) -> None:
-        """Take which target is looked at, for the platform to highlight."""
+        """Take which target is looked at, for the platform to highlight; as for samples, the
+        owner's page is shown the owner's looks alone.
+        """
         message = {"type": "hover", "app": app, "target": target}
-        self.connection.offer(Outgoing(wire.encode(message).decode(), self.channel))
+        if self.service.policy.wearer == OWNER:
+            self.connection.offer(Outgoing(wire.encode(message).decode(), self.channel))
 
 
 async def live(websocket: WebSocket) -> None:
@@ -122,14 +126,11 @@ async def _owner(service: Service, websocket: WebSocket) -> tuple[wire.Hello, Ca
 
 async def _show(service: Service, websocket: WebSocket, connection: Connection) -> None:
     """Send what is seen until the page leaves."""
-    viewer = Viewer(connection)
+    viewer = Viewer(service, connection)
 
     async def listen() -> None:
         while True:
-            try:
-                await receive(websocket, service.settings.limits.idle_s)
-            except TimeoutError:
-                continue
+            await receive(websocket, None)
 
     connection.answer({"type": "welcome", **service.public()})
     viewer.channel.opened = await run_in_threadpool(service.keeper.watch, viewer.samples)

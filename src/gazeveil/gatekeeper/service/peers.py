@@ -45,6 +45,9 @@ CLOSING_S = 10.0
 #: KiB at once, a body or a message has up to 64 KiB.
 MOST_UNREAD = 1 << 20
 
+#: Open WebSockets of one app.
+MOST_OF_AN_APP = 128
+
 #: So many of them are forgotten in a second: answers to the service's own pings.
 FORGOTTEN = 64
 
@@ -104,7 +107,7 @@ class Peers:
         self.most, self.most_here = limits.strangers, limits.strangers_per_address
         self.head_s = limits.head_s
         # An app may hold as many connections for calls as for subscriptions.
-        self.most_known = 2 * limits.connections_per_app
+        self.most_known = 2 * MOST_OF_AN_APP
         #: The connections of each app, session or address, oldest first; and all strangers.
         self._quotas: dict[str, OrderedDict[Peer, None]] = {}
         self.strangers: OrderedDict[Peer, None] = OrderedDict()

@@ -45,6 +45,12 @@ from gazeveil.gatekeeper.service.settings import Settings
 #: Seconds beyond `shutdown_s` after which a stop is cut short.
 GRACE_S = 1.5
 
+#: Largest head of an HTTP request: its line, its headers and what may trail its body.
+HEAD_BYTES = 16_384
+
+#: Largest WebSocket message; a larger one closes the connection with code 1009.
+MESSAGE_BYTES = 65_536
+
 #: The first file handle that systemd passes on.
 _FIRST_HANDLE = 3
 
@@ -128,17 +134,17 @@ def leave() -> None:
 
 def configure(app: ASGIApp, service: Service) -> uvicorn.Config:
     """How the server runs."""
-    settings, limits = service.settings, service.settings.limits
+    settings, ping_s = service.settings, service.settings.limits.ping_s
     return uvicorn.Config(
         app,
         loop="uvloop" if sys.platform != "win32" else "asyncio",
         http=partial(GuardedProtocol, service.peers),  # type: ignore[arg-type]
-        h11_max_incomplete_event_size=limits.head_bytes,
+        h11_max_incomplete_event_size=HEAD_BYTES,
         ws=DirectProtocol,
-        ws_max_size=limits.message_bytes,
+        ws_max_size=MESSAGE_BYTES,
         ws_per_message_deflate=False,
-        ws_ping_interval=limits.ping_s,
-        ws_ping_timeout=limits.ping_s,
+        ws_ping_interval=ping_s,
+        ws_ping_timeout=ping_s,
         lifespan="on",
         log_config=None,
         access_log=False,

@@ -239,8 +239,11 @@ class Service(Decisions):
         """Who a token belongs to; wrong, stale and forged ones are all the same answer."""
         holder = self.tokens.holder(token)
         if holder is None or holder.role == "link":
-            reason = "This app was not allowed yet. A page calls ask(), a program brings a token."
-            raise Refused(401, "token", reason)
+            raise Refused(
+                401,
+                "token",
+                "This app was not allowed yet. A page calls ask(), a program brings a token.",
+            )
         return Caller(
             holder.app, holder.role, holder.expires_ns, holder.id, newcomer=holder.newcomer
         )

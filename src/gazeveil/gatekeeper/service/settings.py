@@ -34,8 +34,6 @@ class CallerLimits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    head_bytes: int = Field(16_384, ge=1024)
-    """Largest head of an HTTP request: its line, its headers and what may trail its body."""
     head_s: float = Field(5.0, gt=0)
     """Seconds in which a head must have come whole, and that a new connection may be silent."""
     strangers: int = Field(512, ge=8)
@@ -44,26 +42,16 @@ class CallerLimits(BaseModel):
     """
     strangers_per_address: int = Field(128, ge=4)
     """The same for one address."""
-    body_bytes: int = Field(65_536, ge=1024)
-    """Largest HTTP body."""
-    message_bytes: int = Field(65_536, ge=512)
-    """Largest WebSocket message; a larger one closes the connection with code 1009."""
     json_depth: int = Field(16, ge=4, le=200)
     """Deepest nesting of a JSON text."""
     hello_s: float = Field(5.0, gt=0)
     """Seconds a WebSocket has for its first message."""
-    idle_s: float = Field(120.0, gt=0)
-    """Seconds after which a WebSocket without subscriptions and without a message is closed."""
     ping_s: float = Field(20.0, gt=0)
     """Seconds between WebSocket pings, and the time for their answer."""
-    body_s: float = Field(10.0, gt=0)
-    """Seconds in which an HTTP body must have come."""
     queue_messages: int = Field(256, ge=4)
     """Messages kept for a slow reader; then the oldest are dropped and counted."""
     subscriptions_per_app: int = Field(256, ge=1)
     """Open subscriptions of one app, on all its WebSockets together."""
-    connections_per_app: int = Field(128, ge=1)
-    """Open WebSockets of one app."""
     commands_per_minute: int = Field(1200, ge=1)
     """Messages an app may send in a minute, on all its WebSockets together."""
 

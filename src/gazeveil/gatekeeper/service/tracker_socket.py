@@ -33,6 +33,9 @@ from gazeveil.gatekeeper.service.accepting import (
 from gazeveil.gatekeeper.service.peers import is_own, peer_of_scope
 from gazeveil.gatekeeper.service.service import Service
 
+#: Seconds without a sample after which the channel is free for another tracker.
+IDLE_S = 120.0
+
 
 async def tracker(websocket: WebSocket) -> None:
     """The tracker's WebSocket."""
@@ -96,7 +99,6 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
     source.taken = True
     source.connected = True
     LOG.info("a tracker has come")
-    idle_s = service.settings.limits.idle_s
 
     def take(data: bytes) -> bool:
         """Push a block on the spot, where nothing waits and it can be read."""
@@ -110,9 +112,9 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
         await _say(websocket, type="welcome", **service.public())
         while not service.stopping:
             try:
-                data = await receive(websocket, idle_s, take)
+                data = await receive(websocket, IDLE_S, take)
             except TimeoutError:
-                if time.monotonic() - source.came_s < idle_s:
+                if time.monotonic() - source.came_s < IDLE_S:
                     continue
                 await say_and_close(websocket, 1000, "idle", "No sample came for some time.")
                 return

@@ -23,12 +23,12 @@ from gazeveil.registry import Registry, is_class_of
 
 __all__ = ["Block", "Tracker", "forms", "open_tracker"]
 
-#: Word before the colon -> (module, class, packages of the extra `service` that it needs, how it is
+#: Word before the colon -> (module, class, packages that it needs and a device may lack, how it is
 #: written).
 _SOURCES: dict[str, tuple[str, str, str, str]] = {
     "simulated": ("gatekeeper.trackers.simulated", "SimulatedTracker", "", "simulated"),
     "mouse": ("gatekeeper.trackers.simulated", "MouseTracker", "", "mouse"),
-    "replay": ("relay.trackers.replay", "ReplayTracker", "", "replay:PATH"),
+    "replay": ("relay.trackers.replay", "ReplayTracker", "polars", "replay:PATH"),
     "pupil": ("relay.trackers.pupil", "PupilTracker", "zmq msgpack", "pupil://host:port"),
     "neon": ("relay.trackers.neon", "NeonTracker", "", "neon://host:port"),
     "invisible": ("relay.trackers.neon", "InvisibleTracker", "", "invisible://host:port"),

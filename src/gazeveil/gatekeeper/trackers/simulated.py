@@ -194,8 +194,7 @@ class MouseTracker(Tracker):
         self.counts["connected"] += 1
         begin_s, number = time.monotonic(), 0
         while not self._closing:
-            late = math.floor((time.monotonic() - begin_s) * self.rate_hz)
-            number = max(number + 1, late)
+            number = max(number + 1, math.floor((time.monotonic() - begin_s) * self.rate_hz))
             await asyncio.sleep(max(0.0, begin_s + number / self.rate_hz - time.monotonic()))
             x_deg, y_deg = self._place or (math.nan, math.nan)
             self.counts["samples"] += 1

@@ -24,10 +24,19 @@ export interface PublicEvent { number: number; kind: string; x_deg: number; y_de
 export interface RegionEvent { region: Region; t_ms: number }
 export interface StartEvent { t_ms: number }
 export interface PausedEvent { reason?: "tracker" | "clock" | "network"; t_ms?: number }
+/** `kind` is what was asked for ("fixation", "areas", ...), or "grant" where all ends that the wearer allowed. */
 export interface EndedEvent { kind: string; code: string; reason: string }
 export interface Batch { sequence: number; dropped: number; t_ms: Float64Array; x_deg: Float32Array; y_deg: Float32Array; valid: Uint8Array }
 export interface Area extends Rect { id: number | string; name: string }
 export interface Range { since_ms?: number; until_ms?: number; after?: number; limit?: number }
+/** What the Gatekeeper says about the app; `t_ms` is the time that events count in, null without a grant. */
+export interface Me {
+  app: string; state: string; want: Want | null; left_s: number | null; t_ms: number | null;
+  level: { name: string; resolution_deg: number; tick_ms: number; least_side_deg: number; tiles: [number, number] };
+  space: { kind: "screen" | "sphere"; width_deg: number; height_deg: number; width_mm?: number; height_mm?: number; distance_mm?: number };
+  rate_hz: number; tracker: { connected: boolean; mouse: boolean };
+  [more: string]: any;
+}
 export interface Ending { signal?: AbortSignal }
 export interface Open { close(): void }
 
@@ -52,12 +61,12 @@ export class Gaze {
   on(kind: "region", callback: (event: RegionEvent) => void, options?: Ending): Promise<Open>;
   on(kind: "paused" | "resumed", callback: (event: PausedEvent) => void, options?: Ending): Promise<Open>;
   on(kind: "ended", callback: (event: EndedEvent) => void, options?: Ending): Promise<Open>;
-  /** Where the eyes go: regions for an avatar, protected samples in a study. The device picks what protects them. */
-  follow(options?: Ending): AsyncGenerator<RegionEvent & Batch, void, void>;
+  /** Where the eyes go: regions for an avatar, protected samples in a study, as `follow<RegionEvent>()` or `follow<Batch>()`. The device picks what protects them. */
+  follow<T extends RegionEvent | Batch = RegionEvent | Batch>(options?: Ending): AsyncGenerator<T, void, void>;
   /** Seconds until the grant ends or is used up; Infinity where only the wearer ends it, 0 without one. */
   left(): Promise<number>;
 
-  me(): Promise<any>;
+  me(): Promise<Me>;
   close(): void;
 
   registerArea(name: string, rect: Rect): Promise<Area>;

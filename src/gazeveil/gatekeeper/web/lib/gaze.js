@@ -151,7 +151,7 @@ export class Gaze extends PaperCalls {
 
   /**
    * Calls back on a movement ("fixation", "saccade-start"), on where an avatar's eyes go ("region"), when gaze stops and comes back ("paused",
-   * "resumed"), and when something the app had has ended ("ended": code, reason).
+   * "resumed"), and when something has ended ("ended": its kind, or "grant" for all that the wearer allowed; code, reason).
    * @param {"fixation"|"saccade-start"|"region"|"paused"|"resumed"|"ended"} kind
    * @param {(event: any) => void} callback
    * @param {{signal?: AbortSignal}} [options]
@@ -177,7 +177,7 @@ export class Gaze extends PaperCalls {
     this.#heard.push(one);
     const close = () => { this.#heard = this.#heard.filter((other) => other !== one); };
     signal?.addEventListener("abort", close, { once: true });
-    if (kind !== "ended") this.socket.stay();
+    this.socket.stay();
     if (kind === "paused" && this.#paused) callback(this.#paused);
     return { close };
   }
@@ -250,11 +250,13 @@ export class Gaze extends PaperCalls {
 
   /** @param {any} message a welcome, or news of the device */
   #news(message) {
-    if (message.type !== "welcome") {
+    if (message.type === "ended") return this.#ended("grant", message);
+    if (message.type === "paused" || message.type === "resumed") {
       this.#paused = message.type === "paused" ? message : null;
       for (const { kind, callback } of [...this.#heard]) if (kind === message.type) callback(message);
       return;
     }
+    if (message.type !== "welcome") return;
     if (this.#paused) this.#news({ type: "resumed" });
     this.#scaled(message.space);
     this.#mouse?.abort();
@@ -264,7 +266,7 @@ export class Gaze extends PaperCalls {
     trackMouse((one) => this.socket.send(one), () => scale, this.#mouse.signal);
   }
 
-  /** @param {string} kind @param {GazeError} error */
+  /** @param {string} kind @param {{code: string, reason: string}} error */
   #ended(kind, error) {
     const event = { type: "ended", kind, code: error.code, reason: error.reason };
     for (const { kind: heard, callback } of [...this.#heard]) if (heard === "ended") callback(event);

@@ -27,7 +27,7 @@ export class StreamSocket {
    * @param {URL} base address of the Gatekeeper
    * @param {() => string} token
    * @param {(state: "connecting"|"open"|"waiting"|"closed", detail?: GazeError) => void} onState
-   * @param {(message: any) => void} onNews the welcome, and what belongs to no subscription: paused, resumed
+   * @param {(message: any) => void} onNews the welcome, and what belongs to no subscription: paused, resumed, ended
    */
   constructor(base, token, onState, onNews) {
     const address = new URL("/v1/stream", base);
@@ -139,7 +139,7 @@ export class StreamSocket {
 
   /** @param {any} message */
   #deliver(message) {
-    if (message.type === "paused" || message.type === "resumed") this.onNews(message);
+    if (message.id === undefined) return this.onNews(message);
     const wanted = this.wanted.get(message.id);
     if (!wanted) return;
     // A service that stops says so and closes the socket: what was wanted is asked for again when it is back.
