@@ -109,7 +109,9 @@ def serve_echo(port: int) -> None:
 class Gatekeeper:
     """A process of the service, with apps that may stream."""
 
-    def __init__(self, port: int, rate_hz: float, **more: str) -> None:
+    def __init__(
+        self, port: int, rate_hz: float, python: str = sys.executable, **more: str
+    ) -> None:
         started_s = time.monotonic()
         self.home = tempfile.TemporaryDirectory(prefix="gazeveil-load-")
         self.address, self.ws = f"http://127.0.0.1:{port}", f"ws://127.0.0.1:{port}"
@@ -127,7 +129,7 @@ class Gatekeeper:
             "GAZEVEIL_RATE_HZ": str(rate_hz),
             **more,
         }
-        command = [sys.executable, "-m", "gazeveil.cli.main", "serve", "--port", str(port)]
+        command = [python, "-m", "gazeveil.cli.main", "serve", "--port", str(port)]
         self.process = subprocess.Popen(
             command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

@@ -1,15 +1,20 @@
 """Pictures of the wearer's page for the manual, made in a real Chromium: `python
 docs/howto/gatekeeper_pictures.py`.
 
-Starts `gazeveil serve` with a simulated tracker and a home folder of its own, walks through it as
-an owner does, and writes `docs/figures/gatekeeper-*.png` with few colours, so that they stay small.
+Starts `gazeveil serve` with a home folder of its own and a tracker that goes before the last
+picture, walks through it as an owner does, and writes `docs/figures/gatekeeper-*.png` with few
+colours, so that they stay small.
 """
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -20,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "docs" / "figures"
 sys.path.insert(0, str(ROOT))
 
-from tests.support.gatekeeper_running import Process, free_port  # noqa: E402
+from tests.support.gatekeeper_running import Process, Running, TrackerTalk, free_port  # noqa: E402
 
 #: Colours of a picture.
 COLOURS = 160
@@ -62,6 +67,27 @@ POST = """async ([path, body]) =>
   (await import("/dash/owner.js")).owner("POST", path, body)"""
 
 
+@contextmanager
+def looking(service: Process) -> Iterator[None]:
+    """A tracker whose wearer looks from place to place, until it goes."""
+    token = (service.home / "tracker-token").read_text().strip()
+    stop = threading.Event()
+    with Running(service.address, "").talk(token, "/v1/tracker") as talk:
+        tracker = TrackerTalk(talk, 120.0)
+
+        def look() -> None:
+            for x, y in itertools.cycle(((180, 90), (150, 80), (205, 100), (190, 70), (165, 110))):
+                tracker.look(x, y, 0.6)
+                if stop.wait(0.6):
+                    return
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        yield
+        stop.set()
+        thread.join()
+
+
 def main() -> None:
     """Walk through it once."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -69,7 +95,7 @@ def main() -> None:
         raise SystemExit("These pictures need Chromium.")
     with (
         tempfile.TemporaryDirectory() as folder,
-        Process(Path(folder) / "home", free_port()) as service,
+        Process(Path(folder) / "home", free_port(), GAZEVEIL_TRACKER="websocket") as service,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -85,13 +111,15 @@ def main() -> None:
         post("/v1/apps/avatar/grant", {"preset": "follow", "lasts": "until-stopped"})
         for origin, want in (("https://shop.example", "choose"), ("https://game.example", "count")):
             httpx.post(f"{service.address}/v1/ask", headers={"Origin": origin}, json={"want": want})
-        app = browser.new_context().new_page()
-        app.goto(f"{service.address}/health")
-        app.evaluate(LISTEN, token)
-        page.bring_to_front()
-        page.locator("#live-apps figure").wait_for()
-        picture(page, "asks", settle_ms=8000)
+        with looking(service):
+            app = browser.new_context().new_page()
+            app.goto(f"{service.address}/health")
+            app.evaluate(LISTEN, token)
+            page.bring_to_front()
+            page.locator("#live-apps figure").wait_for()
+            picture(page, "asks", settle_ms=8000)
         page.set_viewport_size({"width": 390, "height": 844})
+        expect(page.locator("#in-use")).to_contain_text("Paused: the tracker is gone")
         picture(page, "phone", 1400)
         browser.close()
 

@@ -4,11 +4,18 @@ is loaded again and goes on, until the wearer stops it. The pages are the exampl
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 pytest.importorskip(
@@ -18,7 +25,7 @@ pytest.importorskip(
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.gatekeeper_browser import Desk, SignedIn
-from tests.support.gatekeeper_running import Process, free_port
+from tests.support.gatekeeper_running import Process, Running, TrackerTalk, free_port, until
 from tests.support.places import ROOT
 
 EXAMPLES = ROOT / "examples" / "gatekeeper"
@@ -44,7 +51,33 @@ def pages() -> dict[str, str]:
     found = {f"/{page.name}": page.read_text(encoding="utf-8") for page in EXAMPLES.glob("*.html")}
     manual = (ROOT / "docs" / "howto" / "gatekeeper" / "apps.md").read_text(encoding="utf-8")
     first = re.search(r"```html\n(.+?)```", manual, re.DOTALL)
-    return {**found, "/manual.html": first[1]}
+    second = re.search(r"```js\n(.+?)```", manual, re.DOTALL)
+    return {**found, "/manual.html": first[1], "/looks.html": LOOKS % second[1], "/zoom.html": ZOOM}
+
+
+#: Two things that lie in the upper left quarter: doubled, one lies where the other does not reach.
+ZOOM = """<style>
+  body { margin: 0 } button { position: absolute; width: 200px; height: 160px; top: 100px }
+</style>
+<button id="lamp" style="left: 60px">Lamp</button>
+<button id="radio" style="left: 380px">Radio</button><p id="said"></p>
+<script type="module">
+  import gaze from "http://127.0.0.1:8765/client.js";
+  const said = document.getElementById("said");
+  await gaze.ask("choose");
+  const choice = gaze.choose(document.querySelectorAll("button"), { by: "dwell" });
+  said.textContent = "ready";
+  said.textContent = (await choice).id;
+</script>"""
+
+#: Two pictures, and the second page of the manual as it stands.
+LOOKS = """<style>img { width: 400px; height: 300px; margin: 100px }</style>
+<img alt="Boat" src="data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>">
+<img alt="Jug" src="data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>">
+<script type="module">
+  import gaze from "http://127.0.0.1:8765/client.js";
+  %s
+</script>"""
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +170,168 @@ def test_the_first_page_of_the_manual_chooses(desk: Desk, shop: str) -> None:
         rest_on(page, "#coffee")
         page.wait_for_timeout(1500)
     expect(page.locator("#said")).to_have_text("You chose coffee.")
+
+
+#: How a page is zoomed, by the browser's own means; each doubles what is seen of it. And the middle
+#: of the radio then, in the page's own pixels, which two fingers do not change.
+ZOOMS = {
+    "pinch": ("Emulation.setPageScaleFactor", {"pageScaleFactor": 2}, (480, 180)),
+    "style": (
+        "Runtime.evaluate",
+        {"expression": "document.documentElement.style.zoom = 2"},
+        (960, 360),
+    ),
+}
+
+
+@pytest.mark.parametrize("zoom", ZOOMS)
+def test_a_zoomed_page_chooses_what_is_looked_at(desk: Desk, shop: str, zoom: str) -> None:
+    """The places of things and of the pointer go through different ways; a zoom that one of them
+    does not see would choose a neighbour.
+    """
+    desk.consent(True)
+    owner = desk.owner()
+    page = opened(desk, f"{shop}/zoom.html")
+    say_yes(owner, shop)
+    page.bring_to_front()
+    expect(page.locator("#said")).to_have_text("ready")
+    command, how, middle = ZOOMS[zoom]
+    page.context.new_cdp_session(page).send(command, how)
+    for _ in range(5):
+        page.mouse.move(middle[0] - 300, 5)
+        page.wait_for_timeout(600)
+        page.mouse.move(*middle, steps=3)
+        page.wait_for_timeout(1500)
+        if page.locator("#said").text_content() != "ready":
+            break
+    expect(page.locator("#said")).to_have_text("radio")
+
+
+def test_the_second_page_of_the_manual_counts_looks_at_pictures(desk: Desk, shop: str) -> None:
+    desk.consent(True)
+    owner = desk.owner()
+    page, said = opened(desk, f"{shop}/looks.html"), list[str]()
+    page.on("console", lambda message: said.append(message.text))
+    say_yes(owner, shop)
+    page.bring_to_front()
+    for _ in range(20):
+        rest_on(page, "img[alt=Jug]")
+        page.wait_for_timeout(1200)
+        page.mouse.move(5, 5)
+        page.wait_for_timeout(400)
+        name, visits, dwell_ms = next(one for one in reversed(said) if "Jug" in one).split()
+        if int(visits):
+            break
+    assert (name, int(visits) >= 1, int(dwell_ms) >= 400) == ("Jug", True, True)
+    assert {"Boat 0 0", "Jug 0 0"} <= set(said)
+
+
+#: Connects as the page's own origin and asks for everything that events need.
+ASK = """async (address) => {
+  const { connect } = await import(`${address}/client.js`);
+  globalThis.gaze = connect(address);
+  globalThis.heard = [];
+  for (const kind of ["paused", "resumed", "ended"]) {
+    await gaze.on(kind, (event) => heard.push({ ...event, to: kind }));
+  }
+  globalThis.answer = gaze.ask("study");
+}"""
+
+LISTEN = """async () => {
+  const answer = await globalThis.answer;
+  for (const kind of ["fixation", "saccade-start"]) {
+    await gaze.on(kind, (event) => heard.push({ ...event, to: kind }));
+  }
+  return answer;
+}"""
+
+
+def test_a_page_hears_movements_pauses_and_the_end(
+    browser: Browser, shop: str, tmp_path: Path
+) -> None:
+    screen = {"TRACKER": "websocket", "SCREEN": "1280x720px,527x296mm,600mm"}
+    settings = {f"GAZEVEIL_{name}": value for name, value in screen.items()}
+    with Process(tmp_path / "home", free_port(), **settings) as driven:
+        desk = Desk(browser, driven, SignedIn(browser, driven))
+        desk.consent(True)
+        owner, page = desk.owner(), opened(desk, f"{shop}/manual.html")
+        page.evaluate(ASK, driven.address)
+        say_yes(owner, shop)
+        assert page.evaluate(LISTEN) == "granted"
+
+        def heard(kind: str, count: int = 1) -> list[dict[str, Any]]:
+            ready = "([kind, count]) => heard.filter((one) => one.to === kind).length >= count"
+            page.wait_for_function(ready, arg=[kind, count])
+            return list(page.evaluate("(kind) => heard.filter((one) => one.to === kind)", kind))
+
+        assert heard("paused")[0]["reason"] == "tracker"
+        token = (driven.home / "tracker-token").read_text().strip()
+        with Running(driven.address, "").talk(token, "/v1/tracker") as talk:
+            tracker = TrackerTalk(talk, 120.0)
+            for x in (-15.0, 15.0, -15.0, 15.0):
+                tracker.look(x, 0.0, 0.6)
+            fixation, start = heard("fixation")[0], heard("saccade-start")[0]
+            assert heard("resumed")
+            assert 0 < abs(fixation["x_deg"] + 15.0) < 5.0, "the middle of a cell"
+            assert fixation["t_ms"] % 100 == start["t_ms"] % 100 == 0
+            assert heard("paused", 2)[1]["reason"] == "tracker", "the tracker says nothing more"
+            tracker.look(0.0, 0.0, 0.6)
+            assert heard("resumed", 2)
+        desk.api.post(f"/v1/apps/{desk.api.get('/v1/apps').json()['apps'][0]['app']}/revoke")
+        ends = heard("ended", 3)
+        assert {(one["kind"], one["code"]) for one in ends} == {
+            ("fixation", "revoked"),
+            ("saccade-start", "revoked"),
+            ("grant", "revoked"),
+        }
+        desk.close()
+        assert desk.mistakes == []
+
+
+def test_behind_caddy_the_owner_signs_in_and_a_page_of_another_origin_asks(
+    browser: Browser, shop: str, tmp_path: Path
+) -> None:
+    """`packaging/Caddyfile` as it stands, but for its ports and a certificate of its own."""
+    caddy = shutil.which("caddy")
+    if caddy is None:
+        pytest.skip("caddy is not installed: the example of a proxy with TLS is not run")
+    port, front = free_port(), free_port()
+    public = f"https://gaze.example:{front}"
+    site = (ROOT / "packaging" / "Caddyfile").read_text(encoding="utf-8")
+    site = site.replace("gaze.example {", f"gaze.example:{front} {{\n\ttls internal")
+    site = site.replace("127.0.0.1:8765\n", f"127.0.0.1:{port}\n")
+    options = "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n}\n"
+    (tmp_path / "Caddyfile").write_text(options + site)
+    command = [caddy, "run", "--adapter", "caddyfile", "--config", str(tmp_path / "Caddyfile")]
+    places = dict.fromkeys(("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"), str(tmp_path / "caddy"))
+    settings = {"GAZEVEIL_TRACKER": "mouse", "GAZEVEIL_PUBLIC_ORIGIN": json.dumps([public])}
+    with (
+        Process(tmp_path / "home", port, **settings) as behind,
+        (tmp_path / "caddy.log").open("w") as log,
+        subprocess.Popen(command, env={**os.environ, **places}, stderr=log) as proxy,
+    ):
+        owner, page = (browser.new_context(ignore_https_errors=True).new_page() for _ in range(2))
+        try:
+            until(lambda: "serving initial configuration" in (tmp_path / "caddy.log").read_text())
+            assert behind.link.startswith(public)
+            owner.goto(behind.link)
+            expect(owner.locator("#board")).to_be_visible()
+            owner.click("#consent")
+            expect(owner.locator("#consent")).to_have_attribute("data-state", "on")
+            streams: list[str] = []
+            page.on("websocket", lambda socket: streams.append(socket.url))
+            page.goto(f"{shop}/manual.html")
+            page.evaluate(ASK, public)
+            say_yes(owner, shop)
+            assert page.evaluate(LISTEN) == "granted"
+            assert streams == [f"{public.replace('https', 'wss')}/v1/stream"]
+            assert httpx.get(
+                behind.address + "/v1/me", headers={"X-Forwarded-For": "uid 0"}
+            ).is_error
+        finally:
+            for one in (owner, page):
+                one.context.close()
+            proxy.terminate()
 
 
 def test_an_avatar_turns_its_eyes_where_the_wearer_looks(desk: Desk, shop: str) -> None:

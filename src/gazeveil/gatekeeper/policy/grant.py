@@ -309,7 +309,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             {"preset": "choose", "scopes": frozenset({"select"})},
         ),
         "follow": Preset(
-            "It can turn your avatar's eyes: at you, left, right, up, down, closed.",
+            "It learns if you look ahead, left, right, up or down, or close your eyes.",
             True,
             {"preset": "follow", "scopes": frozenset({"region"})},
         ),

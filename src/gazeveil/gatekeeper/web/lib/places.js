@@ -47,8 +47,9 @@ export class Viewport {
 
   /** A pointer knows its place on the screen and in the page. @param {MouseEvent} event */
   measure(event) {
-    const zoom = zoomOf(this.#view);
-    this.#measured = { x: event.screenX - event.clientX * zoom, y: event.screenY - event.clientY * zoom, key: this.#key() };
+    const { offsetLeft = 0, offsetTop = 0, scale = 1 } = this.#view.visualViewport ?? {}; // two fingers zoom it too
+    const zoom = zoomOf(this.#view) * scale;
+    this.#measured = { x: event.screenX - (event.clientX - offsetLeft) * zoom, y: event.screenY - (event.clientY - offsetTop) * zoom, key: this.#key() };
   }
 
   /** @returns {{x: number, y: number, zoom: number}} left upper corner in pixels of the screen, and the zoom */
