@@ -25,7 +25,7 @@ from lines import Lines
 ROOT = Path(__file__).parents[1]
 
 #: Starts and imports that a median is taken of; the first of each is left out, as it compiles.
-TURNS = 5
+TURNS = 3
 
 IMPORT = (
     "import time; begin = time.perf_counter(); import gazeveil.gatekeeper;"

@@ -162,8 +162,8 @@ def unpack(data: bytes) -> ReceivedBatch:
     if count == 1:  # as most messages have it; arrays made of bytes cost three times as much
         t_ns, x_deg, y_deg, ok = _ONE.unpack_from(data, at)
         ok = ok == 1 and math.isfinite(x_deg) and math.isfinite(y_deg)
-        columns = (np.array([value]) for value in (t_ns, x_deg, y_deg, ok))
-        return ReceivedBatch(Block(*columns), number, sequence, dropped)
+        one = Block(np.array([t_ns]), np.array([x_deg]), np.array([y_deg]), np.array([ok]))
+        return ReceivedBatch(one, number, sequence, dropped)
     t = np.frombuffer(data, _TIMES, count, at).astype(np.int64)
     x, y = places = (
         np.frombuffer(data, _PLACES, 2 * count, at + 8 * count).reshape(2, count).astype(np.float64)

@@ -296,7 +296,7 @@ class Graded:
 @lru_cache(maxsize=256)
 def _steps(sigma_deg: Fraction, bits: int) -> int:
     """A sigma in steps of the lattice, rounded up to whole ones; asked for with each sample."""
-    return math.ceil(sigma_deg * (1 << bits))
+    return -(-(sigma_deg.numerator << bits) // sigma_deg.denominator)
 
 
 def _sigma(value: object) -> Fraction:
@@ -442,12 +442,13 @@ class GradedSession:
                 None,
                 "Open the session with a seed, which protects nobody.",
             )
-        return self._noise_steps(_sigma(sigma_deg), first, count)
+        return self._noise_steps(_sigma(sigma_deg), first, count).copy()
 
     def _noise_steps(self, sigma: Fraction, first: int, count: int) -> Ints:
-        level = _steps(sigma, self.bits)
         blocks = range(first // BLOCK, (first + max(count, 1) - 1) // BLOCK + 1)
-        noise = np.concatenate([self._noise.block(level, b) for b in blocks])
+        parts = [self._noise.block(_steps(sigma, self.bits), b) for b in blocks]
+        # Most samples come one by one: a block is not copied for each.
+        noise = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return noise[first - blocks.start * BLOCK :][:count]
 
     def _view(
