@@ -64,8 +64,9 @@ class AppSession:
         local, service = self.connection.local, self.service
         known = service.tokens.holder(self.token) if local is None else service.local_app(local)
         if known is None or (local is not None and known != self.caller.app):
-            reason = "The token was taken away or replaced. Ask the owner."
-            return self._leave("token", reason, UNKNOWN)
+            return self._leave(
+                "token", "The token was taken away or replaced. Ask the owner.", UNKNOWN
+            )
         while self.connection.closing is None:
             await self.connection.accepts_commands.wait()
             # However long it says nothing: it may wait for what is told unasked.
@@ -139,13 +140,15 @@ class AppSession:
     async def _subscribe(self, wish: wire.Subscribe) -> None:
         connection, most = self.connection, self.service.settings.limits.subscriptions_per_app
         if wish.id in connection.channels:
-            reason = f"Subscription {wish.id} is open already. Choose another id."
-            return self._refuse(wish.id, "unknown", reason)
+            return self._refuse(
+                wish.id, "unknown", f"Subscription {wish.id} is open already. Choose another id."
+            )
         # An event goes to each of them before the next sample is looked at.
         theirs = self.service.broadcaster.of(self.caller.app)
         if sum(len(one.channels) for one in theirs) >= most:
-            reason = f"An app may hold {most} subscriptions. End one first."
-            return self._refuse(wish.id, "rate", reason)
+            return self._refuse(
+                wish.id, "rate", f"An app may hold {most} subscriptions. End one first."
+            )
         mechanism = wish.mechanism if wish.what == "samples" else None
         if wish.what == "samples" and not mechanism:
             grant = self.service.policy.apps.get(self.caller.app, Grant())
