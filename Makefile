@@ -108,7 +108,7 @@ docs: $(VENV)/.installed
 # An empty environment, the wheel, and docs/start/ten-minutes.md line by line: for each Python that is here, or PYTHON=python3.12; with a
 # wheel made now, or WHEEL=dist/gazeveil-*.whl.
 newcomer: $(VENV)/.installed
-	$(BIN)/python -m tests.support.newcomer $(if $(WHEEL),--wheel $(wildcard $(WHEEL))) $(if $(findstring command,$(origin PYTHON)),$(PYTHON))
+	$(BIN)/python -m benchmarks.newcomer $(if $(WHEEL),--wheel $(wildcard $(WHEEL))) $(if $(findstring command,$(origin PYTHON)),$(PYTHON))
 
 # make release VERSION=0.2.0: the version where it stands, a commit and a tag; wheels are built where the tag is pushed.
 VERSIONED := src/gazeveil/__init__.py CITATION.cff docs/start/ten-minutes.md docs/howto/gatekeeper/running.md docs/reference/cite.md

@@ -114,38 +114,6 @@ def test_simulate_counts_and_spaces() -> None:
     assert len(gazeveil.simulate(3, 2, 1.0, 60.0)) == 6
 
 
-def test_recording_fields(cohort: gazeveil.Cohort) -> None:
-    r = cohort[0]
-    assert all(isinstance(getattr(r, n), str) for n in ("person", "stimulus", "session", "task"))
-    assert r.t_ns.dtype == np.int64
-    assert r.x_deg.dtype == r.y_deg.dtype == np.float64
-    assert r.valid.dtype == np.bool_
-    assert r.rate_hz == 250.0
-    screen = gazeveil.Screen(
-        width_px=1280, height_px=720, width_mm=400, height_mm=225, distance_mm=450
-    )
-    gazeveil.Recording(
-        person="p",
-        stimulus="s",
-        session="1",
-        task="t",
-        rate_hz=100.0,
-        t_ns=np.arange(3),
-        x_deg=np.zeros(3),
-        y_deg=np.zeros(3),
-        valid=np.ones(3, dtype=bool),
-        space=screen,
-        left_deg=np.zeros((3, 2)),
-        right_deg=np.zeros((3, 2)),
-    )
-
-
-def test_cohort_selects(cohort: gazeveil.Cohort) -> None:
-    person, stimulus = next(iter(cohort.people)), cohort.stimuli[0]
-    assert len(cohort.select(people=[person], stimuli=[stimulus])) == 1
-    assert gazeveil.Cohort(list(cohort), people=None).people.keys() == cohort.people.keys()
-
-
 @pytest.mark.parametrize(
     ("method", "parameters"),
     [

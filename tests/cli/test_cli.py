@@ -416,13 +416,6 @@ def test_flags_are_shown_without_a_value_and_verbs_in_a_sentence(
         assert len(first) <= 60, f"the list of verbs shows all of: {first}"
 
 
-def test_nothing_asked_for_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = heard(capsys)
-    assert (code, err) == (0, "")
-    for verb in ("inspect", "protect", "evaluate"):
-        assert f" {verb} " in out
-
-
 @pytest.fixture(scope="module")
 def verbs() -> dict[str, Any]:
     command: Any = typer.main.get_command(build())

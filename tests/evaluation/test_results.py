@@ -489,17 +489,3 @@ def test_who_has_nothing_to_learn_from_guesses() -> None:
     ).row(0, named=True)
     assert row["value"] == pytest.approx(row["chance"]) == pytest.approx(1 / 4)
     assert "a guess: the release left nothing to learn from" in row["note"]
-
-
-def test_without_a_mechanism_it_is_a_failure() -> None:
-    with pytest.raises(DataError, match="nothing to learn from"):
-        # Too short for a fixation.
-        gazeveil.evaluate(
-            gazeveil.simulate(3, 4, 0.05, 60, seed=1),
-            mechanisms=[],
-            attacks=["rbfn"],
-            utilities=[],
-            repetitions=1,
-            seed=1,
-            executor=1,
-        )

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from benchmarks import newcomer
 
 from gazeveil.cli.main import VERBS
-from tests.support import newcomer
 from tests.support.manual import pages
 from tests.support.places import ROOT
 from tests.support.readability import page_ease

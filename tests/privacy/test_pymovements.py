@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import polars as pl
 import pytest
 
 import gazeveil
-from gazeveil.errors import DataError, MissingExtraError, ParameterError
+from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.adapters.pymovements import from_pymovements, to_pymovements
@@ -129,10 +128,3 @@ def test_what_cannot_be_protected_is_refused() -> None:
         protect_gaze(to_pymovements(recording()), "lpa:epsilon=1")
     with pytest.raises(ParameterError, match="pymovements Gaze"):
         protect_gaze([1, 2], "temporal:K=2")
-
-
-def test_without_pymovements_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pymovements", None)
-    for call in (register_in_pymovements, lambda: protect_gaze(None, "temporal:K=2")):
-        with pytest.raises(MissingExtraError, match=r"gazeveil\[pymovements\]"):
-            call()

@@ -322,21 +322,19 @@ class Recording(Tabular):
         )
         self._check_shapes(n)
         if (self.valid & ~finite).any():
-            first = int(np.flatnonzero(self.valid & ~finite)[0])
             raise DataError(
-                f"Sample {first} of {self.title} is marked valid but holds NaN or infinity. Mark it"
-                " invalid."
+                f"Sample {np.flatnonzero(self.valid & ~finite)[0]} of {self.title} is marked valid"
+                " but holds NaN or infinity. Mark it invalid."
             )
         # Mostly all are valid, and a slice copies nothing.
         seen = slice(None) if self.valid.all() else self.valid
         self._check_range(self.x_deg[seen], self.y_deg[seen])
         times = self.t_ns[seen]
         if (times[1:] <= times[:-1]).any():
-            first = int(np.flatnonzero(times[1:] <= times[:-1])[0]) + 1
             raise DataError(
-                f"Times of valid samples must increase. In {self.title} valid sample {first} does"
-                " not come after the one before it. Mark such samples invalid with"
-                " gazeveil.gaze.recording.increasing(t_ns, valid)."
+                f"Times of valid samples must increase. In {self.title} valid sample"
+                f" {np.flatnonzero(times[1:] <= times[:-1])[0] + 1} does not come after the one"
+                " before it. Mark such samples invalid with gazeveil.gaze.recording.increasing."
             )
         if self.rate_hz is None:
             store(self, "rate_hz", estimate_rate_hz(self.t_ns, self.valid))

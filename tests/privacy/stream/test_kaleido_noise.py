@@ -471,19 +471,6 @@ def test_regions_on_every_stimulus_serve_those_without_any(tmp_path: Path) -> No
     assert len(made.promise(100.0, REGION_SCREEN).also) == 2
 
 
-@pytest.mark.parametrize("chained", [False, True])
-def test_where_the_file_lies_is_not_told(areas: str, chained: bool, tmp_path: Path) -> None:
-    Path(areas).write_text(AREAS.replace("-8.0", "4.0").replace("-6.0", "4.0"), "utf-8")
-    made: Any = mechanism(f"kaleido:epsilon=2,w=50,r_deg=largest,regions={areas},stimulus=page")
-    if chained:
-        made = mechanism("chain", stages=[made])
-    release = made.release(_recording("page"), seed=1)
-    shown = str(release.provenance.to_dict())
-    assert "areas.toml" in shown
-    assert str(tmp_path) not in shown + str(release.guarantee)
-    assert str(mechanism(str(made))) == str(made)
-
-
 def test_a_chain_takes_regions_of_several_stimuli_in_pixels_of_a_screen(tmp_path: Path) -> None:
     path = tmp_path / "pixels.csv"
     path.write_text(
