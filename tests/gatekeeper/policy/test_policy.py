@@ -65,7 +65,7 @@ DECISIONS: dict[str, tuple[dict[str, Any], str, str]] = {
     "another scheme may not": ({"origin": "http://shop.example"}, "origin", "may not use"),
     "a sandboxed page may not": ({"origin": "null"}, "origin", "may not use"),
     "a native app's grant is for no page": (
-        {"app": "face", "action": "tile", "origin": SHOP},
+        {"app": "face", "action": "region", "origin": SHOP},
         "origin",
         "may not use",
     ),
@@ -81,7 +81,8 @@ DECISIONS: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "one more area": ({"areas": 1}, "allowed", "granted"),
     "an area too many": ({"areas": 2}, "area", "may have 2 areas at a time. Remove one first"),
-    "a preset gives its scope": ({"app": "face", "action": "tile"}, "allowed", "granted"),
+    "a preset gives its scope": ({"app": "face", "action": "region"}, "allowed", "granted"),
+    "and no other": ({"app": "face", "action": "tile"}, "scope", "'tile' is not granted"),
     "a preset gives no other": (
         {"app": "face", "action": "samples", "mechanism": GAUSSIAN},
         "scope",

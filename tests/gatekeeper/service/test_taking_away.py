@@ -108,12 +108,13 @@ class Ear:
 
     def ends(self) -> set[str]:
         """The codes of all ends, once all three feeds have ended."""
-        until(lambda: len(self.of("ended")) == 3, 20)
+        until(lambda: sum("id" in m for _, m in self.of("ended")) == 3, 20)
         return {m["code"] for _, m in self.of("ended")}
 
     def nothing_since(self, time_s: float) -> bool:
         """Whether nothing was given after a time, nor on any feed after its last word."""
-        last = {m["id"]: at for at, (_, m) in enumerate(self.heard) if m["type"] == "ended"}
+        last = {m.get("id"): at for at, (_, m) in enumerate(self.heard) if m["type"] == "ended"}
+        last.pop(None, None)  # that the grant has ended is said beside
         late = [m for at, (_, m) in enumerate(self.heard) if at > last.get(m.get("id"), at)]
         return not late and all(t <= time_s + ON_ITS_WAY_S for t, _ in self.given())
 
