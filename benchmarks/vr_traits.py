@@ -7,7 +7,7 @@ Pieces of one second, in slots of a tenth. Kinds of measures: *height* (elevatio
 the other viewers' mean direction), *speed* (sizes of steps and their jitter), *lag* (the delay at
 which the path is nearest that of the others), *offset* (from viewers within ten degrees, as a
 calibration leaves it) and *share* (time near the others, distances to them). Half of the videos
-train, the others are asked about; means of four splits, with 95 % CIs over participants.
+train, the others are asked about; means of three splits, with 95 % CIs over participants.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import gazeveil
 
 Floats = NDArray[np.float64]
 
-SLOT_S, PIECE, SPLITS = 0.1, 10, 4
+SLOT_S, PIECE, SPLITS = 0.1, 10, 3
 LAGS = range(-5, 6)
 NEAR_DEG = 10.0
 KINDS = {"height": 3, "speed": 6, "lag": 4, "offset": 3, "share": 6}

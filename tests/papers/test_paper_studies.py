@@ -458,7 +458,7 @@ def test_the_page_shows_the_papers_pictures_and_works_offline(small: tuple[Resul
     text = target.read_text(encoding="utf-8")
     assert text.count("data:image/png;base64,") == 1
     # Simulated people are in italics, and the picture of Fig. 4 says so.
-    assert "<td>30 / <em>" in text
+    assert "<td>30/<em>" in text
     assert "Figs" not in text
     assert "http://" not in text
     assert "https://" not in text
