@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -64,6 +65,11 @@ ALL = Grant(
 PAUSES = ("paused", "resumed")
 
 
+def timeless(text: str) -> str:
+    """An answer without the time that goes on for all apps alike."""
+    return re.sub(r'"t_ms":\d+', '"t_ms":0', text)
+
+
 class Talk:
     """A WebSocket that speaks JSON and binary batches."""
 
@@ -74,10 +80,12 @@ class Talk:
         self.socket.send(json.dumps(message))
 
     def hear(self, timeout: float = 30.0, pauses: bool = False) -> dict[str, Any]:
-        """The next message; that gaze stops and goes on is told unasked, and passed over."""
+        """The next message; what is told unasked is passed over: that gaze stops and goes on, and
+        that a grant ends.
+        """
         while True:
             found = self._hear(timeout)
-            if pauses or found["type"] not in PAUSES:
+            if pauses or found["type"] not in (*PAUSES, "ended") or "id" in found:
                 return found
 
     def _hear(self, timeout: float) -> dict[str, Any]:

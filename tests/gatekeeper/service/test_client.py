@@ -36,6 +36,7 @@ from tests.support.gatekeeper_running import (
     TrackerTalk,
     free_port,
     running,
+    timeless,
     until,
 )
 from tests.support.places import ROOT
@@ -194,7 +195,8 @@ def test_the_end_of_a_grant_is_told_where_nothing_is_open(
         thread = gaze.add_event_listener("region", heard.append)
         refusal = later(lambda: next(m for m in gaze.on("paused") if m["reason"] == "none"))
         end = later(lambda: dict(next(gaze.on("ended"))))
-        until(lambda: [c.granted for c in here.service.broadcaster.of("ender")] == [True] * 3)
+        theirs = here.service.broadcaster.of
+        until(lambda: heard and [c.granted for c in theirs("ender")] == [True] * 3)
         assert gaze.me()["t_ms"] % 100 == 0
         here.owner.post("/v1/apps/ender/revoke", json={})
         assert refusal.get(timeout=60) == "revoked"
@@ -527,11 +529,11 @@ def messages(
                     "/v1/fixations/1/dwell",
                 )
             ]
-            found += [f"{answer.status_code} {answer.text}" for answer in answers]
+            found += [f"{answer.status_code} {timeless(answer.text)}" for answer in answers]
         look(here, tracker, on)
         confirm(here, tracker, "owner")
         while not found or '"chosen"' not in found[-1]:
-            found.append(str(talk.socket.recv(timeout=60)))
+            found.append(timeless(str(talk.socket.recv(timeout=60))))
     pauses = ('{"type":"paused"', '{"type":"resumed"')  # of the tracker, told to all apps
     return [text.replace(app, "APP") for text in found if not text.startswith(pauses)]
 

@@ -49,6 +49,7 @@ from tests.support.gatekeeper_running import (
     owner_token,
     running,
     sign_in,
+    timeless,
     until,
 )
 from tests.support.more_time import with_more_time
@@ -433,7 +434,7 @@ def test_nothing_an_app_can_ask_for_changes_while_another_spends_the_devices_bud
         paths = ("/v1/me", "/v1/areas", "/v1/budgets", "/v1/certificate", "/v1/apps", "/health")
         with here.talk(watcher) as talk:
             refused = talk.subscribe(what="samples", mechanism=TEN.replace("10", "50"))
-        return [*(get(here, path, watcher).text for path in paths), str(refused)]
+        return [*(timeless(get(here, path, watcher).text) for path in paths), str(refused)]
 
     def leave(epsilon: Fraction) -> None:
         keeper.set_policy(replace(before, device=DeviceLimits(epsilon=gone + epsilon)))
