@@ -60,6 +60,8 @@ OF_THE_DEVICE = {
     "numbers",
     "closed",
     "_seed",
+    "_arrivals",  # numbers of commands, which must not begin again
+    "given",  # numbers of the commands that gave something
     "_keep",
     "opening",  # calls that are under way: each counts itself out
     "policy_lock",
