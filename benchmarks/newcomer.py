@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import doctest
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -68,6 +67,9 @@ MORE = (
     "gazeveil protect people keyed -m gaussian:sigma_deg=3 --key-file key.json",
     "gazeveil attack people keyed --key-file key.json -r 3 -w 1",
 )
+
+#: The table of seconds stands between these lines of a page.
+MARKS = "<!-- begin first commands -->", "<!-- end first commands -->"
 
 #: Seconds of each command: of each wheel from an empty home, then again.
 Times = dict[str, list[float]]
@@ -213,10 +215,10 @@ def main() -> int:
         table = written(times, len(wheels))
         sys.stdout.write(f"{table}\n{python}, {wheels[-1].name}: {len(wrong)} not as printed\n")
         if given.page and not wrong:
-            text = given.page.read_text("utf-8")
-            marked = r"(<!-- begin first commands -->\n).*?(\n<!-- end first commands -->)"
-            text = re.sub(marked, rf"\1\n{table}\n\2", text, flags=re.DOTALL)
-            given.page.write_text(text, "utf-8")
+            before, mark, rest = given.page.read_text("utf-8").partition(MARKS[0])
+            after = rest.partition(MARKS[1])[2]
+            assert mark, f"{given.page} lacks {MARKS[0]}"
+            given.page.write_text(f"{before}{mark}\n\n{table}\n\n{MARKS[1]}{after}", "utf-8")
     if not found:
         sys.stdout.write(f"None of {', '.join(given.pythons)} is here.\n")
     return 1 if bad or not found else 0
