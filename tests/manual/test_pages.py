@@ -52,8 +52,7 @@ def test_workflows_run_commands_that_exist() -> None:
     files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     jobs = [j for f in files for j in yaml.safe_load(f.read_text("utf-8"))["jobs"].values()]
     lines = [step["run"].split() for job in jobs for step in job["steps"] if "run" in step]
-    assert len(lines) > 5
-    assert [line for line in lines if line[1] not in known[line[0]]] == []
+    assert [line for line in lines if line[1] not in known[line[0]]] == [] != lines
 
 
 def test_the_readme_is_short_and_has_one_table_and_one_picture() -> None:
