@@ -50,19 +50,24 @@ class Source:
 
 SOURCES = (Source("screen", "gazecom"), Source("vr", "eyenavgs"))
 
+#: Presets for headsets alone.
+HEADSETS = ("public-vr",)
+
 #: Preset -> rows of advice that say what its release keeps: purpose, words of the table.
 KEPT = {
     "public-maps": ("maps", "maps: {} bits"),
     "public-events": ("teaching", "saccades: {}°"),
     "public-samples": ("samples", "gaze: {}°"),
     "public-pieces": ("samples", "gaze: {}°"),
+    "public-vr": ("samples", "gaze: {}°"),
     "public-features": ("ml", "features: {} of range"),
 }
 
 
 def attacked(source: Source, out: Path, known: Sequence[Path], workers: int) -> Findings:
     """All attacks on the presets' releases of one kind of recordings, as one study."""
-    texts = [str(mechanism(t)) for t in dict.fromkeys(p.mechanism for p in PRESETS.values())]
+    presets = [p for p in PRESETS.values() if source.kind == "vr" or p.name not in HEADSETS]
+    texts = [str(mechanism(t)) for t in dict.fromkeys(p.mechanism for p in presets)]
     held = [Results.read(folder) for folder in known]
     for name, attacks, scenario in (
         ("strong", ("strong",), "private/private"),
@@ -151,9 +156,12 @@ def main() -> None:
     rows = [["as recorded", *(rate(found[s.kind], NONE) for s in SOURCES), ""]]
     for name, preset in PRESETS.items():
         text = str(mechanism(preset.mechanism))
-        rates = [rate(found[s.kind], text) for s in SOURCES]
-        rows.append([f"`{name}`", *rates, kept(name, "screen")])
-    head = ("release", "screen, % (chance 4)", "headset, % (chance 8)", "error on the screen")
+        headset = name in HEADSETS
+        rates = [
+            "" if headset and s.kind == "screen" else rate(found[s.kind], text) for s in SOURCES
+        ]
+        rows.append([f"`{name}`", *rates, kept(name, "vr" if headset else "screen")])
+    head = ("release", "screen, % (chance 4)", "headset, % (chance 8)", "error")
     table = markdown(head, rows)
     print(table)
     if given.readme:
