@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.advice_page import write_page
 from benchmarks.advice_references import anchors
-from benchmarks.advice_table import METRICS, ROOT, TABLE, measured, words
+from benchmarks.advice_table import HEADSETS, METRICS, ROOT, TABLE, measured, words
 
 import gazeveil
 from gazeveil.evaluation.run import run
@@ -29,7 +29,6 @@ from gazeveil.privacy.registry import mechanism
 from gazeveil.release.advice import AdviceRow, advice_rows
 from gazeveil.release.recipe import preset
 
-PAGE = ROOT / "docs" / "results" / "vr-eyetracking.md"
 STUDY = Path(__file__).with_suffix(".toml")
 DATA, PEOPLE, RATE_HZ = "VR-EyeTracking, 18 people", 18, 30
 NEAR = str(mechanism(preset("public-vr").mechanism))
@@ -61,7 +60,7 @@ _EXCHANGE = (
 
 def rates() -> dict[str, tuple[str, float, float, float, str]]:
     """Release -> the strongest attacker, its rate in per cent with CI, and who was tried."""
-    text = PAGE.read_text("utf-8")
+    text = (ROOT / HEADSETS).read_text("utf-8")
     found = {}
     row = r"^\| \d+ ([\w -]+?) \((.*?)\) \| (\d+) \((\d+) to (\d+)\) \| `(.*?)` \|"
     for name, parameters, *rate, attacker in re.findall(row, text, re.MULTILINE):
@@ -112,7 +111,7 @@ def rows(run_folder: Path, cohort: gazeveil.Cohort, texts: Sequence[str]) -> Ite
                 rate,
                 round(100 / PEOPLE, 1),
                 DATA,
-                "docs/results/vr-eyetracking.md",
+                HEADSETS,
                 tried,
                 note,
                 raw.get(purpose),

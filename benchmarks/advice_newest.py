@@ -10,11 +10,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FRONT = "docs/results/front.md"
-HEADSETS = "docs/howto/vr.md"
 
 EXCHANGE = "mosaic:epsilon=10,r_deg=2,piece_s=5/2,paths=exchange,segment_s=1/2"
 OWN_2_S = "mosaic:epsilon=10,r_deg=2,piece_s=2,paths=own"
-OWN_5_S = "mosaic:epsilon=10,r_deg=2,paths=own"
 
 _NEEDS = (
     "Needs 12 people who saw the same stimulus. Every piece has a name of its own: nobody can"
@@ -22,20 +20,14 @@ _NEEDS = (
     " release of the same people is refused."
 )
 _KNOWN = "Somebody who knows where a person looked finds that person's piece."
-_TWO = "steps and fusion, 4 splits"
 
 _NOTES = {
-    ("screen", EXCHANGE): f"{_NEEDS} Half of all samples lie within 1.5 degrees of the recorded"
+    EXCHANGE: f"{_NEEDS} Half of all samples lie within 1.5 degrees of the recorded"
     " gaze and a tenth beyond 14.9, because segments are exchanged. An attacker who holds raw"
     f" recordings and makes releases of them finds 8.9 %. {_KNOWN} The setting was found on the"
     " people it was measured with.",
-    ("screen", OWN_2_S): f"{_NEEDS} Paths are people's own: whoever learns which pieces belong"
+    OWN_2_S: f"{_NEEDS} Paths are people's own: whoever learns which pieces belong"
     f" together finds more (25 to 42 % of pieces of 5 s). {_KNOWN}",
-    ("vr", EXCHANGE): "People who face different ways are no crowd: half of all samples lie within"
-    " 4.9 degrees of the recorded gaze, but a tenth beyond 80.7, and nothing says which: it does"
-    f" not say where somebody looked at a given time. {_NEEDS} {_KNOWN}",
-    ("vr", OWN_5_S): f"{_NEEDS} Each piece was attacked by itself: paths are people's own, and"
-    f" whoever joins pieces by place finds more. {_KNOWN}",
 }
 
 
@@ -53,23 +45,12 @@ class Newest:
     high: float | None = None
 
 
-def newest(kind: str, section: str) -> dict[str, Newest]:
+def newest(section: str) -> dict[str, Newest]:
     """Mechanism text -> who attacked it, with what success."""
-    on_front = front(section)
-    if kind == "screen":
-        rates = {
-            EXCHANGE: (*on_front[EXCHANGE], "strong battery, 10 splits", FRONT),
-            OWN_2_S: (*on_front[OWN_2_S], "strong battery, 10 splits", FRONT),
-        }
-    else:
-        seen = headsets()
-        rates = {
-            EXCHANGE: (*on_front[EXCHANGE], "strong battery, 10 splits", FRONT),
-            OWN_5_S: (*seen[OWN_5_S], _TWO, HEADSETS),
-        }
+    on_front, ends, tried = front(section), between(section), "strong battery, 10 splits"
     return {
-        text: Newest(12, *rate, _NOTES[kind, text], *between(section).get(text, ()))
-        for text, rate in rates.items()
+        text: Newest(12, *on_front[text], tried, FRONT, note, *ends.get(text, ()))
+        for text, note in _NOTES.items()
     }
 
 
@@ -104,16 +85,4 @@ def between(section: str) -> dict[str, tuple[float, float]]:
         name = re.match(r"\| \d+ mosaic \((.*?)\) \| \d+ \((\d+)(?: to |\u2013)(\d+)\)", line)
         if name is not None:
             found[_mechanism(name[1])] = (float(name[2]), float(name[3]))
-    return found
-
-
-def headsets() -> dict[str, tuple[str, float]]:
-    """Releases of gaze in the world in headsets: the stronger of two attackers and its rate."""
-    found = {}
-    for line in (ROOT / HEADSETS).read_text("utf-8").splitlines():
-        cells = [c.strip() for c in line.strip("|").split("|")]
-        if cells[0] == "world" and cells[1].startswith("`"):
-            rates = {"steps": float(cells[2].split()[0]), "fusion": float(cells[3].split()[0])}
-            attacker = max(rates, key=lambda name: rates[name])
-            found[cells[1].strip("`")] = (attacker, rates[attacker])
     return found

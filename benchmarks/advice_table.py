@@ -1,13 +1,13 @@
 """The table behind `gazeveil advise`, from results of studies.
 
     gazeveil evaluate $GAZEVEIL_DATA/gazecom ... --out results/advice-screen
-    gazeveil evaluate $GAZEVEIL_DATA/eyenavgs_nthu ... --out results/advice-vr
     gazeveil evaluate benchmarks/advice_features.toml --out results/advice-features
-    python -m benchmarks.advice_table --screen results/advice-screen --vr results/advice-vr
+    python -m benchmarks.advice_table --screen results/advice-screen
 
-with `--features results/advice-features` in the last line; `--commands` prints the first two whole.
+with `--features results/advice-features` in the last line; `--commands` prints the first whole.
+Rows of recordings in headsets come from `advice_headsets.py` and stay as they are.
 What attackers find comes from `docs/results/attackers.md` (the strong battery; `gazeveil reproduce
-gazecom`), for `mosaic` from `docs/results/front.md` and `docs/howto/vr.md` (`advice_newest.py`);
+gazecom`), for `mosaic` from `docs/results/front.md` (`advice_newest.py`);
 `--newest` makes its rows alone, `--refresh` takes rates, notes and promises anew. Errors of feature
 tables come from `docs/results/fourier-comparison.md`, errors of heat maps from this script.
 It writes `src/gazeveil/release/advice.csv` and the table of `docs/howto/choose.md`.
@@ -45,6 +45,8 @@ from gazeveil.utility.maps import central_map, jensen_shannon
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "src" / "gazeveil" / "release" / "advice.csv"
 ATTACKS = ROOT / "docs" / "results" / "attackers.md"
+#: The source of rows that `advice_headsets.py` makes.
+HEADSETS = "docs/results/vr-eyetracking.md"
 FEATURES = ROOT / "docs" / "results" / "fourier-comparison.md"
 
 UTILITIES = ("density", "aoi", "events", "signal")
@@ -111,7 +113,7 @@ def command(source: Source) -> str:
     """The study of one kind of recordings."""
     words = ["gazeveil evaluate", f"$GAZEVEIL_DATA/{source.folder}"]
     words += [f"-m {text}" for text, _ in source.candidates]
-    words += [f"-m {text}" for text in newest(source.kind, source.section)]
+    words += [f"-m {text}" for text in newest(source.section)]
     words += [f"-u {name}" for name in UTILITIES]
     words += ["--attacks none --repetitions 2", f"--out results/advice-{source.kind}"]
     return " ".join(words)
@@ -216,7 +218,7 @@ def of_newest(
     source: Source, folder: Path, cohort: gazeveil.Cohort, without: Mapping[str, float]
 ) -> Iterator[AdviceRow]:
     """Rows of pieces and of another's way of moving."""
-    for text, about_it in newest(source.kind, source.section).items():
+    for text, about_it in newest(source.section).items():
         stated = gazeveil.protect(cohort, text).guarantee.plain
         for purpose, (metric, about, unit) in METRICS.items():
             value, chance = measured(folder, text, metric)
@@ -247,16 +249,14 @@ def of_newest(
             )
 
 
-def with_newest(folders: Mapping[str, Path]) -> list[AdviceRow]:
-    """The table as it is with the rows of the newest mechanisms made anew."""
-    rows: list[AdviceRow] = []
-    for source in SOURCES:
-        old = [r for r in advice_rows() if r.kind == source.kind]
-        old = [r for r in old if r.mechanism not in newest(source.kind, source.section)]
-        same = ("events", "samples", "teaching")
-        without = {r.purpose: r.reference for r in old if r.purpose in same}
-        rows += [*old, *of_newest(source, folders[source.kind], source.cohort(), without)]
-    return rows
+def with_newest(folder: Path) -> list[AdviceRow]:
+    """The rows as they are, those of the newest mechanisms on screens made anew."""
+    source = SOURCES[0]
+    rows = [r for r in advice_rows() if r.source != HEADSETS]
+    rows = [r for r in rows if r.kind != "screen" or r.mechanism not in newest(source.section)]
+    same = ("events", "samples", "teaching")
+    without = {r.purpose: r.reference for r in rows if r.kind == "screen" and r.purpose in same}
+    return [*rows, *of_newest(source, folder, source.cohort(), without)]
 
 
 def of_maps(source: Source, cohort: gazeveil.Cohort) -> Iterator[AdviceRow]:
@@ -361,8 +361,10 @@ def refreshed(row: AdviceRow) -> AdviceRow:
     table = row.purpose == "ml"
     stated = promised_of_features(row.mechanism) if table else promised(row.kind, row.mechanism)
     row = replace(row, promise=stated)
-    section = next(s.section for s in SOURCES if s.kind == row.kind)
-    if (said := newest(row.kind, section).get(row.mechanism)) is not None:
+    if row.kind == "vr":
+        return row
+    section = SOURCES[0].section
+    if (said := newest(section).get(row.mechanism)) is not None:
         rates = {"attacker": said.attacker, "found": said.found}
         return replace(row, note=said.note, low=said.low, high=said.high, **rates)
     rates = attacked(section)
@@ -393,7 +395,6 @@ def anchored(rows: list[AdviceRow], source: Source, cohort: gazeveil.Cohort) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--screen", type=Path)
-    parser.add_argument("--vr", type=Path)
     parser.add_argument("--features", type=Path, help="results of advice_features.toml")
     parser.add_argument("--commands", action="store_true", help="print the studies and stop")
     parser.add_argument("--refresh", action="store_true", help="take attack rates and notes anew")
@@ -401,32 +402,33 @@ def main() -> None:
     parser.add_argument("--references", action="store_true", help="take references of samples anew")
     options = parser.parse_args()
     if options.commands:
-        for source in SOURCES:
-            print(command(source))
+        print(command(SOURCES[0]))
         return
+    headsets = [r for r in advice_rows() if r.source == HEADSETS]
+    others = [r for r in advice_rows() if r.source != HEADSETS]
     if options.refresh:
-        rows = [refreshed(row) for row in advice_rows()]
+        rows = [refreshed(row) for row in others]
     elif options.references:
-        rows = list(advice_rows())
-        for source in SOURCES:
-            rows = anchored(rows, source, source.cohort())
+        rows = anchored(others, SOURCES[0], SOURCES[0].cohort())
     elif options.newest:
-        rows = with_newest({source.kind: getattr(options, source.kind) for source in SOURCES})
+        rows = with_newest(options.screen)
     else:
         rows = []
         for source in SOURCES:
-            folder, cohort = getattr(options, source.kind), source.cohort()
-            without = anchors(cohort)[1]
-            made = [
-                *of_recordings(source, folder, cohort, without),
-                *of_newest(source, folder, cohort, without),
-            ]
-            rows += anchored(made, source, cohort)
+            cohort = source.cohort()
+            if source.kind == "screen":
+                without = anchors(cohort)[1]
+                made = [
+                    *of_recordings(source, options.screen, cohort, without),
+                    *of_newest(source, options.screen, cohort, without),
+                ]
+                rows += anchored(made, source, cohort)
             rows += of_maps(source, cohort)
             rows += of_features(source, options.features if source.kind == "screen" else None)
     with TABLE.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(f.name for f in fields(AdviceRow))
+        rows += headsets
         writer.writerows(["" if v is None else v for v in astuple(r)] for r in rows)
     print(f"{TABLE}: {len(rows)} rows")
     advice_rows.cache_clear()

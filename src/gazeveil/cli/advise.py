@@ -12,9 +12,9 @@ HELP = """\
 Example: `gazeveil advise --purpose events --people 24 --kind screen`
 
 Purposes: maps, aoi, events, samples, ml, teaching. The figures were measured on real recordings of
-the same kind (GazeCom for screens, EyeNavGS for headsets): yours differ, so `gazeveil publish`
-attacks your own release. Mechanisms that keep the purpose come first, and among them those from
-which attackers get least."""
+the same kind (GazeCom for screens, VR-EyeTracking for headsets): yours differ, so
+`gazeveil publish` attacks your own release. Mechanisms that keep the purpose come first, and among
+them those from which attackers get least."""
 
 
 def command(
