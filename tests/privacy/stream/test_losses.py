@@ -40,7 +40,6 @@ from gazeveil.privacy.stream.losses.expected_gaze import (
     gaze_model,
     note,
     stream_keys,
-    turn,
 )
 from gazeveil.privacy.stream.losses.public_clock import on_clock, steps_of
 from gazeveil.privacy.stream.session import Stage
@@ -290,13 +289,10 @@ def test_what_fills_gaussian_noise_follows_from_what_was_released() -> None:
     keys = stream_keys(1, Bits((3,)).sources(1, "gaussian", "corrected", "losses"))
     memory = Memory.of(Sphere(), 0.01, keys)
     for i in range(640):
-        at = turn(memory, 0)
-        a, b = x[i], y[i]
-        if not ok[i]:
-            a, b = expected_gaze(memory, 0, at)
+        a, b = (x[i], y[i]) if ok[i] else expected_gaze(memory, 0)
         wanted = noisy_place(a, b, round(noise[0, i]), round(noise[1, i]), 10, True)
         assert (out.x_deg[i], out.y_deg[i]) == wanted
-        note(memory, 0, at, out.x_deg[i], out.y_deg[i], 4.0)
+        note(memory, 0, out.x_deg[i], out.y_deg[i], 4.0)
 
 
 @pytest.mark.parametrize("lost_slot", [7, 20, 21])  # 20 begins a block of the filter
@@ -320,7 +316,7 @@ def test_what_fills_kaleido_follows_from_what_was_released_whatever_was_lost(
         if which == 0:
             own[2][0, at] = False
             memory = copy.deepcopy(stage.memory)
-            there = expected_gaze(memory, 0, turn(memory, 0))
+            there = expected_gaze(memory, 0)
         else:
             own[0][0, at], own[1][0, at] = there
         for a in own[:2]:

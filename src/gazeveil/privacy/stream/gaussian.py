@@ -49,7 +49,7 @@ from gazeveil.privacy.stream.losses.expected_gaze import (
     expected_gaze,
     note_run,
     stream_keys,
-    turn,
+    ticks_left,
 )
 from gazeveil.privacy.stream.mechanism import DAVIDJOHN2021, StreamMechanism
 from gazeveil.privacy.stream.session import Samples, Stage
@@ -310,17 +310,15 @@ def _add_filled(
     """As :func:`_add_lattice`, with expected gaze where a sample is lost. What is expected follows
     from what was released, never from what was recorded.
     """
-    n, places = x.shape[1], memory.past.shape[1]
     for s in range(x.shape[0]):
         i = 0
-        while i < n:
-            at = turn(memory, s)
-            end = i + 1
+        while i < x.shape[1]:
+            last, end = min(x.shape[1], i + ticks_left(memory, s)), i + 1
             if valid[s, i]:
-                while end < n and at + end - i < places and valid[s, end]:
+                while end < last and valid[s, end]:
                     end += 1
             else:
-                x[s, i], y[s, i] = expected_gaze(memory, s, at)
+                x[s, i], y[s, i] = expected_gaze(memory, s)
                 valid[s, i] = True
             for k in range(i, end):
                 x[s, k], y[s, k] = noisy_place(
@@ -328,7 +326,7 @@ def _add_filled(
                 )
                 noise[s, 2 * k] = 0
                 noise[s, 2 * k + 1] = 0
-            note_run(memory, s, at, x, y, i, end, variance)
+            note_run(memory, s, x, y, i, end, variance)
             i = end
 
 

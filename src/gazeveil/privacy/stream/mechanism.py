@@ -306,8 +306,8 @@ class StreamMechanism(Mechanism[Any]):
         kept = _keep(self.name, keep)
         made = self.for_recordings(kept)
         if isinstance(data, Recording):
-            out = made.protected(data, Bits(None if seed is None else (seed,)), kept)
-            promise = made.joint_promise([(data.person, *made.shape(data))], kept, seed)
+            out, shape = made.protected(data, Bits(None if seed is None else (seed,)), kept)
+            promise = made.joint_promise([(data.person, *shape)], kept, seed)
             return Release(out, promise, made.provenance(seed), kept=kept)
         if not isinstance(data, Cohort):
             checks.refuse(self.name, "data", "a Recording or a Cohort", data)
@@ -324,9 +324,9 @@ class StreamMechanism(Mechanism[Any]):
         made_by = made.provenance(seed)
         return Release(result, promised() if loaded else promised, made_by, kept=kept)
 
-    def shape(self, recording: Recording) -> tuple[float, Space, int]:
-        """Rate, space and number of samples that the promise about a recording depends on: on the
-        public clock where losses are filled.
+    def shape(self, recording: Recording) -> Shape:
+        """What the promise about a recording depends on; on the public clock where losses are
+        filled.
         """
         if self.losses != "fill" or np.isnan(recording.rate_hz):
             return recording.rate_hz, recording.space, len(recording)
@@ -391,8 +391,10 @@ class StreamMechanism(Mechanism[Any]):
         promise = promise.with_not_covered(*(f"{KEEPABLE[k]}, kept as they were" for k in channels))
         return promise if seed is None else promise.tested()
 
-    def protected(self, recording: Recording, bits: Bits, channels: tuple[str, ...]) -> Recording:
-        """A protected copy of one recording."""
+    def protected(
+        self, recording: Recording, bits: Bits, channels: tuple[str, ...]
+    ) -> tuple[Recording, Shape]:
+        """A protected copy of one recording, and its :meth:`shape`."""
         if np.isnan(recording.rate_hz):
             raise DataError(
                 f"The rate of {recording.title} is not known. Say it: recording.with_(rate_hz=...)."
@@ -405,7 +407,11 @@ class StreamMechanism(Mechanism[Any]):
             if not samples[3].any():
                 # Missing gaze is not invented: the guarantee states that this shows.
                 made = replace(made, losses="keep", duration_s=None, clock_hz=None)
-        t, x, y, valid = Session(made, rate_hz, recording.space, bits=bits).push(*samples)
+            # The clock has validated them.
+            stage = made.stage(rate_hz, recording.space, 1, bits)
+            t, x, y, valid = (a[0] for a in stage.run(*(a[None] for a in samples)))
+        else:
+            t, x, y, valid = Session(made, rate_hz, recording.space, bits=bits).push(*samples)
         keep = {*channels, *(("t_ns", "labels") if self.keeps_tracker_times else ())}
         every = slice(None, None, self.stride)
         parts: dict[str, Any] = {
@@ -422,7 +428,7 @@ class StreamMechanism(Mechanism[Any]):
                 f"{self.name} leaves samples out, so events that count samples cannot be kept."
                 " Detect them again in the release."
             )
-        return Recording(
+        out = Recording(
             recording.person,
             recording.stimulus,
             **{"t_ns": t, **parts},
@@ -434,6 +440,7 @@ class StreamMechanism(Mechanism[Any]):
             session=recording.session,
             task=recording.task,
         )
+        return out, (rate_hz, recording.space, len(samples[0]))
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
@@ -449,11 +456,11 @@ def _keep(owner: str, keep: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-#: Gives the rate in Hz, the space and the samples of a recording.
-Shape: TypeAlias = Callable[[Recording], tuple[float, Space, int]]
+#: Rate in Hz, space and number of samples of a recording.
+Shape: TypeAlias = tuple[float, Space, int]
 
-#: Gives the protected copy of a recording, with noise from the given bits.
-Protect: TypeAlias = Callable[[Recording, Bits], Recording]
+#: Gives the protected copy of a recording, with noise from the given bits, and its shape.
+Protect: TypeAlias = Callable[[Recording, Bits], tuple[Recording, Shape]]
 
 
 class KeyedBits(Bits):
@@ -500,35 +507,32 @@ class RecordingShapes:
     cohort : Cohort
         The raw recordings.
     shape : callable
-        Gives the rate, the space and the samples of a recording.
+        Gives the shape of a recording.
     """
 
-    def __init__(self, cohort: Cohort, shape: Shape) -> None:
+    def __init__(self, cohort: Cohort, shape: Callable[[Recording], Shape]) -> None:
         self._cohort, self._shape = cohort, shape
-        self._seen: dict[RecordingKey, tuple[float, Space, int]] = {}
+        self._seen: dict[RecordingKey, Shape] = {}
 
     def __getstate__(self) -> dict[str, object]:
         # Another process notes what it looks at; the recordings themselves stay where they are.
         return {"_cohort": Cohort([]), "_shape": self._shape, "_seen": {}}
 
-    def taken(self) -> dict[RecordingKey, tuple[float, Space, int]]:
+    def taken(self) -> dict[RecordingKey, Shape]:
         """What was noted since this was last asked, for :meth:`learn` elsewhere."""
         seen, self._seen = self._seen, {}
         return seen
 
-    def note(self, key: RecordingKey, recording: Recording) -> None:
-        """A recording was looked at."""
-        self._seen[key] = self._shape(recording)
-
-    def learn(self, seen: Mapping[RecordingKey, tuple[float, Space, int]]) -> None:
-        """Recordings were looked at elsewhere."""
+    def learn(self, seen: Mapping[RecordingKey, Shape]) -> None:
+        """Recordings were looked at, here or elsewhere."""
         self._seen.update(seen)
 
     def all(self) -> Iterator[tuple[str, float, Space, int]]:
         """Person, rate, space and samples of every recording; those not loaded yet are read now."""
         for item in self._cohort.items:
             if item.key not in self._seen:
-                self.note(item.key, item if isinstance(item, Recording) else item.load())
+                recording = item if isinstance(item, Recording) else item.load()
+                self._seen[item.key] = self._shape(recording)
             yield (item.person, *self._seen[item.key])
 
 
@@ -541,7 +545,7 @@ def shapes_of(load: Callable[[], Recording]) -> RecordingShapes | None:
 
 
 def protect_cohort(
-    protect: Protect, cohort: Cohort, seed: int | None, shape: Shape
+    protect: Protect, cohort: Cohort, seed: int | None, shape: Callable[[Recording], Shape]
 ) -> tuple[Cohort, RecordingShapes]:
     """The protected cohort, and the rates, spaces and lengths of its recordings.
 
@@ -550,7 +554,7 @@ def protect_cohort(
     Parameters
     ----------
     protect : callable
-        Gives the protected copy of a recording, with noise from the given bits.
+        Gives the protected copy of a recording, with noise from the given bits, and its shape.
     cohort : Cohort
         What to protect.
     seed : int, optional
@@ -565,8 +569,9 @@ def protect_cohort(
     shapes = RecordingShapes(cohort, shape)
     for item in cohort.items:
         if isinstance(item, Recording):
-            shapes.note(item.key, item)
-            items.append(protect(item, _bits(master, None, item.key)))
+            made, own = protect(item, _bits(master, None, item.key))
+            shapes.learn({item.key: own})
+            items.append(made)
         else:
             load: Callable[[], Recording] = partial(
                 _load, protect, item.load, master, item.key, shapes
@@ -589,5 +594,6 @@ def _load(
     shapes: RecordingShapes,
 ) -> Recording:
     recording = load()
-    shapes.note(key, recording)
-    return protect(recording, _bits(master, recording, key))
+    made, own = protect(recording, _bits(master, recording, key))
+    shapes.learn({key: own})
+    return made

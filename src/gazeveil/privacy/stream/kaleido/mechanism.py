@@ -39,6 +39,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -454,7 +455,8 @@ class Kaleido(StreamMechanism):
                 streams,
                 sources,
             )
-        plan = self.plan(rate_hz, space)
+        # A file of regions may change; numbers do not.
+        plan = self.plan(rate_hz, space) if self.regions else _planned(self, rate_hz, space)
         if self.losses != "fill":
             return LatticeStage(plan, streams, sources)
         keys = stream_keys(streams, bits.sources(streams, self.name, self.reading, "losses"))
@@ -479,6 +481,12 @@ class Kaleido(StreamMechanism):
             return kaleido(self, unit)
         fixed = replace(self, r_deg=self.radius_deg(GAME_SCREEN), regions=None, stimulus=None)
         return kaleido(fixed, unit)
+
+
+@lru_cache(maxsize=64)
+def _planned(mechanism: Kaleido, rate_hz: float, space: Space) -> KaleidoPlan:
+    """A plan that is computed once: its exact numbers take longer than a second of gaze does."""
+    return mechanism.plan(rate_hz, space)
 
 
 #: Public model of gaze behind the choice of slots: mean squared displacement after t seconds,

@@ -34,7 +34,7 @@ from gazeveil.privacy.noise.spherical import (
     sphere_point,
 )
 from gazeveil.privacy.randomness.rng import WordArray
-from gazeveil.privacy.stream.losses.expected_gaze import Memory, expected_gaze, note, turn
+from gazeveil.privacy.stream.losses.expected_gaze import Memory, expected_gaze, note
 
 _PER_RADIAN = 0.5 / math.pi
 
@@ -383,7 +383,7 @@ def run(
                 why = NEEDS_TESTS
                 break
             if fills and np.isnan(xs[i]):
-                xs[i], ys[i] = expected_gaze(memory, s, turn(memory, s))
+                xs[i], ys[i] = expected_gaze(memory, s)
             ix, iy = np.int64(np.rint(xs[i] * per_step)), np.int64(np.rint(ys[i] * per_step))
             near, settled = False, SETTLED
             if progress[TEST_KNOWN] == 1:
@@ -499,7 +499,7 @@ def run(
                 variance = vague[1] if outcome == REPEATED else np.inf
                 if outcome > 0:
                     variance = vague[0] / (float(outcome) * float(outcome))
-                note(memory, s, turn(memory, s), shown_x, shown_y, variance)
+                note(memory, s, shown_x, shown_y, variance)
             test += 1 if settings.tests else 0
             due = i + skip
             i += 1

@@ -7,11 +7,13 @@ that over time gaze keeps near them. Its few numbers are those of public recordi
 (GazeCom on a screen, EyeNavGS on a sphere), of all people together. What is released of gaze is a
 noisy observation whose variance is public.
 
-The filter. A few *particles* each hold one story of jumps; given the story, where gaze is has a
-normal law, kept exactly (a Rao-Blackwellised particle filter; Doucet et al. 2000). A draw for a
-lost sample takes a particle by its weight, lets it stay or jump, and takes a point of its law.
-Released with the mechanism's own noise, it is a draw of the model's law of the next released value
-given all released before. So were the model true, nothing would tell a lost sample from another.
+The filter. It keeps the few likeliest *stories* of when gaze jumped last. Given a story, where gaze
+is has a normal law, kept exactly (a Gaussian sum filter; Alspach and Sorenson 1972). After each
+released value a new story, that gaze jumped just now, takes the place of the least likely one. A
+draw for a lost sample takes a story by its weight, lets gaze stay or jump, and takes a point of the
+law. Released with the mechanism's own noise, it is close to a draw of the model's law of the next
+released value given all released before. So were the model true, little would tell a lost sample
+from another.
 
 The filter begins anew from the prior at every :attr:`Memory.length` ticks and first looks back at
 as many. Its random numbers are a function of a key and of the number of the tick. Together: the
@@ -27,13 +29,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.arrays import Bools, Floats, Ints
-from gazeveil.compiled import compiled, fused_inlined, inlined
+from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.geometry import LAST_Y_DEG, Space, Sphere
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.stream.session import Samples, Stage
@@ -49,12 +52,11 @@ SCREEN_SPREAD, SCREEN_KEPT = 0.2, 0.55
 #: the share that a jump keeps.
 TURN_DEG, HORIZON_DEG, HORIZON_KEPT = 20.0, 22.0, 0.84
 
-#: Seconds that the filter looks back, at least.
-BACK_S = 1.0
+#: Seconds that the filter looks back, at least: at released gaze, and at recorded gaze.
+BACK_S, SHORT_S = 0.5, 0.25
 
-PARTICLES = 16
-
-# The model, by place: on a sphere; probability of a jump in a tick; variance of the drift of a
+# The model, by place: on a sphere; probability of a jump in a tick
+# and its odds; variance of the drift of a
 # tick; middle, variance, share of the old place and variance of a jump along x and along y; edges.
 (
     SPHERE,
@@ -74,18 +76,21 @@ PARTICLES = 16
     HIGH_Y,
 ) = range(15)
 
-# Where the particles' means and variances along each axis, weights and distances begin: numbers of
-# one kind lie together, so that several particles are computed at a time.
-_X, _Y, _VX, _VY, _WEIGHT, _FAR = range(0, 6 * PARTICLES, PARTICLES)
-
-# Marks of a stream, by place: ticks so far, the place in the past up to which the cloud has looked
-# (-1: not begun), and whether all particles have the story of the first one.
-TICK, LOOKED, ALIKE = range(3)
+# Marks of a stream, by place: ticks so far, the tick that it began with, and the tick up to which
+# the filter has looked.
+TICK, BEGUN, LOOKED = range(3)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_NUMBERS = 4 * (PARTICLES + 1)  # random numbers that belong to a tick
+_NUMBERS = 4  # random numbers that belong to a tick
+
+#: Stories that the filter keeps.
+STORIES = 4
+
+# Where the stories' weights, means and variances along each axis, and distances begin.
+_WEIGHT, _X, _Y, _VX, _VY, _FAR = range(0, 6 * STORIES, STORIES)
 
 
+@lru_cache(maxsize=64)
 def gaze_model(space: Space, tick_s: float) -> Floats:
     """The public model of a space, for ticks of so many seconds."""
     kept: tuple[float, float]
@@ -116,54 +121,53 @@ def gaze_model(space: Space, tick_s: float) -> Floats:
 
 
 class Memory(NamedTuple):
-    """What was released at the last ticks of each stream, and the cloud of particles.
+    """What was released at the last ticks of each stream, and the stories of its gaze.
 
     Parameters
     ----------
     model : array of float64
         Of :func:`gaze_model`.
-    past : array of float64, shape (streams, 2 length, 3)
-        Place and variance of the noise, in degrees and degrees squared; infinite where nothing was
-        told. The second half is filled, then it becomes the first.
-    cloud : array of float64, shape (streams, 6 PARTICLES)
-        Particles.
+    past : array of float64, shape (streams, 3, 2 length)
+        Place and variance of the noise, in degrees and degrees squared, of the block of ticks at
+        hand and of the one before; tick k is at k modulo 2 length.
+    stories : array of float64, shape (streams, 6 STORIES)
+        Of each stream.
     marks : array of int64, shape (streams, 3)
-        See :data:`TICK`, :data:`LOOKED` and :data:`ALIKE`.
+        See :data:`TICK`, :data:`BEGUN` and :data:`LOOKED`.
     keys : array of uint64, shape (streams,)
         Of the random numbers.
     """
 
     model: Floats
     past: Floats
-    cloud: Floats
+    stories: Floats
     marks: Ints
     keys: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, space: Space, tick_s: float, keys: NDArray[np.uint64]) -> Memory:
-        """Streams that have not begun."""
-        length = min(max(round(BACK_S / tick_s), 16), 4096)
+    def of(
+        cls, space: Space, tick_s: float, keys: NDArray[np.uint64], back_s: float = BACK_S
+    ) -> Memory:
+        """Streams that have not begun, and the filter looks back at least `back_s` seconds."""
+        length = min(max(round(back_s / tick_s), 16), 4096)
         marks = np.zeros((len(keys), 3), dtype=np.int64)
         marks[:, LOOKED] = -1
-        past = np.zeros((len(keys), 2 * length, 3))
-        past[..., 2] = np.inf
-        cloud = np.zeros((len(keys), 6 * PARTICLES))
-        return cls(gaze_model(space, tick_s), past, cloud, marks, keys)
+        past, stories = np.zeros((len(keys), 3, 2 * length)), np.zeros((len(keys), 6 * STORIES))
+        return cls(gaze_model(space, tick_s), past, stories, marks, keys)
 
     @property
     def length(self) -> int:
         """Ticks after which the filter begins anew."""
-        return int(self.past.shape[1]) // 2
+        return int(self.past.shape[2]) // 2
 
     def rows(self, which: slice) -> Memory:
         """Some of the streams, in place."""
-        parts = (self.past[which], self.cloud[which], self.marks[which], self.keys[which])
+        parts = (self.past[which], self.stories[which], self.marks[which], self.keys[which])
         return Memory(self.model, *parts)
 
     def forget(self) -> None:
         """Nothing was released yet; random numbers go on and never repeat."""
-        self.past[..., 2] = np.inf
-        self.marks[:, LOOKED] = -1
+        self.marks[:, BEGUN], self.marks[:, LOOKED] = self.marks[:, TICK], -1
 
 
 #: Of no stream, where losses stay.
@@ -214,11 +218,11 @@ def inside(x: float, y: float, model: Floats) -> tuple[float, float]:
     return _reflected(x, model[LOW_X], model[HIGH_X]), _reflected(y, model[LOW_Y], model[HIGH_Y])
 
 
-@fused_inlined
-def _jump(
+@inlined
+def _jumped(
     x: float, y: float, vx: float, vy: float, model: Floats
 ) -> tuple[float, float, float, float]:
-    """Mean and variance of a particle after a jump."""
+    """Mean and variance of gaze after a jump."""
     a, b = model[KEPT_X], model[KEPT_Y]
     return (
         model[MIDDLE_X] + a * (x - model[MIDDLE_X]),
@@ -228,192 +232,79 @@ def _jump(
     )
 
 
-@fused_inlined
-def _learned(
-    x: float, y: float, vx: float, vy: float, dx: float, dy: float, noise: float, inverse: float
-) -> tuple[float, float, float, float]:
-    """Mean and variance after an observation that lies so far away; `inverse` is one over the
-    product of both axes' variances, noise included.
-    """
-    gain_x, gain_y = vx * (vy + noise) * inverse, vy * (vx + noise) * inverse
-    return x + gain_x * dx, y + gain_y * dy, vx * (1.0 - gain_x), vy * (1.0 - gain_y)
-
-
-@fused_inlined
-def _decayed(x: float) -> float:
-    """exp(x) of x up to 0, as far as likelihoods need it (to 1e-12, and not below exp(-40)): of
-    plain products, of which a processor makes several at a time.
-    """
-    t = max(x, -40.0) * 2.0**-8
-    e = 1 + t * (1 + t * (1 / 2 + t * (1 / 6 + t * (1 / 24 + t * (1 / 120)))))
-    for _ in range(8):
-        e *= e
-    return e
-
-
-@fused_inlined
-def _observed(
-    x: float,
-    y: float,
-    vx: float,
-    vy: float,
-    told_x: float,
-    told_y: float,
-    noise: float,
-    model: Floats,
-) -> tuple[
-    float, float, float, tuple[float, float, float, float], tuple[float, float, float, float]
-]:
-    """What a particle with that mean and variance learns from a released place, a tick later.
-
-    Returns
-    -------
-    stays, jumped : float
-        Likelihoods of both stories, times exp(`far`).
-    far : float
-        Half the squared distance of the nearer one, in standard deviations.
-    stay, jump : tuple of float
-        Mean and variance along both axes afterwards.
+@inlined
+def _observe(stories: Floats, x: float, y: float, noise: float, model: Floats) -> None:
+    """Learn from a place released a tick later, with noise of that variance: all stories go on, and
+    that gaze jumped just now takes the place of the least likely one.
     """
     # Of infinite noise nothing would be known in the end; of so much nothing is learnt.
-    sphere, noise = model[SPHERE] == 1.0, min(noise, 1e30)
-    vx, vy = vx + model[DRIFT], vy + model[DRIFT]
-    jump_x, jump_y, jump_vx, jump_vy = _jump(x, y, vx, vy, model)
-    dx, dy = _short_way(told_x - x, sphere), told_y - y
-    jump_dx, jump_dy = _short_way(told_x - jump_x, sphere), told_y - jump_y
-    sx, sy, jump_sx, jump_sy = vx + noise, vy + noise, jump_vx + noise, jump_vy + noise
-    inverse, jump_inverse = 1.0 / (sx * sy), 1.0 / (jump_sx * jump_sy)
-    far = 0.5 * inverse * (dx * dx * sy + dy * dy * sx)
-    jump_far = 0.5 * jump_inverse * (jump_dx * jump_dx * jump_sy + jump_dy * jump_dy * jump_sx)
-    other = _decayed(-abs(far - jump_far))
-    stays = (1.0 - model[JUMPS]) * math.sqrt(inverse) * (1.0 if far <= jump_far else other)
-    jumped = model[JUMPS] * math.sqrt(jump_inverse) * (other if far <= jump_far else 1.0)
-    return (
-        stays,
-        jumped,
-        min(far, jump_far),
-        _learned(x, y, vx, vy, dx, dy, noise, inverse),
-        _learned(jump_x, jump_y, jump_vx, jump_vy, jump_dx, jump_dy, noise, jump_inverse),
+    sphere, noise, stays = model[SPHERE] == 1.0, min(noise, 1e30), 1.0 - model[JUMPS]
+    least, most, nearest, total = 0, 0, np.inf, 0.0
+    for k in range(1, STORIES):
+        least = k if stories[k] < stories[least] else least
+        most = k if stories[k] >= stories[most] else most
+    jump = _jumped(
+        stories[_X + most], stories[_Y + most], stories[_VX + most], stories[_VY + most], model
     )
-
-
-@compiled
-def _look(
-    cloud: Floats, x: float, y: float, noise: float, model: Floats, key: np.uint64, number: int
-) -> None:
-    """Let all particles stay or jump, as is likelier given what was released at one tick, and learn
-    from it.
-
-    Random numbers begin at `number`. These loops are most of what a lost sample costs: without
-    branches, so that several particles are computed at a time.
-    """
-    n = len(cloud) // 6  # a number that is known when this is compiled would undo the loops
-    for k in range(n):
-        stays, jumped, far, stay, jump = _observed(
-            cloud[_X + k], cloud[_Y + k], cloud[_VX + k], cloud[_VY + k], x, y, noise, model
-        )
-        made = jump if _uniform(key, number + k) * (stays + jumped) < jumped else stay
-        cloud[_X + k], cloud[_Y + k], cloud[_VX + k], cloud[_VY + k] = made
-        cloud[_WEIGHT + k] *= stays + jumped
-        cloud[_FAR + k] = far
-    least = cloud[_FAR]
-    for k in range(1, n):
-        least = min(least, cloud[_FAR + k])
-    for k in range(n):
-        cloud[_WEIGHT + k] *= _decayed(least - cloud[_FAR + k])
-
-
-@compiled
-def _resample(cloud: Floats, chance: float) -> bool:
-    """Weights relative to the largest; where few particles hold them all, draw the cloud anew
-    (systematic resampling). Whether all have one story then.
-    """
-    # Numba's own maximum and sum would bring scipy into every process that protects: 0.2 s.
-    weights, most, total, squares = cloud[_WEIGHT:_FAR], 0.0, 0.0, 0.0
-    for k in range(PARTICLES):
-        most = max(most, weights[k])
-    for k in range(len(weights)):
-        # Squares of smaller ones would be denormal numbers, which processors are slow with.
-        weights[k] = max(weights[k] / most, 1e-100)
-    for k in range(PARTICLES):
-        total += weights[k]
-        squares += weights[k] * weights[k]
-    if total * total < 0.5 * PARTICLES * squares:
-        old = cloud.copy()
-        source, reached = 0, weights[0]
-        for k in range(PARTICLES):
-            while reached < (k + chance) * total / PARTICLES and source < PARTICLES - 1:
-                source += 1
-                reached += old[_WEIGHT + source]
-            for place in range(0, _WEIGHT, PARTICLES):
-                cloud[place + k] = old[place + source]
-            weights[k] = 1.0
-    same = 1
-    while same < _WEIGHT and cloud[same] == cloud[same // PARTICLES * PARTICLES]:
-        same += 1
-    return same == _WEIGHT
+    for k in range(STORIES):
+        new = k == least
+        weight = model[JUMPS] if new else stays * stories[k]
+        mean_x = jump[0] if new else stories[_X + k]
+        mean_y = jump[1] if new else stories[_Y + k]
+        vx = model[DRIFT] + (jump[2] if new else stories[_VX + k])
+        vy = model[DRIFT] + (jump[3] if new else stories[_VY + k])
+        dx, dy, sx, sy = _short_way(x - mean_x, sphere), y - mean_y, vx + noise, vy + noise
+        inverse = 1.0 / (sx * sy)
+        gain_x, gain_y = vx * sy * inverse, vy * sx * inverse
+        stories[k] = weight * math.sqrt(inverse)
+        stories[_X + k], stories[_Y + k] = mean_x + gain_x * dx, mean_y + gain_y * dy
+        stories[_VX + k], stories[_VY + k] = noise * gain_x, noise * gain_y
+        stories[_FAR + k] = 0.5 * inverse * (dx * dx * sy + dy * dy * sx)
+    for k in range(STORIES):
+        nearest = min(nearest, stories[_FAR + k])
+    for k in range(STORIES):
+        stories[k] *= math.exp(nearest - stories[_FAR + k])
+        total += stories[k]
+    for k in range(STORIES):
+        stories[k] /= total
 
 
 @inlined
-def turn(memory: Memory, s: int) -> int:
-    """The place in the past of the tick at hand of stream s."""
-    length = memory.past.shape[1] // 2
-    return int(length + memory.marks[s, TICK] % length)
-
-
-@inlined
-def _ticked(memory: Memory, s: int, ticks: int) -> None:
-    """So many ticks are over; where they fill a block, it becomes the past, whatever was lost."""
-    length = memory.past.shape[1] // 2
-    memory.marks[s, TICK] += ticks
-    if memory.marks[s, TICK] % length == 0:
-        memory.past[s, :length] = memory.past[s, length:]
-        memory.past[s, length:, 2] = np.inf
-        memory.marks[s, LOOKED] = -1
+def ticks_left(memory: Memory, s: int) -> int:
+    """Ticks from the one at hand of stream s to the end of its block."""
+    length = memory.past.shape[2] // 2
+    return int(length - memory.marks[s, TICK] % length)
 
 
 @compiled
-def expected_gaze(memory: Memory, s: int, at: int) -> tuple[float, float]:
-    """Where gaze of stream s may be at the tick at hand, whose place is `at` (:func:`turn`), in
-    degrees.
-    """
-    past, cloud, marks, key = memory.past[s], memory.cloud[s], memory.marks[s], memory.keys[s]
-    model, length = memory.model, len(past) // 2
-    first = marks[TICK] - at  # number of the tick at place 0; below 0 before the stream began
-    if marks[LOOKED] < 0:
-        cloud[_X], cloud[_Y] = model[MIDDLE_X], model[MIDDLE_Y]
-        cloud[_VX], cloud[_VY], cloud[_WEIGHT:_FAR] = model[SPREAD_X], model[SPREAD_Y], 1.0
-        marks[LOOKED], marks[ALIKE] = (0 if first >= 0 else length), 1
-    for place in range(marks[LOOKED], at):
-        x, y, noise = past[place, 0], past[place, 1], past[place, 2]
-        number = (first + place) * _NUMBERS
-        if marks[ALIKE]:
-            # Much of the time all have one story, and none of them jumps.
-            stays, jumped, _, stay, _ = _observed(
-                cloud[_X], cloud[_Y], cloud[_VX], cloud[_VY], x, y, noise, model
-            )
-            lowest = _bits(key, number)
-            for k in range(1, PARTICLES):
-                lowest = min(lowest, _bits(key, number + k))
-            if not (np.float64(lowest) + 0.5) * 2.0**-52 * (stays + jumped) < jumped:
-                cloud[_X], cloud[_Y], cloud[_VX], cloud[_VY] = stay
-                continue
-            for k in range(_WEIGHT):
-                cloud[k] = cloud[k // PARTICLES * PARTICLES]
-        _look(cloud, x, y, noise, model, key, number)
-        marks[ALIKE] = _resample(cloud, _uniform(key, number + PARTICLES))
-    marks[LOOKED] = at
-    number = marks[TICK] * _NUMBERS + 2 * PARTICLES
-    total = 0.0
-    for k in range(_WEIGHT, _FAR):
-        total += cloud[k]
-    left, chosen = _uniform(key, number) * total, 0
-    while not marks[ALIKE] and chosen < PARTICLES - 1 and left >= cloud[_WEIGHT + chosen]:
-        left -= cloud[_WEIGHT + chosen]
+def expected_gaze(memory: Memory, s: int) -> tuple[float, float]:
+    """Where gaze of stream s may be at the tick at hand, in degrees."""
+    past, stories, marks, key = memory.past[s], memory.stories[s], memory.marks[s], memory.keys[s]
+    model, places, tick = memory.model, past.shape[1], marks[TICK]
+    block = tick - tick % (places // 2)
+    if marks[LOOKED] < block:
+        stories[:_X], stories[_X:_Y], stories[_Y:_VX] = 0.0, model[MIDDLE_X], model[MIDDLE_Y]
+        stories[_VX:_VY], stories[_VY:_FAR] = model[SPREAD_X], model[SPREAD_Y]
+        stories[0] = 1.0
+        marks[LOOKED] = max(marks[BEGUN], block - places // 2)
+    place = marks[LOOKED] % places
+    for _ in range(tick - marks[LOOKED]):
+        _observe(stories, past[0, place], past[1, place], past[2, place], model)
+        place = place + 1 if place + 1 < places else 0
+    marks[LOOKED] = tick
+    number = tick * _NUMBERS
+    left, chosen = _uniform(key, number), 0
+    while chosen < STORIES - 1 and left >= stories[chosen]:
+        left -= stories[chosen]
         chosen += 1
-    x, y, vx, vy = cloud[chosen], cloud[_Y + chosen], cloud[_VX + chosen], cloud[_VY + chosen]
+    x, y, vx, vy = (
+        stories[_X + chosen],
+        stories[_Y + chosen],
+        stories[_VX + chosen],
+        stories[_VY + chosen],
+    )
     if _uniform(key, number + 1) < model[JUMPS]:
-        x, y, vx, vy = _jump(x, y, vx, vy, model)
+        x, y, vx, vy = _jumped(x, y, vx, vy, model)
     u, v = two_normals(key, number + 2)
     x += math.sqrt(vx + model[DRIFT]) * u
     y += math.sqrt(vy + model[DRIFT]) * v
@@ -421,26 +312,29 @@ def expected_gaze(memory: Memory, s: int, at: int) -> tuple[float, float]:
 
 
 @inlined
-def note(memory: Memory, s: int, at: int, x: float, y: float, noise: float) -> None:
+def note(memory: Memory, s: int, x: float, y: float, noise: float) -> None:
     """What stream s released at the tick at hand, with noise of that variance; the tick is over."""
-    memory.past[s, at, 0], memory.past[s, at, 1], memory.past[s, at, 2] = x, y, noise
-    _ticked(memory, s, 1)
+    place = memory.marks[s, TICK] % memory.past.shape[2]
+    memory.past[s, 0, place], memory.past[s, 1, place] = x, y
+    memory.past[s, 2, place] = noise
+    memory.marks[s, TICK] += 1
 
 
 @inlined
 def note_run(
-    memory: Memory, s: int, at: int, x: Floats, y: Floats, begin: int, end: int, noise: float
+    memory: Memory, s: int, x: Floats, y: Floats, begin: int, end: int, noise: float
 ) -> None:
     """What stream s released at the ticks from the one at hand on: `x[s, begin:end]`, which must
-    not go beyond the end of the past.
+    not go beyond the end of the block.
     """
-    past = memory.past[s, at : at + end - begin]
+    place = memory.marks[s, TICK] % memory.past.shape[2]
+    past = memory.past[s, :, place : place + end - begin]
     for i in range(end - begin):
-        past[i, 0], past[i, 1], past[i, 2] = x[s, begin + i], y[s, begin + i], noise
-    _ticked(memory, s, end - begin)
+        past[0, i], past[1, i], past[2, i] = x[s, begin + i], y[s, begin + i], noise
+    memory.marks[s, TICK] += end - begin
 
 
-# Noise of a tracker before it is known from a second of gaze, in degrees squared along an axis.
+# Noise of a tracker before it is known from gaze, in degrees squared along an axis.
 _USUAL_DEG2 = 0.01
 _LEAST_DEG2 = 1e-8
 
@@ -454,7 +348,9 @@ def stream_keys(streams: int, sources: Sequence[Source]) -> NDArray[np.uint64]:
 
 
 class FillRecorded(Stage):
-    """Fills losses from the model of gaze, then hands all samples on.
+    """Fills losses from the model of gaze, then hands all samples on. Recorded gaze has little
+    noise: where it was shortly before says where it is, so the filter looks back
+    :data:`SHORT_S`.
 
     Parameters
     ----------
@@ -474,12 +370,13 @@ class FillRecorded(Stage):
         self, inner: Stage, rate_hz: float, space: Space, streams: int, sources: Sequence[Source]
     ) -> None:
         self.inner = inner
-        self.memory = Memory.of(space, 1.0 / rate_hz, stream_keys(streams, sources))
+        self.memory = Memory.of(space, 1.0 / rate_hz, stream_keys(streams, sources), SHORT_S)
         self.noise = np.full(streams, _USUAL_DEG2)
 
     def reset(self) -> None:
         """Forget the samples before."""
         self.memory.forget()
+        self.noise[...] = _USUAL_DEG2
         self.inner.reset()
 
     def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
@@ -489,35 +386,39 @@ class FillRecorded(Stage):
 
 
 @compiled
-def _noise_of(block: Floats) -> float:
+def _noise_of(x: Floats, y: Floats) -> float:
     """Variance of the tracker's noise along an axis, from the steps between samples: the median, so
     that saccades do not count.
     """
-    steps = np.empty(len(block) - 1)
+    steps = np.empty(len(x) - 1)
     for i in range(len(steps)):
-        dx, dy = block[i + 1, 0] - block[i, 0], block[i + 1, 1] - block[i, 1]
+        dx, dy = x[i + 1] - x[i], y[i + 1] - y[i]
         steps[i] = 0.5 * (dx * dx + dy * dy)
     return max(0.5 * np.median(steps) / _MEDIAN_OF_STEP, _LEAST_DEG2)
 
 
 @compiled
 def _fill_recorded(x: Floats, y: Floats, valid: Bools, memory: Memory, noise: Floats) -> None:
-    places = memory.past.shape[1]
     for s in range(x.shape[0]):
-        i = 0
+        past, marks, i = memory.past[s], memory.marks[s], 0
+        length = past.shape[1] // 2
         while i < x.shape[1]:
-            at, end = turn(memory, s), i + 1
-            if 2 * at == places and memory.marks[s, TICK] > 0:
-                noise[s] = _noise_of(memory.past[s, :at])
+            left, end = ticks_left(memory, s), i + 1
             if valid[s, i]:
-                last = min(x.shape[1], i + places - at)
-                while end < last and valid[s, end]:
+                while end < min(x.shape[1], i + left) and valid[s, end]:
                     end += 1
             else:
-                a, b = expected_gaze(memory, s, at)
-                u, v = two_normals(~memory.keys[s], 2 * memory.marks[s, TICK])
+                block = marks[TICK] + left - length
+                if marks[LOOKED] < block and block - length >= marks[BEGUN]:
+                    # Of the block before, which the filter is about to look at.
+                    begin = (block - length) % (2 * length)
+                    before = past[:2, begin : begin + length]
+                    noise[s] = _noise_of(before[0], before[1])
+                    past[2] = noise[s]
+                a, b = expected_gaze(memory, s)
+                u, v = two_normals(~memory.keys[s], 2 * marks[TICK])
                 far = np.sqrt(noise[s])
                 x[s, i], y[s, i] = inside(a + far * u, b + far * v, memory.model)
                 valid[s, i] = True
-            note_run(memory, s, at, x, y, i, end, noise[s])
+            note_run(memory, s, x, y, i, end, noise[s])
             i = end

@@ -20,10 +20,10 @@ from fractions import Fraction
 import numpy as np
 
 from gazeveil.arrays import Bools, Floats, Ints
-from gazeveil.compiled import compiled
+from gazeveil.compiled import compiled, inlined
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Bounds, Recording
 from gazeveil.gaze.validity_kernels import bounds_deg, is_plain
 from gazeveil.privacy.guarantee import Guarantee
 
@@ -32,6 +32,25 @@ MOST_STEPS = 1 << 24
 
 # Times beyond this cannot be subtracted from one another in 64 bits.
 _LATEST_NS = 4 * 10**18
+
+
+@inlined
+def _is_good(t_ns: int, x_deg: float, y_deg: float, valid: bool, bounds: Bounds) -> bool:
+    return valid & is_plain(x_deg, y_deg, bounds) & (t_ns > -_LATEST_NS) & (t_ns < _LATEST_NS)
+
+
+@compiled
+def _are_regular(t_ns: Ints, first: int, period_ns: float) -> bool:
+    """Whether every sample takes the step of its number: times go up, and none is off by a step
+    from where sample `first` has it. Without branches, so that several are looked at a time.
+    """
+    good = 0
+    for i in range(len(t_ns)):
+        off = float(t_ns[i] - t_ns[first]) - float(i - first) * period_ns
+        good += abs(off) < 0.99 * period_ns
+    for i in range(1, len(t_ns)):
+        good += t_ns[i] > t_ns[i - 1]
+    return good == 2 * len(t_ns) - 1
 
 
 @compiled
@@ -53,16 +72,18 @@ def take_steps(
         How many steps all samples take, lost ones included; -1 where they are more than `most`.
     """
     bounds = bounds_deg(sphere)
+    n, i = len(t_ns), 0
+    while i < n and not _is_good(t_ns[i], x_deg[i], y_deg[i], valid[i], bounds):
+        i += 1
+    if i < n <= most and _are_regular(t_ns, i, period_ns):
+        for i in range(n):
+            steps[i] = i if _is_good(t_ns[i], x_deg[i], y_deg[i], valid[i], bounds) else -1
+        return n
     begun, first, last, origin = False, np.int64(0), np.int64(0), 0.0
     step = np.int64(-1)
-    for i in range(len(t_ns)):
+    for i in range(n):
         t = t_ns[i]
-        ok = (
-            valid[i]
-            and is_plain(x_deg[i], y_deg[i], bounds)
-            and -_LATEST_NS < t < _LATEST_NS
-            and (not begun or t > last)
-        )
+        ok = _is_good(t, x_deg[i], y_deg[i], valid[i], bounds) and (not begun or t > last)
         step += 1
         steps[i] = -1
         if not ok:
@@ -128,14 +149,26 @@ def on_clock(
 ) -> tuple[Ints, Floats, Floats, Bools]:
     """Times, places and validity of all steps; parameters as of :func:`steps_of`."""
     steps, count = steps_of(recording, rate_hz, duration_s)
-    x, y, valid = np.full(count, np.nan), np.full(count, np.nan), np.zeros(count, dtype=np.bool_)
-    _put(steps, recording.x_deg, recording.y_deg, x, y, valid)
-    return np.rint(np.arange(count) * (1e9 / rate_hz)).astype(np.int64), x, y, valid
+    t, x, y = np.empty(count, dtype=np.int64), np.full(count, np.nan), np.full(count, np.nan)
+    valid = np.zeros(count, dtype=np.bool_)
+    _put(steps, recording.x_deg, recording.y_deg, 1e9 / rate_hz, t, x, y, valid)
+    return t, x, y, valid
 
 
 @compiled
-def _put(steps: Ints, from_x: Floats, from_y: Floats, x: Floats, y: Floats, valid: Bools) -> None:
-    """Put every sample that has a step there; of several the last one stays."""
+def _put(
+    steps: Ints,
+    from_x: Floats,
+    from_y: Floats,
+    period_ns: float,
+    t: Ints,
+    x: Floats,
+    y: Floats,
+    valid: Bools,
+) -> None:
+    """Put every sample that has a step there, and write the times of all steps."""
+    for k in range(len(t)):
+        t[k] = np.int64(np.rint(k * period_ns))
     for i in range(len(steps)):
         if steps[i] >= 0:
             x[steps[i]], y[steps[i]], valid[steps[i]] = from_x[i], from_y[i], True
