@@ -20,9 +20,9 @@ as many. Its random numbers are a function of a key and of the number of the tic
 draw for a tick is a function of the key and of what was released at the last ticks, whatever was
 lost; it is the same in blocks of any size; and it costs time only where something is lost.
 
-:class:`FillRecorded` stands before a mechanism without a promise of its own. It draws from the
-public model of gaze, given the recorded samples before; what it draws has noise about as large as
-theirs. It looks at raw gaze, so what it fills tells about samples before it (proofs/losses.md).
+:class:`FillRecorded` stands before a mechanism without a promise of its own. It lets gaze stay or
+jump from where it was recorded last, with noise about as large as that of the samples before. It
+looks at raw gaze, so what it fills tells about samples before it (proofs/losses.md).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ SCREEN_SPREAD, SCREEN_KEPT = 0.2, 0.55
 #: the share that a jump keeps.
 TURN_DEG, HORIZON_DEG, HORIZON_KEPT = 20.0, 22.0, 0.84
 
-#: Seconds that the filter looks back, at least: at released gaze, and at recorded gaze.
-BACK_S, SHORT_S = 0.5, 0.25
+#: Seconds that the filter looks back, at least.
+BACK_S = 0.5
 
 # The model, by place: on a sphere; probability of a jump in a tick
 # and its odds; variance of the drift of a
@@ -145,11 +145,9 @@ class Memory(NamedTuple):
     keys: NDArray[np.uint64]
 
     @classmethod
-    def of(
-        cls, space: Space, tick_s: float, keys: NDArray[np.uint64], back_s: float = BACK_S
-    ) -> Memory:
-        """Streams that have not begun, and the filter looks back at least `back_s` seconds."""
-        length = min(max(round(back_s / tick_s), 16), 4096)
+    def of(cls, space: Space, tick_s: float, keys: NDArray[np.uint64]) -> Memory:
+        """Streams that have not begun."""
+        length = min(max(round(BACK_S / tick_s), 16), 4096)
         marks = np.zeros((len(keys), 3), dtype=np.int64)
         marks[:, LOOKED] = -1
         past, stories = np.zeros((len(keys), 3, 2 * length)), np.zeros((len(keys), 6 * STORIES))
@@ -276,6 +274,21 @@ def ticks_left(memory: Memory, s: int) -> int:
     return int(length - memory.marks[s, TICK] % length)
 
 
+@inlined
+def _drawn(
+    x: float, y: float, vx: float, vy: float, model: Floats, key: np.uint64, number: int
+) -> tuple[float, float]:
+    """Where gaze with that mean and variance may be a tick later; random numbers begin at
+    `number`.
+    """
+    if _uniform(key, number) < model[JUMPS]:
+        x, y, vx, vy = _jumped(x, y, vx, vy, model)
+    u, v = two_normals(key, number + 1)
+    x += math.sqrt(vx + model[DRIFT]) * u
+    y += math.sqrt(vy + model[DRIFT]) * v
+    return inside(x, y, model)
+
+
 @compiled
 def expected_gaze(memory: Memory, s: int) -> tuple[float, float]:
     """Where gaze of stream s may be at the tick at hand, in degrees."""
@@ -303,12 +316,7 @@ def expected_gaze(memory: Memory, s: int) -> tuple[float, float]:
         stories[_VX + chosen],
         stories[_VY + chosen],
     )
-    if _uniform(key, number + 1) < model[JUMPS]:
-        x, y, vx, vy = _jumped(x, y, vx, vy, model)
-    u, v = two_normals(key, number + 2)
-    x += math.sqrt(vx + model[DRIFT]) * u
-    y += math.sqrt(vy + model[DRIFT]) * v
-    return inside(x, y, model)
+    return _drawn(x, y, vx, vy, model, key, number + 1)
 
 
 @inlined
@@ -334,9 +342,9 @@ def note_run(
     memory.marks[s, TICK] += end - begin
 
 
-# Noise of a tracker before it is known from gaze, in degrees squared along an axis.
-_USUAL_DEG2 = 0.01
-_LEAST_DEG2 = 1e-8
+# Noise of a tracker before it is known, and the least, in degrees squared along an axis; seconds of
+# gaze that it is known from.
+_USUAL_DEG2, _LEAST_DEG2, _NOISE_S = 0.01, 1e-8, 0.25
 
 # The median of half the squared length of a step of two independent normals, over their variance.
 _MEDIAN_OF_STEP = 0.6931471805599453
@@ -348,9 +356,8 @@ def stream_keys(streams: int, sources: Sequence[Source]) -> NDArray[np.uint64]:
 
 
 class FillRecorded(Stage):
-    """Fills losses from the model of gaze, then hands all samples on. Recorded gaze has little
-    noise: where it was shortly before says where it is, so the filter looks back
-    :data:`SHORT_S`.
+    """Fills losses from the model of gaze, then hands all samples on. Recorded gaze has so little
+    noise that the last sample alone says where it is.
 
     Parameters
     ----------
@@ -369,56 +376,82 @@ class FillRecorded(Stage):
     def __init__(
         self, inner: Stage, rate_hz: float, space: Space, streams: int, sources: Sequence[Source]
     ) -> None:
-        self.inner = inner
-        self.memory = Memory.of(space, 1.0 / rate_hz, stream_keys(streams, sources), SHORT_S)
-        self.noise = np.full(streams, _USUAL_DEG2)
+        self.inner, self.model = inner, gaze_model(space, 1.0 / rate_hz)
+        self.keys, self.ticks = stream_keys(streams, sources), np.zeros(streams, dtype=np.int64)
+        self.past = np.full((streams, 2, min(max(round(_NOISE_S * rate_hz), 16), 4096)), np.nan)
+        self.states = np.full((streams, 4), np.nan)
 
     def reset(self) -> None:
-        """Forget the samples before."""
-        self.memory.forget()
-        self.noise[...] = _USUAL_DEG2
+        """Forget the samples before; random numbers go on and never repeat."""
+        self.past[...], self.states[...] = np.nan, np.nan
         self.inner.reset()
 
     def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """All samples, none of them lost, through the mechanism."""
-        _fill_recorded(x_deg, y_deg, valid, self.memory, self.noise)
+        _fill_recorded(
+            x_deg, y_deg, valid, self.model, self.keys, self.ticks, self.past, self.states
+        )
         return self.inner.run(t_ns, x_deg, y_deg, valid)
 
 
 @compiled
-def _noise_of(x: Floats, y: Floats) -> float:
+def _last_samples(past: Floats, x: Floats, y: Floats, end: int) -> Floats:
+    """The samples before number `end` of a block, as many as there are in `past`, which holds those
+    before the block.
+    """
+    out = np.empty_like(past)
+    n = past.shape[1]
+    for k in range(n):
+        i = end - n + k
+        out[0, k], out[1, k] = (x[i], y[i]) if i >= 0 else (past[0, n + i], past[1, n + i])
+    return out
+
+
+@compiled
+def _noise_of(past: Floats) -> float:
     """Variance of the tracker's noise along an axis, from the steps between samples: the median, so
     that saccades do not count.
     """
-    steps = np.empty(len(x) - 1)
+    if np.isnan(past[0, 0]):
+        return _USUAL_DEG2
+    steps = np.empty(past.shape[1] - 1)
     for i in range(len(steps)):
-        dx, dy = x[i + 1] - x[i], y[i + 1] - y[i]
+        dx, dy = past[0, i + 1] - past[0, i], past[1, i + 1] - past[1, i]
         steps[i] = 0.5 * (dx * dx + dy * dy)
     return max(0.5 * np.median(steps) / _MEDIAN_OF_STEP, _LEAST_DEG2)
 
 
 @compiled
-def _fill_recorded(x: Floats, y: Floats, valid: Bools, memory: Memory, noise: Floats) -> None:
+def _fill_recorded(
+    x: Floats,
+    y: Floats,
+    valid: Bools,
+    model: Floats,
+    keys: NDArray[np.uint64],
+    ticks: Ints,
+    past: Floats,
+    states: Floats,
+) -> None:
+    """Fill in place; a stream's state is where gaze is, the noise, and whether the last sample was
+    lost (1).
+    """
     for s in range(x.shape[0]):
-        past, marks, i = memory.past[s], memory.marks[s], 0
-        length = past.shape[1] // 2
-        while i < x.shape[1]:
-            left, end = ticks_left(memory, s), i + 1
+        here_x, here_y, noise, lost = states[s]
+        for i in range(x.shape[1]):
             if valid[s, i]:
-                while end < min(x.shape[1], i + left) and valid[s, end]:
-                    end += 1
-            else:
-                block = marks[TICK] + left - length
-                if marks[LOOKED] < block and block - length >= marks[BEGUN]:
-                    # Of the block before, which the filter is about to look at.
-                    begin = (block - length) % (2 * length)
-                    before = past[:2, begin : begin + length]
-                    noise[s] = _noise_of(before[0], before[1])
-                    past[2] = noise[s]
-                a, b = expected_gaze(memory, s)
-                u, v = two_normals(~memory.keys[s], 2 * marks[TICK])
-                far = np.sqrt(noise[s])
-                x[s, i], y[s, i] = inside(a + far * u, b + far * v, memory.model)
-                valid[s, i] = True
-            note_run(memory, s, x, y, i, end, noise[s])
-            i = end
+                here_x, here_y, lost = x[s, i], y[s, i], 0.0
+                continue
+            if lost != 1.0:
+                noise, lost = _noise_of(_last_samples(past[s], x[s], y[s], i)), 1.0
+            number, vx, vy = 5 * (ticks[s] + i), 0.0, 0.0
+            if np.isnan(here_x):
+                here_x, here_y = model[MIDDLE_X], model[MIDDLE_Y]
+                vx, vy = model[SPREAD_X], model[SPREAD_Y]
+            here_x, here_y = _drawn(here_x, here_y, vx, vy, model, keys[s], number)
+            u, v = two_normals(keys[s], number + 3)
+            far = math.sqrt(noise)
+            x[s, i], y[s, i] = inside(here_x + far * u, here_y + far * v, model)
+            valid[s, i] = True
+        past[s] = _last_samples(past[s], x[s], y[s], x.shape[1])
+        states[s, 0], states[s, 1], states[s, 2], states[s, 3] = here_x, here_y, noise, lost
+        ticks[s] += x.shape[1]
