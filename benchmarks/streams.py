@@ -158,10 +158,12 @@ def blocks(rows: list[dict[str, object]], r: Recording) -> None:
         add(rows, text, rate(text, None) / 1e6, "million samples/s")
 
 
-#: Goals for recordings whose losses are filled, as shares of numpy drawing two normals a sample.
+#: Floors for recordings whose losses are filled, as shares of numpy drawing two normals a sample.
+FLOORS = {"temporal:K=3": 0.4, "spatial:L=64": 0.4}
+
+#: Goals that are not reached. Exact noise alone takes longer: with losses kept, `gaussian` has
+#: 0.28, `kaleido` 0.22 and `kaleido-uniform` 0.30. `mosaic` makes ten recordings of each.
 GOALS = {
-    "temporal:K=3": 0.4,
-    "spatial:L=64": 0.4,
     "gaussian:sigma_deg=10": 0.4,
     "kaleido:epsilon=10,w=60,r_deg=2": 0.32,
     "kaleido-uniform:epsilon=10,w=60,r_deg=2": 0.32,
@@ -174,7 +176,7 @@ def filled(rows: list[dict[str, object]]) -> None:
     cohort = simulate(20, 1, 60.0, 120.0, seed=1).load()
     n, rng = sum(len(r) for r in cohort), np.random.default_rng(1)
     bare = n / best_s(lambda: rng.standard_normal(2 * n))
-    for text, goal in GOALS.items():
+    for text in (*FLOORS, *GOALS):
         made: Any = mechanism(text)
         ours = n / best_s(lambda made=made: made.release(cohort).data.load())
         add(
@@ -182,8 +184,8 @@ def filled(rows: list[dict[str, object]]) -> None:
             f"{text}, losses filled, against numpy drawing two normals a sample",
             ours / bare,
             "times",
-            goal=goal,
-            reached=ours / bare >= goal,
+            floor=FLOORS.get(text),
+            goal=GOALS.get(text),
             million_samples_s=round(ours / 1e6, 2),
             numpy_million_samples_s=round(bare / 1e6, 2),
         )
