@@ -326,16 +326,7 @@ class Recording(Tabular):
                 f"Sample {np.flatnonzero(self.valid & ~finite)[0]} of {self.title} is marked valid"
                 " but holds NaN or infinity. Mark it invalid."
             )
-        # Mostly all are valid, and a slice copies nothing.
-        seen = slice(None) if self.valid.all() else self.valid
-        self._check_range(self.x_deg[seen], self.y_deg[seen])
-        times = self.t_ns[seen]
-        if (times[1:] <= times[:-1]).any():
-            raise DataError(
-                f"Times of valid samples must increase. In {self.title} valid sample"
-                f" {np.flatnonzero(times[1:] <= times[:-1])[0] + 1} does not come after the one"
-                " before it. Mark such samples invalid with gazeveil.gaze.recording.increasing."
-            )
+        self._check_valid()
         if self.rate_hz is None:
             store(self, "rate_hz", estimate_rate_hz(self.t_ns, self.valid))
         elif not np.isnan(self.rate_hz):
@@ -370,7 +361,10 @@ class Recording(Tabular):
                 )
             object.__setattr__(self, name, read_only(value))
 
-    def _check_range(self, x: Floats, y: Floats) -> None:
+    def _check_valid(self) -> None:
+        # Mostly all are valid, and a slice copies nothing.
+        seen = slice(None) if self.valid.all() else self.valid
+        x, y, times = self.x_deg[seen], self.y_deg[seen], self.t_ns[seen]
         if not are_plain(self.space, x, y).all():
             allowed = (
                 "x in [0, 360) and y in [0, 180) on a Sphere"
@@ -381,6 +375,13 @@ class Recording(Tabular):
             raise DataError(
                 f"{self.title} has valid samples outside {allowed}. Got {extent}. If these are"
                 " pixels, convert them with Screen.from_px."
+            )
+        if (times[1:] <= times[:-1]).any():
+            first = int(np.flatnonzero(times[1:] <= times[:-1])[0]) + 1
+            raise DataError(
+                f"Times of valid samples must increase. In {self.title} valid sample {first} does"
+                " not come after the one before it. Mark such samples invalid with"
+                " gazeveil.gaze.recording.increasing(t_ns, valid)."
             )
 
     # Pickling: mapping proxies cannot be pickled, and worker processes get recordings.

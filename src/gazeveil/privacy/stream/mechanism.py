@@ -409,7 +409,12 @@ class StreamMechanism(Mechanism[Any]):
                 made = replace(made, losses="keep", duration_s=None, clock_hz=None)
             # The clock has validated them.
             stage = made.stage(rate_hz, recording.space, 1, bits)
-            t, x, y, valid = (a[0] for a in stage.run(*(a[None] for a in samples)))
+            t, x, y, valid = (
+                a[0]
+                for a in stage.run(
+                    samples[0][None], samples[1][None], samples[2][None], samples[3][None]
+                )
+            )
         else:
             t, x, y, valid = Session(made, rate_hz, recording.space, bits=bits).push(*samples)
         keep = {*channels, *(("t_ns", "labels") if self.keeps_tracker_times else ())}
