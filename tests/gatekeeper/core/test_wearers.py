@@ -66,8 +66,6 @@ OF_THE_DEVICE = {
     "opening",  # calls that are under way: each counts itself out
     "policy_lock",
     "taken",  # how often something was taken away, by whomever
-    "_arrivals",  # numbers of the owner's commands, and
-    "given",  # of those that gave what is in force: a switch voids all that came before
     "uses",  # by grant, and every wearer has grants of their own
     "indicator",  # forgets the answers of the last wearer
 }
