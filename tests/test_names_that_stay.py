@@ -99,6 +99,16 @@ def test_every_format_of_the_design_is_there(name: str) -> None:
     assert registry.get(name).name == name
 
 
+def test_read_and_write(cohort: gazeveil.Cohort, tmp_path: Path) -> None:
+    cohort.write(tmp_path / "cohort")
+    back = gazeveil.read(tmp_path / "cohort", format=None)
+    assert isinstance(back, gazeveil.Cohort)
+    assert len(back) == len(cohort) == 4
+    assert set(back.people) == set(cohort.people)
+    assert back.stimuli == cohort.stimuli
+    assert list(back.skipped) == []
+
+
 def test_simulate_counts_and_spaces() -> None:
     for task in ["free-viewing", "video", "search", "tracking"]:
         assert isinstance(
@@ -112,6 +122,38 @@ def test_simulate_counts_and_spaces() -> None:
         )
     assert len(gazeveil.simulate(1, 3, 1.0, 60.0, task="reading", alike=0.6, seed=1)) == 3
     assert len(gazeveil.simulate(3, 2, 1.0, 60.0)) == 6
+
+
+def test_recording_fields(cohort: gazeveil.Cohort) -> None:
+    r = cohort[0]
+    assert all(isinstance(getattr(r, n), str) for n in ("person", "stimulus", "session", "task"))
+    assert r.t_ns.dtype == np.int64
+    assert r.x_deg.dtype == r.y_deg.dtype == np.float64
+    assert r.valid.dtype == np.bool_
+    assert r.rate_hz == 250.0
+    screen = gazeveil.Screen(
+        width_px=1280, height_px=720, width_mm=400, height_mm=225, distance_mm=450
+    )
+    gazeveil.Recording(
+        person="p",
+        stimulus="s",
+        session="1",
+        task="t",
+        rate_hz=100.0,
+        t_ns=np.arange(3),
+        x_deg=np.zeros(3),
+        y_deg=np.zeros(3),
+        valid=np.ones(3, dtype=bool),
+        space=screen,
+        left_deg=np.zeros((3, 2)),
+        right_deg=np.zeros((3, 2)),
+    )
+
+
+def test_cohort_selects(cohort: gazeveil.Cohort) -> None:
+    person, stimulus = next(iter(cohort.people)), cohort.stimuli[0]
+    assert len(cohort.select(people=[person], stimuli=[stimulus])) == 1
+    assert gazeveil.Cohort(list(cohort), people=None).people.keys() == cohort.people.keys()
 
 
 @pytest.mark.parametrize(
@@ -153,6 +195,24 @@ def test_detect_by_every_method(
     np.testing.assert_array_equal(events.offset_ns, recording.t_ns[events.offset])
 
 
+def test_feature_tables(cohort: gazeveil.Cohort) -> None:
+    for table in (
+        gazeveil.event_features(cohort),
+        gazeveil.window_features(cohort, window_s=2.0, step_s=1.0),
+    ):
+        assert isinstance(table, gazeveil.FeatureTable)
+        assert table.values.dtype == np.float64
+        assert table.values.shape == (len(table), len(table.columns))
+        assert table.bounds is not None
+        assert table.bounds.shape == (len(table.columns), 2)
+        for name in ("person", "stimulus", "session", "task", "index"):
+            assert len(getattr(table.keys, name)) == len(table)
+        first = table.columns[0]
+        bounds = table.with_bounds({first: (-1.0, 2.0)}).bounds
+        assert bounds is not None
+        assert bounds[0].tolist() == [-1.0, 2.0]
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(verb: str) -> None:
     done = command_line.gazeveil(verb, "--help")
@@ -181,6 +241,16 @@ def test_protect_takes_what_each_kind_of_mechanism_takes(cohort: gazeveil.Cohort
         assert str(release.guarantee)
 
 
+def test_data_frames_go_out_and_come_back(cohort: gazeveil.Cohort) -> None:
+    events, table = gazeveil.detect(cohort[0]), gazeveil.event_features(cohort)
+    for value in (cohort[0], cohort, events, table):
+        for frame in (value.to_polars(), value.to_pandas()):
+            assert len(type(value).from_frame(frame)) == len(value)
+    assert callable(gazeveil.Results.from_frame)
+    assert callable(gazeveil.Results.to_polars)
+    assert callable(gazeveil.Results.to_pandas)
+
+
 PICTURES = """before_after events_ribbon front heat_map main_sequence scanpath
 trace""".split()  # noqa: SIM905 - as the manual lists them
 
@@ -199,7 +269,48 @@ def test_attack_takes_raw_recordings_and_a_release(cohort: gazeveil.Cohort) -> N
     assert set(results.frame["scenario"]) == {"raw/raw", "raw/private", "release/release"}
 
 
-OFFLINE = {"epsilon": 1, "r_deg": 2, "slot_s": 0.25, "form": "offline"}
+@pytest.mark.parametrize(("name", "parameters"), list(STREAMS.items()))
+def test_stream_mechanisms_release_what_their_sessions_release(
+    cohort: gazeveil.Cohort, name: str, parameters: dict[str, object]
+) -> None:
+    assert name in gazeveil.mechanisms()
+    mechanism: Any = gazeveil.mechanism(name, **parameters)
+    recording = cohort[0]
+    release = mechanism.release(recording, seed=3)
+    session = mechanism.open(recording.rate_hz, recording.space, seed=3)
+    pushed = session.push(recording.t_ns, recording.x_deg, recording.y_deg, recording.valid)
+    for got, wanted in zip(pushed, ("t_ns", "x_deg", "y_deg", "valid"), strict=True):
+        np.testing.assert_array_equal(got, getattr(release.data, wanted))
+    assert all(len(a) <= 1 for a in mechanism.open(recording.rate_hz).push(0, 1.0, 2.0, True))
+    assert isinstance(mechanism.release(cohort, seed=3).data, gazeveil.Cohort)
+    # A promise is a map from a stated change to a loss; what promises nothing proves nothing.
+    if release.guarantee.definition != "none":
+        own = mechanism.release(recording).guarantee
+        small, large = gazeveil.Change.sample(move_deg=1), gazeveil.Change.person(move_deg=1)
+        assert own.map(large).amount >= own.map(small).amount > 0
+    assert release.guarantee.status == (
+        "empirical" if release.guarantee.definition == "none" else "claimed"
+    )
+    assert str(release.guarantee)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("k-same-synth", {"k": 2}),
+        ("event-synth-pd", {"k": 2, "gamma": 2, "epsilon0": 1, "attempts": 100}),
+    ],
+)
+def test_synthesis_takes_the_parameters_of_the_design(
+    cohort: gazeveil.Cohort, name: str, parameters: dict[str, object]
+) -> None:
+    required = {key: value for key, value in parameters.items() if key in {"k", "gamma"}}
+    assert gazeveil.mechanism(name, **parameters) == gazeveil.mechanism(name, **required)
+    release = gazeveil.mechanism(name, **parameters).release(cohort, seed=1)
+    assert isinstance(release.data, gazeveil.Cohort)
+    assert len(release.data) == len(cohort)
+
+
 SYNTHESIS: dict[str, dict[str, object]] = {
     "k-same-synth": {"k": 2},
     "event-synth-pd": {"k": 2, "gamma": 2, "epsilon0": 1, "attempts": 100},
@@ -222,21 +333,34 @@ SYNTHESIS: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"), [*STREAMS.items(), *SYNTHESIS.items(), ("clock-render", OFFLINE)]
-)
-def test_mechanisms_take_the_parameters_of_the_design(
-    cohort: gazeveil.Cohort, name: str, parameters: dict[str, Any]
+OFFLINE = {"epsilon": 1, "r_deg": 2, "slot_s": 0.25, "form": "offline"}
+
+
+@pytest.mark.parametrize(("name", "parameters"), [*SYNTHESIS.items(), ("clock-render", OFFLINE)])
+def test_cohort_mechanisms_release_cohorts_of_the_same_names_and_lengths(
+    cohort: gazeveil.Cohort, name: str, parameters: dict[str, object]
 ) -> None:
-    release = gazeveil.mechanism(name, **parameters).release(cohort, seed=3)
+    assert name in gazeveil.mechanisms()
+    mechanism = gazeveil.mechanism(name, **parameters)
+    assert mechanism.kind == "cohort"
+    release = mechanism.release(cohort, seed=3)
     assert isinstance(release.data, gazeveil.Cohort)
-    lengths = sorted((r.key, len(r)) for r in release.data)
-    assert lengths == sorted((r.key, len(r)) for r in cohort) or name == "temporal"
-    # A promise is a map from a stated change to a loss; what promises nothing proves nothing.
-    if name in STREAMS and release.guarantee.definition != "none":
-        small, large = gazeveil.Change.sample(move_deg=1), gazeveil.Change.person(move_deg=1)
-        own = gazeveil.mechanism(name, **parameters).release(cohort[0]).guarantee
-        assert own.map(large).amount >= own.map(small).amount > 0
+    assert sorted((r.key, len(r)) for r in release.data) == sorted((r.key, len(r)) for r in cohort)
+    assert release.guarantee.status in {"proved", "claimed"}
+    if name != "dpgazesynth-one-report":
+        assert (
+            gazeveil.mechanism(name, **parameters, reading="published")
+            .release(cohort, seed=3)
+            .guarantee.status
+            == "refuted"
+        )
+
+
+@pytest.mark.parametrize("form", ["stream", "offline"])
+def test_clock_render_is_there_in_both_forms(cohort: gazeveil.Cohort, form: str) -> None:
+    made: Any = gazeveil.mechanism("clock-render", epsilon=1, r_deg=2, slot_s=0.25, form=form)
+    lengths = sorted((r.key, len(r)) for r in made.release(cohort, seed=3).data)
+    assert lengths == sorted((r.key, len(r)) for r in cohort)
 
 
 COLUMNS = """cohort mechanism reading parameters events scenario attack utility metric value
@@ -351,6 +475,68 @@ def test_every_battery_is_there_in_python_and_on_the_command_line(
         assert "--attacks" in said
         assert name in said
         assert ("--no-attacks" in said) is (verb == "evaluate")
+
+
+def test_results_compare_the_strongest_attacker_with_one_attack() -> None:
+    results = gazeveil.evaluate(
+        gazeveil.simulate(3, 3, 6.0, 120.0, seed=2),
+        attacks="quick",
+        utilities=["density"],
+        repetitions=2,
+        executor=1,
+    )
+    assert {a for a in results.frame["attack"] if a} == {"rbfn", "linkage"}
+    (row,) = results.strongest_against("rbfn").to_dicts()
+    assert {"strongest", "value", "chosen", "other", "difference", "called_safe", "tried"} <= set(
+        row
+    )
+    assert (row["other"], row["tried"]) == ("rbfn", 2)
+    assert set(results.called_safe("rbfn")) == {"releases", "called_safe"}
+    assert results.study["battery"] == "quick battery"
+
+
+def test_the_baseline_needs_no_mechanism() -> None:
+    results = gazeveil.evaluate(
+        gazeveil.simulate(3, 3, 6.0, 120.0, seed=2),
+        mechanisms=[],
+        attacks=["linkage"],
+        repetitions=1,
+        executor=1,
+    )
+    assert set(zip(results.frame["mechanism"], results.frame["scenario"], strict=True)) == {
+        ("none", "raw/raw")
+    }
+
+
+def test_serve_starts_alone_and_answers_strangers_with_401_403_or_404(tmp_path: Path) -> None:
+    import httpx
+
+    from tests.support.gatekeeper_running import Process, free_port
+
+    port = free_port()
+    with Process(
+        tmp_path / "home", port
+    ) as service:  # gazeveil serve --port N, with $GAZEVEIL_HOME
+        assert f"http://127.0.0.1:{port}/" in service.link
+        assert list((tmp_path / "home").glob("*.sqlite"))
+        with httpx.Client(base_url=service.address) as stranger:
+            for path in ("/openapi.json", "/health", "/"):
+                assert stranger.get(path).status_code == 200, path
+            assert stranger.get("/metrics").status_code in (401, 403, 404)
+            paths = [
+                p for p in stranger.get("/openapi.json").json()["paths"] if p.startswith("/v1")
+            ]
+            assert len(paths) > 10
+            for path in (*paths, "/v1/nothing", "/etc/passwd"):
+                assert stranger.get(path.replace("{", "").replace("}", "")).status_code in (
+                    401,
+                    403,
+                    404,
+                    405,
+                ), path
+        assert service.owner().get("/v1/apps").status_code == 200
+        again = httpx.get(service.link)
+        assert again.status_code in (401, 403, 404, 410), "the owner's link works once"
 
 
 def test_the_gatekeeper_embeds_without_the_web() -> None:

@@ -22,6 +22,9 @@ from hypothesis import strategies as st
 import gazeveil
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import Recording
 from gazeveil.io import source
 from gazeveil.privacy.conformance import content, sample_data
 from gazeveil.privacy.noise.exact import TAIL_DELTA, draw_laplace_size, tail_delta
@@ -500,6 +503,69 @@ def test_rounding_the_transform_to_whole_numbers_is_paid_for(norm: int, n: int) 
     assert grid.shift == 0
     apart = sum(moved) ** 2 if norm == 1 else sum(m * m for m in moved)
     assert ideal << (2 * bits) < apart <= grid.sensitivity**2
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_rounding_coefficients_to_a_coarser_grid_is_paid_for(norm: int) -> None:
+    # Every coefficient just below a half against just above: one step for next to nothing, in all
+    # of them at once.
+    n, d, epsilon = 64, 9, Fraction(1, 10**7)
+    grid = (grid_l1 if norm == 1 else grid_l2)("x", n, d, n * STEPS**2, n * STEPS, epsilon, 1 << 40)
+    assert grid.shift > 1
+    root = 9 if norm == 1 else 3
+    fine = (
+        math.isqrt(n * STEPS**2 << (2 * grid.bits))
+        + 1
+        + (d if norm == 1 else math.isqrt(d) + 1) * n * STEPS
+    )
+    steps = fine // root >> grid.shift  # whole steps each coefficient may move, and one unit more
+    high = np.full(d, (1 << grid.shift >> 1) + (steps << grid.shift), dtype=np.int64)
+    low = np.full(d, (1 << grid.shift >> 1) - 1, dtype=np.int64)
+    assert root * ((steps << grid.shift) + 1) <= fine, "the pair is one that neighbours may be"
+    apart = root * int((grid.rounded(high) - grid.rounded(low))[0])
+    assert -(-fine >> grid.shift) < apart <= grid.sensitivity
+
+
+def test_a_person_moves_all_maps_together_by_no_more_than_the_noise_is_made_for() -> None:
+    def viewer(person: str, stimulus: str, x_deg: float) -> Recording:
+        return Recording(
+            person,
+            stimulus,
+            np.arange(4) * 10**7,
+            np.full(4, x_deg),
+            np.full(4, 90.0),
+            space=Sphere(),
+            rate_hz=100.0,
+        )
+
+    pure, concentrated = (
+        mechanism("heatmap-laplace:epsilon=1/2,rows=2,columns=4"),
+        mechanism("heatmap-gaussian:rho=1/2,rows=2,columns=4"),
+    )
+    stimuli = ("a", "b", "c")
+    others = [viewer("q", s, 10.0) for s in stimuli]
+    sums = [
+        pure._sums(Cohort([*others, *(viewer("p", s, x) for s in stimuli)])) for x in (100.0, 300.0)
+    ]  # type: ignore[attr-defined]
+    apart = np.stack([sums[0][s][1] - sums[1][s][1] for s in stimuli])
+    # This person moves as much as anybody can: the promise is kept, and none of it is given away.
+    scale_steps = pure.scale_steps(len(stimuli))  # type: ignore[attr-defined]
+    assert Fraction(int(np.abs(apart).sum())) / scale_steps == Fraction(1, 2)
+    sigma = concentrated.sigma_steps(len(stimuli))  # type: ignore[attr-defined]
+    assert (
+        Fraction(int((apart**2).sum()), 2 * (sigma - 1) ** 2)
+        > Fraction(1, 2)
+        >= Fraction(int((apart**2).sum()), 2 * sigma**2)
+    )
+    # And a release of several maps has noise of that scale.
+    cohort = Cohort([*others, *(viewer("p", s, 100.0) for s in stimuli)])
+    large = (
+        mechanism("heatmap-laplace:epsilon=1/2,rows=100,columns=400,smooth_deg=0")
+        .release(cohort, seed=1)
+        .data
+    )
+    noise = np.concatenate([large[s].noisy.ravel() for s in stimuli])
+    assert np.abs(noise).mean() == pytest.approx(2 * len(stimuli) / 0.5, rel=0.02)
 
 
 # --- bits

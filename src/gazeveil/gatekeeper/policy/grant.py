@@ -304,7 +304,7 @@ class Preset:
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "choose": Preset(
-            "It learns which of its buttons you choose, by a long look or a gesture.",
+            "It learns which of its things your eyes rest on, or you choose by gesture.",
             True,
             {"preset": "choose", "scopes": frozenset({"select"})},
         ),
@@ -314,7 +314,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             {"preset": "follow", "scopes": frozenset({"region"})},
         ),
         "count": Preset(
-            "It learns which parts of its page you look at, and how long.",
+            "It learns which places it names you look at, when, and how long.",
             True,
             {"preset": "count", "scopes": frozenset({"areas", "fixations", "saccades"})},
             RestingGazeAccuracy(1.4, 1.4, 1.4, 0.07),
