@@ -333,10 +333,7 @@ SYNTHESIS: dict[str, dict[str, object]] = {
 }
 
 
-OFFLINE = {"epsilon": 1, "r_deg": 2, "slot_s": 0.25, "form": "offline"}
-
-
-@pytest.mark.parametrize(("name", "parameters"), [*SYNTHESIS.items(), ("clock-render", OFFLINE)])
+@pytest.mark.parametrize(("name", "parameters"), list(SYNTHESIS.items()))
 def test_cohort_mechanisms_release_cohorts_of_the_same_names_and_lengths(
     cohort: gazeveil.Cohort, name: str, parameters: dict[str, object]
 ) -> None:

@@ -401,10 +401,10 @@ def test_a_full_disk_is_one_sentence(many: Cohort, monkeypatch: pytest.MonkeyPat
 def test_figures_are_the_same_where_recordings_are_set_aside(
     many: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study_of_many(many, tmp_path / "memory", 1)
-    monkeypatch.setattr(scratch, "IN_MEMORY", 0)
     counts: list[tuple[int, int]] = []
-    study_of_many(many, tmp_path / "two", 2, progress=lambda *n: counts.append(n))
+    study_of_many(many, tmp_path / "memory", 1, progress=lambda *n: counts.append(n))
+    monkeypatch.setattr(scratch, "IN_MEMORY", 0)
+    study_of_many(many, tmp_path / "two", 2)
     with ThreadPoolExecutor(2) as pool:
         study_of_many(many, tmp_path / "threads", pool)
     wanted = bytes_of_many(tmp_path / "memory")

@@ -316,7 +316,9 @@ def test_waits_double_up_to_a_limit_and_what_is_final_is_not_tried_again() -> No
 
 
 def test_the_types_check_a_users_file(tmp_path: Path) -> None:
-    deno = shutil.which("deno")
+    deno = shutil.which(
+        "deno", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    )
     if deno is None:
         pytest.skip("deno is not installed: the types of the JavaScript client are not checked")
     web = ROOT / "src" / "gazeveil" / "gatekeeper" / "web"

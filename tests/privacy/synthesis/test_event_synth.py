@@ -376,7 +376,7 @@ def test_too_few_people_and_mixed_spaces_are_refused_in_words(
         ),
         ({"epsilon0": 0}, "above 0"),
         ({"attempts": 0}, "'attempts' parameter"),
-        ({"generator": "vae"}, "one of cvae, ppca"),
+        ({"generator": "vae"}, "one of cvae, cvae-32, ppca"),
         ({"probability": "histogram"}, "latent in the corrected reading"),
         ({"failed": "release"}, "drop in the corrected reading"),
         ({"place_deg": 2, "reading": "published"}, "left out in the published reading"),

@@ -620,7 +620,7 @@ def test_missing_values_and_values_outside_the_bounds_are_counted_for_the_curato
     values = table.values.copy()
     values[0, 0], values[1, 1] = np.nan, 7.0
     release = Marginals(2).release(FeatureTable(values, table.columns, table.keys, table.bounds))
-    assert dict(release.curator_notes) == {"clamped": 1, "missing": 1}
+    assert {"clamped": 1, "missing": 1}.items() <= release.curator_notes.items()
     assert np.isfinite(release.data.values).all()
 
 

@@ -23,13 +23,23 @@ const answered = (request) => new Promise((resolve, reject) => {
   request.onerror = () => reject(request.error);
 });
 
-/** Works on what the browser keeps for this page. @template T @param {(kept: IDBObjectStore) => Promise<T>} work @returns {Promise<T>} */
+/**
+ * Works on what the browser keeps for this page, and waits until it is kept: a page that is left meanwhile must not have its number used again.
+ * @template T @param {(kept: IDBObjectStore) => Promise<T>} work @returns {Promise<T>}
+ */
 async function kept(work) {
   const opening = indexedDB.open("gazeveil", 1);
   opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);
   const base = await answered(opening);
   try {
-    return await work(base.transaction(STORE, "readwrite").objectStore(STORE));
+    const writing = base.transaction(STORE, "readwrite");
+    const written = new Promise((resolve, reject) => {
+      writing.oncomplete = resolve;
+      writing.onabort = () => reject(writing.error);
+    });
+    const result = await work(writing.objectStore(STORE));
+    await written;
+    return result;
   } finally {
     base.close();
   }
