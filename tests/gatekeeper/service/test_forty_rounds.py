@@ -24,10 +24,6 @@ from tests.support.postgres import database_url, postgres, quick_folder  # noqa:
 #: Every write takes so long, and each start finds the clock set back further.
 SLOW_S, BACK_S = 0.08, 1800
 
-#: A request that has left its client is read by then, also on a busy machine, which reads several
-#: connections in any order.
-ARRIVES_S = 0.3
-
 #: How long a client waits for an answer, in seconds: a busy machine may stand still for minutes,
 #: and an answer that comes late is not lost.
 PATIENCE_S = 600
@@ -35,7 +31,8 @@ PATIENCE_S = 600
 #: Statuses of a command that gives: done, cancelled by what was taken away, not written.
 GIVING = {200, 409, 503}
 
-#: Loaded by the interpreter of the service before anything else.
+#: Loaded by the interpreter of the service before anything else. A command that gives leaves a byte
+#: when it has come: a busy machine reads several connections in any order, and late.
 SLOW_AND_LATE = f"""
 import os, time
 back_ns = int(os.environ["BACK_NS"])
@@ -48,6 +45,13 @@ def slow(self, work, patience_s=None):
     time.sleep({SLOW_S})
     return write(self, work, patience_s)
 Database.write = slow
+from gazeveil.gatekeeper.core.device_state import DeviceState
+arrival = DeviceState.arrival
+def counted(self):
+    with open(os.environ["ARRIVALS"], "ab") as file:
+        file.write(b".")
+    return arrival(self)
+DeviceState.arrival = counted
 """
 
 #: What an owner may do, whether it takes away, and what holds afterwards.
@@ -64,6 +68,8 @@ class Device:
 
     def __init__(self, folder: Path, database: str) -> None:
         (folder / "sitecustomize.py").write_text(SLOW_AND_LATE)
+        self.arrivals = folder / "arrivals"
+        self.arrivals.touch()
         self.home = folder / "home"
         self.home.mkdir(mode=0o700)
         end = datetime.now(UTC) + timedelta(seconds=1)
@@ -78,6 +84,7 @@ class Device:
             GAZEVEIL_DATABASE_FILE=str(url),
             PYTHONPATH=os.pathsep.join((str(folder), str(ROOT / "src"))),
             GAZEVEIL_POLICY=str(policy),
+            ARRIVALS=str(self.arrivals),
         )
         self.starts, self.kills, self.tokens = 0, 0, []
         self.lost: list[str] = []
@@ -165,14 +172,15 @@ def round_of(device: Device, pool: ThreadPoolExecutor, rng: random.Random) -> No
     last = rng.choice(("revoke", "off", "grant", "on"))
     waiting: list[Future[int]] = []
     for _ in range(3):
-        sent = [threading.Event() for _ in (0, 1)]
+        sent, came = [threading.Event() for _ in (0, 1)], device.arrivals.stat().st_size
         waiting += [
             pool.submit(device.do, client, rng.choice(("grant", "on")), sent[client])
             for client in (0, 1)
         ]
         # A command that leaves its client after the last one would rightly hold.
         assert all(event.wait(PATIENCE_S) for event in sent)
-        time.sleep(ARRIVES_S + rng.uniform(0.0, SLOW_S))
+        until(lambda came=came: device.arrivals.stat().st_size >= came + 2, PATIENCE_S, 0.01)
+        time.sleep(rng.uniform(0.0, SLOW_S))
     if last in ("grant", "on"):
         # What is given last is given after all else was answered, or which was last is not known.
         done = [one.result() for one in waiting]

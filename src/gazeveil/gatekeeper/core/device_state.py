@@ -299,23 +299,35 @@ class DeviceState:
                 self.lock.release()
 
     def record(
-        self, kind: str, app: str, detail: dict[str, object], policy: Policy | None = None
+        self,
+        kind: str,
+        app: str,
+        detail: dict[str, object],
+        policy: Policy | None = None,
+        taken: int | None = None,
     ) -> None:
-        """Write a row of the audit log, and a policy with it; without it nothing is answered."""
+        """Write a row of the audit log, and a policy with it; without it nothing is answered.
+
+        `taken` is what it was when the command came that gives: where something is taken away
+        before this is written, the policy in force is, because what was taken may be written
+        before, and an older policy must not follow it.
+        """
         if self.audit is None:
             return
         who = (app.replace("\x00", "?") or "?")[:300] if isinstance(app, str) else "?"
         try:
-            self.audit.record(kind, who, detail, self.clock_ns(), self.keeping(policy))
+            self.audit.record(kind, who, detail, self.clock_ns(), self.keeping(policy, taken))
         except Exception as error:
             raise LedgerError("The audit log cannot be written, so nothing is answered.") from error
 
-    def keeping(self, policy: Policy | None) -> Callable[[Sql], None] | None:
+    def keeping(
+        self, policy: Policy | None, taken: int | None = None
+    ) -> Callable[[Sql], None] | None:
         """What writes a policy, where there is one and it is kept."""
         keep = self._keep
         if policy is None or keep is None:
             return None
-        return lambda sql: keep(sql, policy)
+        return lambda sql: keep(sql, policy if taken in (None, self.taken) else self.policy)
 
     # Subscriptions.
 

@@ -140,7 +140,7 @@ class PolicyChanges:
             raise Denied("changed", CHANGED_MEANWHILE)
         policy = change(state.policy).worn_by(state.wearer)
         app = about if kind == "grant" else "device"
-        state.record(kind, app, _detail(policy, detail), policy)
+        state.record(kind, app, _detail(policy, detail), policy, arrival.taken)
         self._apply(policy, arrival.taken)
         state.given[about] = arrival.number
 
