@@ -64,10 +64,10 @@ OTHERS = "other half"
 #: Column of the table -> how it is written.
 COLUMNS = {
     "release": "{text}",
-    "fixations (s)": "{fixation_q1:.2f} / {fixation_q2:.2f} / {fixation_q3:.2f}",
+    "fixations (s)": "{fixation_q1:.2f}/{fixation_q2:.2f}/{fixation_q3:.2f}",
     "W (s)": "{fixation_duration_wasserstein_s:.3f}",
     "per s": "{fixations_per_s:.2f}",
-    "saccades (deg)": "{saccade_q1:.1f} / {saccade_q2:.1f} / {saccade_q3:.1f}",
+    "saccades (deg)": "{saccade_q1:.1f}/{saccade_q2:.1f}/{saccade_q3:.1f}",
     "W (deg)": "{saccade_amplitude_wasserstein_deg:.1f}",
     "peak (deg/s)": "{peak_deg_s:.0f}",
     "JSD": "{jsd:.2f}",

@@ -200,37 +200,33 @@ def tables(findings: Findings) -> tuple[str, str]:
     )
 
 
-#: What a release should reach: heading, utility, metric, most.
-ASKED = (
-    ("dwell: mean", "dwell", "mean_error", 0.15),
-    ("dwell: SD", "dwell", "sd_error", 0.15),
-    ("dwell: quantiles", "dwell", "quantile_error", 0.15),
+#: Attackers who hold raw recordings: column of their table, text.
+WHITE_BOX = (
+    ("holds released pieces too", "steps:knowledge=exemplars"),
+    ("makes releases", "steps:knowledge=white-box,draws=2"),
+    ("makes releases, joins pieces", "relink:knowledge=white-box,draws=2"),
 )
 
 
-def asked(findings: Findings) -> str:
-    """What each release of pieces, and each that hides people, reaches of what is asked for."""
-
-    def mark(value: float, most: float, digits: int) -> str:
-        return f"{value:.{digits}f} {'yes' if value <= most else 'no'}"
-
-    rows = []
-    for release in findings.protected:
-        worst = release.shown
-        figures = [release.measure(u, m) for _, u, m, _ in ASKED]
-        if worst is None or any(f is None for f in figures):
-            continue
-        if release.key[0] != "mosaic" and worst.value > 2 * worst.chance:
-            continue
-        rows.append(
-            [
-                name_of(release).split(" (")[0],  # the first table has its parameters
-                mark(100 * worst.value, 200 * worst.chance, 1),
-                *(mark(f.value, a[3], 2) for f, a in zip(figures, ASKED, strict=True) if f),
-            ]
+def white_box(held: Iterable[Results]) -> str:
+    """What attackers find who hold raw recordings, of whatever was attacked so."""
+    cells: dict[str, dict[str, str]] = {}
+    for results in held:
+        label = {r.text: r.label for r in Findings(results).releases}
+        rows = results.frame.filter(
+            pl.col("scenario") == "raw/private", pl.col("metric") == "identification_rate"
         )
-    head = ("release", "found (%) at most twice guessing")
-    return markdown((*head, *(title for title, *_ in ASKED)), rows)
+        for row in rows.iter_rows(named=True):
+            text = mechanism_text(row["mechanism"], row["reading"] or "", row["parameters"] or "")
+            rate, low, high = (100 * row[name] for name in ("value", "low", "high"))
+            said = f"{rate:.1f} ({low:.0f}\N{EN DASH}{high:.0f})"
+            splits = "" if row["repetitions"] != 1 else ", one split"
+            cells.setdefault(label[text], {})[row["attack"]] = said + splits
+    rows_of = [
+        [text, *(found.get(attack, "not run") for _, attack in WHITE_BOX)]
+        for text, found in cells.items()
+    ]
+    return markdown(("release", *(title for title, _ in WHITE_BOX)), rows_of)
 
 
 def main() -> None:
@@ -261,13 +257,12 @@ def main() -> None:
         )
     text = (
         f"![Participants re-identified against what is kept](front-{given.cohort}.png)\n\n"
-        f"{picture.caption}\n\n{main_table}\n\n"
-        f"Dwell times of pieces, and of releases that hide participants; `yes`: rate at most twice"
-        f" chance, dwell times within 15 %:\n\n{asked(findings)}"
+        f"{picture.caption}\n\n{main_table}"
     )
     print(text, further, sep="\n\n")
     if given.page:
         put_into(given.page, given.cohort, text)
+        put_into(given.page, f"{given.cohort}-white-box", white_box(held))
 
 
 if __name__ == "__main__":

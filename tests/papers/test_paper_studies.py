@@ -72,6 +72,7 @@ def test_every_paper_and_both_real_sets_have_studies() -> None:
         "front-eyenavgs",
         "front-vr-eyetracking",
         "public-vr",
+        "head-frame",
     }
     # Each mirrored part of a paper has its own file.
     for paper in CITATIONS:
