@@ -14,6 +14,9 @@ FRONT = "docs/results/front.md"
 EXCHANGE = "mosaic:epsilon=10,r_deg=2,piece_s=5/2,paths=exchange,segment_s=1/2"
 OWN_2_S = "mosaic:epsilon=10,r_deg=2,piece_s=2,paths=own"
 
+#: Columns of a table of holders of raw recordings.
+WHITE_BOX = ("steps:knowledge=exemplars", "steps:knowledge=white-box", "relink:knowledge=white-box")
+
 _NEEDS = (
     "Needs 12 people who saw the same stimulus. Every piece has a name of its own: nobody can"
     " follow a person from piece to piece, what lies between pieces is left out, and a second"
@@ -47,42 +50,45 @@ class Newest:
 
 def newest(section: str) -> dict[str, Newest]:
     """Mechanism text -> who attacked it, with what success."""
-    on_front, ends, tried = front(section), between(section), "strong battery, 10 splits"
+    found = front(section)
     return {
-        text: Newest(12, *on_front[text], tried, FRONT, note, *ends.get(text, ()))
+        text: Newest(12, *found[text][:3], FRONT, note, *found[text][3:])
         for text, note in _NOTES.items()
     }
 
 
-def front(section: str) -> dict[str, tuple[str, float]]:
-    """Releases of pieces on the front: the strongest attacker and per cent of pieces named."""
-    text = (ROOT / FRONT).read_text("utf-8")
-    lines = text.split(f"<!-- begin {section} -->")[1].split("<!-- end")[0].splitlines()
-    names, attackers, rates = {}, {}, {}
-    for line in lines:
-        cells = [c.strip() for c in line.strip("|").split("|")]
-        row = re.match(r"(\d+) mosaic(?: \((.*)\))?$", cells[0])
-        if row is None:
-            continue
-        if row[2] and cells[2].startswith("`"):
-            names[row[1]], attackers[row[1]] = _mechanism(row[2]), cells[2].strip("`")
-        # The table of what was asked for has the rate with a decimal.
-        if rate := re.fullmatch(r"(\d+\.\d) (?:yes|no)", cells[1]):
-            rates[row[1]] = float(rate[1])
-    return {names[row]: (attackers[row], rate) for row, rate in rates.items()}
+def front(section: str) -> dict[str, tuple[str, float, str, float, float]]:
+    """Releases of pieces on the front: the strongest attacker, holders of raw recordings included,
+    per cent of pieces named, who was tried, and the interval.
+    """
+    text, found = (ROOT / FRONT).read_text("utf-8"), {}
+    row = r"^\| \d+ mosaic \((.*?)\) \| (\d+) \((\d+)\D+(\d+)\) \| `(.*?)` \|"
+    for name, *rate, attacker in re.findall(row, _marked(text, section), re.MULTILINE):
+        value, low, high = map(float, rate)
+        found[_mechanism(name)] = (attacker, value, "strong battery, 10 splits", low, high)
+    for name, (attacker, *rate) in holders(_marked(text, f"{section}-white-box")).items():
+        if (key := _mechanism(name)) in found and rate[0] > found[key][1]:
+            found[key] = (attacker, rate[0], found[key][2], *rate[1:])
+    return found
+
+
+def holders(table: str) -> dict[str, tuple[str, float, float, float]]:
+    """Parameters of pieces -> the strongest attacker of a table of holders of raw recordings, with
+    its rate and interval.
+    """
+    best = {}
+    for name, cells in re.findall(r"^\| mosaic \((.*?)\) \|((?:[^|]+\|){3})$", table, re.MULTILINE):
+        # Of a cell `12.3 (10-14)`; none of `not run`.
+        rates = [[*map(float, re.findall(r"\d[\d.]*", c))][:3] for c in cells.split("|")[:3]]
+        value, who = max((rate, who) for rate, who in zip(rates, WHITE_BOX, strict=True) if rate)
+        best[name] = (who, *value)
+    return best
+
+
+def _marked(text: str, name: str) -> str:
+    return text.split(f"<!-- begin {name} -->")[1].split("<!-- end")[0]
 
 
 def _mechanism(parameters: str) -> str:
     """The text of `mosaic` with parameters as a page writes them."""
     return "mosaic:" + re.sub(r"(\w+)=(\S+) (deg|s)\b", r"\1_\3=\2", parameters).replace(" ", "")
-
-
-def between(section: str) -> dict[str, tuple[float, float]]:
-    """The intervals of the front's rates of pieces."""
-    text = (ROOT / FRONT).read_text("utf-8")
-    found = {}
-    for line in text.split(f"<!-- begin {section} -->")[1].split("<!-- end")[0].splitlines():
-        name = re.match(r"\| \d+ mosaic \((.*?)\) \| \d+ \((\d+)(?: to |\u2013)(\d+)\)", line)
-        if name is not None:
-            found[_mechanism(name[1])] = (float(name[2]), float(name[3]))
-    return found

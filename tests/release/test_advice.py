@@ -57,7 +57,7 @@ def test_attack_rates_are_those_of_the_results_pages() -> None:
 
 def test_pieces_are_said_with_their_limits() -> None:
     rates = newest("gazecom")
-    assert (rates[EXCHANGE].found, rates[OWN_2_S].found) == (7.0, 10.3)
+    assert (rates[EXCHANGE].found, rates[OWN_2_S].found) == (7.9, 10.5)
     for row in advice_rows():
         name = row.mechanism.partition(":")[0]
         assert bool(row.note) == (name == "mosaic"), row.mechanism
@@ -70,7 +70,7 @@ def test_pieces_are_said_with_their_limits() -> None:
     assert EXCHANGE in {r.mechanism for r in advise("samples", 12).pieces}
     advice = advise("maps", 12, "vr")
     told = {r.mechanism: attack(r) for r in (*advice.usable, *advice.pieces)}
-    assert told[OWN_5_S].endswith("; attackers: strong battery, 2 splits")
+    assert told[OWN_5_S].endswith("strong battery and holders of raw recordings, 2 splits")
     assert told[NEAR].endswith("with raw recordings too, on 12 videos it was not chosen on")
 
 
