@@ -6,7 +6,6 @@ it. A test that is skipped for want of something expected makes the whole run fa
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import CodeType
 
 from tests.support.postgres import programs
 from tests.support.recordings import data_folder
@@ -67,6 +67,11 @@ def missed(reason: str, words: tuple[str, ...]) -> str | None:
 _MARKED = re.compile(rf"\b({'|'.join(sorted(set().union(*MARKS.values())))})\b")
 
 
+def _names(code: CodeType) -> frozenset[str]:
+    inner = (_names(c) for c in code.co_consts if isinstance(c, CodeType))
+    return frozenset(code.co_names + code.co_varnames + code.co_cellvars).union(*inner)
+
+
 @cache
 def _names_by_function(path: Path) -> dict[str, frozenset[str]]:
     """All names that each top-level function or class of a file uses, its arguments too; nothing
@@ -76,18 +81,9 @@ def _names_by_function(path: Path) -> dict[str, frozenset[str]]:
     text = path.read_text("utf-8")
     if not _MARKED.search(text):
         return names
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names[node.name] = frozenset(
-                word
-                for inner in ast.walk(node)
-                for word in (
-                    getattr(inner, "id", None),
-                    getattr(inner, "attr", None),
-                    getattr(inner, "arg", None),
-                )
-                if word
-            )
+    for code in compile(text, path, "exec").co_consts:
+        if isinstance(code, CodeType):
+            names[code.co_name] = _names(code)
     return names
 
 
