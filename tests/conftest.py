@@ -87,6 +87,12 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (charts, pictures):
         monkeypatch.setattr(module, "finish", finish)
+    # To find room for labels, a figure is drawn; curves and maps take as long.
+    for at in (
+        "plot.tradeoff._name_points",
+        *("evaluation.report.pictures." + n for n in ("before_after", "heat_map")),
+    ):
+        monkeypatch.setattr(f"gazeveil.{at}", lambda *_, **__: None)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

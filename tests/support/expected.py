@@ -68,8 +68,9 @@ _MARKED = re.compile(rf"\b({'|'.join(sorted(set().union(*MARKS.values())))})\b")
 
 
 def _names(code: CodeType) -> frozenset[str]:
-    inner = (_names(c) for c in code.co_consts if isinstance(c, CodeType))
-    return frozenset(code.co_names + code.co_varnames + code.co_cellvars).union(*inner)
+    return frozenset(code.co_names + code.co_varnames + code.co_cellvars).union(
+        *(_names(inner) for inner in code.co_consts if isinstance(inner, CodeType))
+    )
 
 
 @cache
@@ -77,14 +78,11 @@ def _names_by_function(path: Path) -> dict[str, frozenset[str]]:
     """All names that each top-level function or class of a file uses, its arguments too; nothing
     of a file without a word that gives a mark.
     """
-    names: dict[str, frozenset[str]] = {}
     text = path.read_text("utf-8")
     if not _MARKED.search(text):
-        return names
-    for code in compile(text, path, "exec").co_consts:
-        if isinstance(code, CodeType):
-            names[code.co_name] = _names(code)
-    return names
+        return {}
+    codes = compile(text, path, "exec").co_consts
+    return {code.co_name: _names(code) for code in codes if isinstance(code, CodeType)}
 
 
 def marks_of(path: Path, function: str) -> set[str]:

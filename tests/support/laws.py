@@ -28,10 +28,9 @@ def even(u: NDArray[np.float64], alpha: float = ALPHA) -> bool:
     Massart's bound 2 exp(-2 n d^2) holds for every n and is the exact chance but for a few per
     cent where it is small; scipy's exact one is a sum over all draws, up to a second for a million.
     """
-    n, ordered = len(u), np.sort(u)
-    rank = np.arange(n + 1) / n
+    ordered, rank = np.sort(u), np.arange(len(u) + 1) / len(u)
     far = max((rank[1:] - ordered).max(), (ordered - rank[:-1]).max())
-    return bool(2 * np.exp(-2 * n * far**2) > alpha)
+    return bool(2 * np.exp(-2 * len(u) * far**2) > alpha)
 
 
 def follows(

@@ -13,6 +13,7 @@ import pytest
 from benchmarks.opendp_noise import opendp_gaussian, opendp_laplace, opendp_noise
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2_contingency, norm
 
 from gazeveil.errors import ParameterError
 from gazeveil.privacy import rational
@@ -101,8 +102,6 @@ def test_discrete_gaussian_has_its_probabilities(sigma: int) -> None:
 
 
 def test_discrete_gaussian_of_the_largest_sigma_follows_the_continuous_law() -> None:
-    from scipy.stats import norm
-
     x = discrete_gaussian(MOST_SIGMA, 200_000, Words(TestStream(14)))
     assert_distribution(x, lambda v, factor: norm.cdf(v, scale=MOST_SIGMA * factor))
 
@@ -127,8 +126,6 @@ def deviations(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def test_opendp_agrees(theirs: dict[str, np.ndarray]) -> None:
-    from scipy.stats import chi2_contingency
-
     for name, ours, reach in (
         ("laplace", laplace(Fraction(9), 200_000, 15), 40),
         ("gaussian", gaussian(7, 200_000, 17), 20),

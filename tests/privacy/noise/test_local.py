@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import beta, chisquare, gamma
 
 from gazeveil import Screen, Sphere
 from gazeveil.compiled import compiled
@@ -103,8 +104,6 @@ def test_p_and_q_are_the_probabilities_of_support(name: str, epsilon: object, d:
 
 @pytest.mark.parametrize("name", ORACLES)
 def test_reports_have_their_exact_probabilities(name: str) -> None:
-    from scipy.stats import chisquare
-
     oracle = ORACLES[name](1, 6)
     truth = 2
     reports = oracle.report(np.full(N, truth), Words(TestStream(41)))
@@ -310,8 +309,6 @@ def test_planar_laplace_has_its_probabilities(scale: Fraction, n: int) -> None:
 
 @pytest.mark.parametrize("scale", [1000, 2**22])
 def test_planar_laplace_on_a_fine_grid_is_the_continuous_law(scale: int) -> None:
-    from scipy.stats import gamma
-
     z = planar_laplace(scale, 200_000, Words(TestStream(22))).astype(np.float64)
     r = np.hypot(z[:, 0], z[:, 1])
     assert_distribution(r, lambda v, factor: gamma.cdf(v, 2, scale=scale * factor))
@@ -377,8 +374,6 @@ def test_a_planar_scale_out_of_range_is_refused(scale: object) -> None:
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 16])
 def test_the_radius_of_knorm_noise_is_gamma(dimension: int) -> None:
-    from scipy.stats import gamma
-
     z = knorm(dimension, 5000, 100_000, Words(TestStream(31))).astype(np.float64)
     r = np.sqrt((z**2).sum(axis=1))
     assert_distribution(r, lambda v, factor: gamma.cdf(v, dimension, scale=5000 * factor))
@@ -387,8 +382,6 @@ def test_the_radius_of_knorm_noise_is_gamma(dimension: int) -> None:
 
 @pytest.mark.parametrize("dimension", [2, 3, 7, 16])
 def test_the_direction_of_knorm_noise_is_uniform(dimension: int) -> None:
-    from scipy.stats import beta
-
     z = knorm(dimension, 5000, 100_000, Words(TestStream(32))).astype(np.float64)
     u = z / np.sqrt((z**2).sum(axis=1, keepdims=True))
     # one coordinate of a uniform direction is 2 Beta((D-1)/2, (D-1)/2) - 1, also along a skew axis
@@ -488,8 +481,6 @@ def test_a_vector_that_256_bits_do_not_settle_is_drawn_on() -> None:
 def test_large_scales_use_the_slow_arithmetic_and_keep_the_law() -> None:
     z = knorm(2, 2**40, 400, Words(TestStream(36))).astype(np.float64)
     r = np.hypot(z[:, 0], z[:, 1]) / 2**40
-    from scipy.stats import gamma
-
     assert even(gamma(2).cdf(r))
     assert abs(r.mean() - 2) < 5 * np.sqrt(2 / 400)
 
