@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 SLACK = 0.03
 
 
+@cache
 def statements(code: str) -> int:
     """Statements without docstrings; expressions, which hold none, are not looked through."""
     count, left = 0, list[ast.AST](parsed(code).body)

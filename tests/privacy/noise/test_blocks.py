@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gazeveil.errors import ParameterError
@@ -146,6 +146,7 @@ sigmas = st.one_of(
     ),
     escape=st.booleans(),
 )
+@settings(max_examples=150, deadline=None)
 def test_the_kernel_equals_plain_integers(
     sigma: int, words: list[int], ties: list[tuple[int, int, int]], escape: bool
 ) -> None:
