@@ -460,11 +460,7 @@ def ongoing_fixations(trace: Trace, cuts: list[int], level: str) -> list[Ongoing
     return found + quantiser.ongoing_fixations()
 
 
-# Ten, and a hundred where `make audit` asks for four hundred of others.
-@settings(
-    max_examples=settings.default.max_examples // 4,  # type: ignore[union-attr]
-    suppress_health_check=[HealthCheck.too_slow],
-)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.integers(0, 10**6),
     st.lists(st.integers(1, 799), max_size=30, unique=True),

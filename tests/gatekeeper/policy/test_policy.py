@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gazeveil.errors import FormatError, GazeveilError, ParameterError
@@ -286,6 +286,7 @@ REQUESTS = st.builds(
 WILD = st.builds(Request, **dict.fromkeys(Request.__dataclass_fields__, ANYTHING))
 
 
+@settings(max_examples=100)
 @given(POLICIES, st.one_of(REQUESTS, WILD))
 def test_a_decision_never_raises_is_always_the_same_and_always_has_a_reason(
     policy: Policy, request: Request
@@ -298,6 +299,7 @@ def test_a_decision_never_raises_is_always_the_same_and_always_has_a_reason(
     assert len(decision.reason) < 700
 
 
+@settings(max_examples=100)
 @given(POLICIES, REQUESTS, st.data())
 def test_taking_something_away_never_allows_more(
     policy: Policy, request: Request, data: st.DataObject
@@ -326,6 +328,7 @@ def test_taking_something_away_never_allows_more(
 DATABASE = Database("sqlite://")
 
 
+@settings(max_examples=100, deadline=None)
 @given(POLICIES)
 def test_every_policy_reads_back_as_itself_from_toml_and_from_the_database(policy: Policy) -> None:
     assert Policy.parse(policy.text()) == policy
@@ -333,6 +336,7 @@ def test_every_policy_reads_back_as_itself_from_toml_and_from_the_database(polic
     assert read_policy(DATABASE) == policy
 
 
+@settings(max_examples=200)
 @given(
     st.recursive(
         ANYTHING,

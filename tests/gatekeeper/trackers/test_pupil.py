@@ -11,7 +11,7 @@ import math
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gazeveil.errors import DataError
@@ -297,6 +297,7 @@ _TREES = st.recursive(
 )
 
 
+@settings(max_examples=80, deadline=None)
 @given(
     t=_TREES, x=_TREES, y=_TREES, valid=_TREES, kind=st.sampled_from(["samples", "poses", "other"])
 )
@@ -315,6 +316,7 @@ def test_whatever_a_message_holds_it_is_a_block_or_refused(
         assert np.isfinite(found.x_deg[found.valid]).all()
 
 
+@settings(max_examples=300, deadline=None)
 @given(
     tree=_TREES,
     where=st.sampled_from(["timestamp", "norm_pos", "confidence"]),
@@ -338,6 +340,7 @@ def test_whatever_pupil_sends_it_is_gaze_or_refused(
         assert all(isinstance(v, float) for v in rest)
 
 
+@settings(max_examples=300, deadline=None)
 @given(data=st.binary(max_size=80), count=st.integers(0, 2**32 - 1))
 def test_whatever_bytes_come_they_are_a_batch_or_refused(data: bytes, count: int) -> None:
     for whole in (
