@@ -52,7 +52,10 @@ _BYTES_PER_SAMPLE = 8 + 4 + 4 + 1
 
 #: Times and places on the wire.
 _TIMES, _PLACES = np.dtype("<i8"), np.dtype("<f4")
-_ONE = struct.Struct("<qffB")
+
+#: One sample after the header, and with it.
+ONE = struct.Struct("<qffB")
+_WHOLE = struct.Struct(HEADER.format + ONE.format[1:])
 
 # OpenXR looks along -z, we look along +z.
 _AHEAD = np.array([0.0, 0.0, -1.0])
@@ -83,11 +86,25 @@ class Block:
         return len(self.t_ns)
 
 
-def columns(t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> tuple[Any, Any, Any, Any]:
+class OneSample(NamedTuple):
+    """One sample, as most messages have it: its numbers need no arrays."""
+
+    t_ns: int
+    x_deg: float
+    y_deg: float
+    valid: bool
+
+    def arrays(self) -> tuple[Ints, Floats, Floats, Bools]:
+        """Its samples as arrays of one."""
+        t_ns, x_deg, y_deg, valid = (np.array([value]) for value in self)
+        return t_ns, x_deg, y_deg, valid
+
+
+def columns(t_ns: Any, x_deg: Any, y_deg: Any, valid: Any) -> tuple[Any, Any, Any, Any]:
     """The same samples; a single one, as most messages have it, as numbers, which have a shorter
     way through a core and a session.
     """
-    if len(t_ns) != 1:
+    if isinstance(t_ns, int) or len(t_ns) != 1:
         return t_ns, x_deg, y_deg, valid
     return t_ns.item(), x_deg.item(), y_deg.item(), valid.item()
 
@@ -159,11 +176,6 @@ def unpack(data: bytes) -> ReceivedBatch:
     if count > MOST_SAMPLES or len(data) != HEADER.size + count * _BYTES_PER_SAMPLE:
         raise DataError("The length of a batch does not fit the count in its header.")
     at = HEADER.size
-    if count == 1:  # as most messages have it; arrays made of bytes cost three times as much
-        t_ns, x_deg, y_deg, ok = _ONE.unpack_from(data, at)
-        ok = ok == 1 and math.isfinite(x_deg) and math.isfinite(y_deg)
-        one = Block(np.array([t_ns]), np.array([x_deg]), np.array([y_deg]), np.array([ok]))
-        return ReceivedBatch(one, number, sequence, dropped)
     t = np.frombuffer(data, _TIMES, count, at).astype(np.int64)
     x, y = places = (
         np.frombuffer(data, _PLACES, 2 * count, at + 8 * count).reshape(2, count).astype(np.float64)
@@ -173,6 +185,17 @@ def unpack(data: bytes) -> ReceivedBatch:
     # As `block` makes it, without asking again what these arrays are: a tracker sends a thousand
     # batches a second.
     return ReceivedBatch(Block(t, x, y, valid), number, sequence, dropped)
+
+
+def one_sample(data: bytes) -> OneSample | None:
+    """The sample of a binary batch of one, as numbers; None for anything else."""
+    if len(data) != _WHOLE.size:
+        return None
+    version, kind, _, count, _, _, t_ns, x_deg, y_deg, ok = _WHOLE.unpack(data)
+    if (version, kind, count) != (_VERSION, _KIND, 1):
+        return None
+    valid = ok == 1 and math.isfinite(x_deg) and math.isfinite(y_deg)
+    return OneSample(t_ns, x_deg, y_deg, valid)
 
 
 def parse_json(text: str | bytes) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
+from gazeveil.gatekeeper.blocks import OneSample
 from gazeveil.gatekeeper.core.device_state import DeviceState
 from gazeveil.gatekeeper.core.quantise import EventQuantiser, QuantisedEvent
 from gazeveil.gatekeeper.core.selection import Hover
@@ -101,15 +102,15 @@ class GazeIntake:
         if not self._state.lock.acquire(blocking=False):
             return False
         try:
-            if not self._state.pool.ready(1 if isinstance(samples, _Sample) else len(samples[0])):
+            if not self._state.pool.ready(1 if isinstance(samples, OneSample) else len(samples[0])):
                 return False
             self._push_block(samples)
             return True
         finally:
             self._state.lock.release()
 
-    def _push_block(self, samples: Samples | _Sample) -> None:
-        if isinstance(samples, _Sample):
+    def _push_block(self, samples: Samples | OneSample) -> None:
+        if isinstance(samples, OneSample):
             self._push_one(samples)
             return
         for begin in range(0, max(len(samples[0]), 1), _PIECE):
@@ -117,7 +118,7 @@ class GazeIntake:
             piece = slice(begin, begin + _PIECE)
             self._push_piece((t[piece], x[piece], y[piece], valid[piece]))
 
-    def _push_one(self, sample: _Sample) -> None:
+    def _push_one(self, sample: OneSample) -> None:
         if self._idle():
             if self._watched():
                 self._watch(sample.arrays())
@@ -125,8 +126,10 @@ class GazeIntake:
         due = self._quantiser.one(*sample)
         if not sample.valid or self._lost_since_ns is not None:
             self._see_eyes(sample.arrays())
-        if self._watchers or self._state.pool.active:
-            self._hand_on(sample.arrays())
+        if self._watchers:
+            self._watch(sample.arrays())
+        if self._state.pool.active:
+            self._state.pool.push(sample)
         if due:  # nothing can be decided before the tick is over
             self._take(self._quantiser.look())
             self._blocks_seen = True
@@ -137,7 +140,9 @@ class GazeIntake:
                 self._watch(samples)
             return
         self._see_eyes(samples)
-        self._hand_on(samples)
+        if self._watchers:
+            self._watch(samples)
+        self._state.pool.push(samples)
         self._take(self._quantiser.block(*samples))
         self._blocks_seen = True
 
@@ -170,11 +175,6 @@ class GazeIntake:
         return (
             bool(self._watchers) and not self._state.closed and self._state.policy.wearer == OWNER
         )
-
-    def _hand_on(self, samples: Samples) -> None:
-        if self._watchers:
-            self._watch(samples)
-        self._state.pool.push(samples)
 
     def _watch(self, samples: Samples) -> None:
         for subscription, watcher in tuple(self._watchers.items()):
@@ -298,23 +298,9 @@ class GazeIntake:
             subscription.end(reason, code)
 
 
-class _Sample(NamedTuple):
-    """One sample, as most messages have it: its numbers need no arrays."""
-
-    t_ns: int
-    x_deg: float
-    y_deg: float
-    valid: bool
-
-    def arrays(self) -> Samples:
-        """Its samples as arrays of one."""
-        t_ns, x_deg, y_deg, valid = (np.array([value]) for value in self)
-        return t_ns, x_deg, y_deg, valid
-
-
 def _samples(
     t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike
-) -> Samples | _Sample:
+) -> Samples | OneSample:
     """One sample, or the samples as arrays of their own: what a caller does to his afterwards
     changes nothing here.
     """
@@ -325,7 +311,7 @@ def _samples(
         and isinstance(valid, _BOOLEANS)
         and abs(int(t_ns)) < 2**62
     ):
-        return _Sample(int(t_ns), float(x_deg), float(y_deg), bool(valid))
+        return OneSample(int(t_ns), float(x_deg), float(y_deg), bool(valid))
     owner = "Gatekeeper.push"
     ready = as_samples(t_ns, x_deg, y_deg, valid)
     if ready is not None:

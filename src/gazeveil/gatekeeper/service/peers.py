@@ -33,7 +33,8 @@ from starlette.types import Scope
 from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame
+from websockets.streams import StreamReader
+from websockets.utils import apply_mask
 
 from gazeveil.gatekeeper.policy.identity import peer_uid
 from gazeveil.gatekeeper.service.settings import Settings
@@ -196,24 +197,41 @@ class _Transport:
         self._guard.inner = protocol
 
 
+#: What a parser of websockets runs between two frames.
+_BETWEEN = StreamReader.at_eof.__code__
+
+
+def _binary(data: bytes, at: int) -> tuple[int, int]:
+    """Where the content of a whole, masked binary message begins and ends; 0, 0 where there is
+    none.
+    """
+    size = data[at + 1] & 127 if data[at : at + 1] == b"\x82" and len(data) > at + 5 else 127
+    begin = at + 6
+    if size == 126:
+        size, begin = int.from_bytes(data[at + 2 : at + 4], "big"), at + 8
+    whole = size != 127 and data[at + 1] > 127 and begin + size <= len(data)
+    return (begin, begin + size) if whole else (0, 0)
+
+
 class DirectProtocol(WebSocketsSansIOProtocol):
-    """uvicorn's WebSocket, whose messages need not pass a queue and a task where who waits for them
-    takes them on the spot: of what a tracker's sample costs that is the half.
+    """uvicorn's WebSocket, whose binary messages need not pass a parser, a queue and a task where
+    what waits for them takes them on the spot: of what a tracker's sample costs that is the half.
     """
 
-    def handle_text(self, event: Frame) -> None:
-        """A text goes through the queue, and what follows it stays behind it."""
-        self.app_state["peer"].take = None
-        super().handle_text(event)
-
-    def handle_bytes(self, event: Frame) -> None:
-        """A binary message is taken here, or goes through the queue too."""
+    def data_received(self, data: bytes) -> None:
+        """Have whole messages taken here; what else came goes through the queue, and what follows
+        it stays behind it.
+        """
         peer: Peer = self.app_state["peer"]
-        if event.fin and peer.take is not None and peer.take(bytes(event.data)):
-            peer.unread = 0
-        else:
+        at, parsing = 0, getattr(self.conn.parser.gi_yieldfrom, "gi_yieldfrom", None)
+        if peer.take and not self.frames and getattr(parsing, "gi_code", None) is _BETWEEN:
+            begin, end = _binary(data, at)
+            while end and peer.take(apply_mask(data[begin:end], data[begin - 4 : begin])):
+                peer.unread, at = 0, end
+                begin, end = _binary(data, at)
+        if at < len(data):
             peer.take = None
-            super().handle_bytes(event)
+            super().data_received(data[at:])
 
 
 class GuardedProtocol(asyncio.Protocol):

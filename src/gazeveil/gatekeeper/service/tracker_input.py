@@ -10,12 +10,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from gazeveil.errors import DataError
-from gazeveil.gatekeeper.blocks import Block, columns
+from gazeveil.gatekeeper.blocks import Block, columns, one_sample, unpack
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service.connections import Broadcaster
@@ -90,6 +91,27 @@ class TrackerInput:
         elif not self._in_a_row:
             await asyncio.sleep(0)
 
+    def take(self, data: bytes) -> bool:
+        """Push a binary message at once, where nothing has to be waited for; else nothing is done.
+
+        One sample, as most messages have it, stays numbers on its way to the core.
+        """
+        if not self.idle:
+            return False
+        sample = one_sample(data)
+        if sample is None or self.paused or self.jumped or self._gap:
+            with suppress(DataError):
+                if len(block := unpack(data).block):
+                    self.put(block)
+                    return True
+            return False
+        clock = self._clock
+        t_ns = clock.follow_one(sample.t_ns, arrival_ns()) if clock else sample.t_ns
+        if t_ns is None:
+            return False
+        self.came_s = time.monotonic()
+        return self._pushed(t_ns, sample.x_deg, sample.y_deg, sample.valid)
+
     @property
     def idle(self) -> bool:
         """Whether nothing waits that would have to be worked off before a new block."""
@@ -144,11 +166,15 @@ class TrackerInput:
         fresh = self._fresh(block)
         if len(fresh) < len(block) and not self._gap:
             return False  # the core is told on its own thread
+        taken = not len(fresh) or self._pushed(*_columns(fresh))
+        self._gap = self._gap and not (taken and len(fresh))
+        return taken
+
+    def _pushed(self, t_ns: Any, x_deg: Any, y_deg: Any, valid: Any) -> bool:
+        """Whether the core took samples without waiting; what it gave to apps is sent."""
         self._broadcaster.hold()
         try:
-            taken = not len(fresh) or self._keeper.push_now(*_columns(fresh))
-            self._gap = self._gap and not (taken and len(fresh))
-            return taken
+            return self._keeper.push_now(t_ns, x_deg, y_deg, valid)
         except Exception as error:
             self._lost_block(error)
             return True

@@ -16,7 +16,7 @@ import time
 from starlette.websockets import WebSocket
 
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.gatekeeper.blocks import Block, parse_json, read_message, unpack, why_refused
+from gazeveil.gatekeeper.blocks import Block, parse_json, read_message, why_refused
 from gazeveil.gatekeeper.errors import LedgerError, Refused
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service import wire
@@ -100,19 +100,11 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
     source.connected = True
     LOG.info("a tracker has come")
 
-    def take(data: bytes) -> bool:
-        """Push a block on the spot, where nothing waits and it can be read."""
-        with contextlib.suppress(DataError):
-            if source.idle and len(block := unpack(data).block):
-                source.put(block)
-                return True
-        return False
-
     try:
         await _say(websocket, type="welcome", **service.public())
         while not service.stopping:
             try:
-                data = await receive(websocket, IDLE_S, take)
+                data = await receive(websocket, IDLE_S, source.take)
             except TimeoutError:
                 if time.monotonic() - source.came_s < IDLE_S:
                     continue

@@ -14,6 +14,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from gazeveil.errors import ParameterError
+from gazeveil.gatekeeper.blocks import OneSample
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.policy.grant import FAMILIES
 from gazeveil.gatekeeper.policy.policy import CHANGED
@@ -146,8 +147,8 @@ class StreamPool:
         """Whether all shared streams in use can take so many samples without waiting."""
         return all(shared.ready(count) for shared in self.active)
 
-    def push(self, samples: Samples) -> None:
-        """Give samples to all shared streams in use."""
+    def push(self, samples: Samples | OneSample) -> None:
+        """Give samples, or one as numbers, to all shared streams in use."""
         for run, released_ns in self._clock.runs(samples):
             for shared in self.active:
                 shared.push(run, released_ns)

@@ -41,7 +41,7 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Ints
 from gazeveil.compiled import compiled
-from gazeveil.gatekeeper.blocks import columns
+from gazeveil.gatekeeper.blocks import OneSample, columns
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.streams.billing import (
     Billing,
@@ -161,7 +161,7 @@ class SharedStream:
         """
         return self._amount if any(True for _ in views) else Fraction(0)
 
-    def _release(self, samples: Samples) -> Callable[[StreamView], Samples]:
+    def _release(self, samples: Samples | OneSample) -> Callable[[StreamView], Samples]:
         out = self._session.push(*columns(*samples))
         return lambda view: out
 
@@ -210,18 +210,16 @@ class SharedStream:
         """
         return count <= self._left and (count == 1) in self._compiled_for
 
-    def push(self, samples: Samples, released_ns: int = 0) -> None:
+    def push(self, samples: Samples | OneSample, released_ns: int = 0) -> None:
         """Protect and deliver samples as far as they are paid for; `released_ns` is added to the
         times that are released.
         """
-        done, count = 0, len(samples[0])
+        done, count = 0, 1 if isinstance(samples, OneSample) else len(samples[0])
         while done < count and self.subscribers:
             if self._left == 0 and not self._turn():
                 return
             n = min(self._left, count - done)
-            t_ns, x_deg, y_deg, valid = samples
-            part = slice(done, done + n)
-            release = self._release((t_ns[part], x_deg[part], y_deg[part], valid[part]))
+            release = self._release(samples if n == count else _part(samples, done, done + n))
             self._left -= n
             done += n
             self._compiled_for.add(n == 1)
@@ -368,15 +366,20 @@ class GradedStream(SharedStream):
             known[finest] = promise.claimed_loss(charged_change(self.lease, r_deg)).amount
         return known[finest]
 
-    def _release(self, samples: Samples) -> Callable[[StreamView], Samples]:
+    def _release(self, samples: Samples | OneSample) -> Callable[[StreamView], Samples]:
         # By whole numbers: a hash of a Fraction costs as much as all else that is done here.
-        made = self._graded.push(*columns(*samples))
-        views = {(scale.numerator, scale.denominator): view for scale, view in made.items()}
+        made = self._graded.views(*columns(*samples))
+        views = {(scale.numerator, scale.denominator): view for scale, view in made}
 
         def of(view: StreamView) -> Samples:
             return views[view.scale_deg.numerator, view.scale_deg.denominator]
 
         return of
+
+
+def _part(samples: Samples | OneSample, begin: int, end: int) -> Samples:
+    t_ns, x_deg, y_deg, valid = (np.atleast_1d(column)[begin:end] for column in samples)
+    return t_ns, x_deg, y_deg, valid
 
 
 def _read_only(samples: Samples, later_ns: int) -> Samples:
@@ -422,10 +425,18 @@ class SessionClock:
         """The tracker vanished: another clock is believed at once."""
         self._state[_BEHIND] = self._believe
 
-    def runs(self, samples: Samples) -> Iterator[tuple[Samples, int]]:
+    def runs(self, samples: Samples | OneSample) -> Iterator[tuple[Samples | OneSample, int]]:
         """The samples with the session's times, cut where another clock is believed, each run with
         what is to be added to the times that are released of it.
         """
+        if isinstance(samples, OneSample):
+            begun, last_ns, shift_ns, *_ = self._state.tolist()
+            t_ns = samples.t_ns + shift_ns
+            if begun and last_ns < t_ns <= last_ns + _SECOND_NS and abs(samples.t_ns) < MOST_NS:
+                self._state[_LAST], self._state[_BEHIND] = t_ns, 0
+                yield OneSample(t_ns, *samples[1:]), self._released_ns
+                return
+            samples = samples.arrays()
         t, x, y, valid = samples[0].copy(), samples[1], samples[2], samples[3].copy()
         begin = 0
         while begin < len(t):

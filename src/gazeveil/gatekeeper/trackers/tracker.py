@@ -158,16 +158,9 @@ class TrackerClock:
     def follow(self, block: Block, now_ns: int) -> Block:
         """A block that has arrived, with times that go on although the tracker's clock was set."""
         present_ns = now_ns - min(self._least_ns, default=0)
-        last, newest = self._last, block.t_ns[-1].item() + self._shift_ns
-        goes_on = last is not None and last - _BACK_NS <= newest <= present_ns + _AHEAD_NS
-        one = goes_on and len(block.t_ns) == 1
-        if one and not self._shift_ns:  # as most messages are: no array is made
-            self._last = newest
-            self._arrived(now_ns - newest, now_ns)
-            return block
         t_ns = block.t_ns + self._shift_ns
-        if last is not None and not one:
-            back = np.flatnonzero(np.diff(t_ns, prepend=last) < -_BACK_NS)
+        if self._last is not None:
+            back = np.flatnonzero(np.diff(t_ns, prepend=self._last) < -_BACK_NS)
             # Until it is settled what is old, times far ahead are of gaze that waited less long.
             settled = now_ns >= self._settled_ns
             ahead = np.flatnonzero((t_ns > present_ns + _AHEAD_NS) & settled)
@@ -182,6 +175,22 @@ class TrackerClock:
         self._last = int(t_ns[-1])
         self._arrived(now_ns - self._last, now_ns)
         return Block(t_ns, block.x_deg, block.y_deg, block.valid)
+
+    def follow_one(self, t_ns: int, now_ns: int) -> int | None:
+        """The time of one sample that is new and goes on from the last, as nearly all do; None, and
+        nothing is taken, for one that :meth:`follow` and :meth:`fresh` have to look at.
+        """
+        if self._last is None or now_ns < self._settled_ns:
+            return None
+        t_ns += self._shift_ns
+        behind_ns, least_ns = now_ns - t_ns, min(self._least_ns)
+        quickest_ns = max(self._begun_ns - self.late_ns // 4, least_ns - _AHEAD_NS)
+        new = quickest_ns <= behind_ns <= least_ns + self.late_ns
+        if t_ns < self._last - _BACK_NS or not new:
+            return None
+        self._last = t_ns
+        self._arrived(behind_ns, now_ns)
+        return t_ns
 
     def _arrived(self, behind_ns: int, now_ns: int) -> None:
         """Take how far an arrival lies behind its time."""
@@ -205,8 +214,6 @@ class TrackerClock:
             return block
         oldest_ns = now_ns - min(least_ns) - self.late_ns
         settled = now_ns >= self._settled_ns
-        if settled and len(block) == 1 and block.t_ns[0] >= oldest_ns:
-            return block
         begin = int(np.sum(block.t_ns < oldest_ns)) if settled else len(block)
         return Block(
             block.t_ns[begin:], block.x_deg[begin:], block.y_deg[begin:], block.valid[begin:]

@@ -31,7 +31,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple, NoReturn, TypeAlias
 
@@ -293,9 +293,10 @@ class Graded:
         return GradedSession(self, rate_hz, Sphere() if space is None else space, seed)
 
 
-@lru_cache(maxsize=256)
 def _steps(sigma_deg: Fraction, bits: int) -> int:
-    """A sigma in steps of the lattice, rounded up to whole ones; asked for with each sample."""
+    """A sigma in steps of the lattice, rounded up to whole ones; asked for with each sample, and
+    quicker than a hash of it.
+    """
     return -(-(sigma_deg.numerator << bits) // sigma_deg.denominator)
 
 
@@ -424,11 +425,26 @@ class GradedSession:
         self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike = True
     ) -> Views:
         """The views of new samples at all levels; parameters as for a stream's session."""
+        return dict(self.views(t_ns, x_deg, y_deg, valid))
+
+    def views(
+        self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike = True
+    ) -> list[tuple[Fraction, Samples]]:
+        """What :meth:`push` gives, level by level: a hash of a level costs more than its view."""
         self._own()
         with self._lock:
-            t, x, y, ok = self._validated.push(t_ns, x_deg, y_deg, valid)
+            t, x, y, ok = made = self._validated.push(t_ns, x_deg, y_deg, valid)
             first, self.count = self.count, self.count + len(x)
-            return {level: (t.copy(), *self._view(level, first, x, y, ok)) for level in self.levels}
+            views = []
+            for level in self.levels:
+                # The session has made lost ones NaN, and these arrays are nobody else's.
+                own = (
+                    made if level is self.levels[-1] else (t.copy(), x.copy(), y.copy(), ok.copy())
+                )
+                noise = self._noise_steps(level, first, len(x))
+                _add(*own[1:], noise, self.bits, isinstance(self.space, Sphere))
+                views.append((level, own))
+            return views
 
     def noise_steps(self, sigma_deg: Number, first: int, count: int) -> Ints:
         """Noise of samples in steps of 2**-bits degrees, shape (count, 2), of a session with a seed
@@ -445,19 +461,11 @@ class GradedSession:
         return self._noise_steps(_sigma(sigma_deg), first, count).copy()
 
     def _noise_steps(self, sigma: Fraction, first: int, count: int) -> Ints:
-        blocks = range(first // BLOCK, (first + max(count, 1) - 1) // BLOCK + 1)
-        parts = [self._noise.block(_steps(sigma, self.bits), b) for b in blocks]
-        # Most samples come one by one: a block is not copied for each.
-        noise = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return noise[first - blocks.start * BLOCK :][:count]
-
-    def _view(
-        self, level: Fraction, first: int, x: Floats, y: Floats, ok: Bools
-    ) -> tuple[Floats, Floats, Bools]:
-        out_x, out_y = x.copy(), y.copy()  # the session has made lost ones NaN
-        noise = self._noise_steps(level, first, len(x))
-        _add(out_x, out_y, ok, noise, self.bits, isinstance(self.space, Sphere))
-        return out_x, out_y, ok.copy()
+        steps, (number, at) = _steps(sigma, self.bits), divmod(first, BLOCK)
+        if at + count <= BLOCK:  # most samples come one by one: a block is not copied for each
+            return self._noise.block(steps, number)[at : at + count]
+        numbers = range(number, (first + count - 1) // BLOCK + 1)
+        return np.concatenate([self._noise.block(steps, n) for n in numbers])[at : at + count]
 
     def reset(self) -> None:
         """Begin a new stream: the clock is forgotten; numbers, and with them the noise, go on."""
