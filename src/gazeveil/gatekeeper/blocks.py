@@ -194,8 +194,7 @@ def one_sample(data: bytes) -> OneSample | None:
     version, kind, _, count, _, _, t_ns, x_deg, y_deg, ok = _WHOLE.unpack(data)
     if (version, kind, count) != (_VERSION, _KIND, 1):
         return None
-    valid = ok == 1 and math.isfinite(x_deg) and math.isfinite(y_deg)
-    return OneSample(t_ns, x_deg, y_deg, valid)
+    return OneSample(t_ns, x_deg, y_deg, ok == 1 and math.isfinite(x_deg) and math.isfinite(y_deg))
 
 
 def parse_json(text: str | bytes) -> dict[str, object]:

@@ -178,8 +178,9 @@ def stream_address(url: str) -> str:
     'ws://127.0.0.1:8765/v1/stream'
     """
     parts = urlsplit(url)
-    scheme = "wss" if parts.scheme in ("https", "wss") else "ws"
-    return urlunsplit((scheme, parts.netloc, "/v1/stream", "", ""))
+    return urlunsplit(
+        ("wss" if parts.scheme in ("https", "wss") else "ws", parts.netloc, "/v1/stream", "", "")
+    )
 
 
 class WireProtocol:
@@ -252,9 +253,9 @@ class WireProtocol:
                 "The Gatekeeper does not answer. Check that it runs, and connect again.",
             )
             raise Denied(word, reason) from None
-        wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(self.failures - 1, 30))
         # Apps that lost the same service do not come back all at once. Nothing protective hangs on
         # this.
+        wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(self.failures - 1, 30))
         return wait_s * random.uniform(0.75, 1.25)
 
 

@@ -93,8 +93,9 @@ class App:
     def areas(self) -> tuple[RegisteredArea, ...]:
         """The app's own areas."""
         with self._state.answering(self._ask("areas", "areas")):
-            areas = self._state.app_state(self.name).areas
-            return tuple(measured.area for measured in areas.values())
+            return tuple(
+                measured.area for measured in self._state.app_state(self.name).areas.values()
+            )
 
     def remove_area(self, area_id: int) -> None:
         """Forget an area and its sums; its id is not used again."""
@@ -175,8 +176,9 @@ class App:
                 and (until_ms is None or entry.event.t_ms < until_ms)
                 and measured.has(entry)
             )
-            oldest = state.event_log.oldest
-            return tuple(events.told(entry, oldest) for entry in islice(wanted, most))
+            return tuple(
+                events.told(entry, state.event_log.oldest) for entry in islice(wanted, most)
+            )
 
     def get_dwell_time(self, number: int) -> int:
         """How long a fixation lasted, in milliseconds; only of those the app was told of."""
@@ -320,8 +322,7 @@ class App:
                 observation = state.observations.get(subscription)
                 if observation is None:
                     raise Denied("unknown", "There is nothing to move.")
-                now_ns = state.t_ms * 1_000_000
-                observation.move(targets, now_ns, state.level.least_side_deg)
+                observation.move(targets, state.t_ms * 1_000_000, state.level.least_side_deg)
 
     def on_region(self, callback: Callable[[str, int], None]) -> Subscription:
         """Have `callback(region, t_ms)` called with `at-you`, `left`, `right`, `up`, `down` or
@@ -363,8 +364,7 @@ class App:
             # may be open.
             state.opening[self.name] += 1
         try:
-            allowed = state.ask(request, "open_private_stream")
-            return self._opened(allowed, mechanism, callback)
+            return self._opened(state.ask(request, "open_private_stream"), mechanism, callback)
         finally:
             with state.lock:
                 state.opening -= Counter((self.name,))

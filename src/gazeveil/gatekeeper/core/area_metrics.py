@@ -76,8 +76,9 @@ class MeasuredArea:
 
     def has(self, entry: LoggedEvent) -> bool:
         """Whether an event belongs to the area: inside, and not before it was registered."""
-        inside = self.rectangle.has(entry.row, entry.column)
-        return inside and entry.event.t_ms >= self.area.since_ms
+        return (
+            self.rectangle.has(entry.row, entry.column) and entry.event.t_ms >= self.area.since_ms
+        )
 
     def take(self, entry: LoggedEvent, visited: int) -> int:
         """Add the next event of the event log; takes and gives how many of the app's areas were

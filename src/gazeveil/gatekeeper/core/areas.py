@@ -291,8 +291,9 @@ def moved(
         cells = covering(grid, x, y, width, height)
         was = known[target.name]
         since_ns = was.since_ns if cells == was.rectangle else now_ns
-        middle = (x + width / 2, y + height / 2)
-        known[target.name] = PlacedTarget(target.name, cells, *middle, since_ns)
+        known[target.name] = PlacedTarget(
+            target.name, cells, x + width / 2, y + height / 2, since_ns
+        )
     return tuple(known.values())
 
 

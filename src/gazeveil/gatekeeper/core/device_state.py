@@ -428,8 +428,9 @@ class DeviceState:
             wanted = listener.kind == event.kind and listener.ends
             # A look that began before is told no more than by an area that was registered since.
             if wanted and event.t_ms >= listener.since_ms and listener.subscription.ended is None:
-                numbers = self.app_state(listener.subscription.app).events
-                told = numbers.told(entry, self.event_log.oldest)
+                told = self.app_state(listener.subscription.app).events.told(
+                    entry, self.event_log.oldest
+                )
                 tell(listener.subscription, listener.callback, told)
         self._rest_ns = -1
         self._see(event.x_deg, event.y_deg)

@@ -209,8 +209,7 @@ class Selections:
         """Put targets of a selection at new places; False where there is no such selection."""
         selection = self._open.get(subscription)
         if selection is not None:
-            now_ns = tick * self._tick_ns
-            selection.targets = moved(self._grid, selection.targets, targets, now_ns)
+            selection.targets = moved(self._grid, selection.targets, targets, tick * self._tick_ns)
         return selection is not None
 
     def leave(self, subscription: Subscription) -> None:
@@ -300,8 +299,9 @@ class Selections:
                 self._chosen_ns[selection.app] = at_ns // self._tick_ns * self._tick_ns
                 for other in self._open.values():  # one look answers one question of an app
                     if other.app == selection.app and other is not selection:
-                        pause_ns = self._chosen_ns[selection.app] + PAUSE_MS * 1_000_000
-                        other.since_ns = max(other.since_ns, pause_ns)
+                        other.since_ns = max(
+                            other.since_ns, self._chosen_ns[selection.app] + PAUSE_MS * 1_000_000
+                        )
                 self._tell(selection, target.name)
 
     def _tell(self, selection: Selection, name: str) -> None:

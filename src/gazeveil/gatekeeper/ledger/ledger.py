@@ -177,8 +177,9 @@ class Ledger:
         for charge in charges:
             key = charge.account, charge.currency
             before = wanted.get(key)
-            amount = charge.amount + (before.amount if before else 0)
-            wanted[key] = Charge(*key, amount, charge.limit)
+            wanted[key] = Charge(
+                *key, charge.amount + (before.amount if before else 0), charge.limit
+            )
             _texts(account=charge.account, currency=charge.currency)
         if not wanted:
             hint = "An answer that costs nothing is charged with amount 0."

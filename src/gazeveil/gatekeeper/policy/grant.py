@@ -215,8 +215,9 @@ class DeviceLimits:
 
     def __post_init__(self) -> None:
         for name in CURRENCIES:
-            limit = exact("DeviceLimits", name, getattr(self, name), least=0)
-            object.__setattr__(self, name, limit)
+            object.__setattr__(
+                self, name, exact("DeviceLimits", name, getattr(self, name), least=0)
+            )
         object.__setattr__(self, "r_deg", exact("DeviceLimits", "r_deg", self.r_deg, above=0))
 
     def limit(self, currency: str) -> Fraction:

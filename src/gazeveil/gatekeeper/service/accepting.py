@@ -60,8 +60,9 @@ async def receive(
 
 async def say_and_close(websocket: WebSocket, code: int, word: str, reason: str) -> None:
     """Tell why, then close."""
-    error = {"type": "error", "code": word, "reason": reason}
-    await websocket.send_text(wire.encode(error).decode())
+    await websocket.send_text(
+        wire.encode({"type": "error", "code": word, "reason": reason}).decode()
+    )
     await websocket.close(code, word)
 
 

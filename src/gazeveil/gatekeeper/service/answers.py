@@ -136,8 +136,10 @@ class ServiceQueries:
 
     def tracker_here(self) -> dict[str, bool]:
         """Whether gaze comes, and whether it is a mouse's."""
-        mouse = self.settings.tracker == "mouse"
-        return {"connected": self.tracker_input.connected, "mouse": mouse}
+        return {
+            "connected": self.tracker_input.connected,
+            "mouse": self.settings.tracker == "mouse",
+        }
 
     def t_ms(self, app: str) -> int | None:
         """The time that events count in, for an app with a grant: it begins anew with a wearer."""
@@ -223,8 +225,7 @@ class ServiceQueries:
     def _dearest(self, texts: set[str]) -> dict[str, Price]:
         keeper, prices = self.keeper, dict[str, Price]()
         for text in texts:
-            r_deg = self.policy.device.r_deg
-            currency, price = price_of(text, keeper.rate_hz, keeper.space, r_deg)
+            currency, price = price_of(text, keeper.rate_hz, keeper.space, self.policy.device.r_deg)
             prices[currency] = max(price, prices.get(currency, price))
         return prices
 
@@ -285,8 +286,7 @@ class ServiceQueries:
             made = granted_mechanism(text)
             promise = made.promise(keeper.rate_hz, keeper.space)
             averaging = averaging_words(made, keeper.rate_hz)
-            words = {"mechanism": text, "plain": promise.plain, "averaging": averaging}
-            mechanisms.append(words)
+            mechanisms.append({"mechanism": text, "plain": promise.plain, "averaging": averaging})
         steady = preset.steady.words() if preset and preset.steady else ""
         return {
             "app": name,

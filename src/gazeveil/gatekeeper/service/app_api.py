@@ -103,8 +103,11 @@ def service_of(request: Request) -> Service:
 def origin_of(request: Request) -> str | None:
     """The origin of the page that asks, where it is not the service's own."""
     public = service_of(request).settings.public_origin
-    own = same_origin(request.headers, request.url.scheme, public)
-    return None if own else request.headers.get("origin")
+    return (
+        None
+        if same_origin(request.headers, request.url.scheme, public)
+        else request.headers.get("origin")
+    )
 
 
 def app_caller(request: Request, credentials: Credentials) -> Caller:
@@ -154,8 +157,9 @@ def _show(request: Request, app: App, question: str, area: RegisteredArea | None
     broadcaster = service_of(request).broadcaster
     if area is not None and broadcaster.viewers:
         names = ("id", "name", "x_deg", "y_deg", "width_deg", "height_deg")
-        sides = {name: getattr(area, name) for name in names}
-        broadcaster.show(app.name, {"what": question, "area": sides})
+        broadcaster.show(
+            app.name, {"what": question, "area": {name: getattr(area, name) for name in names}}
+        )
 
 
 def _about(request: Request, app: App, question: str, area_id: int) -> None:

@@ -144,8 +144,7 @@ class AppSession:
                 wish.id, "unknown", f"Subscription {wish.id} is open already. Choose another id."
             )
         # An event goes to each of them before the next sample is looked at.
-        theirs = self.service.broadcaster.of(self.caller.app)
-        if sum(len(one.channels) for one in theirs) >= most:
+        if sum(len(one.channels) for one in self.service.broadcaster.of(self.caller.app)) >= most:
             return self._refuse(
                 wish.id, "rate", f"An app may hold {most} subscriptions. End one first."
             )
@@ -153,8 +152,9 @@ class AppSession:
         if wish.what == "samples" and not mechanism:
             grant = self.service.policy.apps.get(self.caller.app, Grant())
             mechanism = next(iter(grant.mechanisms), "")
-        binary = wish.encoding == "binary"
-        channel = Channel(connection, wish.id, wish.what, mechanism, binary, wish.batch)
+        channel = Channel(
+            connection, wish.id, wish.what, mechanism, wish.encoding == "binary", wish.batch
+        )
         connection.channels[wish.id] = channel
         try:
             guarantee = await run_in_threadpool(self._open, channel, wish)
@@ -261,8 +261,7 @@ async def _caller(service: Service, websocket: WebSocket) -> tuple[Caller, str, 
     Refused
         Where it may not.
     """
-    settings = service.settings
-    if service.stopping or len(service.broadcaster.connections) >= settings.connections:
+    if service.stopping or len(service.broadcaster.connections) >= service.settings.connections:
         raise Refused(
             503,
             "busy",

@@ -133,8 +133,7 @@ async def _answer_error(_: Request, error: Any) -> JSONResponse:
     if isinstance(error, RequestValidationError):
         return _invalid(error)
     if isinstance(error, HTTPException):
-        usual = ("request", "The request cannot be answered.")
-        code, reason = _HTTP.get(error.status_code, usual)
+        code, reason = _HTTP.get(error.status_code, ("request", "The request cannot be answered."))
         return problem(error.status_code, code, reason, dict(error.headers or {}))
     LOG.error("a request failed by a mistake of ours", exc_info=error)
     return problem(500, "internal", "The service made a mistake. Nothing was given.")

@@ -115,8 +115,7 @@ class AccessRequests:
 
     def blocked_apps(self, refusals: int = MOST_DISMISSALS) -> frozenset[str]:
         """Apps that were refused so often, by default too often."""
-        counts = self._dismissed.copy()
-        return frozenset(app for app, count in counts.items() if count >= refusals)
+        return frozenset(app for app, count in self._dismissed.copy().items() if count >= refusals)
 
     def origins(self) -> set[str]:
         """Origins of pages that wait."""
@@ -156,8 +155,9 @@ class AccessRequests:
         for asked in old:
             self.withdraw(asked.app)
         with self._lock:
-            fresh = {a: (w, t) for a, (w, t) in self._answers.items() if now_ns - t < _TOLD_NS}
-            self._answers = fresh
+            self._answers = {
+                a: (w, t) for a, (w, t) in self._answers.items() if now_ns - t < _TOLD_NS
+            }
         return bool(old)
 
     def withdraw(self, app: str, answer: str = "dismissed") -> bool:

@@ -115,8 +115,9 @@ class Channel:
     def message(self, fields: dict[str, object]) -> None:
         """Take an event, a tile or an onset of the core."""
         self.given += 1
-        text = wire.encode({"type": "event", "id": self.id, **fields}).decode()
-        self.connection.offer(Outgoing(text, self))
+        self.connection.offer(
+            Outgoing(wire.encode({"type": "event", "id": self.id, **fields}).decode(), self)
+        )
         if self.connection.broadcaster.viewers:
             kind = fields.get("type", "event")
             shown_kind = self.what if kind == "event" else kind
@@ -320,8 +321,7 @@ class Connection:
                     else {"type": "websocket.send", "bytes": payload}
                 )
             self._sending = True
-            work = self._wait(message, outgoing)
-            self._task = asyncio.get_running_loop().create_task(work)
+            self._task = asyncio.get_running_loop().create_task(self._wait(message, outgoing))
 
     def _sent_now(self, payload: bytes, text: bool) -> bool:
         """Send a whole message at once, where little waits in the socket; whether it was sent.

@@ -116,8 +116,9 @@ class Tokens:
         self._database, self.now_ns = database, now_ns
         self._lock = threading.Lock()
         question = "SELECT id, app, role, hash, issued_ns, expires_ns FROM tokens"
-        rows = database.rows(f"{question} WHERE ended_ns IS NULL")
-        self._live = {row[0]: Token(*row) for row in rows}
+        self._live = {
+            row[0]: Token(*row) for row in database.rows(f"{question} WHERE ended_ns IS NULL")
+        }
 
     def holder(self, text: str) -> Token | None:
         """Whom a token stands for; None for one that is wrong, forged, stale or ended, without
@@ -184,8 +185,9 @@ class Tokens:
             was ended stays so.
         """
         its_role, token_id, secret = _parts(text)
-        question = "SELECT app, role, hash, ended_ns FROM tokens WHERE id = ?"
-        there = self._database.rows(question, token_id)
+        there = self._database.rows(
+            "SELECT app, role, hash, ended_ns FROM tokens WHERE id = ?", token_id
+        )
         if its_role != role or there not in ([], [(app, role, _hash(secret), None)]):
             return False
         self._take_in(self._made(app, text, None), others=True)
@@ -241,8 +243,9 @@ class Tokens:
 
     def ever(self, app: str) -> bool:
         """Whether an app of this name ever had a token."""
-        question = "SELECT id FROM tokens WHERE app = ? AND role = 'app' LIMIT 1"
-        return bool(self._database.rows(question, app))
+        return bool(
+            self._database.rows("SELECT id FROM tokens WHERE app = ? AND role = 'app' LIMIT 1", app)
+        )
 
     def is_link(self, key: str) -> bool:
         """Whether it is the key of an owner's link that was not used."""

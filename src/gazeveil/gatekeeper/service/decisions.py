@@ -180,8 +180,11 @@ class Decisions(ServiceQueries):
         if want not in PRESETS:
             raise unknown_preset()
         new = origin is not None or uid is not None
-        given = self.policy.apps.get(app, Grant()).preset
-        if not new and given == want and self.state(app) == "granted":
+        if (
+            not new
+            and self.policy.apps.get(app, Grant()).preset == want
+            and self.state(app) == "granted"
+        ):
             return {"state": "granted"}
         if app in self.access_requests.blocked_apps():
             raise Refused(
@@ -235,8 +238,9 @@ class Decisions(ServiceQueries):
 
     def local_app(self, uid: int) -> str | None:
         """The app that a user's programs are, as the policy of any wearer says."""
-        grants = self.policy.grants.items()
-        return next((app for (_, app), grant in grants if grant.uid == uid), None)
+        return next(
+            (app for (_, app), grant in self.policy.grants.items() if grant.uid == uid), None
+        )
 
     def hang_up_other_programs(self) -> None:
         """Close connections that came without a token, where the policy does not name their program

@@ -342,8 +342,11 @@ class RequestMiddleware:
                 return
             await self.app(scope, receive, send)
             return
-        own = same_origin(headers, scope["scheme"], self.settings.public_origin)
-        cross = None if own else headers.get("origin")
+        cross = (
+            None
+            if same_origin(headers, scope["scheme"], self.settings.public_origin)
+            else headers.get("origin")
+        )
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -353,8 +356,7 @@ class RequestMiddleware:
         if refusal is None and scope["method"] == "OPTIONS" and cross is not None:
             refusal = self._preflight(scope, cross)
         if refusal is None:
-            call = scope.get("owner_call")
-            refusal, receive = await self._body(call, headers, receive)
+            refusal, receive = await self._body(scope.get("owner_call"), headers, receive)
         await (refusal or self.app)(scope, receive, send_with_headers)
 
     def _add_headers(self, out: MutableHeaders, path: str, cross: str | None) -> None:

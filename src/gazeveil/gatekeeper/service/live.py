@@ -76,9 +76,13 @@ class Viewer:
         """Take which target is looked at, for the platform to highlight; as for samples, the
         owner's page is shown the owner's looks alone.
         """
-        message = {"type": "hover", "app": app, "target": target}
         if self.service.policy.wearer == OWNER:
-            self.connection.offer(Outgoing(wire.encode(message).decode(), self.channel))
+            self.connection.offer(
+                Outgoing(
+                    wire.encode({"type": "hover", "app": app, "target": target}).decode(),
+                    self.channel,
+                )
+            )
 
 
 async def live(websocket: WebSocket) -> None:

@@ -437,8 +437,11 @@ async def switch_wearer(request: Request, owner: Owner, body: WearerBody) -> dic
 def budgets(request: Request, owner: Owner) -> dict[str, Any]:
     """Limits and spending of the device and of every app."""
     service = service_of(request)
-    named = (None, *sorted(service.policy.apps))
-    return {"budgets": [row for app in named for row in service.budgets(app)]}
+    return {
+        "budgets": [
+            row for app in (None, *sorted(service.policy.apps)) for row in service.budgets(app)
+        ]
+    }
 
 
 @router.get("/audit")
@@ -495,6 +498,7 @@ async def import_policy(request: Request, arrival: Came, owner: Owner) -> dict[s
     gone at once.
     """
     service, body = service_of(request), await request.body()
-    policy = Policy.parse(body.decode("utf-8", "replace"))
-    await run_in_threadpool(service.import_policy, policy, arrival)
+    await run_in_threadpool(
+        service.import_policy, Policy.parse(body.decode("utf-8", "replace")), arrival
+    )
     return {"consent": service.policy.consent, "apps": len(service.policy.apps)}

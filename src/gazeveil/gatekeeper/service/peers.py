@@ -223,8 +223,9 @@ class DirectProtocol(WebSocketsSansIOProtocol):
         it stays behind it.
         """
         peer: Peer = self.app_state["peer"]
-        at, parsing = 0, getattr(self.conn.parser.gi_yieldfrom, "gi_yieldfrom", None)
-        if peer.take and not self.frames and getattr(parsing, "gi_code", None) is _BETWEEN:
+        at, running = 0, getattr(self.conn.parser, "gi_yieldfrom", None)
+        running = getattr(running, "gi_yieldfrom", None)
+        if peer.take and not self.frames and getattr(running, "gi_code", None) is _BETWEEN:
             begin, end = _binary(data, at)
             while end and peer.take(apply_mask(data[begin:end], data[begin - 4 : begin])):
                 peer.unread, at = 0, end

@@ -153,8 +153,9 @@ class Service(Decisions):
         def work(sql: Sql) -> None:
             write_policy(sql, self.policy)
             detail = {"apps": len(self.policy.apps), "consent": self.policy.consent}
-            about = revocation.app or "device"
-            self.audit.writes(revocation.kind, about, detail, revocation.at_ns)(sql)
+            self.audit.writes(
+                revocation.kind, revocation.app or "device", detail, revocation.at_ns
+            )(sql)
 
         return self.ledger.database.owe(work)
 
@@ -224,8 +225,9 @@ class Service(Decisions):
         """Take something away, or show what is known from memory, on threads that nothing else
         holds up.
         """
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._at_once, partial(work, *arguments))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._at_once, partial(work, *arguments)
+        )
 
     # --- callers
     # ----------------------------------------------------------------------------------------------

@@ -132,8 +132,10 @@ class Revocations:
 
     def _read(self) -> list[Revocation]:
         try:
-            text = self._path.read_text(encoding="ascii")
-            return [Revocation(**saved) for saved in json.loads(text or "[]")]
+            return [
+                Revocation(**saved)
+                for saved in json.loads(self._path.read_text(encoding="ascii") or "[]")
+            ]
         except FileNotFoundError:
             return []
         except (OSError, ValueError, TypeError):
@@ -145,8 +147,10 @@ class Revocations:
         written.
         """
         if self._torn:
-            where = {"path": str(self._path)}
-            LOG.error("the file taken-back cannot be read, so consent is off", extra=where)
+            LOG.error(
+                "the file taken-back cannot be read, so consent is off",
+                extra={"path": str(self._path)},
+            )
             self._pending = [Revocation("consent", "", name, now_ns) for name in policy.wearers]
         for revocation in self._pending:
             policy = revocation.from_policy(policy)

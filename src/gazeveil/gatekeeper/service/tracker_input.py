@@ -105,8 +105,7 @@ class TrackerInput:
                     self.put(block)
                     return True
             return False
-        clock = self._clock
-        t_ns = clock.follow_one(sample.t_ns, arrival_ns()) if clock else sample.t_ns
+        t_ns = self._clock.follow_one(sample.t_ns, arrival_ns()) if self._clock else sample.t_ns
         if t_ns is None:
             return False
         self.came_s = time.monotonic()

@@ -154,5 +154,9 @@ async def _wearer(service: Service, websocket: WebSocket, data: str) -> None:
         reason = "The switch is not recorded, so nothing is given. Send it again."
         await _say(websocket, type="error", code="ledger", reason=reason)
         return
-    known = service.policy.wearer is not None
-    await _say(websocket, type="wearer", name=service.keeper.wearer, known=known)
+    await _say(
+        websocket,
+        type="wearer",
+        name=service.keeper.wearer,
+        known=service.policy.wearer is not None,
+    )

@@ -151,11 +151,13 @@ class EncodedSamples:
     def binary(self) -> bytes:
         """The binary batch after its header."""
         if self.count == 1:  # as most messages have it; bytes of arrays cost three times as much
-            one = self.t_ns.item(), self.x_deg.item(), self.y_deg.item(), self.valid.item()
-            return ONE.pack(*one)
+            return ONE.pack(
+                self.t_ns.item(), self.x_deg.item(), self.y_deg.item(), self.valid.item()
+            )
         places = (column.astype("<f4").tobytes() for column in (self.x_deg, self.y_deg))
-        ok = self.valid.astype(np.uint8).tobytes()
-        return b"".join((self.t_ns.astype("<i8").tobytes(), *places, ok))
+        return b"".join(
+            (self.t_ns.astype("<i8").tobytes(), *places, self.valid.astype(np.uint8).tobytes())
+        )
 
 
 class SampleEncoder:

@@ -23,20 +23,17 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from gazeveil.gatekeeper.errors import Denied, LedgerError, OverBudget
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy, account_of, device_account
 from gazeveil.privacy.guarantee import Change, Guarantee, PromiseError
 from gazeveil.privacy.promise.privacy_map import StreamMap
+from gazeveil.privacy.stream.gaussian import Gaussian
 
 if TYPE_CHECKING:
     from gazeveil.gatekeeper.ledger.ledger import Ledger
-from typing import Any
-
-from gazeveil.privacy.stream.gaussian import Gaussian
-
 #: All that an app is told where the device's own limit is reached: how much is left there depends
 #: on what other apps did.
 NOT_NOW = "This is not available now. Try again later, or ask for less."

@@ -368,8 +368,10 @@ class GradedStream(SharedStream):
 
     def _release(self, samples: Samples | OneSample) -> Callable[[StreamView], Samples]:
         # By whole numbers: a hash of a Fraction costs as much as all else that is done here.
-        made = self._graded.views(*columns(*samples))
-        views = {(scale.numerator, scale.denominator): view for scale, view in made}
+        views = {
+            (scale.numerator, scale.denominator): view
+            for scale, view in self._graded.views(*columns(*samples))
+        }
 
         def of(view: StreamView) -> Samples:
             return views[view.scale_deg.numerator, view.scale_deg.denominator]
