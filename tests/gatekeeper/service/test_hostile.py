@@ -293,11 +293,16 @@ def test_a_sample_passes_no_queue_and_a_flood_of_them_does_and_nothing_overtakes
         for text in (lost, lost + ping):  # what goes before and after a text stays there
             send(*(sample() for _ in range(8)), text, sample())
         tracker.talk.until("pong")
+        # What comes after half a message is the rest of it, and no sample, whatever it looks like.
+        like = frame(2, blocks.pack(blocks.block(TrackerTalk.latest_ns + 1, 180.0, 90.0)))
+        tracker.talk.socket.socket.sendall(ping + frame(2, bytes(9) + like)[:15])
+        tracker.talk.until("pong")
+        send(like, sample())
         before = len(queued)
         send(*(sample() for _ in range(60)))
         assert len(queued) - before >= 50, "a flood goes behind one another"
-        assert queued.count("text") == 5, "the hello, the subscription, and three of the tracker"
-    assert len(t_ns) == 178
+        assert queued.count("text") == 6, "the hello, the subscription, and four of the tracker"
+    assert len(t_ns) == 179
     assert np.all(np.diff(t_ns) > 0)
 
 

@@ -209,7 +209,6 @@ def test_what_a_squatter_was_sent_opens_nothing_after_the_restart(tmp_path: Path
     # What drivers and pages send to whoever has the port, and more than the owner's would: its key.
     key = page.auth
     page.close()
-    hello = json.dumps({"type": "hello", "token": token})
     with running(home, port=port) as here:
         here.service.new_tracker_token()
         here.service.end_passes()
@@ -222,10 +221,9 @@ def test_what_a_squatter_was_sent_opens_nothing_after_the_restart(tmp_path: Path
                 httpx.get(here.address + "/v1/me", headers=sent),
             ]
         assert {answer.status_code for answer in tried} == {401}
-        fresh = json.dumps({"type": "hello", "token": file.read_text().strip()})
-        for said, heard in ((hello, "error"), (fresh, "welcome")):
+        for shown, heard in ((token, "error"), (file.read_text().strip(), "welcome")):
             with connect(f"ws://127.0.0.1:{port}/v1/tracker", compression=None) as driver:
-                driver.send(said)
+                driver.send(json.dumps({"type": "hello", "token": shown}))
                 assert json.loads(driver.recv(timeout=30))["type"] == heard
 
 

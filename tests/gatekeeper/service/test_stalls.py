@@ -44,12 +44,16 @@ class Line:
     def arrive(self, recorded_ns: Any) -> int:
         """Samples arrive now that were recorded at some time; how many are taken."""
         recorded = np.atleast_1d(np.asarray(recorded_ns))
-        fresh = self.clock.fresh(
-            self.clock.follow(block(recorded + self.ahead_ns), self.now_ns), self.now_ns
+        t_ns, now_ns = recorded + self.ahead_ns, self.now_ns
+        # As the service does: one that is as it should be is followed by itself.
+        fresh = (
+            [one]
+            if len(t_ns) == 1 and (one := self.clock.follow_one(int(t_ns[0]), now_ns)) is not None
+            else self.clock.fresh(self.clock.follow(block(t_ns), now_ns), now_ns).t_ns
         )
         self.taken += [
-            (int(t), self.now_ns - int(r))
-            for t, r in zip(fresh.t_ns, recorded[len(recorded) - len(fresh) :], strict=True)
+            (int(t), now_ns - int(r))
+            for t, r in zip(fresh, recorded[len(recorded) - len(fresh) :], strict=True)
         ]
         return len(fresh)
 
@@ -116,13 +120,12 @@ def test_a_driver_that_stays_behind_is_not_believed() -> None:
 def test_a_clock_that_is_set_and_comes_back_is_followed_both_ways(jump_ns: int) -> None:
     line = Line()
     line.live(2)
-    begun_ns = line.taken[0][0]
     line.ahead_ns += jump_ns
     assert line.live(2) >= 175
     line.ahead_ns -= jump_ns
     assert line.live(2) >= 175
     assert line.sound()
-    assert abs(line.taken[-1][0] - begun_ns - 6 * S) < 1 * S
+    assert abs(line.taken[-1][0] - line.taken[0][0] - 6 * S) < 1 * S
 
 
 def test_clocks_that_drift_apart_do_not_age_gaze() -> None:
