@@ -294,7 +294,7 @@ def test_a_sample_passes_no_queue_and_a_flood_of_them_does_and_nothing_overtakes
             send(*(sample() for _ in range(8)), text, sample())
         tracker.talk.until("pong")
         # What comes after half a message is the rest of it, and no sample, whatever it looks like.
-        like = frame(2, blocks.pack(blocks.block(TrackerTalk.latest_ns + 1, 180.0, 90.0)))
+        like = frame(2, blocks.pack(blocks.block(TrackerTalk.latest_ns + 9 * 10**8, 180.0, 90.0)))
         tracker.talk.socket.socket.sendall(ping + frame(2, bytes(9) + like)[:15])
         tracker.talk.until("pong")
         send(like, sample())
