@@ -582,14 +582,18 @@ def test_the_owner_sees_the_device_beside_what_apps_were_sent(
     owner = here.owner.headers["Authorization"].removeprefix("Bearer ")
     with here.talk(token) as talk, here.talk(owner, "/v1/live") as live, here.client(token) as app:
         talk.subscribe(1, what="samples", mechanism=GAUSSIAN)
+        until(lambda: here.service.broadcaster.viewers)  # welcomed a moment before it looks
         tracker.send(123.0001, 45.0)  # no place of the noise's lattice
         heard: dict[str, dict[str, Any]] = {}
         while not {"raw", "sent"} <= heard.keys():
             message = live.hear()
             heard[message["type"]] = message
-        raw, sent = heard["raw"], heard["sent"]
-        assert (raw["x_deg"], raw["y_deg"]) == ([123.0001], [45.0])
-        assert (sent["app"], sent["what"], sent["mechanism"]) == (name, "samples", GAUSSIAN)
+        assert (heard["raw"]["x_deg"], heard["raw"]["y_deg"]) == ([123.0001], [45.0])
+        assert ((sent := heard["sent"])["app"], sent["what"], sent["mechanism"]) == (
+            name,
+            "samples",
+            GAUSSIAN,
+        )
         assert sent["x_deg"] != [123.0001]
         sides = {"x_deg": 100, "y_deg": 80, "width_deg": 20, "height_deg": 20}
         area = app.post("/v1/areas", json={"name": "shelf", **sides}).json()
