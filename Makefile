@@ -76,7 +76,7 @@ test: export NUMBA_CACHE_DIR = $(KERNELS)
 EXPECTS = torch dask $(if $(wildcard $(GAZEVEIL_DATA)/*),data) $(if $(shell command -v chromium),chromium) \
   $(if $(wildcard /usr/lib/postgresql/*/bin/initdb),postgres)
 test: export GAZEVEIL_EXPECTS ?= $(EXPECTS)
-# Three processes on two cores, because a quarter of the time is waiting for services, pages and databases; one thread of mathematics
+# Four processes on two cores, because a third of the time is waiting for services, pages and databases; one thread of mathematics
 # and of tables in each, because threads of several processes on the same cores wait for one another.
 test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
@@ -85,7 +85,7 @@ test: export POLARS_MAX_THREADS = 1
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed browser database
 	@$(MAKE) --no-print-directory --output-sync -j 2 check $(VENV)/.collected
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not heavy"
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not heavy"
 
 # To rewrite the assertions of the tests takes half of collecting them. One process does it while types are checked; else each does.
 $(VENV)/.collected: $(VENV)/.installed $(shell find src tests -name '*.py')

@@ -124,6 +124,7 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
         gc.collect()
         gc.freeze()
+        gc.set_threshold(20_000, 20, 50)  # a twentieth of all the time went to looking
         if "numba" in sys.modules:
             compile_in_one_process()
 

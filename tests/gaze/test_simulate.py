@@ -577,7 +577,7 @@ def test_video_on_a_screen_looks_like_gazecom(method):
 KNOWN = {"auto": {"duration 25", "amplitude 25"}, "ivt": set()}
 
 
-@pytest.mark.parametrize("method", ["auto", "ivt"])
+@pytest.mark.parametrize("method", [pytest.param("auto", marks=pytest.mark.heavy), "ivt"])
 def test_free_viewing_in_a_headset_looks_like_eyenavgs(method):
     simulated = gazeveil.simulate(12, 3, 60, 36, seed=31)
     assert len(walks()) > 15

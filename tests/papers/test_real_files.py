@@ -101,7 +101,7 @@ def part_of(name: str, label: str, quick: bool = False) -> StudyPart:
 
 # One of each paper that takes seconds; `make audit` runs the others.
 STUDIES = (
-    "davidjohn2021/fig3",
+    pytest.param("davidjohn2021/fig3", marks=pytest.mark.heavy),
     pytest.param("davidjohn2021/fig4", marks=pytest.mark.heavy),
     pytest.param("davidjohn2021/tables", marks=pytest.mark.heavy),
     pytest.param("davidjohn2022/fig1", marks=pytest.mark.heavy),

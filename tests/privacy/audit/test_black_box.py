@@ -250,7 +250,7 @@ def test_a_person_loses_the_sum_over_all_their_recordings(text: str) -> None:
     [
         "lpa:epsilon=1",
         pytest.param("cfpa:epsilon=1/2,chunk=2,k=1,per=chunk", marks=pytest.mark.heavy),
-        "dp-k-same:k=3,epsilon=1",
+        pytest.param("dp-k-same:k=3,epsilon=1", marks=pytest.mark.heavy),
         pytest.param("marginals:k=3,epsilon=1", marks=pytest.mark.heavy),
     ],
 )
