@@ -112,9 +112,10 @@ def origin_of(request: Request) -> str | None:
 
 def app_caller(request: Request, credentials: Credentials) -> Caller:
     """The app that asks."""
-    token = credentials.credentials if credentials is not None else ""
     return service_of(request).app_caller(
-        token, origin_of(request), peer_of_scope(request.scope).local
+        credentials.credentials if credentials is not None else "",
+        origin_of(request),
+        peer_of_scope(request.scope).local,
     )
 
 
@@ -129,7 +130,10 @@ def asking(request: Request, credentials: Credentials) -> tuple[str, str | None,
         return service.origin_app(origin), origin, None
     if credentials is None and local is not None and service.local_app(local) is None:
         return user_app(local), None, local
-    return app_caller(request, credentials).app, None, None
+    caller = app_caller(request, credentials)
+    # A page whose question was answered with no still holds its pass, and asks as its origin anew.
+    known = not caller.newcomer or service.access_requests.of(caller.app) is not None
+    return caller.app, None if known else origin, None
 
 
 def app_view(request: Request, caller: Annotated[Caller, Depends(app_caller)]) -> App:
@@ -156,16 +160,13 @@ def _show(request: Request, app: App, question: str, area: RegisteredArea | None
     """Let the owner's page see which question was answered."""
     broadcaster = service_of(request).broadcaster
     if area is not None and broadcaster.viewers:
-        names = ("id", "name", "x_deg", "y_deg", "width_deg", "height_deg")
-        broadcaster.show(
-            app.name, {"what": question, "area": {name: getattr(area, name) for name in names}}
-        )
+        broadcaster.show(app.name, {"what": question, "area": vars(area)})
 
 
 def _about(request: Request, app: App, question: str, area_id: int) -> None:
     states = service_of(request).keeper.state.app_states.get(app.name)
-    measured = states.areas.get(area_id) if states is not None else None
-    _show(request, app, question, measured.area if measured else None)
+    if states is not None and area_id in states.areas:
+        _show(request, app, question, states.areas[area_id].area)
 
 
 @router.get("/me")
