@@ -86,7 +86,7 @@ class Lines:
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.write_text("".join(json.dumps(r) + "\n" for r in self.rows), encoding="utf-8")
-        return all(r["met"] is None or bool(r["met"]) for r in self.rows)
+        return all(r.get("met") in (None, True) for r in self.rows)
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -160,8 +160,8 @@ def test_an_app_asks_and_hears_the_answer(here: Running, tracker: TrackerTalk) -
 
 def test_regions_numbers_and_pauses_are_pushed(here: Running, tracker: TrackerTalk) -> None:
     avatar = here.owner.post("/v1/apps", json={"name": "avatar"}).json()["token"]
-    grant = {"preset": "follow", "lasts": "until-stopped"}
-    here.owner.post("/v1/apps/avatar/grant", json=grant)
+    here.owner.post("/v1/consent", json={"on": True})
+    here.owner.post("/v1/apps/avatar/grant", json={"preset": "follow", "lasts": "until-stopped"})
     regions: list[Any] = []
     pauses: list[Any] = []
     with connect(here.address, avatar) as gaze:
